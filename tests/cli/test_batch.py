@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from rebat.cli import batch as command
+from rebat.cli import batch_results
 from rebat.cli.main import main
 from rebat.models.batch import POLICIES, Batch, run_batch
 from rebat.models.failures.laws import parse_law
@@ -33,7 +34,7 @@ def test_a_line_for_each_policy_list_duration_and_seed(tmp_path: Path, capsys) -
     main(["batch", *SMALL, *FOUR, *lists, "--duration", "2h", "--duration", "30min",
           "--seeds", "3", "--out", str(tmp_path / "o")])  # fmt: skip
     found = rows(tmp_path / "o")
-    assert tuple(found[0]) == command.COLUMNS
+    assert tuple(found[0]) == batch_results.COLUMNS
     assert len(found) == (1 + 3 + 3 + 1) * 2 * 3
     for row in found:
         batch = Batch(

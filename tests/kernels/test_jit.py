@@ -142,9 +142,9 @@ def test_what_is_cached_goes_by_the_sources_of_all_kernels(tmp_path: Path) -> No
     (tmp_path / "mine.py").write_text(KERNEL)
     asks = f"""
 import sys
-from rebat.kernels import jit
+from rebat.kernels import code_cache
 sys.path.insert(0, {str(tmp_path)!r})
-jit.sources_stamp = lambda: sys.argv[1]
+code_cache.sources_stamp = lambda: sys.argv[1]
 import mine
 mine.double(4)
 print(sum(mine.double.stats.cache_hits.values()), sum(mine.double.stats.cache_misses.values()))

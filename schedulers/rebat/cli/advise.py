@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from rebat.cli.completing import complete_policy
 from rebat.cli.effects import used_options
 from rebat.cli.scenario_options import LawCommand, scenario_options
 from rebat.cli.types import FOLDER, NODES, WORKLOAD, FiniteRange
@@ -23,7 +24,7 @@ SCENARIO = ("failures", "law", "mtbf", "downtime", "cores_per_node", "nodes", "c
     *SCENARIO,
     failures="Recorded failures of the cluster: an event file of 'rebat failures import'. Each seed begins at another time of the record.",
 )
-@click.option("-p", "--policy", default="easy", show_default=True, help="The policy that stands for the cluster's scheduler today.")  # fmt: skip
+@click.option("-p", "--policy", default="easy", show_default=True, shell_complete=complete_policy, help="The policy that stands for the cluster's scheduler today.")  # fmt: skip
 @click.option("--no-checkpoints", is_flag=True, help="Jobs write no checkpoints (default: by Young/Daly).")  # fmt: skip
 @click.option("--minutes", type=FiniteRange(min=0, min_open=True), default=10.0, show_default=True, help="Time for simulations. More seeds are added while the time lasts and intervals are wide.")  # fmt: skip
 @click.option("--seeds", "most_seeds", type=NODES, default=30, show_default=True, help="Largest number of seeds.")  # fmt: skip

@@ -4,43 +4,30 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from statistics import fmean
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import click
 
+from rebat.cli.batch_results import BatchCase, Results, batch_csv, means, means_text, verdict
+from rebat.cli.json_output import json_option, print_json
 from rebat.cli.scenario_options import LawType
 from rebat.cli.types import DURATION, FOLDER, NODES, SEED
 from rebat.console.output import print_line, print_result
 from rebat.console.progress import EVERY_S, compiling_notice
-from rebat.console.tables import Sheet
 from rebat.core.errors import InputError
 from rebat.core.units import format_duration
 from rebat.library.checks import error_at
-from rebat.results.intervals import paired_ratio
-from rebat.results.verdict import change_text, runs_text
 
 if TYPE_CHECKING:
-    from rebat.models.batch import Batch, BatchResult
+    from rebat.models.batch import Batch
     from rebat.models.failures.law import Law
 
 POLICIES = ("slurm-linear", "rps", "faps", "ceiling")
 LISTS = ("16", "aligned", "all")
-COLUMNS = ("policy", "list", "duration_s", "seed", "completion_s", "aborts", "lost_node_s")
 SIGMA = click.FloatRange(0, 3)
-
-Results = Mapping["Batch", "BatchResult"]
-
-
-class BatchCase(NamedTuple):
-    """A row of the table: one policy, list of boxes and job duration, over all seeds."""
-
-    policy: str
-    which: str
-    duration_s: float
 
 
 @click.command()
@@ -64,13 +51,14 @@ class BatchCase(NamedTuple):
 @click.option("--repair-sigma", type=SIGMA, default=0.0, help="Draw each repair from a log-normal distribution with mean --repair and this standard deviation of the logarithm (default: all repairs equal).")  # fmt: skip
 @click.option("--begin", type=DURATION, default=0.0, help="Age of the machine when the batch begins (default: a new machine). Earlier failures only set the nodes' uptimes.")  # fmt: skip
 @click.option("--trace-end", type=DURATION, help="Age of the machine after which no node fails, like the end of a failure trace (default: none).")  # fmt: skip
+@json_option
 @click.option("--out", type=FOLDER, required=True, help="Folder in which batch.csv is written.")
 @click.option("--force", is_flag=True, help="Replace an earlier result in the folder --out.")  # fmt: skip
 def batch(
     torus: str, sizes: tuple[int, ...], jobs: int, durations: tuple[float, ...],
     duration_sigma: float, law: Law, policies: tuple[str, ...], lists: tuple[str, ...],
     seeds: int | None, seed: int | None, repair: float | None, repair_sigma: float, begin: float,
-    trace_end: float | None, out: Path, force: bool,
+    trace_end: float | None, out: Path, force: bool, as_json: bool,
 ) -> None:  # fmt: skip
     """Run a batch of jobs, one job at a time, until all have completed.
 
@@ -127,9 +115,17 @@ def batch(
     ]
     with atomic_folder(out, force) as folder, compiling_notice():
         results = _run(todo)
-        write_text(folder / "batch.csv", _csv(cases, results))
-    text = _verdict(cases, results) + _table(cases, results)
-    print_result(f"{text}results in {out}", saved=f"the results are in {out}")
+        write_text(folder / "batch.csv", batch_csv(cases, results))
+    _print(cases, results, out, as_json)
+
+
+def _print(cases: Sequence[BatchCase], results: Results, out: Path, as_json: bool) -> None:
+    saved, rows, lines = f"the results are in {out}", means(cases, results), verdict(cases, results)
+    if as_json:
+        print_json({"verdict": lines, "cases": rows, "out": out}, saved)
+    else:
+        text = "".join(f"{line}\n" for line in lines) + means_text(rows)
+        print_result(f"{text}results in {out}", saved)
 
 
 def _run(todo: Sequence[Batch]) -> Results:
@@ -142,78 +138,6 @@ def _run(todo: Sequence[Batch]) -> Results:
             label = f"{policy}, {format_duration(batch.duration_s)}, seed {batch.seed}"
             results[batch] = run_batch(batch, reporter(number, label, batch.n_jobs))
     return results
-
-
-def _csv(cases: Sequence[BatchCase], results: Results) -> str:
-    rows = {
-        (BatchCase(batch.policy, batch.which, batch.duration_s), batch.seed): result
-        for batch, result in results.items()
-    }
-    lines = [",".join(COLUMNS)]
-    for case in cases:
-        for (other, seed), result in rows.items():
-            if other == case:
-                cells = (
-                    *case[:2], repr(case.duration_s), seed, repr(result.completion_s),
-                    result.aborts, repr(result.lost_node_s),
-                )  # fmt: skip
-                lines.append(",".join(map(str, cells)))
-    return "\n".join(lines) + "\n"
-
-
-def _verdict(cases: Sequence[BatchCase], results: Results) -> str:
-    """Compare the completion times of each policy with the first one, a sentence per duration."""
-    lines = []
-    for base in (case for case in cases if case[:2] == cases[0][:2]):
-        expected = _by_seed(results, base)
-        if len(cases) == len({case.duration_s for case in cases}):
-            mean = f"{fmean(expected.values()) / 3600:.1f} h"
-            jobs = f"jobs of {format_duration(base.duration_s)}, {len(expected)} seeds"
-            lines.append(f"{_label(base)}: mean completion time {mean} ({jobs})\n")
-        for case in (c for c in cases if c.duration_s == base.duration_s and c != base):
-            ratio = paired_ratio(_by_seed(results, case), expected)
-            if ratio is not None:
-                lines.append(
-                    f"{_label(case)} against {_label(base)}: completion time {change_text(ratio)} "
-                    f"(jobs of {format_duration(case.duration_s)}, {runs_text(ratio.n)})\n"
-                )
-    return "".join(lines)
-
-
-def _label(case: BatchCase) -> str:
-    return f"{case.policy} ({case.which})" if case.which else case.policy
-
-
-def _by_seed(results: Results, case: BatchCase, metric: str = "completion_s") -> dict[int, float]:
-    return {
-        batch.seed: getattr(result, metric)
-        for batch, result in results.items()
-        if BatchCase(batch.policy, batch.which, batch.duration_s) == case
-    }
-
-
-def _table(cases: Sequence[BatchCase], results: Results) -> str:
-    """Return the means over the seeds, and how much faps and the ceiling reduce them."""
-    mean_s = {case: _mean(results, case, "completion_s") for case in cases}
-    rows = []
-    for case in sorted(cases, key=lambda case: case.duration_s):
-        linear = mean_s.get(BatchCase("slurm-linear", "", case.duration_s))
-        rps = mean_s.get(BatchCase("rps", case.which, case.duration_s))
-        gains = [
-            f"{1 - mean_s[case] / base:.1%}" if base and case.policy in ("faps", "ceiling") else "-"
-            for base in (linear, rps)
-        ]
-        hours, aborts = f"{mean_s[case] / 3600:.1f}", f"{_mean(results, case, 'aborts'):.1f}"
-        lost = f"{_mean(results, case, 'lost_node_s') / 3600:,.0f}"
-        named = [format_duration(case.duration_s), case.policy, case.which or "-"]
-        rows.append([*named, hours, aborts, lost, *gains])
-    titles = ["duration", "policy", "list", "mean h", "aborts", "node-hours lost",
-              "less than linear", "than rps"]  # fmt: skip
-    return Sheet("", "means over the seeds", titles, rows, words=3).text()
-
-
-def _mean(results: Results, case: BatchCase, metric: str) -> float:
-    return fmean(_by_seed(results, case, metric).values())
 
 
 Reporter = Callable[[int, str, int], Callable[[int, float], None]]

@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from rebat.cli.types import FILE, MACHINE
+from rebat.cli.json_output import json_option, print_json
+from rebat.cli.types import MACHINE, WORKLOAD
 from rebat.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -37,12 +38,13 @@ class Instance(NamedTuple):
 
 
 @click.command()
-@click.argument("workload", type=FILE)
+@click.argument("workload", type=WORKLOAD)
 @click.option(
     "--nodes", type=MACHINE, help="Number of nodes of the machine (default: the workload's)."
 )
 @click.option("--failures-of", type=click.Path(path_type=Path), help="Count the silent errors of each job in this run, a jobs.csv or its folder (default: the silent errors in the workload).")  # fmt: skip
-def bound(workload: Path, nodes: int | None, failures_of: Path | None) -> None:
+@json_option
+def bound(workload: Path, nodes: int | None, failures_of: Path | None, as_json: bool) -> None:
     """Print lower bounds on the makespan of WORKLOAD, and the guarantees of R-LIST and R-SHELF.
 
     WORKLOAD is any workload that 'rebat run' reads, or a job set of 'rebat makespan'. Jobs larger
@@ -61,7 +63,11 @@ def bound(workload: Path, nodes: int | None, failures_of: Path | None) -> None:
     instance = read_instance(workload, nodes, failures_of)
     if instance.too_large:
         click.echo(f"rebat: warning: {_left_out(instance)}", err=True)
-    for line in _lines(instance):
+    rows = _scenarios(instance)
+    if as_json:
+        print_json(_record(instance, rows))
+        return
+    for line in _lines(instance, rows):
         click.echo(line)
 
 
@@ -144,7 +150,19 @@ def failed_attempts(run: Path, jobs: Collection[str]) -> tuple[dict[str, int], i
     return counts, n_killed
 
 
-def _lines(instance: Instance) -> list[str]:
+class ScenarioBounds(NamedTuple):
+    """Bounds of a failure scenario in the unit of the instance; None without a guarantee."""
+
+    scenario: int
+    errors: int
+    longest_chain: float
+    area_per_node: float
+    lower_bound: float
+    r_list_0_at_most: float | None
+    r_list_m_at_most: float | None
+
+
+def _scenarios(instance: Instance) -> list[ScenarioBounds]:
     from rebat.models.silent_errors import longest_chain, lower_bounds, total_area
 
     times, sizes, failures, n_procs = (
@@ -158,18 +176,45 @@ def _lines(instance: Instance) -> list[str]:
         (low * scale for low in lower_bounds(times, sizes, failures, n_procs)),
         strict=True,
     )
+    return [
+        ScenarioBounds(scenario, *row, *(
+            row[-1] * ratio if instance.released_together else None for ratio in _ratios(n_procs)
+        ))
+        for scenario, row in enumerate(columns)
+    ]  # fmt: skip
+
+
+def _ratios(n_procs: int) -> tuple[float, float]:
+    """Return the proved ratios of R-LIST-0, and of R-LIST-m with the rule LJF."""
+    return 2 - 1 / n_procs, 3 - 4 / (n_procs + 1)
+
+
+def _record(instance: Instance, rows: Sequence[ScenarioBounds]) -> dict[str, Any]:
+    greedy, reserving = _ratios(instance.n_procs)
+    return {
+        "name": instance.name,
+        "jobs": len(instance.times),
+        "nodes": instance.n_procs,
+        "unit": instance.unit,
+        "too_large": instance.too_large,
+        "killed_attempts": instance.n_killed,
+        "released_together": instance.released_together,
+        "r_list_0_ratio": greedy,
+        "r_list_m_ratio": reserving,
+        "scenarios": [row._asdict() for row in rows],
+    }
+
+
+def _lines(instance: Instance, rows: Sequence[ScenarioBounds]) -> list[str]:
     titles = ("scenario", "errors", "(5) t_max(f)", "(6) A(f)/P", "L(f)", "R-LIST-0", "LJF")
-    lines = [
-        f"{instance.name}: {len(times)} jobs on {n_procs} nodes; times in {instance.unit}",
+    return [
+        f"{instance.name}: {len(instance.times)} jobs on {instance.n_procs} nodes; "
+        f"times in {instance.unit}",
         *([_left_out(instance)] if instance.too_large else []),
-        _row(titles),
+        *(map(_row, [titles, *rows])),
+        *_meaning(instance),
+        *_guarantees(*_ratios(instance.n_procs), instance.released_together),
     ]
-    greedy, reserving = 2 - 1 / n_procs, 3 - 4 / (n_procs + 1)
-    for scenario, (count, chain, area, low) in enumerate(columns):
-        guarantees = [low * ratio if instance.released_together else None
-                      for ratio in (greedy, reserving)]  # fmt: skip
-        lines.append(_row((scenario, count, chain, area, low, *guarantees)))
-    return lines + _meaning(instance) + _guarantees(greedy, reserving, instance.released_together)
 
 
 def _meaning(instance: Instance) -> list[str]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from rebat.cli.json_output import json_option, print_json
 from rebat.cli.types import DURATION, FILE, NODES
 from rebat.core.errors import InputError
 from rebat.core.units import format_duration
@@ -33,7 +34,7 @@ LISTS = ("16", "aligned", "all")
 @click.option("--law", type=FILE, help="Table of every node's failure law and uptime (node,scale_s,shape,uptime_s), as written by 'rebat failures fit'. Prints the free box least likely to fail.")  # fmt: skip
 @click.option("--duration", type=DURATION, help="With --law: run time of the job.")
 @click.option("--busy", help="With --law: busy nodes, like '0-3 5' (default: none).")
-@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+@json_option
 def boxes(
     torus: str, size: int, which: str | None, aligned: bool, block: str | None, as_json: bool,
     **job: Any,
@@ -62,7 +63,7 @@ def boxes(
     listed = BoxList(of_nodes, size, "aligned" if aligned else which or "all", unit_extents)
     best = _best(listed, **job)
     if as_json:
-        click.echo(_json(listed, best))
+        print_json(_record(listed, best))
         return
     for line in _lines(listed, best, job["duration"]):
         click.echo(line)
@@ -87,9 +88,7 @@ def _best(
     return listed.best(read_nodes(law, listed.units.of_nodes.n_nodes), duration, taken)
 
 
-def _json(listed: BoxList, best: SafestBox | None) -> str:
-    import msgspec
-
+def _record(listed: BoxList, best: SafestBox | None) -> dict[str, Any]:
     facts: dict[str, Any] = {
         "torus": listed.units.of_nodes.sizes,
         "size": listed.size,
@@ -105,7 +104,7 @@ def _json(listed: BoxList, best: SafestBox | None) -> str:
             "nodes": list(best.nodes),
             "failure_probability": best.failure_probability,
         }
-    return msgspec.json.format(msgspec.json.encode(facts), indent=2).decode()
+    return facts
 
 
 def _lines(listed: BoxList, best: SafestBox | None, duration_s: float | None) -> Iterator[str]:

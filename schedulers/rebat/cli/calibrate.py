@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from rebat.cli.effects import used_options
+from rebat.cli.json_output import json_option
 from rebat.cli.scenario_options import LawCommand, scenario_options
 from rebat.cli.types import FOLDER, NODES, WORKLOAD
 from rebat.console.output import print_result
@@ -23,7 +24,7 @@ from rebat.console.output import print_result
     failures="Recorded failures of the cluster: an event file of 'rebat failures import'.",
 )  # fmt: skip
 @click.option("--workers", type=NODES, help="Number of worker processes (default: one per core).")
-@click.option("--json", "as_json", is_flag=True, help="Print all numbers as JSON instead of sentences.")  # fmt: skip
+@json_option
 @click.option("--out", type=FOLDER, help="Also write a page (calibration.html, calibration.md) and the numbers (calibration.json) to this folder.")  # fmt: skip
 @click.option("--force", is_flag=True, help="Replace an earlier result in the folder --out.")
 def calibrate(

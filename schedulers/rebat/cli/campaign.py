@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rebat.cli.job_options import job_options, with_jobs
+from rebat.cli.json_output import json_option, print_json
 from rebat.cli.types import CAMPAIGN, FILE, FOLDER, NODES
 from rebat.console.output import print_line
 from rebat.console.progress import campaign_bar
@@ -17,6 +18,7 @@ from rebat.core.errors import InputError
 
 if TYPE_CHECKING:
     from rebat.campaign.opening import Campaign
+    from rebat.campaign.store import Status
 
 FILE_ARGUMENT = click.argument("file", type=CAMPAIGN)
 RESULTS = click.option("--results", type=FOLDER, help="Results folder (default: out/campaigns/NAME, where NAME is the name in FILE).")  # fmt: skip
@@ -77,7 +79,8 @@ def run(file: Path, results: Path | None, trace: Path | None, **options: Any) ->
 
 @campaign.command()
 @_with_file
-def status(file: Path, results: Path | None, trace: Path | None) -> None:
+@json_option
+def status(file: Path, results: Path | None, trace: Path | None, as_json: bool) -> None:
     """Print the progress per grid, and the failed runs.
 
     \b
@@ -91,10 +94,16 @@ def status(file: Path, results: Path | None, trace: Path | None) -> None:
     store = Store(folder)
     store.check_owner(opened.owner)
     warn_of_damage(store, opened, LEFT_OUT)
-    for grid in dict.fromkeys(unit.grid for unit in opened.units):
-        part = store.status([unit for unit in opened.units if unit.grid == grid])
-        click.echo(f"{grid}: {part.sentence}")
+    parts = {
+        grid: store.status([unit for unit in opened.units if unit.grid == grid])
+        for grid in dict.fromkeys(unit.grid for unit in opened.units)
+    }
     total = store.status(opened.units)
+    if as_json:
+        print_json(_status_record(parts, total, _failed(opened, folder), folder))
+        return
+    for grid, part in parts.items():
+        click.echo(f"{grid}: {part.sentence}")
     stale = (
         f"; {total.stale} results belong to no run (see 'rebat campaign clean')"
         if total.stale
@@ -102,6 +111,25 @@ def status(file: Path, results: Path | None, trace: Path | None) -> None:
     )
     click.echo(f"all distinct runs: {total.sentence}{stale}")
     _show_failures(opened, folder)
+
+
+def _status_record(
+    parts: dict[str, Status], total: Status, failed: list[tuple[str, str]], folder: Path
+) -> dict[str, Any]:
+    return {
+        "runs": total.total,
+        "done": total.ok,
+        "failed": total.failed,
+        "left": total.missing,
+        "stale": total.stale,
+        "grids": [
+            {"grid": grid, "runs": part.total, "done": part.ok, "failed": part.failed,
+             "left": part.missing}
+            for grid, part in parts.items()
+        ],
+        "errors": [{"run": run, "error": error} for run, error in failed],
+        "results": folder,
+    }  # fmt: skip
 
 
 @campaign.command()
@@ -195,12 +223,17 @@ def _open(file: Path, results: Path | None, trace: Path | None) -> tuple[Campaig
     return opened, results or Path("out") / "campaigns" / opened.owner.name
 
 
-def _show_failures(opened: Campaign, folder: Path, most: int = 10) -> None:
+def _failed(opened: Campaign, folder: Path) -> list[tuple[str, str]]:
+    """Return a description and the error of each failed run."""
     from rebat.campaign.store import Store
     from rebat.campaign.tables import failures
 
     store = Store(folder)
-    failed = failures(opened, {key: store.read(key) for key in opened.distinct})
+    return failures(opened, {key: store.read(key) for key in opened.distinct})
+
+
+def _show_failures(opened: Campaign, folder: Path, most: int = 10) -> None:
+    failed = _failed(opened, folder)
     for label, error in failed[:most]:
         print_line(f"  failed: {label}: {error}")
     if len(failed) > most:

@@ -5,11 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from rebat.cli.compare_batsched import Compared, verdict, with_batsched
+from rebat.cli.compare_batsched import Compared, batsched_record, verdict, with_batsched
+from rebat.cli.json_output import json_option, print_json
 from rebat.cli.types import FOLDER, WORKLOAD, FiniteRange
 from rebat.core.errors import InputError
 from rebat.core.units import format_duration, to_s
@@ -34,9 +35,11 @@ BATSCHED = ("batsched-conservative", "batsched-easy", "batsched-fcfs")
     "--out", type=FOLDER, help="Folder in which differences.csv and a figure are written."
 )
 @click.option("--force", is_flag=True, help="Replace an earlier comparison in the folder --out.")  # fmt: skip
+@json_option
 def compare(
     a: Path | None, b: Path | None, batsched: Path | None, policies: tuple[str, ...],
     endpoint: str | None, tolerance: float, allocations: bool, out: Path | None, force: bool,
+    as_json: bool,
 ) -> None:  # fmt: skip
     """Compare the runs A and B, job by job. A run is a jobs.csv of Batsim or rebat, or its folder.
 
@@ -61,7 +64,7 @@ def compare(
         if a is not None:
             raise click.UsageError("--batsched WORKLOAD replaces the runs A and B; expected no A")
         runs = with_batsched(batsched, policies, endpoint, tolerance)
-        same = _batsched(runs, out, force)
+        same = _batsched(runs, out, force, as_json)
     elif policies or endpoint:
         raise click.UsageError("--policy and --endpoint need --batsched WORKLOAD")
     elif a is None or b is None:
@@ -69,7 +72,7 @@ def compare(
     elif several := _several(a, b):
         same = _summaries(several, allocations, out)
     else:
-        same = _two_runs(a, b, tolerance, allocations, out, force)
+        same = _two_runs(a, b, tolerance, allocations, out, force, as_json)
     if not same:
         raise SystemExit(1)
 
@@ -94,13 +97,21 @@ def _summaries(folders: list[Path], allocations: bool, out: Path | None) -> bool
 
 
 def _two_runs(
-    a: Path, b: Path, tolerance: float, allocations: bool, out: Path | None, force: bool
-) -> bool:
+    a: Path, b: Path, tolerance: float, allocations: bool, out: Path | None, force: bool,
+    as_json: bool,
+) -> bool:  # fmt: skip
+    from rebat.results.compare.records import comparison_facts
     from rebat.results.compare.schedules import compare
     from rebat.results.files.batsim_files import read_jobs
 
     in_a, in_b = read_jobs(a), read_jobs(b)
     result = compare(in_a, in_b, tolerance)
+    if as_json:
+        sides = {name: {"path": table.path, "rows": len(table.records)}
+                 for name, table in (("a", in_a), ("b", in_b))}  # fmt: skip
+        facts = comparison_facts(result, allocations)
+        _print_record({**facts, **sides}, {"": result}, out, force)
+        return result.same(allocations)
     click.echo(_verdict(result, allocations))
     click.echo(f"A: {in_a.path}, {len(in_a.records)} rows")
     click.echo(f"B: {in_b.path}, {len(in_b.records)} rows")
@@ -110,21 +121,43 @@ def _two_runs(
     return result.same(allocations)
 
 
-def _batsched(runs: Iterator[Compared], out: Path | None, force: bool) -> bool:
-    results = {}
+def _batsched(runs: Iterator[Compared], out: Path | None, force: bool, as_json: bool) -> bool:
+    results, records = {}, []
     for compared in runs:
         policy, source, result = compared
         results[f"{policy}-{source}"] = result
+        if as_json:
+            records.append(batsched_record(compared))
+            continue
         click.echo(verdict(compared))
         if not result.same(allocations=True):
             click.echo("A: Batsched, B: the embedded engine")
             for line in _lines(result, allocations=True):
                 click.echo(line)
-    _write(results, out, force)
-    return all(result.same(allocations=True) for result in results.values())
+    same = all(result.same(allocations=True) for result in results.values())
+    if as_json:
+        _print_record({"same": same, "comparisons": records}, results, out, force)
+    else:
+        _write(results, out, force)
+    return same
+
+
+def _print_record(
+    record: dict[str, Any], results: dict[str, Comparison], out: Path | None, force: bool
+) -> None:
+    """Write the comparisons, then print the record with their folder as JSON."""
+    _save(results, out, force)
+    print_json({**record, "out": out}, f"the differences are in {out}")
 
 
 def _write(results: dict[str, Comparison], out: Path | None, force: bool) -> None:
+    """Write the comparisons and print their folder."""
+    _save(results, out, force)
+    if out is not None:
+        click.echo(f"wrote the differences to {out}")
+
+
+def _save(results: dict[str, Comparison], out: Path | None, force: bool) -> None:
     """Write each comparison to its own folder in ``out``."""
     if out is None:
         return
@@ -137,7 +170,6 @@ def _write(results: dict[str, Comparison], out: Path | None, force: bool) -> Non
         for name, result in results.items():
             write_text(folder / name / "differences.csv", differences_csv(result))
             draw_comparison(result, ("A", "B"), folder / name / "differences.png")
-    click.echo(f"wrote the differences to {out}")
 
 
 def _verdict(result: Comparison, allocations: bool) -> str:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rebat.core.errors import InputError
 
@@ -71,6 +71,14 @@ def with_batsched(
             with source as address, simulation_bar("batsched", len(jobs.jobs)) as on_progress:
                 theirs = played(jobs, policy, address, TIMEOUT_S, on_progress)
             yield policy, "running", compare(theirs, ours, tolerance_s)
+
+
+def batsched_record(compared: Compared) -> dict[str, Any]:
+    """Return a comparison as plain data; A is Batsched and B is the embedded engine."""
+    from rebat.results.compare.records import comparison_facts
+
+    policy, source, result = compared
+    return {"policy": policy, "source": source, **comparison_facts(result, allocations=True)}
 
 
 def verdict(compared: Compared) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from rebat.cli.json_output import json_option, print_json
 from rebat.cli.scenario_options import scenario_options
 from rebat.cli.types import DURATION, FILE, MACHINE
 from rebat.console.tables import Sheet
@@ -45,9 +46,10 @@ N_FITS = 12
     type=FILE,
     help="Write a PNG figure: recorded times with the fitted laws, and failures over time.",
 )
+@json_option
 def describe(
     file: Path, nodes: int, cores_per_node: int, begin_s: float | None, end_s: float | None,
-    figure: Path | None,
+    figure: Path | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Describe an event file and fit failure laws.
 
@@ -72,13 +74,54 @@ def describe(
     if begin_s is not None or end_s is not None:
         events = _within(events, begin_s or 0.0, end_s)
     facts = describe_events(events, count, None if end_s is None else (0.0, end_s - (begin_s or 0)))
-    for line in _lines(facts):
-        click.echo(line)
+    if not as_json:
+        click.echo("\n".join(_lines(facts)))
     fitted = _fits(events, count, None if end_s is None else end_s - (begin_s or 0))
-    click.echo(_table(fitted), nl=False)
+    if not as_json:
+        click.echo(_table(fitted), nl=False)
     if figure is not None:
         _draw(fitted, events, f"{file.name}, {count} nodes", figure)
+    if as_json:
+        print_json(_record(facts, count, fitted, figure))
+    elif figure is not None:
         click.echo(f"wrote {figure}")
+
+
+def _record(
+    facts: dict[str, Any], n_nodes: int, fitted: Fits, figure: Path | None
+) -> dict[str, Any]:
+    busiest = [{"node": node, "failures": count} for node, count in facts["busiest_nodes"]]
+    return {
+        "nodes": n_nodes,
+        "machine_failures": facts.pop("dates"),
+        "node_failures": facts.pop("failures"),
+        **facts,
+        "busiest_nodes": busiest,
+        "fits": [_sample_record(sample, laws) for sample, laws in fitted],
+        "figure": figure,
+    }
+
+
+def _sample_record(sample: Sample, laws: list[Fitted]) -> dict[str, Any]:
+    """Return a sample with its laws, the best first."""
+    return {
+        "times": sample.name,
+        "n": len(sample.times.failed_s),
+        "censored": len(sample.times.going_s),
+        "laws": [_law_record(law) for law in laws],
+    }
+
+
+def _law_record(law: Fitted) -> dict[str, Any]:
+    scale_s, shape = law.parameters
+    return {
+        "law": law.family,
+        "scale_s": scale_s,
+        "shape": None if law.family == "exponential" else shape,
+        "mean_s": law.mean_s,
+        "log_likelihood": law.log_likelihood,
+        "aic": law.aic,
+    }
 
 
 def _within(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from rebat.cli.completing import complete_law
 from rebat.cli.failure_describe import describe
 from rebat.cli.failure_records import export, import_, map_
 from rebat.cli.output_file import output_file
@@ -63,7 +64,7 @@ def generate(nodes: int, out: Path, **options: Any) -> None:
 
 
 @failures.command()
-@click.argument("law")
+@click.argument("law", shell_complete=complete_law)
 @click.option("--nodes", "n_nodes", type=MACHINE, required=True, help="Number of nodes of the machine.")  # fmt: skip
 @click.option("--seed", type=SEED, default=0, show_default=True, help="Seed from which the failure parameters of the nodes are drawn. Use the same seed as 'rebat failures generate' or the run.")  # fmt: skip
 @output_file("Table to write (.gz: compressed).")

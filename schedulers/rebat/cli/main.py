@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -70,8 +71,15 @@ COMMANDS: dict[str, tuple[str, str]] = {
     ),
     "bound": ("rebat.cli.bound:bound", "Print lower bounds on a makespan, and proved ratios."),
     "policies": ("rebat.cli.policies:policies", "List the policies with their sources."),
+    "completion": (
+        "rebat.cli.completion:completion",
+        "Print the completion script of bash, zsh or fish.",
+    ),
 }
 """Module and help line of each command, so that --help imports no command."""
+
+COMPLETE = "_REBAT_COMPLETE"
+"""Environment variable with which a shell requests completions, see `rebat.cli.shells`."""
 
 EARLIER = {"partitions": "boxes"}
 """Current names of renamed commands."""
@@ -114,6 +122,14 @@ class LazyGroup(OnceGroup):
         command: click.Command = getattr(importlib.import_module(module), name)
         return command
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[Any]:
+        """Complete the name of a command from the table, which imports no command."""
+        from rebat.cli.completing import items_of
+
+        names = {name: help_line for name, (_, help_line) in COMMANDS.items()}
+        options = click.Command.shell_complete(self, ctx, incomplete)
+        return items_of(names, "", incomplete) + options
+
     def make_context(self, *arguments: Any, **more: Any) -> click.Context:
         """Parse the arguments; print the text of --help and --version."""
         with _translated_errors():
@@ -154,7 +170,8 @@ def main(arguments: list[str] | None = None) -> Any:
     """
     try:
         with interruptible():
-            return cli.main(arguments, standalone_mode=False)
+            prepare_completion()
+            return cli.main(arguments, standalone_mode=False, complete_var=COMPLETE)
     except ReaderGone:
         silence(sys.stdout)
         sys.exit(141)
@@ -174,6 +191,15 @@ def main(arguments: list[str] | None = None) -> Any:
         sys.exit(129)
     except MemoryError:
         fail("not enough memory")
+
+
+def prepare_completion() -> None:
+    """If a shell requests completions, import kernels without a compiler, which is faster."""
+    if COMPLETE in os.environ:
+        from rebat.cli.shells import register
+
+        os.environ["NUMBA_DISABLE_JIT"] = "1"
+        register()
 
 
 def fail(text: str) -> None:

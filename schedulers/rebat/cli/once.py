@@ -15,7 +15,7 @@ class OnceGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name, command, arguments = super().resolve_command(ctx, args)
-        if command is not None:
+        if command is not None and not ctx.resilient_parsing:  # completion reports no errors
             reject_repeated(command, arguments, ctx)
         return name, command, arguments
 

@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from rebat.cli.json_output import json_option, print_json
 from rebat.cli.output_file import output_file
 from rebat.cli.types import PLATFORM
 from rebat.core.units import format_duration
@@ -58,7 +59,8 @@ def generate(spec: str, zero_latency: bool, out: Path, **hardware: str | None) -
 
 @platform.command()
 @click.argument("file", type=PLATFORM)
-def describe(file: Path) -> None:
+@json_option
+def describe(file: Path, as_json: bool) -> None:
     """Describe a platform: nodes, torus, latency and numbering.
 
     \b
@@ -67,8 +69,23 @@ def describe(file: Path) -> None:
     """
     from rebat.platforms.simgrid_xml import read_platform
 
-    for line in _lines(read_platform(file)):
+    facts = read_platform(file)
+    if as_json:
+        print_json(_record(facts))
+        return
+    for line in _lines(facts):
         click.echo(line)
+
+
+def _record(facts: PlatformFacts) -> dict[str, Any]:
+    torus = facts.torus
+    return {
+        "hosts": facts.n_hosts,
+        "torus": None if torus is None else torus.sizes,
+        "diameter_hops": None if torus is None else torus.diameter,
+        "latency_s": facts.latency_s,
+        "numbered_in_order": facts.in_order,
+    }
 
 
 def _lines(facts: PlatformFacts) -> list[str]:

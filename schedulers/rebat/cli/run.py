@@ -8,7 +8,9 @@ from typing import Any
 
 import click
 
+from rebat.cli.completing import complete_metric, complete_metrics, complete_policy
 from rebat.cli.effects import print_remarks, used_options
+from rebat.cli.json_output import json_option, print_json, reject_with_json
 from rebat.cli.scenario_options import LAW, PREPARATION, LawCommand, scenario_options, with_options
 from rebat.cli.types import (
     FOLDER,
@@ -23,14 +25,14 @@ from rebat.core.folders import atomic_folder
 SEED_OPTIONS = (
     click.option("--seeds", type=click.IntRange(min=2), help="Number of seeds, starting at --seed. For each seed, all policies see the same failures; results are means with 95 % intervals."),
     click.option("--until-width", type=FiniteRange(min=0, min_open=True), help="Add seeds (up to 1,000) until the relative width of the confidence interval is at most this value, like 0.02. The interval is that of the ratio to the first policy or, with one policy, of the value."),
-    click.option("--until-metric", help="With --until-width: the metric whose interval must reach this width, named as in comparison.csv, like flow_mean_s:all (default: useful_utilisation)."),
+    click.option("--until-metric", shell_complete=complete_metric, help="With --until-width: the metric whose interval must reach this width, named as in comparison.csv, like flow_mean_s:all (default: useful_utilisation)."),
     click.option("--workers", type=NODES, help="With --seeds: number of worker processes (default: one per core)."),
 )  # fmt: skip
 
 
 @click.command(cls=LawCommand)
 @click.argument("workload", type=WORKLOAD)
-@click.option("-p", "--policy", "policies", multiple=True, required=True, help="Policy to simulate: NAME (see 'rebat policies'), NAME:AXIS=CHOICE,... or FILE.py:CLASS. Repeat the option to compare policies; all see the same failures.")  # fmt: skip
+@click.option("-p", "--policy", "policies", multiple=True, required=True, shell_complete=complete_policy, help="Policy to simulate: NAME (see 'rebat policies'), NAME:AXIS=CHOICE,... or FILE.py:CLASS. Repeat the option to compare policies; all see the same failures.")  # fmt: skip
 @scenario_options("failures", *LAW, "seed")
 @with_options(SEED_OPTIONS)
 @scenario_options(
@@ -45,15 +47,16 @@ SEED_OPTIONS = (
     "max_attempts",
     "accounting",
 )
-@click.option("--columns", help="Print a row per policy, best first, with these metrics of comparison.csv, like useful_utilisation,flow_max_s:all (default with more than three policies: useful utilisation, mean and maximum flow).")  # fmt: skip
+@click.option("--columns", shell_complete=complete_metrics, help="Print a row per policy, best first, with these metrics of comparison.csv, like useful_utilisation,flow_max_s:all (default with more than three policies: useful utilisation, mean and maximum flow).")  # fmt: skip
 @click.option("--all-metrics", is_flag=True, help="Print all metrics that are not 0, with all size classes, instead of the ten main metrics.")  # fmt: skip
+@json_option
 @click.option("--out", type=FOLDER, required=True, help="Folder for the results: comparison.csv and a folder per policy.")  # fmt: skip
 @click.option("--figures", is_flag=True, help="Also draw figures: flows.png, utilisation.png and gantt.png; with several seeds, ratios.png.")  # fmt: skip
 @click.option("--gantt", help="With --figures: time window of gantt.png as START:END, like 10d:12d (default: all).")  # fmt: skip
 @click.option("--force", is_flag=True, help="Replace an earlier result in the folder --out.")  # fmt: skip
 def run(
     workload: Path, policies: tuple[str, ...], out: Path, figures: bool, gantt: str | None, force: bool,
-    columns: str | None, all_metrics: bool, seeds: int | None,
+    columns: str | None, all_metrics: bool, as_json: bool, seeds: int | None,
     until_width: float | None, until_metric: str | None, workers: int | None, **scenario: Any,
 ) -> None:  # fmt: skip
     """Simulate one or more policies on WORKLOAD and compare them.
@@ -77,11 +80,14 @@ def run(
     """
     from rebat.library import remarks
     from rebat.library.many import SeedOptions
+    from rebat.library.records import comparison_record
     from rebat.library.study import study
     from rebat.library.workloads import load_workload
     from rebat.runs.comparing import failure_lines
     from rebat.runs.options import ScenarioOptions
 
+    if as_json:
+        reject_with_json("all_metrics")
     _check_gantt(figures and seeds is None and until_width is None, gantt)
     comparison = study(
         lambda: load_workload(workload),
@@ -100,11 +106,14 @@ def run(
     for failure in failure_lines(result.failed):
         print_line(f"rebat: error: {failure}")
     saved = f"the results are in {out}"
+    chosen = columns.split(",") if columns else []
     try:
-        text = result.text(columns.split(",") if columns else (), all_metrics)
+        if as_json:
+            print_json(comparison_record(result, chosen, out), saved)
+        else:
+            print_result(f"{result.text(chosen, all_metrics)}results in {out}", saved)
     except InputError as error:
         raise InputError(f"{error}; {saved}") from None
-    print_result(f"{text}results in {out}", saved=saved)
     if result.failed:
         raise SystemExit(2)
 

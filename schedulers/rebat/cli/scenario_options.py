@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
+from rebat.cli.completing import complete_law, complete_law_name
 from rebat.cli.types import DURATION, EVENTS, FILE, MACHINE, FiniteRange
 from rebat.core.declared import Declared, declared
 from rebat.core.errors import InputError
@@ -23,6 +24,10 @@ class LawType(click.ParamType["Law"]):
     """A failure law, like 'authors:mtbf=1h,downtime=1h'."""
 
     name = "law"
+
+    def shell_complete(self, ctx: Any, param: Any, incomplete: str) -> list[Any]:
+        """Complete the name of a law, then its parameters."""
+        return complete_law(ctx, param, incomplete)
 
     def convert(self, value: Any, param: Any, ctx: Any) -> Law:
         from rebat.models.failures.laws import parse_law
@@ -74,6 +79,7 @@ def _option(option: Declared, help: str | None) -> Callable[[Command], Command]:
     return click.option(
         *flags, option.name, type=_type(option), help=help or option.help, default=default,
         show_default=default is not None,
+        shell_complete=complete_law_name if option.name == "model" else None,
     )  # fmt: skip
 
 

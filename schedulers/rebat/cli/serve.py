@@ -11,26 +11,30 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from rebat.cli.completing import complete_policy
+from rebat.cli.json_output import json_option, print_json
 from rebat.cli.types import DURATION, FILE, FOLDER, NODES
 from rebat.core.errors import InputError
 from rebat.core.units import format_duration, to_s
 
 if TYPE_CHECKING:
+    from rebat.library.result import Result
     from rebat.session.session import Session
 
 
 @click.command()
-@click.option("-p", "--policy", "policies", multiple=True, default=("baseline",), show_default=True, help="Policy by name (see 'rebat policies') or FILE.py:CLASS. With several policies, each schedules one simulation, in this order.")  # fmt: skip
+@click.option("-p", "--policy", "policies", multiple=True, default=("baseline",), show_default=True, shell_complete=complete_policy, help="Policy by name (see 'rebat policies') or FILE.py:CLASS. With several policies, each schedules one simulation, in this order.")  # fmt: skip
 @click.option("--endpoint", default="tcp://127.0.0.1:28000", show_default=True, help="Address to listen on; tcp://0.0.0.0:28000 accepts connections from the network.")  # fmt: skip
 @click.option("--options", "options_json", default="{}", help="Policy options as JSON (see 'rebat policies --axes'). Options in Batsim's --sched-cfg override them.")  # fmt: skip
 @click.option("--cores-per-node", type=NODES, default=1, show_default=True, help="Treat Batsim's hosts as cores and group every N consecutive hosts into one node.")  # fmt: skip
 @click.option("--timeout", type=DURATION, default="10min", show_default=True, help="Stop if Batsim sends no message for this duration.")  # fmt: skip
 @click.option("--record", type=FILE, help="Write all messages to this file, one per line. With several policies, file names begin with POLICY-.")  # fmt: skip
+@json_option
 @click.option("--out", type=FOLDER, help="Folder for the results: comparison.csv, report.html and a folder per policy.")  # fmt: skip
 @click.option("--force", is_flag=True, help="Replace an earlier result in the folder --out.")  # fmt: skip
 def serve(
     policies: tuple[str, ...], endpoint: str, options_json: str, cores_per_node: int,
-    timeout: float, record: Path | None, out: Path | None, force: bool,
+    timeout: float, record: Path | None, out: Path | None, force: bool, as_json: bool,
 ) -> None:  # fmt: skip
     """Schedule the jobs of a Batsim 4 that connects to this process.
 
@@ -51,6 +55,7 @@ def serve(
     """
     from rebat.console.output import print_result
     from rebat.core.folders import atomic_folder
+    from rebat.library.records import comparison_record
     from rebat.policies.options import parse_options
     from rebat.runs.comparing import folder_of
 
@@ -58,8 +63,9 @@ def serve(
     if cores_per_node > 1:
         options["cores_per_node"] = cores_per_node
     _check(policies, options)
-    if force and out is None:
-        raise InputError("has no effect", "--force", "--out FOLDER as well")
+    for name, value in (("--force", force), ("--json", as_json)):
+        if value and out is None:
+            raise InputError("has no effect", name, "--out FOLDER as well")
     with atomic_folder(out, force) if out else nullcontext() as folder:
         sessions = []
         for policy in policies:
@@ -67,10 +73,14 @@ def serve(
             if record is not None and len(policies) > 1:
                 file = record.with_name(f"{folder_of(policy)}-{record.name}")
             sessions.append(_serve_one(policy, options, endpoint, timeout, file))
-        if folder is None:
+        if folder is None or out is None:
             return
-        table = _write(policies, sessions, cores_per_node, folder)
-    print_result(table, saved=f"the results are in {out}")
+        result = _write(policies, sessions, cores_per_node, folder)
+    saved = f"the results are in {out}"
+    if as_json:
+        print_json(comparison_record(result, (), out), saved)
+    else:
+        print_result(repr(result), saved)
 
 
 def _check(policies: tuple[str, ...], options: dict[str, Any]) -> None:
@@ -132,14 +142,14 @@ def _serve_one(
 
 def _write(
     policies: tuple[str, ...], sessions: list[Session], cores_per_node: int, folder: Path
-) -> str:
-    """Write the results of all sessions, the comparison and its page; return the table."""
+) -> Result:
+    """Write the results of all sessions, the comparison and its page."""
     from rebat.library.served import served
 
     result = served(policies, sessions, cores_per_node)
     result.write_into(folder)
     result.to_html(folder / "report.html")
-    return repr(result)
+    return result
 
 
 def log(text: str) -> None:

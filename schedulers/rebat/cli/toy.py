@@ -7,13 +7,15 @@ from pathlib import Path
 
 import click
 
+from rebat.cli.json_output import json_option, print_json
 from rebat.cli.types import FOLDER
 from rebat.console.output import print_result
 
 
 @click.command()
 @click.option("--out", type=FOLDER, default=Path("out/toy"), show_default=True, help="Folder for the results; an earlier result is replaced.")  # fmt: skip
-def toy(out: Path) -> None:
+@json_option
+def toy(out: Path, as_json: bool) -> None:
     """Run the toy example of Du et al. 2024 (section 3): eight nodes, five jobs, one failure.
 
     Baseline waits until the failed node is repaired. SFSJ takes a node from a small job. The
@@ -24,8 +26,13 @@ def toy(out: Path) -> None:
       rebat toy
     """
     from rebat.library.failures import failures
+    from rebat.library.records import comparison_record
     from rebat.library.run import run
 
     result = run("toy", ["baseline", "sfsj"], failures=failures(file="toy"))
     result.write(out, figures=True, force=True)
-    print_result(f"{result!r}Gantt chart: {out / 'gantt.png'}", saved=f"the results are in {out}")
+    saved = f"the results are in {out}"
+    if as_json:
+        print_json(comparison_record(result, (), out), saved)
+    else:
+        print_result(f"{result!r}Gantt chart: {out / 'gantt.png'}", saved)

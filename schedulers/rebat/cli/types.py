@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from rebat.core.errors import InputError
-from rebat.core.shipped import located
+from rebat.core.shipped import located, names
 from rebat.core.sizes import check_machine
 from rebat.core.units import parse_duration
 
@@ -48,6 +48,13 @@ class Input(click.Path):
     def __init__(self, kind: str, *endings: str) -> None:
         super().__init__(path_type=Path, dir_okay=False)
         self._kind, self._endings = kind, endings
+
+    def shell_complete(self, ctx: Any, param: Any, incomplete: str) -> list[Any]:
+        """Complete the names of included files, and files."""
+        from rebat.cli.completing import items_of
+
+        included = dict.fromkeys(names(self._kind, *self._endings), "")
+        return items_of(included, "", incomplete) + super().shell_complete(ctx, param, incomplete)
 
     def convert(self, value: Any, param: Any, ctx: Any) -> Any:
         path = located(Path(value), self._kind, *self._endings)

@@ -5,13 +5,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from rebat.cli.json_output import json_option, print_json, reject_with_json
 from rebat.cli.types import DURATION, FILE, MACHINE
 
 if TYPE_CHECKING:
+    from rebat.results.files.batsim_files import JobsFile
     from rebat.results.files.recorded import RecordSource
     from rebat.results.validate.findings import Finding
 
@@ -28,9 +30,11 @@ if TYPE_CHECKING:
 @click.option("--by-rebat/--by-other", default=None, help="Whether rebat was the scheduler; if so, profile names and submission times of resubmissions are checked (default: yes if JOBS is in the folder of a rebat run, or if a resubmission has a profile name of rebat).")  # fmt: skip
 @click.option("--digits", type=click.Choice(["all", "six"]), help="Digits of numbers in resubmissions: all, or six as written by the policies authors-* (default: detected from the summary next to JOBS or from the rows).")  # fmt: skip
 @click.option("--show", type=click.IntRange(min=1), default=5, show_default=True, help="Maximum number of findings printed per kind.")  # fmt: skip
+@json_option
 def validate(
     jobs: Path, events: Path | None, workload: Path | None, nodes: int | None,
     slack: float | None, resubmits: bool | None, by_rebat: bool | None, digits: str | None, show: int,
+    as_json: bool,
 ) -> None:  # fmt: skip
     """Check a run for errors. JOBS is a jobs.csv of Batsim or rebat, or the folder of a run.
 
@@ -57,6 +61,8 @@ def validate(
     from rebat.results.validate.validate import validate
     from rebat.workloads.load import load_workload
 
+    if as_json:
+        reject_with_json("show")
     table = read_jobs(jobs)
     source = read_source(table.path.parent)
     default = False if source.format else _by_rebat(table.path)
@@ -73,14 +79,18 @@ def validate(
     )
     findings = validate(table, reference)
     errors = [finding for finding in findings if finding.kind not in _usual_kinds(source)]
-    verdict = "not valid" if errors else "valid"
-    click.echo(f"{table.path}: {verdict}: {len(table.records)} rows, {len(errors)} findings")
-    for line in _lines(errors, show):
-        click.echo(line)
-    if len(errors) < len(findings):
-        click.echo("no errors, because this run is recorded, not simulated:")
-        for line in _lines([f for f in findings if f not in errors], show):
-            click.echo(f"  {line}")
+    usual = [finding for finding in findings if finding not in errors]
+    if as_json:
+        print_json(_record(table, errors, usual))
+    else:
+        verdict = "not valid" if errors else "valid"
+        click.echo(f"{table.path}: {verdict}: {len(table.records)} rows, {len(errors)} findings")
+        for line in _lines(errors, show):
+            click.echo(line)
+        if usual:
+            click.echo("no errors, because this run is recorded, not simulated:")
+            for line in _lines(usual, show):
+                click.echo(f"  {line}")
     if errors:
         raise SystemExit(1)
 
@@ -124,6 +134,29 @@ def _six_digits(jobs: Path) -> bool | None:
         return bool(preset(str(summary["policy"])).session.dialect.digits == "six")
     except (OSError, msgspec.DecodeError, KeyError, TypeError, RebatError):
         return None
+
+
+def _record(table: JobsFile, errors: Sequence[Finding], usual: Sequence[Finding]) -> dict[str, Any]:
+    """Return all findings as plain data; those of recorded runs that are no errors come last."""
+    return {
+        "jobs": table.path,
+        "valid": not errors,
+        "rows": len(table.records),
+        "findings": _listed(errors),
+        "of_recorded_run": _listed(usual),
+    }
+
+
+def _listed(findings: Sequence[Finding]) -> list[dict[str, Any]]:
+    """Return findings, sorted by kind as in the text."""
+    from rebat.results.validate.findings import KINDS
+
+    return [
+        {"kind": kind, "meaning": meaning, "line": row.line or None, "text": row.text}
+        for kind, meaning in KINDS.items()
+        for row in findings
+        if row.kind == kind
+    ]
 
 
 def _lines(findings: Sequence[Finding], show: int) -> list[str]:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from rebat.cli.completing import complete_generator
+from rebat.cli.json_output import json_option, print_json
 from rebat.cli.output_file import output_file, workload_file
 from rebat.cli.scenario_options import PREPARATION, scenario_options
 from rebat.cli.types import DURATION, SEED, WORKLOAD, WORKLOAD_OR_RUN, FiniteRange
@@ -27,7 +29,7 @@ def workload() -> None:
 
 
 @workload.command()
-@click.argument("name")
+@click.argument("name", shell_complete=complete_generator)
 @click.option("--seed", type=SEED, default=0, show_default=True, help="Seed of the workload.")
 @workload_file
 def generate(name: str, seed: int, out: Path) -> None:
@@ -225,7 +227,7 @@ def _export_run(folder: Path, of: Path | None, form: str, out: Path) -> None:
 @click.option("--period", type=DURATION, help="Duration over which the stress is computed (default: first to last submission).")  # fmt: skip
 @click.option("--mtbf", type=DURATION, help="Print the share of jobs that write at least one checkpoint at this MTBF of the machine, by Young/Daly.")  # fmt: skip
 @click.option("--checkpoint-cost", type=DURATION, default="5min", show_default=True, help="With --mtbf: time to write a checkpoint.")  # fmt: skip
-@click.option("--json", "as_json", is_flag=True, help="Print all facts as JSON.")
+@json_option
 def describe(
     file: Path, period: float | None, mtbf: float | None, checkpoint_cost: float, as_json: bool
 ) -> None:
@@ -236,8 +238,6 @@ def describe(
       rebat workload describe november.json.gz
       rebat workload describe november.json.gz --mtbf 1h
     """
-    import json
-
     from rebat.workloads.describe import checkpointing
     from rebat.workloads.describe import describe as facts_of
     from rebat.workloads.load import load_workload
@@ -246,7 +246,10 @@ def describe(
     facts = facts_of(loaded, period)
     if mtbf is not None:
         facts["checkpointing"] = checkpointing(loaded, mtbf, checkpoint_cost)
-    click.echo(json.dumps(facts, indent=2) if as_json else "\n".join(_lines(facts)))
+    if as_json:
+        print_json(facts)
+    else:
+        click.echo("\n".join(_lines(facts)))
 
 
 def _lines(facts: dict[str, Any]) -> list[str]:

@@ -17,6 +17,7 @@ from rebat.library.advice.design import site_of
 from rebat.library.advice.owners import owners_of
 from rebat.library.advice.page import assumptions, report_of
 from rebat.library.advice.rounds import gather
+from rebat.library.signatures import keyword, lists, options_in
 from rebat.library.workloads import LoadedWorkload, as_file, load_workload
 from rebat.papers.common.page import html, markdown
 from rebat.results.intervals import FEWEST
@@ -62,6 +63,12 @@ class Advice(msgspec.Struct, frozen=True, kw_only=True):
         return self.page.read_text(encoding="utf-8")
 
 
+@lists(
+    [
+        keyword("checkpoint", "young-daly", str),
+        *options_in(ScenarioOptions, "checkpoint_cost", "recovery_cost", "nodes", "cores_per_node"),
+    ]
+)
 def advise(
     workload: Workload | str | Path,
     *,

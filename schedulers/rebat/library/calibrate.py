@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from rebat.console.json_text import json_text
 from rebat.console.progress import compiling_notice, counting_bar
 from rebat.core.errors import InputError, PolicyError
 from rebat.core.files import write_text
@@ -53,7 +54,7 @@ class Calibration(msgspec.Struct, frozen=True, kw_only=True):
     def json(self) -> str:
         """All numbers as JSON; NaN as null."""
         fields = {name: getattr(self, name) for name in self.__struct_fields__ if name != "report"}
-        return msgspec.json.format(msgspec.json.encode(fields)).decode() + "\n"
+        return json_text(fields) + "\n"
 
     def write(self, out: Path) -> None:
         """Write the page, the text and the numbers."""

@@ -22,12 +22,20 @@ from rebat.library.failures import Duration
 from rebat.library.many import SeedOptions
 from rebat.library.remarks import Remark
 from rebat.library.result import Result
+from rebat.library.signatures import lists, options_in
 from rebat.library.study import study
 from rebat.library.workloads import LoadedWorkload, as_file, load_workload
 from rebat.runs.comparing import failure_lines
 from rebat.runs.options import FailureOptions, ScenarioOptions
 
+OPTIONS = (
+    "seed",
+    *(n for n in ScenarioOptions.__struct_fields__ if n not in FailureOptions.__struct_fields__),
+)
+"""The options of a scenario that are arguments of `run`."""
 
+
+@lists(options_in(ScenarioOptions, *OPTIONS))
 def run(
     workload: Workload | str | Path,
     policies: Policies,
@@ -132,13 +140,6 @@ def _read(workload: Workload | str | Path, folder: Path) -> LoadedWorkload:
         return load_workload(workload)
     expected = "a file, a name, or a workload from rebat.load_workload"
     raise InputError(f"is a {type(workload).__name__}", "workload", expected)
-
-
-OPTIONS = (
-    "seed",
-    *(n for n in ScenarioOptions.__struct_fields__ if n not in FailureOptions.__struct_fields__),
-)
-"""The options of a scenario that are arguments of `run`."""
 
 
 def scenario_options_of(

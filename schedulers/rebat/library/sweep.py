@@ -5,10 +5,13 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Mapping, Sequence
+from inspect import Parameter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rebat.campaign.grid_tables import FailuresIn, GridIn
+from msgspec import structs
+
+from rebat.campaign.grid_tables import CheckpointIn, FailuresIn, GridIn
 from rebat.campaign.opening import Campaign, campaign_of
 from rebat.campaign.run import run_campaign
 from rebat.campaign.store import TABLE, Store
@@ -18,6 +21,7 @@ from rebat.core.errors import InputError, PolicyError, unknown_name
 from rebat.core.jobs import Workload
 from rebat.library.checks import in_python
 from rebat.library.plots import Plot
+from rebat.library.signatures import keyword, lists
 from rebat.library.workloads import LoadedWorkload, as_file, load_workload
 from rebat.models.failures.laws import parameters as parameters_of_law
 from rebat.papers.common.runs_index import RunIndex, simulations
@@ -147,6 +151,17 @@ class SweepResult:
         return "".join(f"<p>{self.plot(over=axis).html()}</p>" for axis in self.axes)
 
 
+def _keywords() -> list[Parameter]:
+    """Return the parameters of a sweep with the default law."""
+    fields = {**parameters_of_law("authors")}
+    for struct, names in ((FailuresIn, _FAILURES), (GridIn, _GRID)):
+        fields |= {field.name: field for field in structs.fields(struct) if field.name in names}
+    checkpoints = {field.name: field for field in structs.fields(CheckpointIn)}
+    fields |= {name: checkpoints[key] for name, key in _CHECKPOINT.items()}
+    return [keyword(name, field.default) for name, field in fields.items()]
+
+
+@lists(_keywords(), others=True)
 def sweep(
     workload: Workload | str | Path,
     policies: str | Sequence[str],

@@ -124,6 +124,7 @@ class CommonOptions(Options, frozen=True):
             partial(price, "migration_cost"),
             "Cost of a checkpoint and restart: seconds, table (Table 1 of Rodríguez-Pascual et al. "
             "2019), constant*SECONDS or bandwidth*MB_PER_S.",
+            ("table",),
         ),
     ] = "table"
     purge: Annotated[

@@ -35,9 +35,12 @@ def number(least: float, most: float, unit: str, description: str) -> Meta:
     return Meta(ge=least, le=most, description=description, extra={"unit": unit})
 
 
-def text(check: Callable[[Any], Any], description: str) -> Meta:
-    """Describe an option with its own notation; ``check`` raises InputError."""
-    return Meta(description=description, extra={"check": check})
+def text(check: Callable[[Any], Any], description: str, names: Iterable[str] = ()) -> Meta:
+    """Describe an option with its own notation; ``check`` raises InputError.
+
+    ``names`` are the values that are words, for shell completion.
+    """
+    return Meta(description=description, extra={"check": check, "names": names})
 
 
 def several(names: Iterable[str], description: str) -> Meta:
@@ -114,6 +117,11 @@ class OptionField(msgspec.Struct, frozen=True):
     def extra(self) -> dict[str, Any]:
         """Entries of `choice`, `number`, `text` or `several`."""
         return self.meta.extra or {}
+
+    @property
+    def names(self) -> list[str]:
+        """The values that are words: all choices, or the names of a notation."""
+        return [*(self.extra.get("choices") or self.extra.get("names") or ())]
 
     def convert(self, value: Any) -> Any:
         """Convert and check a value, which may be text.

@@ -20,6 +20,11 @@ Values = Mapping[Name, float]
 Unit = Literal["share", "time", "factor", "count", "node time"]
 """The format of a value: a share in percent, seconds as a duration, node-seconds."""
 
+UNITS: dict[Unit, str] = {
+    "share": "share", "time": "s", "factor": "factor", "count": "count", "node time": "node-s",
+}  # fmt: skip
+"""The unit of the plain number: a share of 0.5 is 50 %."""
+
 Whole = Literal["", "node time", "all node time", "node time that was up", "core time", "time"]
 """The total to which a share refers."""
 

@@ -125,5 +125,6 @@ ForesightOption = Annotated[
         "Assumed failure law: 'law' (that of the run) or 'fit' (fitted to failures before the "
         "run), each optionally with a factor for wrong times to failure, like law*2. Without a "
         "law: 'youngest' or 'oldest', the nodes that count as safest. Or a node table, FILE.csv.",
+        (*LAWS, *FORESIGHTS),
     ),
 ]

@@ -260,6 +260,7 @@ class FlexibleOptions(TimedOptions, frozen=True, tag="flexible"):
             partial(price, "resize_cost"),
             "Cost of a resize, paid as a longer recovery: seconds, or table (Table 1 of "
             "Rodríguez-Pascual et al. 2019), optionally with MB per task, like table*1000.",
+            ("table",),
         ),
     ] = "0"
 

@@ -223,6 +223,7 @@ class ListOptions(TimedOptions, frozen=True, tag="list"):
             depth_of,
             "Reservations for attempts that cannot start now: greedy (0), easy (1), "
             "conservative or all (every attempt), or a number.",
+            DEPTHS,
         ),
     ] = "conservative"
     reserve: Annotated[

@@ -203,6 +203,7 @@ class StealingOptions(ReactionOptions, frozen=True, tag="stealing"):
             check_margin,
             "Seconds that plans add to the expected duration of holds; auto: 0, or 900 with the "
             "semantics authors.",
+            ("auto",),
         ),
     ] = "auto"
     tie: Difference = "auto"

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Machine code of the kernels, cached on disk, so that each machine compiles them once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numba
+from numba.core.caching import FunctionCache, IndexDataCacheFile
+from numba.core.runtime import rtsys
+
+
+class CacheFile(IndexDataCacheFile):  # type: ignore[misc]
+    """numba's files of compiled code with a checksum, so that damaged files are not loaded."""
+
+    def _save_data(self, name: str, data: Any) -> None:
+        code = self._dump(data)
+        with self._open_for_write(self._data_path(name)) as file:
+            file.write(code + sha256(code).digest())  # numba ignores trailing bytes
+
+    def _load_data(self, name: str) -> Any:
+        content = Path(self._data_path(name)).read_bytes()
+        if sha256(content[:-_DIGEST]).digest() != content[-_DIGEST:]:
+            raise ValueError(f"{name} is damaged")
+        return super()._load_data(name)
+
+
+_DIGEST = 32
+"""Length of a sha256 in bytes."""
+
+
+class KernelCache(FunctionCache):  # type: ignore[misc]
+    """numba's cache, but with fast loading and a stamp of all kernel sources.
+
+    Before it loads, numba's cache imports everything needed for compilation, including scipy. This
+    takes longer than the simulation of a month. Cached code needs only its own modules and numba's
+    runtime. If a function has to be compiled, numba imports the rest.
+
+    numba checks only a function's own file, but kernels inline functions of other files. The stamp
+    therefore covers all files.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__(function)
+        base = self._impl.filename_base
+        self._cache_file = CacheFile(self._cache_path, base, sources_stamp())
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """Return the compiled code for a signature; None if there is none."""
+        rtsys.initialize(target_context)
+        try:
+            with self._guard_against_spurious_io_errors():
+                return self._load_overload(sig, target_context)
+        except Exception:  # other version or damaged file: unpickling raises any exception
+            with suppress(OSError):
+                self.flush()
+            return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Store compiled code; if it cannot be written, it is compiled again in every process."""
+        with suppress(OSError):
+            super().save_overload(sig, data)
+
+
+@cache
+def sources_stamp() -> str:
+    """Return the hash of the sources of all kernels."""
+    files = sorted(Path(__file__).parent.glob("*.py"))
+    return sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
+
+
+def machine_code(function: Callable[..., Any], **options: Any) -> Any:
+    """Return the function as a kernel with the cache; ``options`` are those of ``numba.njit``."""
+    compiled = numba.njit(nogil=True, **options)(function)
+    if not numba.config.DISABLE_JIT:
+        compiled._cache = KernelCache(function)
+    return compiled
