@@ -107,24 +107,24 @@ def imported(folder: Path, since_s: float) -> None:
     )
 
 
-def differences(
-    folder: Path, ends: dict[str, str], down: tuple[float, float]
-) -> list[str]:  # fmt: skip
+def differences(folder: Path, ends: dict[str, str], down: tuple[float, float]) -> list[str]:
     """Return what the imports say differently."""
-    machine = json.loads((folder / "jobs.json").read_text())["machine"]
     causes = {}
     with (folder / "past/recorded/rebat_attempts.csv").open() as file:
         for row in csv.DictReader(file):
-            last = row["cause"] != "node failure"
-            causes[row["job_id"].split("#")[0] + ("" if last else " before")] = row["cause"]
-    found = [f"{job}: {cause}, imported as {causes.get(job)}" for job, cause in ends.items()
-             if causes.get(job) != cause]  # fmt: skip
-    found += [f"{job}: imported as {causes[job]}" for job in causes.keys() - ends.keys()]
+            before = " before" if row["cause"] == "node failure" else ""
+            causes[row["job_id"].split("#")[0] + before] = row["cause"]
+    lines = [
+        f"{job}: {ends.get(job)}, imported as {causes.get(job)}"
+        for job in sorted(ends.keys() | causes.keys())
+        if causes.get(job) != ends.get(job)
+    ]
+    machine = json.loads((folder / "jobs.json").read_text())["machine"]
     events = [json.loads(line) for line in (folder / "site.events").read_text().splitlines()]
     times = [event["timestamp"] + machine["origin_s"] for event in events]
     if len(times) != 2 or any(abs(a - b) > SLACK_S for a, b in zip(times, down, strict=True)):
-        found.append(f"{NODE} was down from {down[0]:.1f} to {down[1]:.1f}, imported as {times}")
-    return found
+        lines.append(f"{NODE} was down from {down[0]:.1f} to {down[1]:.1f}, imported as {times}")
+    return lines
 
 
 def main() -> None:
@@ -133,11 +133,11 @@ def main() -> None:
     ends, down = play()
     with tempfile.TemporaryDirectory() as folder:
         imported(Path(folder), begin_s)
-        found = differences(Path(folder), ends, down)
-    for line in found:
+        lines = differences(Path(folder), ends, down)
+    for line in lines:
         print(f"different: {line}")
-    print(f"{len(ends)} attempts and 1 down time: {'different' if found else 'equal'}")
-    sys.exit(bool(found))
+    print(f"{len(ends)} attempts and 1 down time: {'different' if lines else 'equal'}")
+    sys.exit(bool(lines))
 
 
 if __name__ == "__main__":

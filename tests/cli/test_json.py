@@ -113,6 +113,7 @@ EXAMPLES: dict[str, list[Example]] = {
 """Examples of each command with a table; the numbers are read from the table."""
 
 ELSEWHERE = {
+    "calibrate": "tests/library/test_calibrate.py",
     "serve": "test_a_server_prints_its_comparison_as_json",
     "advise": "tests/library/test_advice.py",
 }

@@ -57,6 +57,17 @@ def test_a_job_without_spare_nodes_left_starts_again_with_all_its_spare_nodes() 
     assert attempts == {"1": (6, 0, 20), "1#1": (5, 20, 50), "1#3": (6, 300, 350)}
 
 
+def test_the_size_of_moldable_jobs_does_not_matter() -> None:
+    """After the first failure the job has less than it requests, and is planned on its request."""
+    workload = add_perfect(with_own_spares(flexible(6, (4, 100, 0, None)), "2"))
+    events = [*down("0", 20, 200), *down("4-5", 50, 300)]
+    attempts = [
+        story(run(f"{STATIC},moldable={rule}", workload, events)) for rule in ("sa", "asked")
+    ]
+    assert attempts[0] == attempts[1]
+    assert attempts[0]["1#3"] == (6, 300, 350)
+
+
 def test_a_repaired_node_does_not_return_to_its_job() -> None:
     workload = with_own_spares(flexible(5, (4, 100, 0, None), (1, 30, 1, None)), "1")
     assert ran(workload, down("0", 20, 40)) == {

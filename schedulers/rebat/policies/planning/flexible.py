@@ -110,6 +110,8 @@ class FlexibleScheduling(ListScheduling):
             )
             for size in sizes
         ]
+        if len(entries) == 1:
+            return entries[0]
         return self._molding(attempt.n_nodes, entries, partial(self._end_on, plan))
 
     def _end_on(self, plan: CountedPlan, entry: Attempt) -> int:
