@@ -67,6 +67,17 @@ class FormatCommand(click.Command):
     help="sacctmgr, sacct: workload imported from the same cluster. Node numbers and time 0 are those of the workload.",
 )
 @click.option(
+    "--attempts",
+    type=FILE,
+    help="sacctmgr: dump of sacct (sacct -P -X -D). Adds failures that only its NODE_FAIL attempts show.",
+)
+@click.option(
+    "--slurmd-timeout",
+    "slurmd_timeout_s",
+    type=DURATION,
+    help="With --attempts: SlurmdTimeout of the cluster (default: 5min, Slurm's default). A longer outage has an event, so an outage without an event lasts no longer.",
+)
+@click.option(
     "--begin",
     help="Date at which to start, or duration after the start of the record. This moment becomes time 0; nodes that are down at this moment fail at time 0.",
 )
@@ -96,6 +107,7 @@ def import_(
       rebat failures import mira.cor.gz --format mira-ras -o mira.events
       rebat failures import mine.csv --format csv --names names.csv -o mine.events
       rebat failures import events.txt --workload jobs.json.gz -o site.events
+      rebat failures import events.txt --attempts jobs.txt -o site.events
     """
     from rebat.console.progress import at_work
     from rebat.models.failures.events import write_events
@@ -187,6 +199,9 @@ def _lines(record: Record) -> list[str]:
         f"  {record.n_outages} node outages, {record.n_joined} joined to others that overlap or "
         "touch"
     )
+    if record.sources:
+        shown = ", ".join(f"{n} {source}" for source, n in record.sources.items())
+        lines.append(f"  outages by record: {shown}")
     return lines
 
 

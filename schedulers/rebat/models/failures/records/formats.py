@@ -18,9 +18,11 @@ from rebat.models.failures.records.fta import read_fta
 from rebat.models.failures.records.lanl import read_lanl
 from rebat.models.failures.records.maintenance import read_periods
 from rebat.models.failures.records.mira_ras import Maintained, read_mira_ras
+from rebat.models.failures.records.node_fail import read_node_fail
 from rebat.models.failures.records.plain import read_plain
 from rebat.models.failures.records.record import Record
-from rebat.models.failures.records.slurm import read_node_fail, read_sacctmgr
+from rebat.models.failures.records.slurm import read_sacctmgr
+from rebat.models.failures.records.slurm_merged import SLURMD_TIMEOUT_S, read_merged
 
 
 class ReaderOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,6 +36,8 @@ class ReaderOptions(msgspec.Struct, frozen=True, kw_only=True):
     zone: str | None = None
     workload: tuple[tuple[str, ...], float] | None = None
     """Node names and time 0 of the workload, in seconds since the Unix epoch."""
+    attempts: Path | None = None
+    slurmd_timeout_s: float | None = None
 
 
 class Format(NamedTuple):
@@ -64,6 +68,13 @@ def _fta(path: Path, options: ReaderOptions) -> Record:
 
 def _sacctmgr(path: Path, options: ReaderOptions) -> Record:
     names, origin_s = options.workload or ((), None)
+    timeout_s = options.slurmd_timeout_s
+    if options.attempts is not None:
+        return read_merged(
+            path, options.attempts, options.zone, names, origin_s, timeout_s or SLURMD_TIMEOUT_S
+        )
+    if timeout_s is not None:
+        raise InputError("has no effect", "--slurmd-timeout", "--attempts as well")
     return read_sacctmgr(path, options.zone, names, origin_s)
 
 
@@ -96,9 +107,10 @@ FORMATS = {
     ),
     "sacctmgr": Format(
         _sacctmgr,
-        ("zone", "workload"),
+        ("zone", "workload", "attempts", "slurmd_timeout_s"),
         "Slurm's node events (sacctmgr -P show event). Nodes are down if StateRaw says so, or "
-        "marked FAIL. Drains are dropped. Open events stay open. Time 0 is the first failure.",
+        "marked FAIL. Drains are dropped. Open events stay open. --attempts adds failures without "
+        "an event. Time 0 is the first failure.",
     ),
     "sacct": Format(
         _sacct,
@@ -133,6 +145,6 @@ def read_record(form: str, path: Path, options: ReaderOptions) -> Record:
     for name in ReaderOptions.__struct_fields__:
         if getattr(options, name) is not None and name not in FORMATS[form].takes:
             takers = " or ".join(other for other, row in FORMATS.items() if name in row.takes)
-            option = f"--{name.removesuffix('_s')}"
+            option = f"--{name.removesuffix('_s').replace('_', '-')}"
             raise InputError(f"has no effect on {form}", option, f"--format {takers}")
     return FORMATS[form].read(path, options)

@@ -38,6 +38,8 @@ class Record(msgspec.Struct, frozen=True, eq=False):
         Size of the machine, if the file states it.
     names : tuple of str
         Names of nodes 0, 1, ... in the file; empty if it has numbers.
+    sources : Counter
+        Number of joined outages by the records that show them; empty if there is one record.
     """
 
     events: list[MachineEvent]
@@ -48,6 +50,7 @@ class Record(msgspec.Struct, frozen=True, eq=False):
     origin: datetime | None = None
     n_nodes: int | None = None
     names: tuple[str, ...] = ()
+    sources: Counter[str] = msgspec.field(default_factory=Counter)
 
     @property
     def n_lines(self) -> int:

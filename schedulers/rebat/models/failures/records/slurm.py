@@ -1,29 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Failures of nodes in Slurm's records: events of sacctmgr, and attempts that nodes ended."""
+"""Failures of nodes in Slurm's node events (sacctmgr), and the record of down intervals."""
 
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from functools import reduce
 from pathlib import Path
+from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
-from rebat.accounting.attempts import Indices, jobs_of
-from rebat.accounting.hosts import names_of, sorted_names
-from rebat.accounting.node_events import DownRow, read_node_events
-from rebat.accounting.sacct import read_sacct
-from rebat.accounting.table import AttemptTable
+from rebat.accounting.node_events import DownRow, NodeEvents, read_node_events
 from rebat.core.errors import InputError
 from rebat.core.units import FOREVER_US, US_PER_S
 from rebat.models.failures.events import MachineEvent
 from rebat.models.failures.records.record import Lines, Record
 from rebat.models.failures.spans import Span, events_of_spans
-
-TOGETHER_S = 5.0
-"""Attempts that end within this time with NODE_FAIL can have the same cause."""
 
 
 def read_sacctmgr(
@@ -47,77 +40,24 @@ def read_sacctmgr(
     InputError
         If the file is invalid or has no failure.
     """
-    events = read_node_events(path, _zone(zone))
     lines = Lines()
+    events = counted_events(path, zone, lines)
+    names = names or events.names
+    used = spans_on(events.rows, names, origin_s, lines)
+    return record_of(used, names, zone, lines, str(path))
+
+
+def counted_events(path: Path, zone: str | None, lines: Lines) -> NodeEvents:
+    """Read Slurm's node events, and count the used and the dropped rows."""
+    events = read_node_events(path, zone_of(zone))
     lines.dropped += events.dropped
-    for note in events.notes:
-        lines.dropped[note] += 1
-    downs = []
-    for row in events.rows:
-        lines.taken[row.kind] += 1
-        downs.append(row)
-    return _record(downs, names or events.names, zone, origin_s, lines, str(path))
+    lines.dropped += Counter(events.notes)
+    lines.taken += Counter(row.kind for row in events.rows)
+    return events
 
 
-def read_node_fail(
-    path: Path, zone: str | None = None, names: Sequence[str] = (), origin_s: float | None = None
-) -> Record:
-    """Read failures from the attempts in a dump of sacct that ended with NODE_FAIL.
-
-    A failure is at the end of the attempts, when Slurm noticed it. Attempts that end together and
-    have a single common node identify the node; others are dropped. The node is up again when the
-    next attempt starts on it. For the parameters see `read_sacctmgr`.
-    """
-    table = read_sacct(path, _zone(zone))
-    attempts = jobs_of(table).attempts
-    lines = Lines()
-    lines.dropped["attempts that no node ended"] = sum(
-        table.texts["state"][row] != "NODE_FAIL" for row in attempts
-    )
-    failed = [row for row in attempts.tolist() if table.texts["state"][row] == "NODE_FAIL"]
-    downs = []
-    for node, at_s, count in _culprits(table, failed):
-        if node is None:
-            lines.dropped["NODE_FAIL attempts without a single common node"] += count
-            continue
-        lines.taken["NODE_FAIL attempt"] += count
-        up_s = _next_start_s(table, attempts, node, at_s)
-        downs.append(DownRow(node, at_s, up_s, "NODE_FAIL", ""))
-    return _record(downs, names or _all_names(table), zone, origin_s, lines, str(path))
-
-
-def _all_names(table: AttemptTable) -> tuple[str, ...]:
-    return sorted_names({text for text in table.texts["hosts"] if text})
-
-
-def _culprits(table: AttemptTable, failed: list[int]) -> list[tuple[str | None, float, int]]:
-    """Return the node, time and number of attempts of each failure; None: not identified."""
-    end_s = table.column("end_s")
-    groups: list[list[int]] = []
-    for row in sorted((row for row in failed if end_s[row] > 0), key=lambda row: end_s[row]):
-        if groups and end_s[row] - end_s[groups[-1][0]] <= TOGETHER_S:
-            groups[-1].append(row)
-        else:
-            groups.append([row])
-    culprits: list[tuple[str | None, float, int]] = []
-    for group in groups:
-        common = reduce(frozenset.__and__, (names_of(table.texts["hosts"][row]) for row in group))
-        node = next(iter(common)) if len(common) == 1 else None
-        culprits.append((node, float(end_s[group[0]]), len(group)))
-    return culprits
-
-
-def _next_start_s(table: AttemptTable, attempts: Indices, node: str, at_s: float) -> float:
-    start_s = table.column("start_s")[attempts]
-    later = attempts[start_s >= at_s]
-    starts = table.column("start_s")
-    for row in sorted(later.tolist(), key=lambda row: starts[row]):
-        if node in names_of(table.texts["hosts"][row]):
-            return float(starts[row])
-    return math.inf
-
-
-def _zone(name: str | None) -> ZoneInfo:
+def zone_of(name: str | None) -> ZoneInfo:
+    """Return a time zone by its name; None is UTC."""
     try:
         return ZoneInfo(name or "UTC")
     except (KeyError, ValueError, OSError):
@@ -143,31 +83,57 @@ def _span(row: DownRow, numbers: Mapping[str, int], zero_s: float) -> Span:
     return Span(numbers[row.node], down_us, max(_us(row.up_s, zero_s), down_us))
 
 
-def _record(
-    downs: list[DownRow], names: Sequence[str], zone: str | None, origin_s: float | None,
-    lines: Lines, where: str,
-) -> Record:  # fmt: skip
+class DownSpans(NamedTuple):
+    """Down intervals of the nodes of a machine, from time 0 on, and the spans they become."""
+
+    zero_s: float
+    rows: list[DownRow]
+    spans: list[Span]
+
+
+def spans_on(
+    downs: Iterable[DownRow], names: Sequence[str], origin_s: float | None, lines: Lines
+) -> DownSpans:
+    """Return the spans of down intervals on a machine of named nodes; count the others as dropped.
+
+    Time 0 is ``origin_s``, or the beginning of the first interval.
+    """
     numbers = {name: number for number, name in enumerate(names)}
     by_name: defaultdict[bool, list[DownRow]] = defaultdict(list)
     for row in downs:
         by_name[row.node in numbers].append(row)
-    if by_name[False]:
-        lines.dropped["of nodes that the workload does not have"] += len(by_name[False])
-        lines.taken.subtract(row.kind for row in by_name[False])
+    _drop(by_name[False], "of nodes that the workload does not have", lines)
     begin_s = min((row.down_s for row in by_name[True]), default=0.0)
     zero_s = begin_s if origin_s is None else origin_s
     outages = [(row, _span(row, numbers, zero_s)) for row in by_name[True]]
-    spans = [span for _, span in outages if span.up_us > span.down_us]
+    used = [(row, span) for row, span in outages if span.up_us > span.down_us]
     empty = [row for row, span in outages if span.up_us == span.down_us]
-    if empty:
-        lines.dropped["zero duration, or before time 0"] += len(empty)
-        lines.taken.subtract(row.kind for row in empty)
+    _drop(empty, "zero duration, or before time 0", lines)
     lines.taken = +lines.taken
-    if not spans:
+    return DownSpans(zero_s, [row for row, _ in used], [span for _, span in used])
+
+
+def _drop(rows: Sequence[DownRow], reason: str, lines: Lines) -> None:
+    if rows:
+        lines.dropped[reason] += len(rows)
+        lines.taken.subtract(row.kind for row in rows)
+
+
+def record_of(
+    used: DownSpans, names: Sequence[str], zone: str | None, lines: Lines, where: str
+) -> Record:
+    """Return the record of down intervals; its origin is a local time.
+
+    Raises
+    ------
+    InputError
+        If there is no down interval, or the zone is unknown.
+    """
+    if not used.spans:
         raise InputError("contains no failures", where, "a node that is down")
-    origin = datetime.fromtimestamp(0, UTC) + timedelta(seconds=zero_s)
-    local = origin.astimezone(_zone(zone)).replace(tzinfo=None)
-    return lines.record(spans, local, len(names), tuple(names))
+    origin = datetime.fromtimestamp(0, UTC) + timedelta(seconds=used.zero_s)
+    local = origin.astimezone(zone_of(zone)).replace(tzinfo=None)
+    return lines.record(used.spans, local, len(names), tuple(names))
 
 
 def _us(at_s: float, zero_s: float) -> int:

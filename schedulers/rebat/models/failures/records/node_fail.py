@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Failures of nodes in Slurm's attempts (sacct) that ended with NODE_FAIL."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
+from functools import reduce
+from pathlib import Path
+from typing import NamedTuple
+
+from rebat.accounting.attempts import Indices, jobs_of
+from rebat.accounting.hosts import names_of, sorted_names
+from rebat.accounting.node_events import DownRow
+from rebat.accounting.sacct import read_sacct
+from rebat.accounting.table import AttemptTable
+from rebat.models.failures.records.record import Lines, Record
+from rebat.models.failures.records.slurm import record_of, spans_on, zone_of
+
+NODE_FAIL = "NODE_FAIL"
+
+TOGETHER_S = 5.0
+"""Attempts that end within this time with NODE_FAIL can have the same cause."""
+
+SHORTEST_S = 1.0
+"""Duration of an outage if the next attempt starts on the node in the same second."""
+
+AMBIGUOUS = "NODE_FAIL attempts without a single common node"
+USED = "NODE_FAIL attempt"
+
+
+class FailedAttempt(NamedTuple):
+    """An attempt that a failed node ended; seconds since the Unix epoch."""
+
+    start_s: float
+    end_s: float
+    nodes: frozenset[str]
+
+
+class AttemptRecords(NamedTuple):
+    """The attempts of a dump that started, and those of them that a failed node ended."""
+
+    table: AttemptTable
+    attempts: Indices
+    failed: list[FailedAttempt]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All nodes of the dump in natural order."""
+        return sorted_names({text for text in self.table.texts["hosts"] if text})
+
+
+def read_node_fail(
+    path: Path, zone: str | None = None, names: Sequence[str] = (), origin_s: float | None = None
+) -> Record:
+    """Read failures from the attempts in a dump of sacct that ended with NODE_FAIL.
+
+    A failure is at the end of the attempts, when Slurm noticed it. Attempts that end together and
+    have a single common node identify the node; others are dropped. The node is up again when the
+    next attempt starts on it. For the parameters see `read_sacctmgr`.
+    """
+    lines = Lines()
+    records = read_attempts(path, zone, lines)
+    names = names or records.names
+    downs = downs_of(records.failed, records, lines)
+    return record_of(spans_on(downs, names, origin_s, lines), names, zone, lines, str(path))
+
+
+def read_attempts(path: Path, zone: str | None, lines: Lines) -> AttemptRecords:
+    """Read a dump of sacct, and count the attempts that no node ended."""
+    table = read_sacct(path, zone_of(zone))
+    attempts = jobs_of(table).attempts
+    start_s, end_s = table.column("start_s"), table.column("end_s")
+    states, hosts = table.texts["state"], table.texts["hosts"]
+    rows = [row for row in attempts.tolist() if states[row] == NODE_FAIL]
+    lines.dropped["attempts that no node ended"] += len(attempts) - len(rows)
+    failed = [
+        FailedAttempt(float(start_s[row]), float(end_s[row]), names_of(hosts[row]))
+        for row in rows if end_s[row] > 0
+    ]  # fmt: skip
+    if len(failed) < len(rows):
+        lines.dropped["NODE_FAIL attempts without an end"] += len(rows) - len(failed)
+    return AttemptRecords(table, attempts, failed)
+
+
+def downs_of(
+    failed: Iterable[FailedAttempt], records: AttemptRecords, lines: Lines, used: str = USED
+) -> list[DownRow]:
+    """Return the down intervals that attempts show, in order of time, and count the attempts.
+
+    Attempts whose node is not identified are dropped. ``used`` is the name of the others in the
+    counts.
+    """
+    identified = []
+    for node, at_s, count in _culprits(failed):
+        if node is None:
+            lines.dropped[AMBIGUOUS] += count
+        else:
+            lines.taken[used] += count
+            identified.append((node, at_s))
+    starts_s = _starts_s(records, {node for node, _ in identified})
+    downs = []
+    for node, at_s in identified:
+        up_s = min((start_s for start_s in starts_s[node] if start_s >= at_s), default=math.inf)
+        downs.append(DownRow(node, at_s, max(up_s, at_s + SHORTEST_S), used, ""))
+    return downs
+
+
+def _culprits(failed: Iterable[FailedAttempt]) -> list[tuple[str | None, float, int]]:
+    """Return the node, time and number of attempts of each failure; None: not identified."""
+    groups: list[list[FailedAttempt]] = []
+    for attempt in sorted(failed, key=lambda attempt: attempt.end_s):
+        if groups and attempt.end_s - groups[-1][0].end_s <= TOGETHER_S:
+            groups[-1].append(attempt)
+        else:
+            groups.append([attempt])
+    culprits: list[tuple[str | None, float, int]] = []
+    for group in groups:
+        common = reduce(frozenset.__and__, (attempt.nodes for attempt in group))
+        node = next(iter(common)) if len(common) == 1 else None
+        culprits.append((node, group[0].end_s, len(group)))
+    return culprits
+
+
+def _starts_s(records: AttemptRecords, nodes: AbstractSet[str]) -> defaultdict[str, list[float]]:
+    """Return the times at which attempts start on each of these nodes."""
+    start_s, hosts = records.table.column("start_s"), records.table.texts["hosts"]
+    starts: defaultdict[str, list[float]] = defaultdict(list)
+    for row in records.attempts.tolist():
+        for node in names_of(hosts[row]) & nodes:
+            starts[node].append(float(start_s[row]))
+    return starts
