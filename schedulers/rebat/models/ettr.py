@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Effective training time ratio (ETTR) of one job, in closed form; all times in seconds.
+
+ETTR is productive time / available time. The job alternates work and checkpoints. Failures of its
+nodes arrive at the rate ``lambda``. After a failure the job is detected as dead (D) and then loads
+its last checkpoint (L). Work, writing and loading can fail; detection cannot, since the job is
+already dead.
+
+Sources: the renewal argument of Daly, "A higher order estimate of the optimum checkpoint interval
+for restart dumps", FGCS 2006, with D outside the risk; Young, CACM 1974; Kokolis et al.,
+"Revisiting Reliability in Large-Scale Machine Learning Research Clusters", HPCA 2025 (`rsc_ettr`).
+"""
+
+from __future__ import annotations
+
+import math
+
+import msgspec
+from scipy.special import lambertw
+from scipy.stats import poisson
+
+from rebat.core.errors import InputError
+from rebat.core.units import MAX_SECONDS
+
+DAY_S = 86_400.0
+
+
+class TrainingJob(msgspec.Struct, frozen=True, kw_only=True):
+    """A job that occupies its nodes and writes checkpoints at regular intervals.
+
+    Attributes
+    ----------
+    mtbf_s : float
+        Mean time between failures of the job, above 0: 1 / lambda.
+    interval_s : float
+        Work between two checkpoints, above 0 (Delta).
+    write_s : float
+        Time for which a checkpoint blocks the job (w).
+    detect_s : float
+        Time from a failure until the job restarts (D). Failures do not matter in this time.
+    load_s : float
+        Time to initialise and to load a checkpoint (L). A failure restarts it.
+
+    Raises
+    ------
+    InputError
+        For a number out of range.
+    """
+
+    mtbf_s: float
+    interval_s: float
+    write_s: float = 0.0
+    detect_s: float = 0.0
+    load_s: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name in self.__struct_fields__:
+            value, positive = getattr(self, name), name in ("mtbf_s", "interval_s")
+            if not 0 <= value <= MAX_SECONDS or (positive and value == 0):
+                expected = "seconds above 0" if positive else "seconds, 0 or more"
+                raise InputError(f"is {value:g} s", name.removesuffix("_s"), expected)
+
+    @property
+    def rate(self) -> float:
+        """Failures per second (lambda)."""
+        return 1 / self.mtbf_s
+
+
+def failure_rate(n_nodes: int, rate: float) -> float:
+    """Return the failures per second of a job; ``rate`` counts failures per 1,000 node-days.
+
+    >>> round(1 / failure_rate(2048, 6.5) / 3600, 6)
+    1.802885
+    """
+    return n_nodes * rate / (1000 * DAY_S)
+
+
+def ettr(job: TrainingJob) -> float:
+    """Return the exact ETTR of a job.
+
+    It is lambda Delta / [e^(lambda L) (1 + lambda D) (e^(lambda (Delta + w)) - 1)].
+
+    >>> job = TrainingJob(mtbf_s=6490.386, interval_s=1800, detect_s=300, load_s=300)
+    >>> round(ettr(job), 6)
+    0.791934
+    """
+    rate, exponent = job.rate, job.rate * (job.interval_s + job.write_s)
+    if exponent + rate * job.load_s > _MAX_EXPONENT:
+        return 0.0
+    lost = math.exp(rate * job.load_s) * (1 + rate * job.detect_s)
+    return rate * job.interval_s / (lost * math.expm1(exponent))
+
+
+_MAX_EXPONENT = 700.0
+"""exp() of a larger number overflows; the ETTR is 0 to the last digit."""
+
+
+def ettr_safe_load(job: TrainingJob) -> float:
+    """Return the exact ETTR if failures cannot strike while a checkpoint is loaded."""
+    detect_s = job.detect_s + job.load_s
+    return ettr(msgspec.structs.replace(job, detect_s=detect_s, load_s=0.0))
+
+
+def rework_s(job: TrainingJob) -> float:
+    """Return the mean work lost to a failure.
+
+    It is 1 / lambda - (Delta + w) / (e^(lambda (Delta + w)) - 1).
+    """
+    period_s = job.interval_s + job.write_s
+    exponent = period_s / job.mtbf_s
+    if exponent > _MAX_EXPONENT:
+        return job.mtbf_s
+    if exponent < _MIN_EXPONENT:
+        return period_s / 2
+    return job.mtbf_s - period_s / math.expm1(exponent)
+
+
+_MIN_EXPONENT = 1e-7
+"""Below, the difference has no digits left; its limit is half a period."""
+
+
+def rsc_ettr(job: TrainingJob) -> float:
+    """Return the first-order ETTR of Kokolis et al.
+
+    It is (1 - lambda (u0 + Delta / 2)) / (1 + w / Delta), where u0 is detection and loading
+    together. Negative results mean that the formula does not apply; they are returned as 0.
+    """
+    start_s = job.detect_s + job.load_s
+    left = 1 - job.rate * (start_s + job.interval_s / 2)
+    return max(0.0, left) / (1 + job.write_s / job.interval_s)
+
+
+# ---- the best interval
+
+
+def young_interval_s(mtbf_s: float, write_s: float) -> float:
+    """Return sqrt(2 w M), Young's first-order optimum."""
+    return math.sqrt(2 * write_s * mtbf_s)
+
+
+def daly_interval_s(mtbf_s: float, write_s: float) -> float:
+    """Return Daly's higher-order optimum (equation 37 of the FGCS paper); M for w >= 2 M."""
+    if write_s >= 2 * mtbf_s:
+        return mtbf_s
+    ratio = math.sqrt(write_s / (2 * mtbf_s))
+    return young_interval_s(mtbf_s, write_s) * (1 + ratio / 3 + ratio**2 / 9) - write_s
+
+
+def best_interval_s(mtbf_s: float, write_s: float) -> float:
+    """Return the exact optimum M (1 + W0(-e^(-w/M - 1))); 0 if checkpoints cost nothing.
+
+    >>> round(best_interval_s(6491.88, 60) / 60, 4)
+    14.0514
+    """
+    if write_s == 0:
+        return 0.0
+    return mtbf_s * (1 + float(lambertw(-math.exp(-write_s / mtbf_s - 1)).real))
+
+
+# ---- spare nodes
+
+
+def spare_nodes(mean_in_repair: float, quantile: float = 0.99) -> int:
+    """Return the number of spare nodes that suffices with this probability.
+
+    The number of nodes in repair is Poisson with the mean failures per second x mean repair time
+    (M/G/infinity), whatever the distribution of the repair time.
+
+    >>> spare_nodes(2048 * 3.79 / 1000), spare_nodes(2048 * 3.79 / 1000 / 6)
+    (15, 5)
+    """
+    return int(poisson.ppf(quantile, mean_in_repair))
+
+
+def enough_spares(mean_in_repair: float, n_spares: int) -> float:
+    """Return the probability that at most ``n_spares`` nodes are in repair."""
+    return float(poisson.cdf(n_spares, mean_in_repair))

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ETTR and best intervals of two tiers of checkpoints, in closed form; all times in seconds.
+
+A light checkpoint (memory of a peer) survives a share of the failures. Every n-th checkpoint is
+also written to the deep tier (remote storage), which survives all failures. Without failures
+during loads.
+
+Source: Benoit, Cavelan, Robert, Sun: "Optimal checkpointing patterns", 2016; Benoit, Cavelan,
+Le Fèvre, Robert, Sun: "Towards optimal multi-level checkpointing", IEEE TC 2017 (first order).
+"""
+
+from __future__ import annotations
+
+import math
+
+import msgspec
+import numpy as np
+
+from rebat.core.errors import InputError
+
+
+class TwoTiers(msgspec.Struct, frozen=True, kw_only=True):
+    """A pattern of ``per_pattern`` periods of work, each with a light checkpoint.
+
+    Attributes
+    ----------
+    mtbf_s : float
+        Mean time between failures of the job.
+    light_share : float
+        Share of the failures that the light tier survives, 0 to 1.
+    interval_s : float
+        Work between two checkpoints.
+    per_pattern : int
+        Number of periods between two deep checkpoints, at least 1.
+    writes_s, loads_s : (float, float)
+        Time to write and to load a checkpoint of the light and of the deep tier. A deep checkpoint
+        follows a light one.
+    detect_s : float
+        Time from a failure until the job restarts.
+    """
+
+    mtbf_s: float
+    light_share: float
+    interval_s: float
+    per_pattern: int
+    writes_s: tuple[float, float]
+    loads_s: tuple[float, float]
+    detect_s: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.light_share <= 1:
+            raise InputError(f"is {self.light_share:g}", "share of the light tier", "0 to 1")
+        if self.per_pattern < 1:
+            raise InputError(f"is {self.per_pattern}", "periods per pattern", "at least 1")
+
+
+def two_tier_ettr(tiers: TwoTiers) -> float:
+    """Return the exact ETTR from the linear equations of the expected times.
+
+    ``x_j`` is the expected time to the end of the pattern from period j on. In period j of length
+    ``c_j``, a failure that the light tier survives returns to its start, another failure to the
+    start of the pattern.
+    """
+    rate, n = 1 / tiers.mtbf_s, tiers.per_pattern
+    light_s, deep_s = (tiers.detect_s + load_s for load_s in tiers.loads_s)
+    matrix, constant = np.eye(n), np.zeros(n)
+    for j in range(n):
+        length_s = tiers.interval_s + tiers.writes_s[0] + (tiers.writes_s[1] if j == n - 1 else 0)
+        fails = -math.expm1(-rate * length_s)
+        light = fails * tiers.light_share
+        deep = fails - light
+        constant[j] = fails / rate + light * light_s + deep * deep_s
+        matrix[j, j] -= light
+        matrix[j, 0] -= deep
+        if j < n - 1:
+            matrix[j, j + 1] -= 1 - fails
+    total_s = np.linalg.solve(matrix, constant)[0]
+    return float(n * tiers.interval_s / total_s)
+
+
+def tier_intervals_s(
+    mtbf_s: float, shares: tuple[float, ...], writes_s: tuple[float, ...]
+) -> list[float]:
+    """Return W_i = sqrt(2 w_i / lambda_i), the work between two checkpoints of each tier.
+
+    ``shares`` are the shares of failures that need this tier; a tier without failures has no
+    interval (infinity).
+    """
+    return [
+        math.sqrt(2 * write_s * mtbf_s / share) if share else math.inf
+        for share, write_s in zip(shares, writes_s, strict=True)
+    ]
+
+
+def tier_overhead(mtbf_s: float, shares: tuple[float, ...], writes_s: tuple[float, ...]) -> float:
+    """Return H* = sum of sqrt(2 lambda_i w_i), the overhead at the best intervals (first order)."""
+    pairs = zip(shares, writes_s, strict=True)
+    return sum(math.sqrt(2 * share / mtbf_s * write_s) for share, write_s in pairs)
+
+
+def tier_ettr_first_order(
+    mtbf_s: float,
+    shares: tuple[float, ...],
+    writes_s: tuple[float, ...],
+    loads_s: tuple[float, ...],
+) -> float:
+    """Return 1 / (1 + H* + mean load / M), the ETTR at the best intervals (first order)."""
+    load_s = sum(share * load for share, load in zip(shares, loads_s, strict=True))
+    return 1 / (1 + tier_overhead(mtbf_s, shares, writes_s) + load_s / mtbf_s)

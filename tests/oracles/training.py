@@ -1,0 +1,55 @@
+"""Slow oracles of one training job: its life, failure by failure, in seconds."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.random import Generator
+
+
+def one_job(job, n_failures: int, rng: Generator) -> tuple[float, float]:
+    """Return productive and total time of a job until a number of failures.
+
+    The job writes, detects and loads as `ettr.TrainingJob` says. A clock runs to the next failure;
+    each phase ends or is cut by it.
+    """
+    period = job.interval_s + job.write_s
+    productive = total = 0.0
+    for _ in range(n_failures):
+        # from here, the job first loads (after the first failure), then works until it fails
+        left = rng.exponential(job.mtbf_s)
+        total += left + job.detect_s
+        left -= job.load_s
+        while left >= period:
+            left -= period
+            productive += job.interval_s
+    return productive, total
+
+
+def one_job_of_two_tiers(tiers, n_failures: int, rng: Generator) -> tuple[float, float]:
+    """Return productive and total time of a job with two tiers of checkpoints."""
+    productive = total = 0.0
+    position = 0  # periods done since the last deep checkpoint
+    failures = 0
+    left = rng.exponential(tiers.mtbf_s)
+    while failures < n_failures:
+        last = position == tiers.per_pattern - 1
+        period = tiers.interval_s + tiers.writes_s[0] + (tiers.writes_s[1] if last else 0)
+        if left >= period:
+            left, total = left - period, total + period
+            position += 1
+            if last:
+                productive, position = productive + tiers.per_pattern * tiers.interval_s, 0
+            continue
+        failures += 1
+        light = rng.random() < tiers.light_share
+        total += left + tiers.detect_s + tiers.loads_s[0 if light else 1]
+        position = position if light else 0
+        left = rng.exponential(tiers.mtbf_s)
+    return productive, total
+
+
+def ratio_with_error(sample, n_repeats: int) -> tuple[float, float]:
+    """Return mean and standard error of the ratio of repeated samples (productive, total)."""
+    pairs = [sample(np.random.default_rng(seed)) for seed in range(n_repeats)]
+    ratios = np.array([productive / total for productive, total in pairs])
+    return float(ratios.mean()), float(ratios.std(ddof=1) / np.sqrt(n_repeats))
