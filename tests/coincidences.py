@@ -57,7 +57,8 @@ class Case:
         policy, self.n_nodes = rng.choice(POLICIES), rng.choice([2, 4, 10])
         drain = rng.choice(["drain=ignore", "drain=migrate", "drain=wait"])
         name = on_ring(policy, self.n_nodes).name
-        self.policy = f"{name}{',' if ':' in name else ':'}{drain}"
+        stages = rng.choice(["", "", ",detect=2", ",detect=gpu=1/3,diagnose=1,init=nic=2/1"])
+        self.policy = f"{name}{',' if ':' in name else ':'}{drain}{stages}"
         self.workload = workload(rng, self.n_nodes)
         self.events = outages(rng, self.n_nodes)
         self.cores = 1 if self.n_nodes == 2 else rng.choice([1, 1, 2])
@@ -121,7 +122,8 @@ def outages(rng: random.Random, n_nodes: int) -> list[MachineEvent]:
             down = at + rng.choice([0, rng.randint(0, 25)]) + (at == 0)
             at = down + rng.randint(1, 12)
             nodes = NodeSet.of(range(node, node + group))
-            events.append(MachineEvent(to_us(down), False, nodes))
+            cause = rng.choice([None, None, "gpu", "nic"])
+            events.append(MachineEvent(to_us(down), False, nodes, cause))
             events.append(MachineEvent(to_us(at), True, nodes))
     rng.shuffle(events)
     return events

@@ -112,6 +112,10 @@ CHOICES = {
     "passes": ["one", "two"],
     "held": ["surviving", "lowest"],
     "silent_errors": ["accept", "retry"],
+    "detect": ["0", "0", "3s", "gpu=5/uniform:0:4"],
+    "diagnose": ["0", "0", "50%*1+50%*exponential:3"],
+    "reschedule": ["0", "0", "1"],
+    "init": ["0", "0", "2", "nic=5/1"],
 }
 """A choice of each axis is drawn where the planning or reaction has it."""
 

@@ -21,7 +21,7 @@ from rebat.core.units import to_us
 from rebat.engine.engine import Scheduler
 from rebat.models.failures.events import MachineEvent
 from rebat.policies.presets import Preset, preset
-from rebat.results.measures.platform import down_intervals
+from rebat.results.measures.recoveries import down_intervals
 from rebat.runs.single import RunResult, simulate
 from rebat.session.ledger import Ledger
 from rebat.session.session import Session
@@ -130,12 +130,13 @@ def check_run(result: RunResult) -> None:
 
 
 def check_nodes(ledger: Ledger, slack_us: int = 0) -> None:
-    """No node runs two attempts at once, and none runs on a dead node.
+    """No node runs two attempts at once, and none runs on a dead node, unless it hangs.
 
     ``slack_us`` is how long a kill takes to arrive, on a platform with latency.
     """
-    held = defaultdict(list)
+    held, hung_us = defaultdict(list), {}
     for record in ledger.attempts:
+        hung_us[record.attempt.id] = record.hung_us
         for node in record.nodes or ():
             if record.end_us > record.start_us:
                 held[node].append((record.start_us, record.end_us, record.attempt.id))
@@ -146,7 +147,7 @@ def check_nodes(ledger: Ledger, slack_us: int = 0) -> None:
     horizon = max((record.end_us for record in ledger.attempts), default=0)
     for node, down, up in down_intervals(ledger.node_events, horizon):
         for start, end, attempt in held.get(node, ()):
-            dead = min(end, up) - max(start, down)
+            dead = min(end - hung_us[attempt], up) - max(start, down)
             assert dead <= slack_us, f"{attempt} runs on the dead node {node}"
 
 

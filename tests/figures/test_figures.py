@@ -12,7 +12,7 @@ import pytest
 from rebat.figures import flows, gantt
 from rebat.figures.boxes import in_time_units
 from rebat.figures.canvas import colours, png_of, time_unit
-from rebat.results.measures.platform import down_intervals
+from rebat.results.measures.recoveries import down_intervals
 from rebat.runs.single import RunResult
 from rebat.session.ledger import Ledger
 from tests.scenarios import fails, machine, run

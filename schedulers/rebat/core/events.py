@@ -65,6 +65,8 @@ class NodesFailed(Event, frozen=True):
     """Nodes became unavailable. Their jobs continue unless the scheduler kills them."""
 
     nodes: NodeSet
+    cause: str | None = None
+    """Cause of the failure, if the simulator states it; Batsim does not."""
 
 
 class NodesRejuvenated(Event, frozen=True):

@@ -8,6 +8,7 @@ from typing import Literal
 import msgspec
 
 from rebat.core.dialect import PAPER, Dialect
+from rebat.core.recovery import Recovery
 
 SilentErrors = Literal["accept", "retry"]
 """What happens to a job whose attempt ends with an error: the job ends, or it runs again."""
@@ -56,6 +57,8 @@ class SessionOptions(msgspec.Struct, frozen=True):
         If not, it starts again from the beginning.
     max_attempts : int
         Number of interrupted attempts after which a job ends as failed.
+    recovery : Recovery, optional
+        Stages of the recovery of a failed job; None: failures are reported immediately.
     """
 
     dialect: Dialect = PAPER
@@ -68,3 +71,9 @@ class SessionOptions(msgspec.Struct, frozen=True):
     cores_per_node: int = 1
     resumes_moldable: bool = False
     max_attempts: int = MAX_ATTEMPTS
+    recovery: Recovery | None = None
+
+    @property
+    def starts_cost(self) -> bool:
+        """Whether later attempts of a job cost time, even if it writes no checkpoints."""
+        return self.resize_cost != "0" or bool(self.recovery and "init" in self.recovery.stages)

@@ -293,7 +293,9 @@ class Engine(Decisions):
             self._outbox.append(NodesRejuvenated(at_us=self.now_us, nodes=event.nodes))
         else:
             self._pool.fail(event.nodes)
-            self._outbox.append(NodesFailed(at_us=self.now_us, nodes=event.nodes))
+            self._outbox.append(
+                NodesFailed(at_us=self.now_us, nodes=event.nodes, cause=event.cause)
+            )
 
 
 def _hosts(n_nodes: int) -> list[dict[str, Any]]:

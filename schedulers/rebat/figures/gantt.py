@@ -13,7 +13,8 @@ from rebat.figures.binning import tail_us
 from rebat.figures.boxes import svg_of
 from rebat.figures.canvas import COLOURS, label, new_figure, time_unit
 from rebat.figures.causes import HELD_COLOUR
-from rebat.results.measures.platform import Window, down_intervals
+from rebat.results.measures.platform import Window
+from rebat.results.measures.recoveries import down_intervals
 from rebat.results.measures.timeline import holds_of, timeline_of
 from rebat.session.ledger import Ledger
 

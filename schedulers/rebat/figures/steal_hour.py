@@ -8,7 +8,7 @@ from html import escape
 from rebat.core.attempts import Cause, job_name
 from rebat.core.units import US_PER_S, to_s
 from rebat.figures.canvas import COLOURS
-from rebat.results.measures.platform import down_intervals
+from rebat.results.measures.recoveries import down_intervals
 from rebat.session.ledger import AttemptRecord, Ledger
 
 WIDTH, HEIGHT = 900.0, 420.0

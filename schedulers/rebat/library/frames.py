@@ -10,7 +10,7 @@ from rebat.core.units import FOREVER_US, to_s
 from rebat.results.files.run_csv import ATTEMPT_COLUMNS, attempt_values
 from rebat.results.measures.jobs import JobRow
 from rebat.results.measures.owners import GROUP_COLUMNS, group_rows
-from rebat.results.measures.platform import down_intervals
+from rebat.results.measures.recoveries import down_intervals
 from rebat.results.seeds import COMPARED, MetricRow, Seeds
 from rebat.results.seeds import compared as row_of
 from rebat.runs.single import RunResult

@@ -10,11 +10,13 @@ from functools import partial
 from typing import Annotated, Any
 
 import msgspec
+from msgspec import Meta
 
 from rebat.contract import Policy
 from rebat.core.dialect import DIALECTS, Dialect
 from rebat.core.errors import InputError
 from rebat.core.options import SessionOptions
+from rebat.core.recovery import STAGES, Recovery, parse_stage
 from rebat.core.units import to_us
 from rebat.models.power import read_power
 from rebat.policies.composition import Duty, Scheduler
@@ -96,6 +98,11 @@ def _check_power(watts: str) -> None:
         read_power(watts)
 
 
+def _stage(description: str) -> Meta:
+    """Describe a stage of the recovery of a failed job."""
+    return text(parse_stage, f"{description}: a duration like 30s, random, or by cause.")
+
+
 class CommonOptions(Options, frozen=True):
     """Options of every scheduler."""
 
@@ -150,6 +157,17 @@ class CommonOptions(Options, frozen=True):
             "Power of a node in watts, asleep/empty/full, like 10/100/300; empty: no energy.",
         ),
     ] = ""
+    detect: Annotated[str | float, _stage("Time until a failure of a job is detected")] = "0"
+    diagnose: Annotated[
+        str | float, _stage("Time until the nodes to replace are known, after the detection")
+    ] = "0"
+    reschedule: Annotated[
+        str | float, _stage("Time until the job is rescheduled, after the diagnosis")
+    ] = "0"
+    init: Annotated[
+        str | float,
+        _stage("Time until a failed job has started again, before it loads its checkpoint"),
+    ] = "0"
     operators: Annotated[
         str, text(str, "Users who may request operations, joined by +; or all.")
     ] = "all"
@@ -227,8 +245,16 @@ class Point(msgspec.Struct, frozen=True):
             resize_cost=str(values.get("resize_cost", "0")),
             migration_cost=str(common.migration_cost),
             purge_s=common.purge,
+            recovery=self.recovery,
             resumes_moldable=values.get("restarts") == "checkpoint",
         )
+
+    @property
+    def recovery(self) -> Recovery | None:
+        """The stages of the recovery of failed jobs; None if they take no time."""
+        stages = {name: str(getattr(self.common, name)) for name in STAGES}
+        recovery = Recovery(**stages, seed=self.common.seed)
+        return recovery if recovery.stages else None
 
     @property
     def own_places(self) -> dict[str, str]:

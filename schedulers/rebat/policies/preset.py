@@ -34,9 +34,10 @@ class Preset(msgspec.Struct, frozen=True):
         return self.point.policy(self.hazards)
 
     @property
-    def draws_places(self) -> bool:
-        """Whether the placement is random."""
-        return self.point.placement.random
+    def draws(self) -> bool:
+        """Whether the placement or the recovery is random."""
+        recovery = self.point.recovery
+        return self.point.placement.random or bool(recovery and recovery.random)
 
     @property
     def foresees(self) -> bool:
@@ -103,6 +104,7 @@ class Preset(msgspec.Struct, frozen=True):
 
 LATER = {
     "expected": "jobs+repairs", "wait": "requeue", "restarts": "beginning", "lenders": "rule",
+    "detect": "0", "diagnose": "0", "reschedule": "0", "init": "0",
 }  # fmt: skip
 """Defaults of options that earlier versions did not have. They are no part of the identity, so that
 results of earlier versions stay valid."""

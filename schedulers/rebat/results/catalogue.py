@@ -38,7 +38,7 @@ CATALOGUE: tuple[Metric, ...] = (
     Metric("useful_utilisation", "useful utilisation", "share", "high", "node time that was up", "U / (W - downtime), the paper's utilisation (Tables 4 and 8 of Du et al. 2024)"),
     Metric("platform_useful", "useful", "node time", "high", "node time", "U: sum over the attempts of completed jobs of nodes x progress kept within the window, without checkpoints and recoveries"),
     Metric("platform_checkpoint", "checkpoints", "node time", "low", "node time", "node time of checkpoints, including closing checkpoints"),
-    Metric("platform_recovery", "recovery", "node time", "low", "node time", "node time of reading checkpoints after an interruption"),
+    Metric("platform_recovery", "recovery", "node time", "low", "node time", "node time of the stages of recoveries (detection to initialisation), and of reading checkpoints after an interruption"),
     Metric("platform_waste_failure", "wasted by failures", "node time", "low", "node time", "run time since the last checkpoint, of attempts that a failure interrupted"),
     Metric("platform_waste_stealing", "wasted by stealing", "node time", "low", "node time", "run time since the last checkpoint, of attempts that a steal interrupted"),
     Metric("platform_waste_silent", "wasted by silent errors", "node time", "low", "node time", "attempts that ended with a silent error and ran again, including the checkpointed progress that was lost"),

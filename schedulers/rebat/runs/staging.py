@@ -72,11 +72,11 @@ class Stage(msgspec.Struct, frozen=True):
         )
 
     def _prepared(self, policy: Preset) -> Preset:
-        """Pass hazards to policies that predict failures; pass the seed if boxes are random."""
+        """Pass hazards to policies that predict failures; pass the seed if the policy is random."""
         if policy.foresees:
             policy = policy.knowing(self._hazards(policy.foresight))
         failures = self.scenario.failures
-        if policy.draws_places and failures:
+        if policy.draws and failures:
             policy = policy.reseeded(failures.seed)
         return policy
 

@@ -47,7 +47,7 @@ class Intake:
     ) -> None:  # fmt: skip
         self._board, self._jobs, self._claims = board, jobs, claims
         self._registry, self._transactions = registry, transactions
-        self._hit: list[str] = []
+        self._hit: dict[str, str] = {}
 
     def take(self, events: Iterable[Event]) -> bool:
         """Update the state with a message's events; return whether a decision is needed.
@@ -70,16 +70,23 @@ class Intake:
             return event.job_id in self._registry.registered
         return isinstance(event, CallRequested | NoMoreExternalEvents)
 
-    def hit(self) -> list[Running]:
-        """Return the attempts on nodes that failed since the last call, unless being stopped."""
+    def hit(self) -> dict[str, str]:
+        """Return the attempts on nodes that failed since the last call, unless being stopped.
+
+        The values are the causes of the failures; empty if they are unknown.
+        """
         if not self._hit:
-            return []
-        names, self._hit = dict.fromkeys(self._hit), []
+            return {}
+        names, self._hit = self._hit, {}
         jobs = self._jobs
         for name in names:
             if name in jobs.stopping:
                 self._transactions.spoil(jobs.stopping[name])
-        return [jobs.running[n] for n in names if n in jobs.running and n not in jobs.stopping]
+        return {
+            name: cause
+            for name, cause in names.items()
+            if name in jobs.running and name not in jobs.stopping
+        }
 
     # ---- jobs
 
@@ -102,11 +109,19 @@ class Intake:
         checkpointing = self._registry.work[event.job_id].checkpointing
         recovery_us = checkpointing.first_recovery_us if checkpointing else 0
         worked_us = max(0, event.at_us - running.start_us - recovery_us)
+        hung = self._transactions.hangs.completed(running) if stopping is None else None
+        if hung:
+            worked_us = max(0, hung.remaining.useful_us)
         if stopping and event.state == "COMPLETED_KILLED":
             self._board.changes.leave(running, self._board.changes.stopped)
             ends = isinstance(stopping.stop.then, End)
             useful_us = worked_us if ends else max(0, stopping.remaining.useful_us)
             self._record(running, event, stopping.stop.cause, useful_us, stopping)
+            return
+        if hung and event.state != "COMPLETED_WALLTIME_REACHED":
+            self._board.changes.leave(running, self._board.changes.stopped)
+            self._record(running, event, Cause.NODE_FAILURE, worked_us, hung)
+            self._transactions.hangs.wait(hung)
             return
         self._board.changes.leave(running, self._board.changes.ended)
         self._board.news.ended.append(running)
@@ -123,11 +138,15 @@ class Intake:
         stopping: Stopping | None = None,
     ) -> None:  # fmt: skip
         work = self._registry.work[running.attempt.id]
+        hang = self._transactions.hangs.hanging.pop(running.attempt.id, None)
         record = AttemptRecord(
             running.attempt, work.profile, work.checkpointing, running.start_us,
             event.at_us, cause, event.state, useful, running.nodes,
             why=stopping.stop.why if stopping else "",
             imaged=stopping.remaining.imaged if stopping else False,
+            failure=hang.cause if hang else "",
+            hung_us=event.at_us - hang.at_us if hang else 0,
+            stages=hang.stages if hang else {},
         )  # fmt: skip
         self._board.ledger.add(record, stopping.remaining if stopping else None)
         running.nodes.pack()
@@ -167,7 +186,9 @@ class Intake:
         tags = self._claims.fail(event.nodes, event.at_us)
         board.news.failed.extend(event.nodes)
         board.changes.failures += event.nodes.size
-        self._hit.extend(board.by_tag[tag] for tag in tags if tag in board.by_tag)
+        for tag in tags:
+            if tag in board.by_tag:
+                self._hit.setdefault(board.by_tag[tag], event.cause or "")
         self._transactions.lose_claims(tags)
 
     def _on_rejuvenate(self, event: NodesRejuvenated) -> None:

@@ -49,6 +49,8 @@ class JobTable:
         self.submissions: dict[str, Submission] = {}
         self.work: dict[str, Work] = {}
         self._like_resubmissions: dict[str, str] = {}
+        self.failed_us: dict[str, int] = {}
+        """How long each failed attempt had run when it failed; later work does not count."""
 
     # ---- as submitted
 
@@ -81,8 +83,8 @@ class JobTable:
         elif checkpointing is None:
             young_daly = self._board.options.young_daly
             checkpointing = derived_checkpointing(attempt.n_nodes, machine_nodes, young_daly)
-            if checkpointing is None and self._board.options.resize_cost != "0":
-                checkpointing = NEVER  # no checkpoints, but resizes have a cost
+            if checkpointing is None and self._board.options.starts_cost:
+                checkpointing = NEVER  # no checkpoints, but later attempts have a cost
         period_s = 0.0
         if checkpointing and self._board.options.dialect.digits == "six":
             period_s, checkpointing = _as_forwarded(checkpointing, attempt.n_nodes)
@@ -111,6 +113,7 @@ class JobTable:
             del self.submissions[job_id]
             for attempt_id in attempts:
                 del self.work[attempt_id]
+                self.failed_us.pop(attempt_id, None)
 
     def _is_of(self, job_id: str, attempt_id: str) -> bool:
         """Return whether an attempt belongs to a job; other jobs may have ids of this form."""

@@ -37,6 +37,12 @@ class AttemptRecord(msgspec.Struct, gc=False):
     """Label of the stop, from the policy."""
     imaged: bool = False
     """Whether an image contains the progress."""
+    failure: str = ""
+    """Cause of the node failure, if it is known."""
+    hung_us: int = 0
+    """Last part of the attempt, in which it hung after a failure."""
+    stages: dict[str, int] = {}
+    """Duration of each stage of the recovery in microseconds, if it has stages."""
 
 
 class Drained(msgspec.Struct, gc=False):

@@ -53,6 +53,8 @@ class Registry(JobTable):
 
     def after_stop(self, attempt_id: str, ran_us: int, when: When) -> Remaining:
         """Return what remains of an attempt that is stopped after a run of ``ran_us``."""
+        if attempt_id in self.failed_us:
+            ran_us, when = self.failed_us[attempt_id], When.NOW
         work, dialect = self.work[attempt_id], self._board.options.dialect
         if when == When.IMAGE:
             return imaged(work.checkpointing, ran_us, self.image_us(attempt_id))

@@ -54,7 +54,7 @@ from rebat.session.board import Board
 from rebat.session.claims import Claims
 from rebat.session.intake import Intake
 from rebat.session.ledger import Ledger
-from rebat.session.lifecycle import Lifecycle, Scheduled
+from rebat.session.lifecycle import Lifecycle
 from rebat.session.resubmission import Registry
 from rebat.session.transactions import Transactions
 from rebat.session.validate import check_jobs, check_nodes
@@ -213,15 +213,11 @@ class Session:
         """Process failures of running attempts, then the stops and waits that are due."""
         board, transactions = self._board, self._transactions
         news, board.news = board.news, News()
-        news.hit = self._intake.hit()
-        called_off: dict[str, Scheduled | None] = {}
+        news.hit, called_off = transactions.hangs.report(self._intake.hit())
         news.woken = transactions.agenda.woken()
         board.changes.woken += news.woken
         if news.hit:
             n_free, hit = self._claims.n_free, {running.attempt.id for running in news.hit}
-            scheduled = [name for name in self._jobs.scheduled if name in hit]
-            later = board.options.dialect.two_passes
-            called_off = {name: transactions.call_off(name, "hit", later) for name in scheduled}
             news.called_off = [*called_off]
             if board.options.dialect.hit == "failed" or hit > called_off.keys():
                 board.ledger.failures_that_hit.append((board.now_us, n_free))

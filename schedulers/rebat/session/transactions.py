@@ -37,6 +37,7 @@ from rebat.session import checks
 from rebat.session.agenda import Agenda
 from rebat.session.board import Board
 from rebat.session.claims import Claims
+from rebat.session.hangs import Hangs
 from rebat.session.holds import Holds
 from rebat.session.ledger import Why
 from rebat.session.lifecycle import Lifecycle, Scheduled, Stopping
@@ -54,6 +55,7 @@ class Transactions:
         self._holds = Holds(board, claims)
         self._starts = Starts(board, jobs, claims, registry)
         self.waits = Waits(board, jobs, claims, self._holds, self.agenda, self._requeue)
+        self.hangs = Hangs(board, jobs, registry, self.waits, self.call_off)
         self._carry_out: dict[type[Any], Callable[..., Refusal | None]] = {
             Start: self._starts.start,
             Reject: self._starts.reject,
@@ -120,6 +122,8 @@ class Transactions:
 
     def _kill(self, stop: Stop, remaining: Remaining, claims: Sequence[Running] = ()) -> None:
         running = self._jobs.running[stop.attempt_id]
+        if stop.cause == Cause.NODE_FAILURE:
+            remaining = self.hangs.after_init(stop.attempt_id, remaining)
         self._jobs.stop(Stopping(stop, remaining, running, self._board.now_us, list(claims)))
         self._board.kills.append(stop.attempt_id)
 

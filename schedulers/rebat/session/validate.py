@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from rebat.core.attempts import Running
+from rebat.core.attempts import Cause, Running
 from rebat.core.errors import RebatError
 from rebat.kernels.pool import FREE
 from rebat.session.claims import Claims
@@ -72,7 +72,8 @@ def check_nodes(jobs: Lifecycle, claims: Claims) -> None:
     if n_free != claims.n_free or claims.n_down != np.count_nonzero(claims.down):
         raise BrokenInvariant(f"{n_free} nodes are free, not {claims.n_free}")
     for name, running in jobs.running.items():
-        if name not in jobs.stopping and running.nodes.of_each(claims.down).any():
+        hangs = name in jobs.scheduled and jobs.scheduled[name].stop.cause == Cause.NODE_FAILURE
+        if not hangs and name not in jobs.stopping and running.nodes.of_each(claims.down).any():
             raise BrokenInvariant(f"attempt {name} runs on a failed node")
 
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rebat.core.nodes import NodeSet
-from rebat.results.measures.platform import down_intervals
+from rebat.results.measures.recoveries import down_intervals
 from rebat.results.measures.steps import Steps, steps_of
 from rebat.results.measures.timeline import outages_of, series_of, timeline_of
 from rebat.session.ledger import Ledger

@@ -215,7 +215,7 @@ def _joined_events(outages: Iterable[Outage]) -> Iterator[MachineEvent]:
         for node in outage.nodes:
             up_us[node] = max(up_us.get(node, 0), outage.up_us)
         if failed:
-            yield MachineEvent(outage.down_us, False, NodeSet.of(failed))
+            yield MachineEvent(outage.down_us, False, NodeSet.of(failed), outage.cause)
         if outage.up_us < FOREVER_US:
             heapq.heappush(repairs, (outage.up_us, number, outage.nodes))
     yield from _pop_repairs(repairs, up_us, FOREVER_US)

@@ -8,6 +8,7 @@ with ``machine_unavailable``; otherwise Batsim crashes. Other types are Batsim's
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -16,7 +17,7 @@ from typing import Any
 import msgspec
 
 from rebat.core.cores import nodes_of
-from rebat.core.errors import InputError
+from rebat.core.errors import InputError, short
 from rebat.core.files import open_text, write_text
 from rebat.core.nodes import NodeSet
 from rebat.core.units import MAX_SECONDS, to_s, to_us
@@ -29,11 +30,15 @@ MAX_NODE = 10_000_000
 
 
 class MachineEvent(msgspec.Struct, frozen=True):
-    """Nodes become available (repaired) or unavailable (failed) at a time in microseconds."""
+    """Nodes become available (repaired) or unavailable (failed) at a time in microseconds.
+
+    ``cause`` is the cause of a failure, if it is known. Batsim ignores it.
+    """
 
     at_us: int
     available: bool
     nodes: NodeSet
+    cause: str | None = None
 
 
 class GenericEvent(msgspec.Struct, frozen=True):
@@ -116,7 +121,14 @@ def read_event(line: str, where: str) -> ExternalEvent:
     at_us = to_us(_timestamp(raw, where))
     if raw["type"] not in (UNAVAILABLE, AVAILABLE):
         return GenericEvent(at_us, raw)
-    return MachineEvent(at_us, raw["type"] == AVAILABLE, _nodes(raw, where))
+    return MachineEvent(at_us, raw["type"] == AVAILABLE, _nodes(raw, where), _cause(raw, where))
+
+
+def _cause(raw: dict[str, Any], where: str) -> str | None:
+    cause = raw.get("cause")
+    if cause is not None and not isinstance(cause, str):
+        raise InputError(f"cause is {short(cause)}", where, "a text")
+    return cause if raw["type"] == UNAVAILABLE else None
 
 
 def _check_whole(event: ExternalEvent, where: str, cores_per_node: int) -> None:
@@ -210,7 +222,8 @@ def write_events(events: Iterable[MachineEvent], path: Path, decimals: int = 6) 
 def _line(event: MachineEvent, decimals: int) -> str:
     kind = AVAILABLE if event.available else UNAVAILABLE
     at_s = round(to_s(event.at_us), decimals)
-    return f'{{"type": "{kind}", "resources": "{event.nodes}", "timestamp": {at_s!r}}}\n'
+    cause = f', "cause": {json.dumps(event.cause)}' if event.cause else ""
+    return f'{{"type": "{kind}", "resources": "{event.nodes}", "timestamp": {at_s!r}{cause}}}\n'
 
 
 def machine_mtbf_s(events: Sequence[MachineEvent]) -> float | None:
@@ -283,7 +296,9 @@ def describe_events(
 def events_of_nodes(events: Sequence[MachineEvent], cores_per_node: int) -> list[MachineEvent]:
     """Return events of processors as events of their nodes; see `groups.nodes_of`."""
     return [
-        MachineEvent(event.at_us, event.available, nodes_of(event.nodes, cores_per_node))
+        MachineEvent(
+            event.at_us, event.available, nodes_of(event.nodes, cores_per_node), event.cause
+        )
         for event in events
     ]
 

@@ -86,7 +86,7 @@ class After(msgspec.Struct, frozen=True):
         yield from map(self._relative, remaining)
 
     def _relative(self, event: MachineEvent) -> MachineEvent:
-        return MachineEvent(event.at_us - self.begin_us, event.available, event.nodes)
+        return MachineEvent(event.at_us - self.begin_us, event.available, event.nodes, event.cause)
 
 
 def _still_down(past: Sequence[MachineEvent]) -> Iterator[MachineEvent]:

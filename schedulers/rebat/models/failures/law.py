@@ -25,6 +25,8 @@ class Outage(NamedTuple):
     down_us: int
     up_us: int
     nodes: NodeSet
+    cause: str | None = None
+    """Cause of the failure, if the law has causes."""
 
 
 class Law(msgspec.Struct, frozen=True):
@@ -154,7 +156,7 @@ class GroupedEvents(msgspec.Struct, frozen=True):
     def __iter__(self) -> Iterator[MachineEvent]:
         for event in self.node_events:
             processors = processors_of(event.nodes, self.cores_per_node)
-            yield MachineEvent(event.at_us, event.available, processors)
+            yield MachineEvent(event.at_us, event.available, processors, event.cause)
 
 
 def check_span(seconds: float, name: str, least: float = 1e-6) -> None:
@@ -180,7 +182,7 @@ def events_of(outages: Iterable[Outage]) -> Iterator[MachineEvent]:
     repairs: list[tuple[int, int, NodeSet]] = []
     for number, outage in enumerate(outages):
         yield from _pop_repairs(repairs, outage.down_us)
-        yield MachineEvent(outage.down_us, False, outage.nodes)
+        yield MachineEvent(outage.down_us, False, outage.nodes, outage.cause)
         if outage.up_us < FOREVER_US:
             heapq.heappush(repairs, (outage.up_us, number, outage.nodes))
     yield from _pop_repairs(repairs, None)

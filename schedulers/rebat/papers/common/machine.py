@@ -9,7 +9,7 @@ import numpy.typing as npt
 from rebat.core.units import FOREVER_US
 from rebat.figures.torus import DOWN, FREE
 from rebat.models.units import Units
-from rebat.results.measures.platform import down_intervals
+from rebat.results.measures.recoveries import down_intervals
 from rebat.session.ledger import Ledger
 
 Ints = npt.NDArray[np.int64]

@@ -57,7 +57,7 @@ class NodeStealing:
 
     def react(self, view: View, news: News) -> Iterable[Proposal]:
         """Decide on each attempt that was hit; each gets at most one victim."""
-        if not news.failed:
+        if not (news.failed or news.hit):
             return
         yield from self._give_up(view, news)
         if not news.hit:

@@ -15,7 +15,7 @@ from rebat.core.nodes import NodeSet
 from rebat.core.units import to_s
 from rebat.engine.jobs import REJECTED, SUCCESS, EngineJob
 from rebat.results.files.batsim_files import NULL_RUN_US
-from rebat.results.measures.platform import down_intervals
+from rebat.results.measures.recoveries import down_intervals
 
 JOB_COLUMNS = (
     "job_id,workload_name,profile,submission_time,requested_number_of_resources,requested_time,"

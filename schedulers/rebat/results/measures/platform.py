@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from rebat.core.attempts import Cause
-from rebat.core.nodes import NodeSet
 from rebat.core.units import FOREVER_US, US_PER_S
 from rebat.models.checkpoint import Accounting, checkpoint_time_us
+from rebat.results.measures.recoveries import down_intervals, hung_on_dead
 from rebat.results.measures.sharing import holds_of_attempts, repeats, widths
 from rebat.results.measures.steps import Steps, steps_of
 from rebat.session.ledger import AttemptRecord, Hold, Ledger
@@ -35,7 +35,8 @@ class PlatformTime(msgspec.Struct, frozen=True):
     total
         Nodes times length of the window.
     useful, checkpoint, recovery
-        Time of useful work, of checkpoints, and of reading checkpoints.
+        Time of useful work, of checkpoints, and of recovery: the stages before a job starts again,
+        and reading checkpoints.
     waste_failure
         Time lost to failures, and all work of jobs that were given up after too many failures.
     waste_stealing
@@ -117,12 +118,13 @@ def platform_time(
         hold.nodes.size * max(0, min(until, last) - max(hold.since_us, first))
         for hold, until in _holds(ledger)
     )
+    dead = sum(_overlap(down, up, first, last) for down, up in hung_on_dead(ledger))
     idle, idle_share = _idle(ledger, n_nodes, window)
     return PlatformTime(
         total=n_nodes * (last - first) / US_PER_S,
         useful=parts["useful"] / US_PER_S,
         checkpoint=parts["checkpoint"] / US_PER_S,
-        recovery=parts["recovery"] / US_PER_S,
+        recovery=(parts["recovery"] - dead) / US_PER_S,
         waste_failure=parts["failure"] / US_PER_S,
         waste_stealing=parts["stealing"] / US_PER_S,
         waste_silent=parts["silent"] / US_PER_S,
@@ -139,8 +141,8 @@ def _parts(record: AttemptRecord, first: int, last: int, accounting: Accounting)
     """Return the time of an attempt within the window by use, in microseconds per node.
 
     An attempt consists of its recovery, the kept progress (alternating work and checkpoints), the
-    progress that was lost later, and the time lost at its end. After a proactive checkpoint (timing
-    T2) the last part is this checkpoint.
+    progress that was lost later, the time lost at its end, and the time for which it hung after a
+    failure. After a proactive checkpoint (timing T2) the last part is this checkpoint.
     """
     c = record.checkpointing
     run = record.end_us - record.start_us
@@ -153,7 +155,9 @@ def _parts(record: AttemptRecord, first: int, last: int, accounting: Accounting)
     recovery = _overlap(0, recovery_end, lo, hi)
     progress_us = _overlap(recovery_end, kept_end, lo, hi)
     lost_later = _overlap(kept_end, done_end, lo, hi)
-    lost = _overlap(done_end, run, lo, hi)
+    hung_from = max(done_end, run - record.hung_us)
+    lost = _overlap(done_end, hung_from, lo, hi)
+    recovery += _overlap(hung_from, run, lo, hi)
     into = min(max(lo, recovery_end), kept_end) - recovery_end
     progress = (done_end - recovery_end, record.cause in _OVER, accounting)
     checkpoint = checkpoint_time_us(c, into + progress_us, *progress)
@@ -211,22 +215,6 @@ def _overlap(a: int, b: int, lo: int, hi: int) -> int:
     return max(0, min(b, hi) - max(a, lo))
 
 
-def down_intervals(
-    events: Sequence[tuple[int, bool, NodeSet]], horizon_us: int
-) -> list[tuple[int, int, int]]:
-    """Return (node, start, end) of every outage; an outage without end lasts to the horizon."""
-    since: dict[int, int] = {}
-    intervals = []
-    for at, up, nodes in events:
-        for node in nodes:
-            if up and node in since:
-                intervals.append((node, since.pop(node), at))
-            elif not up:
-                since.setdefault(node, at)
-    intervals += [(node, start, max(start, horizon_us)) for node, start in since.items()]
-    return intervals
-
-
 def _holds(ledger: Ledger) -> Iterator[tuple[Hold, int]]:
     """Yield holds and their ends."""
     for hold in ledger.holds:
@@ -243,6 +231,8 @@ def free_steps(ledger: Ledger, n_nodes: int) -> Steps:
     changes = [(at, nodes.size if up else -nodes.size) for at, up, nodes in events]
     for hold, until in _holds(ledger):
         changes += [(hold.since_us, -hold.nodes.size), (until, hold.nodes.size)]
+    for down, up in hung_on_dead(ledger):  # neither free nor twice not free
+        changes += [(down, 1), (up, -1)]
     if ledger.shared:
         changes += zip(*(part.tolist() for part in repeats(holds_of_attempts(ledger))), strict=True)
     at, by = np.array([(0, n_nodes), *changes], dtype=np.int64).T

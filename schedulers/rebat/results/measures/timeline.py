@@ -12,7 +12,8 @@ import numpy.typing as npt
 from rebat.core.attempts import Cause, job_name
 from rebat.core.nodes import NodeSet
 from rebat.models.checkpoint import Checkpointing
-from rebat.results.measures.platform import column, down_intervals
+from rebat.results.measures.platform import column
+from rebat.results.measures.recoveries import down_intervals
 from rebat.results.measures.sharing import holds_of_attempts, repeats
 from rebat.results.measures.steps import Steps, from_to, steps_of
 from rebat.session.ledger import AttemptRecord, Ledger

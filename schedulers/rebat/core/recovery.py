@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Recovery of a failed job in stages, with random durations for each cause of failures.
+
+After a failure, the job hangs: it is detected, diagnosed and rescheduled, and keeps its nodes.
+Failures of its nodes do not matter in this time. Then a policy decides, and the job continues on
+other nodes: it initialises and loads its checkpoint. A failure restarts these two stages.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from rebat.core.durations import RandomDuration, parse_random
+from rebat.core.errors import InputError
+from rebat.core.streams import stream
+from rebat.core.units import to_us
+
+HUNG = ("detect", "diagnose", "reschedule")
+"""The stages in which the job hangs on its nodes, in order."""
+
+STAGES = (*HUNG, "init")
+
+ANY = ""
+"""The cause of durations that hold for all causes without their own."""
+
+
+class StageDurations(msgspec.Struct, frozen=True):
+    """Random durations of a stage by cause."""
+
+    by_cause: tuple[tuple[str, RandomDuration], ...]
+
+    def of(self, cause: str) -> RandomDuration:
+        """Return the random duration for a cause of failures."""
+        durations = dict(self.by_cause)
+        return durations.get(cause, durations[ANY])
+
+
+class Recovery(msgspec.Struct, frozen=True):
+    """The stages of a recovery before the checkpoint is loaded, and the seed of their durations."""
+
+    detect: str = "0"
+    diagnose: str = "0"
+    reschedule: str = "0"
+    init: str = "0"
+    seed: int = 0
+
+    @property
+    def stages(self) -> dict[str, StageDurations]:
+        """The stages that take time, by name."""
+        texts = {name: getattr(self, name) for name in STAGES}
+        return {name: parse_stage(text) for name, text in texts.items() if text not in ("0", "0s")}
+
+    @property
+    def random(self) -> bool:
+        """Whether a duration is random."""
+        stages = self.stages.values()
+        return not all(duration.constant for stage in stages for _, duration in stage.by_cause)
+
+    def drawn_us(
+        self, stages: dict[str, StageDurations], cause: str, *key: str | int
+    ) -> dict[str, int]:
+        """Draw the duration of each stage in microseconds.
+
+        The same key draws the same durations, whatever happened before.
+        """
+        durations = {}
+        for name, stage in stages.items():
+            duration = stage.of(cause)
+            rng = stream(0 if duration.constant else self.seed, "recovery", name, *key)
+            durations[name] = to_us(duration.draw_s(rng))
+        return durations
+
+
+def parse_stage(text: str | float) -> StageDurations:
+    """Return the durations of a stage: ``30s``, or by cause ``nccl=10min/30s``.
+
+    Raises
+    ------
+    InputError
+        For a text of another form, or without a duration for the other causes.
+    """
+    by_cause = {}
+    for part in str(text).split("/"):
+        cause, equals, duration = part.rpartition("=")
+        if cause in by_cause or (equals and not cause):
+            raise InputError(f"{text!r}: {cause or 'a cause'} is listed twice or empty")
+        by_cause[cause] = parse_random(duration)
+    if ANY not in by_cause:
+        expected = "a duration without a cause, for all other causes: hang=10min/30s"
+        raise InputError(f"{text!r} has no duration for other causes", expected=expected)
+    return StageDurations(tuple(by_cause.items()))

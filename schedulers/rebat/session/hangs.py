@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Attempts that hang after a failure, until it is detected, diagnosed and rescheduled.
+
+A hang is a scheduled stop: the attempt keeps its nodes, and policies cannot stop it. When the hang
+ends, the failure is reported to the policy like any failure without such stages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import msgspec
+
+from rebat.contract import Stop, Wait, When
+from rebat.core.attempts import Cause, Running
+from rebat.core.recovery import HUNG, Recovery
+from rebat.models.remaining import Remaining
+from rebat.session.board import Board
+from rebat.session.lifecycle import Lifecycle, Scheduled, Stopping
+from rebat.session.resubmission import Registry
+from rebat.session.waits import Waits
+
+CallOff = Callable[..., Scheduled | None]
+"""Cancels the scheduled stop of an attempt; see `Transactions.call_off`."""
+
+
+class Hang(msgspec.Struct):
+    """A failure of an attempt.
+
+    Attributes
+    ----------
+    cause : str
+        Cause of the failure; empty if it is unknown.
+    at_us, ran_us : int
+        Time of the failure, and how long the attempt had run.
+    stages : dict
+        Duration in microseconds of each stage.
+    victim : Scheduled, optional
+        The stop that was scheduled for the attempt before it failed.
+    """
+
+    cause: str
+    at_us: int
+    ran_us: int
+    stages: dict[str, int]
+    victim: Scheduled | None = None
+
+    @property
+    def due_us(self) -> int:
+        """When the failure is reported to the policy."""
+        return self.at_us + sum(self.stages.get(name, 0) for name in HUNG)
+
+
+class Hangs:
+    """Begins and ends hangs."""
+
+    def __init__(
+        self, board: Board, jobs: Lifecycle, registry: Registry, waits: Waits, call_off: CallOff
+    ) -> None:
+        self._board, self._jobs, self._registry = board, jobs, registry
+        self._waits, self._call_off = waits, call_off
+        self._recovery = board.options.recovery or Recovery()
+        self._stages = self._recovery.stages
+        self.hanging: dict[str, Hang] = {}
+        """Failed attempts by id, also after the end of the hang, until they are stopped."""
+
+    def report(self, hit: Mapping[str, str]) -> tuple[list[Running], dict[str, Scheduled | None]]:
+        """Return the failed attempts to report to the policy now, and their cancelled stops.
+
+        ``hit`` are the causes of new failures by attempt. If recoveries have stages, the attempts
+        hang first.
+        """
+        jobs, later = self._jobs, self._board.options.dialect.two_passes
+        if not self._stages and not any(hit.values()):
+            running = [jobs.running[name] for name in hit]
+            scheduled = [name for name in jobs.scheduled if name in hit]
+            return running, {name: self._call_off(name, "hit", later) for name in scheduled}
+        for name, cause in hit.items():
+            if name not in self.hanging:
+                self._begin(jobs.running[name], cause, self._call_off(name, "hit", later))
+        due = self._due()
+        victims = {name: self.hanging[name].victim for name in due}
+        return [jobs.running[name] for name in due], {n: v for n, v in victims.items() if v}
+
+    def _begin(self, running: Running, cause: str, victim: Scheduled | None) -> None:
+        attempt, now_us = running.attempt, self._board.now_us
+        stages = self._recovery.drawn_us(self._stages, cause, attempt.job_id, now_us)
+        hang = Hang(cause, now_us, now_us - running.start_us, stages, victim)
+        self.hanging[attempt.id] = hang
+        self._registry.failed_us[attempt.id] = hang.ran_us
+        remaining = self._registry.after_stop(attempt.id, hang.ran_us, When.NOW)
+        stop = Stop(attempt.id, Cause.NODE_FAILURE)
+        self._jobs.schedule(Scheduled(stop, remaining, hang.due_us, hang.due_us, remaining))
+
+    def _due(self) -> list[str]:
+        """End the hangs that are due; return their attempts in the order of the failures."""
+        due = []
+        for name, scheduled in list(self._jobs.scheduled.items()):
+            if name in self.hanging and scheduled.due(self._board.now_us):
+                del self._jobs.scheduled[name]
+                self._waits.end_all(scheduled)
+                due.append(name)
+        return due
+
+    def hangs(self, attempt_id: str) -> bool:
+        """Return whether the failure of an attempt is not reported yet."""
+        return attempt_id in self.hanging and attempt_id in self._jobs.scheduled
+
+    def after_init(self, attempt_id: str, remaining: Remaining) -> Remaining:
+        """Return what remains of a failed attempt, with the time to initialise the next one."""
+        hang = self.hanging.get(attempt_id)
+        init_us = hang.stages.get("init", 0) if hang else 0
+        if not init_us:
+            return remaining
+        checkpointing = self._registry.work[attempt_id].checkpointing
+        perfect = checkpointing is not None and checkpointing.perfect
+        load_us = 0 if perfect else remaining.first_recovery_us
+        return msgspec.structs.replace(remaining, first_recovery_us=load_us + init_us, written=None)
+
+    def completed(self, running: Running) -> Stopping | None:
+        """Return the stop of an attempt that completed in the simulator while it hangs.
+
+        Its nodes are held until the hang ends. None if the attempt does not hang.
+        """
+        attempt_id = running.attempt.id
+        if not self.hangs(attempt_id):
+            return None
+        hang, scheduled = self.hanging[attempt_id], self._jobs.scheduled.pop(attempt_id)
+        stop = Stop(attempt_id, Cause.NODE_FAILURE, When.NOW, Wait(until_us=hang.due_us))
+        remaining = self.after_init(attempt_id, scheduled.remaining)
+        return Stopping(stop, remaining, running, self._board.now_us)
+
+    def wait(self, stopping: Stopping) -> None:
+        """Hold the nodes of an attempt that completed while it hung, then requeue its job."""
+        assert isinstance(stopping.stop.then, Wait)
+        self._registry.need_registration(stopping.stop.attempt_id)
+        self._jobs.stop(stopping)
+        del self._jobs.stopping[stopping.stop.attempt_id]
+        self._waits.begin(stopping, stopping.stop.then)

@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Recovery in stages: a failed job hangs on its nodes, then starts again and initialises."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from rebat.core.attempts import Cause
+from rebat.core.durations import parse_random
+from rebat.core.errors import InputError
+from rebat.core.nodes import NodeSet
+from rebat.core.recovery import Recovery, parse_stage
+from rebat.core.streams import stream
+from rebat.core.units import to_us
+from rebat.models.failures.events import MachineEvent
+from tests.scenarios import check_run, fails, machine, run
+
+
+def story(result) -> list[tuple]:
+    """Attempts as (job, start, end, cause, kept), in seconds."""
+    return [
+        (r.attempt.id[3:], r.start_us / 1e6, r.end_us / 1e6, str(r.cause), r.useful_us / 1e6)
+        for r in result.ledger.attempts
+    ]
+
+
+def checkpointing(workload, period: float, cost: float, recovery: float):
+    """The workload with checkpoints at fixed times; lengths stay as they are."""
+    fields = {"checkpoint_period": period, "checkpoint_cost": cost, "recovery_cost": recovery}
+    profiles = {name: profile | fields for name, profile in workload.profiles.items()}
+    return msgspec.structs.replace(workload, profiles=profiles)
+
+
+def test_a_failed_job_hangs_on_its_nodes_and_then_initialises() -> None:
+    """It fails at 25 with checkpoints at 10 and 20, hangs for 3 + 2 + 1, and reads for 4."""
+    workload = checkpointing(machine(2, (2, 100, 0, 1000)), 10, 0, 4)
+    policy = "easy:detect=3,diagnose=2,reschedule=1,init=5"
+    result = run(policy, workload, fails(0, 25, 26))
+    assert story(result) == [
+        ("1", 0, 31, "node failure", 20),
+        ("1#1", 31, 31 + 5 + 4 + 80, "completed", 80),
+    ]
+    check_run(result)
+    platform = result.summary.platform
+    assert platform.waste_failure == 2 * 5
+    assert platform.downtime == 1
+    assert platform.recovery == 2 * 6 - 1 + 2 * 9  # without the dead node-second
+    record = result.ledger.attempts[0]
+    assert record.stages == {
+        "detect": 3_000_000, "diagnose": 2_000_000, "reschedule": 1_000_000, "init": 5_000_000,
+    }  # fmt: skip
+
+
+def test_another_failure_matters_while_the_job_loads_but_not_while_it_hangs() -> None:
+    workload = checkpointing(machine(1, (1, 100, 0, 1000)), 10, 0, 4)
+    events = [*fails(0, 25, 25.5), *fails(0, 26, 27), *fails(0, 32, 32.5)]
+    result = run("easy:detect=5", workload, events)
+    assert story(result) == [
+        ("1", 0, 30, "node failure", 20),
+        ("1#1", 30, 37, "node failure", 0),
+        ("1#2", 37, 121, "completed", 80),
+    ]
+    check_run(result)
+
+
+def test_other_jobs_wait_for_the_nodes_of_a_job_that_hangs() -> None:
+    result = run("easy:detect=10", machine(1, (1, 20), (1, 5, 1)), fails(0, 4, 5))
+    assert story(result) == [
+        ("1", 0, 14, "node failure", 0),
+        ("1#1", 14, 34, "completed", 20),
+        ("2", 34, 39, "completed", 5),
+    ]
+
+
+def test_a_job_that_completes_in_the_simulator_while_it_hangs_has_not_completed() -> None:
+    """It fails a second before its end; its node stays held until the hang ends."""
+    result = run("easy:detect=10", machine(1, (1, 20, 0, 60), (1, 5, 1)), fails(0, 19, 19.5))
+    assert story(result) == [
+        ("1", 0, 20, "node failure", 0),
+        ("1#1", 29, 49, "completed", 20),
+        ("2", 49, 54, "completed", 5),
+    ]
+    check_run(result)
+    assert result.summary.platform.held == 9
+
+
+def test_a_walltime_ends_a_job_that_hangs() -> None:
+    result = run("easy:detect=10", machine(1, (1, 30, 0, 20)), fails(0, 19, 19.5))
+    assert story(result) == [("1", 0, 20, "walltime", 0)]
+
+
+def test_without_checkpoints_later_attempts_initialise_too() -> None:
+    events = [*fails(0, 5, 5.5), *fails(0, 16, 16.5)]
+    result = run("easy:init=3", machine(1, (1, 20, 0, 60)), events)
+    assert story(result) == [
+        ("1", 0, 5, "node failure", 0),
+        ("1#1", 5.5, 16, "node failure", 0),
+        ("1#2", 16.5, 39.5, "completed", 20),
+    ]
+
+
+def test_a_software_failure_keeps_its_node_and_steals_nothing() -> None:
+    """A hardware failure steals a node when the hang ends, not before."""
+    jobs = machine(4, (3, 50), (1, 50))
+    soft = run("sfsj:detect=10", jobs, fails(0, 5, 5.1))
+    hard = run("sfsj:detect=10", jobs, fails(0, 5, 90))
+    assert story(soft)[0] == ("1", 0, 15, "node failure", 0)
+    assert soft.summary.steals == 0
+    assert {(r.cause, r.end_us) for r in hard.ledger.attempts[:2]} == {
+        (Cause.NODE_FAILURE, 15_000_000), (Cause.STOLEN, 15_000_000),
+    }  # fmt: skip
+
+
+def test_durations_depend_on_the_cause() -> None:
+    events = [
+        MachineEvent(to_us(5), False, NodeSet.of([0]), "hang"),
+        MachineEvent(to_us(5.5), True, NodeSet.of([0])),
+        *fails(0, 40, 40.5),
+    ]
+    result = run("easy:detect=hang=10/2", machine(1, (1, 100, 0, 1000)), events)
+    assert [(r.failure, r.hung_us / 1e6) for r in result.ledger.attempts] == [
+        ("hang", 10), ("", 2), ("", 0),
+    ]  # fmt: skip
+
+
+def test_the_same_failure_hangs_equally_long_under_all_policies() -> None:
+    jobs, events = machine(3, (2, 50), (1, 9)), fails(0, 5, 6)
+    stage = "detect=exponential:10"
+    hung = [
+        run(f"{name}:{stage}", jobs, events).ledger.attempts[1].hung_us
+        for name in ("easy", "baseline", "greedy", "easy-sfsj")
+    ]
+    assert len(set(hung)) == 1
+    assert hung[0] > 0
+
+
+def test_random_durations() -> None:
+    rng = stream(1, "durations")
+    for text, mean in (
+        ("90%*30s+10%*10min", 87), ("uniform:1h:3h", 7200), ("exponential:5min", 300),
+        ("lognormal:60:0.5", 60 * 2.718281828 ** 0.125),
+        ("90%*uniform:1h:3h+10%*uniform:1d:3d", 23760),
+    ):  # fmt: skip
+        duration = parse_random(text)
+        assert duration.mean_s == pytest.approx(mean)
+        draws = [duration.draw_s(rng) for _ in range(20_000)]
+        assert sum(draws) / len(draws) == pytest.approx(mean, rel=0.06)
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ("-5s", "not a duration"),
+        ("50%*30s+40%*10min", "the shares add up to 90 %"),
+        ("uniform:3h:1h", "the least duration is above the most"),
+        ("uniform:3h", "is not a random duration"),
+        ("gauss:3h:1h", "is not a random duration"),
+        ("x*30s+10%*10min", "is not a share"),
+        ("lognormal:5min:-1", "not a duration"),
+        ("gpu=30s", "has no duration for other causes"),
+        ("gpu=30s/gpu=40s/1", "listed twice"),
+    ],
+)
+def test_bad_stages(text, error) -> None:
+    with pytest.raises(InputError, match=error):
+        parse_stage(text)
+    with pytest.raises(InputError):
+        run(f"easy:detect={text}", machine(1, (1, 10)))
+
+
+def test_draws_have_a_seed() -> None:
+    a, b = (Recovery(detect="exponential:10", seed=seed) for seed in (1, 2))
+    keys = [("w0!1", 5), ("w0!2", 5), ("w0!1", 6)]
+    draws = [r.drawn_us(r.stages, "", *key)["detect"] for r in (a, b) for key in keys]
+    assert len(set(draws)) == 6
+    assert draws[0] == a.drawn_us(a.stages, "gpu", *keys[0])["detect"]
