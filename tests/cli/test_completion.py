@@ -17,6 +17,7 @@ from rebat.cli.main import COMMANDS, COMPLETE, cli, main
 from rebat.cli.shells import SHELLS, script
 from rebat.core.errors import InputError
 from rebat.models.failures.laws import LAWS, form_of
+from rebat.models.failures.prefab import prefabs
 from rebat.policies.choosing import OPTIONS
 from rebat.policies.presets import ALIASES, PRESETS, preset
 
@@ -73,7 +74,7 @@ def test_a_word_is_completed(words, expected) -> None:
 def test_all_names_are_offered() -> None:
     assert candidates("") == list(COMMANDS)
     assert candidates("run", "toy", "-p", "") == [*PRESETS, *ALIASES]
-    assert candidates("run", "toy", "--law", "") == list(LAWS)
+    assert candidates("run", "toy", "--law", "") == [*LAWS, *prefabs()]
     assert "--checkpoint-cost" in candidates("run", "--che")
 
 

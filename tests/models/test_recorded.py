@@ -122,12 +122,12 @@ def test_young_daly_takes_the_records_mtbf_and_says_so(record: Path, tmp_path, c
     base = ["run", "toy", "-p", "sfsj", "--checkpoint", "young-daly", "--checkpoint-cost", "1"]
     main([*base, "--law", f"record:file={record},size=16,map=rate", "--out", str(tmp_path / "o")])
     mtbf_s = law.mtbf_on(8)
-    assert f"the machine's MTBF in the record: {mtbf_s:.12g} s" in capsys.readouterr().err
+    assert f"the MTBF of the failure law: {mtbf_s:.12g} s" in capsys.readouterr().err
     options = json.loads((tmp_path / "o/sfsj/summary.json").read_text())["options"]
     assert options["mtbf"] == mtbf_s
     main([*base, "--law", f"record:file={record},size=16,map=rate", "--mtbf", f"{mtbf_s!r}",
           "--out", str(tmp_path / "p")])  # fmt: skip
-    assert "MTBF in the record" not in capsys.readouterr().err
+    assert "MTBF of the failure law" not in capsys.readouterr().err
     same = [(tmp_path / name / "sfsj/jobs.csv").read_bytes() for name in "op"]
     assert same[0] == same[1]
 

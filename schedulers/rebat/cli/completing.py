@@ -128,14 +128,16 @@ def complete_law_name(ctx: click.Context, param: click.Parameter, incomplete: st
 
 def _laws() -> Helps:
     from rebat.models.failures.laws import LAWS
+    from rebat.models.failures.prefab import prefabs
 
-    return {name: (kind.__doc__ or "").partition("\n")[0] for name, kind in LAWS.items()}
+    laws = {name: (kind.__doc__ or "").partition("\n")[0] for name, kind in LAWS.items()}
+    return laws | {name: prefab.title for name, prefab in prefabs().items()}
 
 
 def _law_parameters(name: str, values: dict[str, str]) -> Keys:
-    from rebat.models.failures.laws import LAWS, parameters
+    from rebat.models.failures.laws import parameters
 
-    if name not in LAWS:
+    if name not in _laws():
         return Keys({}, lambda key: ())
     fields = parameters(name)
     helps = {key: "required" if field.required else "" for key, field in fields.items()}

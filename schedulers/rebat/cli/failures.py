@@ -10,6 +10,7 @@ import click
 
 from rebat.cli.completing import complete_law
 from rebat.cli.failure_describe import describe
+from rebat.cli.failure_models import models
 from rebat.cli.failure_records import export, import_, map_
 from rebat.cli.output_file import output_file
 from rebat.cli.scenario_options import LAW, LawCommand, scenario_options
@@ -137,5 +138,5 @@ def _fit_lines(fit: Fit) -> list[str]:
     ]
 
 
-for command in (describe, import_, map_, export):
+for command in (describe, import_, map_, export, models):
     failures.add_command(command)

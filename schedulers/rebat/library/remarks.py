@@ -54,9 +54,9 @@ def of_operations(file: Path | None, events: Sequence[GenericEvent]) -> Iterator
         )
 
 
-def of_record(mtbf_s: float) -> Remark:
-    """Note that checkpoint periods use the MTBF of the failure record."""
-    text = f"checkpoint periods use the machine's MTBF in the record: {mtbf_s:.12g} s"
+def of_law_mtbf(mtbf_s: float) -> Remark:
+    """Note that checkpoint periods use the MTBF of the failure law."""
+    text = f"checkpoint periods use the MTBF of the failure law: {mtbf_s:.12g} s"
     return Remark("note", f"{text} ({format_duration(mtbf_s)}); --mtbf overrides it")
 
 

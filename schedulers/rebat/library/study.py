@@ -46,15 +46,15 @@ class Study(msgspec.Struct, frozen=True, kw_only=True):
     stage: Stage
     options: ScenarioOptions
     many: SeedOptions
-    uses_record_mtbf: bool = False
+    uses_law_mtbf: bool = False
 
     @property
     def remarks(self) -> list[Remark]:
         """Notes and warnings about the input."""
         notes = [*remarks.of_input(self.stage.workload, self.options, self.stage.n_nodes)]
         notes += remarks.of_operations(self.options.operations, self.stage.operations)
-        if self.uses_record_mtbf and self.options.mtbf is not None:
-            notes.append(remarks.of_record(self.options.mtbf))
+        if self.uses_law_mtbf and self.options.mtbf is not None:
+            notes.append(remarks.of_law_mtbf(self.options.mtbf))
         return notes + self.of_checkpoints
 
     @property
@@ -149,19 +149,19 @@ def study(
     with error_at("--policy"):
         presets = chosen(policies, many.many)
     nodes = options.nodes
-    scenario = options.with_record_mtbf(nodes).scenario()
+    scenario = options.with_law_mtbf(nodes).scenario()
     with error_at("--window"):
         parse_window(scenario.window)
     with error_at("--select"):
         parse_selection(scenario.select)
     jobs = workload()
-    if of_record := options.uses_record_mtbf:
-        options = options.with_record_mtbf(nodes or jobs.n_nodes)
+    if of_law := options.uses_law_mtbf:
+        options = options.with_law_mtbf(nodes or jobs.n_nodes)
         scenario = options.scenario()
     stage = staged(prepared(jobs, scenario), scenario)
     return Study(
         policies=presets, workload=jobs, stage=stage, options=options, many=many,
-        uses_record_mtbf=of_record,
+        uses_law_mtbf=of_law,
     )  # fmt: skip
 
 

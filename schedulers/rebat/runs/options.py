@@ -19,6 +19,7 @@ from rebat.models.failures.correlated import Correlation, correlated
 from rebat.models.failures.law import Law
 from rebat.models.failures.laws import make_law, parameters
 from rebat.models.failures.recorded import Recorded
+from rebat.models.failures.scaled import Scaled
 from rebat.models.operations import read_operations
 from rebat.results.measures.platform import WalltimeKills
 from rebat.runs.spec import (
@@ -242,14 +243,14 @@ class ScenarioOptions(FailureOptions, frozen=True, kw_only=True):
         )
 
     @property
-    def uses_record_mtbf(self) -> bool:
-        """Whether checkpoint periods use the MTBF of the failure record."""
+    def uses_law_mtbf(self) -> bool:
+        """Whether checkpoint periods use an MTBF that depends on the size of the machine."""
         young_daly = self.checkpoint == "young-daly" and self.mtbf_s is None
-        return young_daly and isinstance(self.law, Recorded)
+        return young_daly and isinstance(self.law, Recorded | Scaled)
 
-    def with_record_mtbf(self, n_nodes: int | None) -> ScenarioOptions:
-        """Return the options with the record's MTBF for this number of nodes, if they use it."""
-        if not (self.uses_record_mtbf and isinstance(self.law, Recorded)):
+    def with_law_mtbf(self, n_nodes: int | None) -> ScenarioOptions:
+        """Return the options with the law's MTBF for this number of nodes, if they use it."""
+        if not self.uses_law_mtbf or self.law is None:
             return self
         return msgspec.structs.replace(self, mtbf=self.law.mtbf_on(n_nodes))
 

@@ -207,7 +207,7 @@ def site_of(workload: LoadedWorkload, policy: str, options: ScenarioOptions) -> 
         Without failures, or if the failures do not depend on the seed.
     """
     n_nodes = groups_of(options.nodes or workload.n_nodes, options.cores_per_node)
-    options = _with_law(options, n_nodes).with_record_mtbf(n_nodes)
+    options = _with_law(options, n_nodes).with_law_mtbf(n_nodes)
     law = options.failure_law()
     if law is None or not law.seeded:
         expected = "--failures EVENTS, --law or --mtbf, so that each seed has other failures"

@@ -88,6 +88,10 @@ class Correlated(Law, frozen=True):
         """The MTBF of the underlying law; None if it has none."""
         return getattr(self.of, "mtbf_s", None)
 
+    def mtbf_on(self, n_nodes: int | None) -> float | None:
+        """Return the MTBF of the underlying law."""
+        return self.of.mtbf_on(n_nodes)
+
     @property
     def downtime_s(self) -> float | None:
         """The downtime of the underlying law; None if it has none."""
@@ -108,7 +112,7 @@ class Correlated(Law, frozen=True):
 
     def machine_events(self, outages: Iterable[Outage]) -> Iterator[MachineEvent]:
         """Yield events; a node stays down from the first to the last of overlapping outages."""
-        return _joined_events(outages)
+        return joined_events(outages)
 
     def survival(self, uptime_s: float, duration_s: float, n_nodes: int) -> float:
         """Raise InputError: nodes are not independent."""
@@ -202,7 +206,7 @@ def _with_end(outages: Iterable[Outage]) -> Iterator[Outage | None]:
     yield None
 
 
-def _joined_events(outages: Iterable[Outage]) -> Iterator[MachineEvent]:
+def joined_events(outages: Iterable[Outage]) -> Iterator[MachineEvent]:
     """Yield two events per outage of a node, drawn lazily; overlapping outages are joined.
 
     At equal times repairs come before failures, both in the order of the failures.

@@ -20,14 +20,17 @@ from rebat.models.failures.correlated import Correlated
 from rebat.models.failures.law import Law, check_span, least_s
 from rebat.models.failures.per_node_laws import Exponential, Gamma, LogNormal, Weibull
 from rebat.models.failures.poisson import Poisson
+from rebat.models.failures.prefab import Prefab, prefabs
 from rebat.models.failures.recorded import Recorded
 from rebat.models.failures.renewal import Renewal
+from rebat.models.failures.scaled import Scaled
 from rebat.models.failures.trace import Trace
 
 LAWS: dict[str, type[Law]] = {
     "authors": Authors,
     "poisson": Poisson,
     "renewal": Renewal,
+    "scaled": Scaled,
     "trace": Trace,
     "record": Recorded,
     "weibull": Weibull,
@@ -38,18 +41,32 @@ LAWS: dict[str, type[Law]] = {
 
 
 def law_named(name: str) -> type[Law]:
-    """Return the law with this name; the error for an unknown name lists the choices."""
-    if name not in LAWS:
-        raise unknown_name("failure law", name, LAWS)
-    return LAWS[name]
+    """Return the class of the law with this name, or of the fitted law of this machine.
+
+    Raises
+    ------
+    InputError
+        For an unknown name; the error lists the choices.
+    """
+    if name in LAWS:
+        return LAWS[name]
+    if name not in prefabs():
+        raise unknown_name("failure law", name, [*LAWS, *prefabs()])
+    return LAWS[prefabs()[name].law]
+
+
+def _prefab(name: str) -> Prefab | None:
+    return None if name in LAWS else prefabs().get(name)
 
 
 def name_of(law: Law) -> str:
-    """Return the name of a law, or of the class of a user-defined law.
+    """Return the name of a law or of its machine, or of the class of a user-defined law.
 
     For correlated failures this is the name of the underlying law.
     """
     base = law.of if isinstance(law, Correlated) else law
+    if isinstance(base, Scaled) and base.machine:
+        return base.machine
     kind = type(base)
     return next((name for name, of in LAWS.items() if of is kind), kind.__name__)
 
@@ -69,6 +86,9 @@ def parameters(name: str) -> dict[str, FieldInfo]:
 def make_law(name: str, values: Mapping[str, Any]) -> Law:
     """Return the law with this name and these parameters; durations are in human units.
 
+    A machine's fitted law has values for all parameters (`prefab`). If ``values`` changes one of
+    them, the law no longer has the name of the machine.
+
     Raises
     ------
     InputError
@@ -78,6 +98,8 @@ def make_law(name: str, values: Mapping[str, Any]) -> Law:
     for key in values:
         if key not in fields:
             raise unknown_name(f"parameter of {name}", key, fields)
+    if prefab := _prefab(name):
+        values = {**prefab.parameters, **(values or {"machine": name})}
     for key, field in fields.items():
         if field.required and key not in values:
             raise InputError(f"{name}: parameter {key} is missing", expected=form_of(name))
@@ -132,9 +154,10 @@ def form_of(name: str) -> str:
     'authors:mtbf=DURATION[,downtime=DURATION]'
     """
     texts: list[str] = []
+    prefab = _prefab(name)
     for key, field in parameters(name).items():
         text = f"{',' if texts else ''}{key}={_kind(field)}"
-        texts.append(text if field.required else f"[{text}]")
+        texts.append(text if field.required and not prefab else f"[{text}]")
     return f"{name}:{''.join(texts)}"
 
 
