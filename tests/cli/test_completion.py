@@ -38,7 +38,7 @@ def candidates(*words: str) -> list[str]:
         (["com"], ["compare", "completion"]),
         (["workload", "de"], ["describe"]),
         (["run", "toy", "-p", "sfs"], ["sfsj"]),
-        (["run", "toy", "-p", "baseline:de"], ["baseline:depth="]),
+        (["run", "toy", "-p", "baseline:dep"], ["baseline:depth="]),
         (["run", "toy", "-p", "baseline:depth=e"], ["baseline:depth=easy"]),
         (["run", "toy", "-p", "easy:depth=easy,reac"], ["easy:depth=easy,react="]),
         (["run", "toy", "-p", "easy:react=stealing,vict"], ["easy:react=stealing,victim="]),
@@ -143,7 +143,7 @@ printf '%s\\n' "${COMPREPLY[@]}"
     [
         (["rebat", " ", "run", " ", "toy", " ", "-p", " ", "sfs"], ["sfsj"]),
         # readline replaces only the text after the last colon or equals sign
-        (["rebat", " ", "run", " ", "-p", " ", "baseline", ":", "de"], ["depth="]),
+        (["rebat", " ", "run", " ", "-p", " ", "baseline", ":", "dep"], ["depth="]),
         (["rebat", " ", "run", " ", "-p", " ", "baseline", ":", "depth", "=", "gr"], ["greedy"]),
         (["rebat", " ", "run", " ", "-p", " ", "easy", ":", "depth", "=", "easy,reac"],
          ["easy,react="]),

@@ -20,11 +20,13 @@ from rebat.core.units import FOREVER_US, to_us
 from rebat.models.failures import laws
 from rebat.models.failures.authors import Authors
 from rebat.models.failures.events import check_alternation, read_events, write_events
+from rebat.models.failures.fleet import Fleet
 from rebat.models.failures.law import DrawnEvents, Law, Outage, events_of, generate_events
 from rebat.models.failures.per_node_laws import Exponential, Gamma, LogNormal, Weibull
 from rebat.models.failures.poisson import Poisson
 from rebat.models.failures.recorded import Recorded
 from rebat.models.failures.renewal import Renewal
+from rebat.models.failures.scaled import Scaled
 from rebat.models.failures.trace import Trace
 from rebat.runs.simulating import simulate_run
 from tests.campaign.builders import GRID, campaign_file
@@ -39,6 +41,8 @@ EXAMPLES = {
     "gamma": Gamma(20_000.0, 2.0),
     "lognormal": LogNormal(40_000.0, 1.0),
     "exponential": Exponential(40_000.0),
+    "fleet": Fleet(2160.0, causes="gpu=3+software=1", repair="50", rack=2, rack_share=0.1),
+    "scaled": Scaled(40_000.0, 50.0),
 }
 NAMES = sorted(EXAMPLES)
 

@@ -47,6 +47,9 @@ def test_every_machine_has_a_law_whose_rate_grows_with_its_nodes(name: str) -> N
     mtbf_s = law.mtbf_on(row.nodes)
     assert mtbf_s is not None
     assert law.mtbf_on(2 * row.nodes) == mtbf_s / 2
+    if row.days is None or row.failures is None:
+        assert "rate" in row.parameters
+        return
     # the record's own mean: its length over its number of failures
     assert mtbf_s == pytest.approx(row.days * DAY / row.failures, rel=2e-3)
 

@@ -59,12 +59,22 @@ def _table(records: list[dict[str, Any]], nodes: int | None) -> str:
 
     mtbf = "MTBF" if nodes is None else f"MTBF of {nodes} nodes"
     rows = [
-        [row["name"], row["machine"], str(row["nodes"]), str(row["failures"]), _text(row["mtbf_s"])]
+        [
+            row["name"],
+            row["machine"],
+            str(row["nodes"]),
+            _count(row["failures"]),
+            _text(row["mtbf_s"]),
+        ]
         for row in records
     ]
     sources = "\n".join(dict.fromkeys(f"Source: {row['source']}." for row in records))
     columns = ["name", "machine", "nodes", "failures", mtbf]
     return Sheet("Failure laws of real machines (--law NAME)", sources, columns, rows, 2).text()
+
+
+def _count(number: int | None) -> str:
+    return "" if number is None else str(number)
 
 
 def _text(seconds: float | None) -> str:

@@ -16,8 +16,6 @@ from __future__ import annotations
 import math
 
 import msgspec
-from scipy.special import lambertw
-from scipy.stats import poisson
 
 from rebat.core.errors import InputError
 from rebat.core.units import MAX_SECONDS
@@ -152,6 +150,8 @@ def best_interval_s(mtbf_s: float, write_s: float) -> float:
     >>> round(best_interval_s(6491.88, 60) / 60, 4)
     14.0514
     """
+    from scipy.special import lambertw
+
     if write_s == 0:
         return 0.0
     return mtbf_s * (1 + float(lambertw(-math.exp(-write_s / mtbf_s - 1)).real))
@@ -169,9 +169,13 @@ def spare_nodes(mean_in_repair: float, quantile: float = 0.99) -> int:
     >>> spare_nodes(2048 * 3.79 / 1000), spare_nodes(2048 * 3.79 / 1000 / 6)
     (15, 5)
     """
+    from scipy.stats import poisson
+
     return int(poisson.ppf(quantile, mean_in_repair))
 
 
 def enough_spares(mean_in_repair: float, n_spares: int) -> float:
     """Return the probability that at most ``n_spares`` nodes are in repair."""
+    from scipy.stats import poisson
+
     return float(poisson.cdf(n_spares, mean_in_repair))

@@ -16,6 +16,7 @@ from rebat.core.options import MAX_ATTEMPTS
 from rebat.core.sizes import MAX_NODES
 from rebat.models.checkpoint import Accounting, Rounding
 from rebat.models.failures.correlated import Correlation, correlated
+from rebat.models.failures.fleet import Fleet
 from rebat.models.failures.law import Law
 from rebat.models.failures.laws import make_law, parameters
 from rebat.models.failures.recorded import Recorded
@@ -246,7 +247,7 @@ class ScenarioOptions(FailureOptions, frozen=True, kw_only=True):
     def uses_law_mtbf(self) -> bool:
         """Whether checkpoint periods use an MTBF that depends on the size of the machine."""
         young_daly = self.checkpoint == "young-daly" and self.mtbf_s is None
-        return young_daly and isinstance(self.law, Recorded | Scaled)
+        return young_daly and isinstance(self.law, Recorded | Scaled | Fleet)
 
     def with_law_mtbf(self, n_nodes: int | None) -> ScenarioOptions:
         """Return the options with the law's MTBF for this number of nodes, if they use it."""

@@ -17,6 +17,7 @@ from rebat.core.errors import InputError, short, unknown_name
 from rebat.core.units import parse_duration
 from rebat.models.failures.authors import Authors
 from rebat.models.failures.correlated import Correlated
+from rebat.models.failures.fleet import Fleet
 from rebat.models.failures.law import Law, check_span, least_s
 from rebat.models.failures.per_node_laws import Exponential, Gamma, LogNormal, Weibull
 from rebat.models.failures.poisson import Poisson
@@ -37,6 +38,7 @@ LAWS: dict[str, type[Law]] = {
     "gamma": Gamma,
     "lognormal": LogNormal,
     "exponential": Exponential,
+    "fleet": Fleet,
 }
 
 
@@ -65,7 +67,7 @@ def name_of(law: Law) -> str:
     For correlated failures this is the name of the underlying law.
     """
     base = law.of if isinstance(law, Correlated) else law
-    if isinstance(base, Scaled) and base.machine:
+    if isinstance(base, Scaled | Fleet) and base.machine:
         return base.machine
     kind = type(base)
     return next((name for name, of in LAWS.items() if of is kind), kind.__name__)

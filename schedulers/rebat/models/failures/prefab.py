@@ -1,20 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """Failure laws of real machines by name: ``lanl-20`` is a law with fitted parameters.
 
-``failure_events/models.toml`` contains the parameters. `scripts/fit_failure_models.py` fits them to
-published records and writes this file.
+``failure_events/models.toml`` contains the parameters that `scripts/fit_failure_models.py` fits to
+published records; this script writes the file. ``failure_events/fleets.toml`` contains published
+parameters of training clusters.
 """
 
 from __future__ import annotations
 
 import tomllib
 from functools import cache
+from typing import Any
 
 import msgspec
 
 from rebat.core.shipped import folder
 
 FILE = "models.toml"
+FLEETS = "fleets.toml"
 
 
 class Prefab(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -28,9 +31,10 @@ class Prefab(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         The record or the publication.
     nodes : int
         Number of nodes of the machine.
-    failures : int
-        Number of failures of the machine in the record; failures at the same time count once.
-    days : float
+    failures : int, optional
+        Number of failures of the machine in the record; failures at the same time count once. None
+        if only a rate is published.
+    days : float, optional
         Length of the record.
     law : str
         Name of the law in `laws.LAWS`.
@@ -41,14 +45,16 @@ class Prefab(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     title: str
     source: str
     nodes: int
-    failures: int
-    days: float
     law: str
     parameters: dict[str, float | str]
+    failures: int | None = None
+    days: float | None = None
 
 
 @cache
 def prefabs() -> dict[str, Prefab]:
     """Return all failure laws of real machines, by name."""
-    text = (folder("failure_events") / FILE).read_text()
-    return msgspec.convert(tomllib.loads(text), dict[str, Prefab])
+    rows: dict[str, Any] = {}
+    for file in (FILE, FLEETS):
+        rows |= tomllib.loads((folder("failure_events") / file).read_text())
+    return msgspec.convert(rows, dict[str, Prefab])

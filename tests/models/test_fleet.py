@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Failures of training clusters: rates, causes, repairs, lemon nodes, racks."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import takewhile
+
+import numpy as np
+import pytest
+
+from rebat.core.errors import InputError
+from rebat.models.ettr import DAY_S
+from rebat.models.failures.events import check_alternation, read_events, write_events
+from rebat.models.failures.laws import name_of, parse_law
+from rebat.models.failures.prefab import prefabs
+
+FLEETS = ("rsc-1", "rsc-2", "llama3", "aegis", "delta")
+CAUSES = "causes=gpu=3+nic=2+software=5"
+
+
+def drawn(text: str, n_nodes: int, days: float, seed: int = 0):
+    """The outages of a law in a number of days."""
+    outages = parse_law(text).outages(n_nodes, seed)
+    return list(takewhile(lambda outage: outage.down_us < days * DAY_S * 1e6, outages))
+
+
+@pytest.mark.parametrize("name", FLEETS)
+def test_the_fleets_have_their_printed_rates(name):
+    law, n_nodes = parse_law(name), prefabs()[name].nodes
+    assert name_of(law) == name
+    days = 6000 / (n_nodes * law.rate / 1000)  # about 6,000 failures
+    n_failures = sum(len(outage.nodes) for outage in drawn(name, n_nodes, days))
+    extra = 1 + law.rack_share * (law.rack - 1)
+    # nodes in repair do not fail: at most 3 %
+    assert 5500 < n_failures < 6300 * extra
+
+
+def test_the_rates_of_the_reference():
+    hours = {"rsc-1": 1.803, "rsc-2": 5.008, "llama3": 3.093}
+    for name, mtbf_h in hours.items():
+        assert parse_law(name).mtbf_on(2048) / 3600 == pytest.approx(mtbf_h, rel=1e-3)
+
+
+def test_llama3_has_the_counts_of_its_table():
+    law = parse_law("llama3")
+    assert sum(law.weights.values()) == 419
+    assert law.rate == pytest.approx(419 / 54 / 2.048, rel=1e-4)
+    assert law.hardware_share == pytest.approx(1 - (54 + 7 + 2) / 419)
+
+
+def test_causes_and_repairs():
+    outages = drawn(f"fleet:rate=50,{CAUSES},repair=nic=1h/uniform:2h:4h", 1000, 200)
+    counts = Counter(outage.cause for outage in outages)
+    n = len(outages)
+    for cause, share in (("gpu", 0.3), ("nic", 0.2), ("software", 0.5)):
+        assert abs(counts[cause] - share * n) < 4 * (n * share * (1 - share)) ** 0.5
+    lasts = {
+        cause: [(o.up_us - o.down_us) for o in outages if o.cause == cause] for cause in counts
+    }
+    assert set(lasts["software"]) == {1}
+    assert set(lasts["nic"]) == {3600 * 10**6}
+    gpu_h = np.array(lasts["gpu"]) / 3.6e9
+    assert 2 <= gpu_h.min() < gpu_h.max() <= 4
+    assert abs(gpu_h.mean() - 3) < 4 * (2 / 12**0.5) / len(gpu_h) ** 0.5
+
+
+def test_the_mean_repair_is_that_of_the_causes():
+    law = parse_law(f"fleet:rate=1,{CAUSES},repair=nic=1h/uniform:2h:4h")
+    assert law.mean_repair_s == pytest.approx((3 * 3 + 2 * 1) / 5 * 3600)
+    assert parse_law("fleet:rate=1,causes=software=1").mean_repair_s == 0
+
+
+def test_lemons_fail_more_often_at_the_same_mean_rate():
+    law = parse_law("fleet:rate=20,lemons=0.02,lemon_factor=20,repair=1s")
+    rates = law.node_rates(500, 3)
+    lemons = np.flatnonzero(rates > rates.min() * 2)
+    assert len(lemons) == 10
+    assert rates.mean() == pytest.approx(20 / (1000 * DAY_S))
+    counts = Counter(node for o in drawn("fleet:rate=20,lemons=0.02,repair=1s", 500, 1500, 3)
+                     for node in o.nodes)  # fmt: skip
+    share = sum(counts[node] for node in lemons) / sum(counts.values())
+    assert share == pytest.approx(10 * 20 / (10 * 20 + 490), abs=0.02)
+
+
+def test_racks_fail_together():
+    outages = drawn("fleet:rate=20,rack=4,rack_share=0.25,repair=1s", 402, 300)
+    together = [o for o in outages if len(o.nodes) > 1]
+    assert abs(len(together) - 0.25 * len(outages)) < 4 * (len(outages) * 0.1875) ** 0.5
+    for o in together:
+        assert list(o.nodes) == [n for n in range(o.nodes.lowest, o.nodes.lowest + 4) if n < 402]
+    assert all(o.nodes.lowest % 4 == 0 for o in together)
+
+
+def test_events_alternate_and_files_keep_causes(tmp_path):
+    law = parse_law("fleet:rate=3000,rack=3,rack_share=0.5,causes=gpu=1+software=1,repair=6h")
+    events = list(law.events(20, 1, horizon_s=5 * DAY_S))
+    check_alternation(events, 20)
+    write_events(events, tmp_path / "fleet.events")
+    assert read_events(tmp_path / "fleet.events") == events
+    assert {event.cause for event in events} == {"gpu", "software", None}
+
+
+def test_same_seed_same_failures():
+    assert drawn("rsc-1", 100, 100) == drawn("rsc-1", 100, 100)
+    assert drawn("rsc-1", 100, 100) != drawn("rsc-1", 100, 100, seed=1)
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ("fleet:rate=0", "rate: is 0 .expected a number above 0"),
+        ("fleet:rate=1,causes=gpu=1+gpu=2", "'gpu=2' is no weight of a cause"),
+        ("fleet:rate=1,causes=gpu=-1", "'gpu=-1' is no weight"),
+        ("fleet:rate=1,lemons=2", "lemons: is 2"),
+        ("fleet:rate=1,rack=0", "rack: is 0"),
+        ("fleet:rate=1,rack_share=1.5", "rack_share: is 1.5"),
+        ("fleet:rate=1,repair=-2h", "repair: not a duration"),
+        ("fleet:rate=1,repair=50%*1h+40%*2h", "repair: .* the shares add up to 90 %"),
+        ("fleet:rate=1,causes=gpu=1,software=nvlink", "'nvlink' is no cause"),
+    ],
+)
+def test_bad_parameters(text, error):
+    with pytest.raises(InputError, match=error):
+        parse_law(text)
