@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from rebat.library.calibrate import Calibration as Calibration
     from rebat.library.calibrate import calibrate as calibrate
     from rebat.library.failures import failures as failures
+    from rebat.library.goodput import Goodput as Goodput
+    from rebat.library.goodput import goodput as goodput
     from rebat.library.result import Result as Result
     from rebat.library.run import run as run
     from rebat.library.sweep import sweep as sweep
@@ -43,6 +45,8 @@ _VERBS = {
     "Advice": "rebat.library.advise",
     "calibrate": "rebat.library.calibrate",
     "Calibration": "rebat.library.calibrate",
+    "goodput": "rebat.library.goodput",
+    "Goodput": "rebat.library.goodput",
     "Result": "rebat.library.result",
     "Policy": "rebat.contract",
     "Start": "rebat.contract",

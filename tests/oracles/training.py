@@ -53,3 +53,25 @@ def ratio_with_error(sample, n_repeats: int) -> tuple[float, float]:
     pairs = [sample(np.random.default_rng(seed)) for seed in range(n_repeats)]
     ratios = np.array([productive / total for productive, total in pairs])
     return float(ratios.mean()), float(ratios.std(ddof=1) / np.sqrt(n_repeats))
+
+
+def end_of_job(work_us: int, period_us: int, write_us: int, hang_us: int, load_us: int, failures):
+    """Return the end of a job that starts at 0 and fails at these times, all in microseconds.
+
+    A job of whole periods; a failure while it hangs changes nothing.
+    """
+    failures = iter(sorted(failures))
+    strikes = next(failures)
+    now = done = 0  # ``done`` is work in checkpoints
+    while done < work_us:
+        if strikes >= now + period_us + write_us:
+            now, done = now + period_us + write_us, done + period_us
+            continue
+        while True:  # hang, then load, until no failure strikes the load
+            until = strikes + hang_us
+            while strikes <= until:
+                strikes = next(failures)
+            if strikes > until + load_us:
+                now = until + load_us
+                break
+    return now

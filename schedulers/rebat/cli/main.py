@@ -65,6 +65,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "rebat.cli.calibrate:calibrate",
         "Compare simulations of a cluster's past with what happened.",
     ),
+    "goodput": (
+        "rebat.cli.goodput:goodput",
+        "Compute the effective training time of one job on many nodes.",
+    ),
     "makespan": (
         "rebat.cli.makespan:makespan",
         "Compute makespans of R-LIST and R-SHELF on job sets.",

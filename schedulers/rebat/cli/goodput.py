@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``rebat goodput``: effective training time of one job."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from rebat.cli.json_output import json_option
+from rebat.cli.output_file import output_file
+from rebat.cli.types import MACHINE, NODES, SEED, FiniteRange
+from rebat.console.output import print_result
+
+_RANDOM = "a duration like 30s, random, or by cause (see 'Training clusters' in the documentation)"
+
+
+@click.command()
+@click.option("--nodes", type=MACHINE, required=True, help="Number of nodes of the job.")
+@click.option("--rate", type=FiniteRange(min=0, min_open=True), help="Failures per 1,000 node-days.")  # fmt: skip
+@click.option("--model", help="Training cluster of 'rebat failures models', like rsc-1; instead of --rate.")  # fmt: skip
+@click.option("--interval", help="Work between two checkpoints (default: the best interval).")
+@click.option("--write", default="0", show_default=True, help="Time for which a checkpoint blocks the job.")  # fmt: skip
+@click.option("--load", default="0", show_default=True, help="Time to load a checkpoint. A failure restarts it.")  # fmt: skip
+@click.option("--detect", default="0", show_default=True, help=f"Time until a failure is detected: {_RANDOM}.")  # fmt: skip
+@click.option("--diagnose", default="0", show_default=True, help="Time until the nodes to replace are known, after the detection.")  # fmt: skip
+@click.option("--reschedule", default="0", show_default=True, help="Time until the job is rescheduled, after the diagnosis.")  # fmt: skip
+@click.option("--init", default="0", show_default=True, help="Time until the job has started again, before it loads its checkpoint.")  # fmt: skip
+@click.option("--spares", type=click.IntRange(min=0), help="Simulate this number of spare nodes (default: a node is always available).")  # fmt: skip
+@click.option("--repair", help="Repair time of a node, a random duration (default: 90 % take 1 to 3 h, 10 % take 1 to 3 d).")  # fmt: skip
+@click.option("--target", type=FiniteRange(min=0, max=1, min_open=True, max_open=True), default=0.99, show_default=True, help="Probability with which the recommended number of spare nodes suffices.")  # fmt: skip
+@click.option("--seed", type=SEED, default=0, show_default=True, help="First seed of the failures.")
+@click.option("--runs", type=click.IntRange(min=5), default=20, show_default=True, help="Number of simulations.")  # fmt: skip
+@click.option("--failures", type=NODES, default=200, show_default=True, help="Expected number of failures of each simulation.")  # fmt: skip
+@json_option
+@output_file(
+    "Also simulate other intervals and numbers of spare nodes, and write a page (HTML).",
+    required=False,
+)
+def goodput(as_json: bool, out: Path | None, **options: Any) -> None:
+    """Compute the effective training time (ETTR) of one job on many nodes.
+
+    ETTR is productive time / available time. It is computed in closed form and simulated on the
+    engine, with a 95 % interval. A failure cannot strike while it is detected, because the job is
+    already dead. It can strike while a checkpoint is written or loaded.
+
+    \b
+    Examples:
+      rebat goodput --nodes 128 --rate 6.5 --detect 5min --load 10min --interval 1h --write 30s
+      rebat goodput --nodes 2048 --model llama3 --detect 2min --load 6min --write 10s --spares 16
+    """
+    from rebat.library.goodput import goodput as computed
+
+    result = computed(**options)
+    page = ""
+    if out is not None:
+        result.write(out)
+        page = "" if as_json else f"\n\npage in {out}"
+    print_result((result.json if as_json else result.text) + page, saved=f"the page is in {out}")

@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``rebat goodput``: effective training time of one job, in closed form and simulated."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from rebat.console.json_text import json_text
+from rebat.console.progress import compiling_notice, counting_bar
+from rebat.core.files import write_text
+from rebat.core.units import format_duration, parse_duration
+from rebat.library.training.case import TrainingCase, failures_of
+from rebat.library.training.page import report_of
+from rebat.library.training.simulated import FAILURES, RUNS, SimulatedJob, simulated
+from rebat.models.ettr import (
+    best_interval_s,
+    daly_interval_s,
+    enough_spares,
+    ettr,
+    ettr_safe_load,
+    rework_s,
+    rsc_ettr,
+    spare_nodes,
+    young_interval_s,
+)
+from rebat.papers.common.page import html
+
+POINTS = (0.25, 0.5, 1.0, 2.0, 4.0)
+"""Intervals of the picture, in multiples of the interval of the case."""
+
+FEWER = (10, 60)
+"""Simulations of a point of a picture, and expected failures of each."""
+
+N_SPARES = 6
+"""Number of points of the picture over spares."""
+
+
+class Goodput(msgspec.Struct, frozen=True):
+    """The effective training time of a case; ``str()`` is a text, ``write`` writes a page.
+
+    Attributes
+    ----------
+    case : TrainingCase
+    simulation : SimulatedJob
+    target : float
+        Probability with which the recommended number of spare nodes suffices.
+    seed : int
+    """
+
+    case: TrainingCase
+    simulation: SimulatedJob
+    target: float
+    seed: int
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """All numbers, in seconds and shares, as plain values."""
+        case, job, s = self.case, self.case.job(), self.simulation
+        best_s = best_interval_s(job.mtbf_s, job.write_s)
+        in_repair = case.mean_in_repair
+        return {
+            "nodes": case.nodes,
+            "rate": case.law.rate,
+            "model": case.law.machine or None,
+            "mtbf_s": job.mtbf_s,
+            "interval_s": job.interval_s,
+            "write_s": job.write_s,
+            "detect_s": job.detect_s,
+            "load_s": job.load_s,
+            "ettr_closed": ettr(job),
+            "ettr": s.ettr,
+            "ettr_low": s.low,
+            "ettr_high": s.high,
+            "ettr_rsc": rsc_ettr(job),
+            "ettr_safe_load": ettr_safe_load(job),
+            "rework_s": rework_s(job),
+            "failures": s.failures,
+            "shares": s.shares,
+            "best": {
+                "interval_s": best_s or None,
+                "young_s": young_interval_s(job.mtbf_s, job.write_s) or None,
+                "daly_s": daly_interval_s(job.mtbf_s, job.write_s) if best_s else None,
+                "ettr_closed": ettr(case.job(best_s)) if best_s else None,
+            },
+            "spares": {
+                "mean_in_repair": in_repair,
+                "target": self.target,
+                "needed": spare_nodes(in_repair, self.target),
+                "simulated": case.spares,
+                "enough": None if case.spares is None else enough_spares(in_repair, case.spares),
+            },
+        }
+
+    @property
+    def json(self) -> str:
+        """The numbers as JSON."""
+        return json_text(self.record)
+
+    @property
+    def sentences(self) -> list[str]:
+        """The answer in sentences, the most important first."""
+        r = self.record
+        best, spares = r["best"], r["spares"]
+        texts = [
+            f"ETTR {r['ettr']:.4f} [{r['ettr_low']:.4f}, {r['ettr_high']:.4f}] simulated "
+            f"({r['failures']} failures), {r['ettr_closed']:.4f} in closed form",
+            f"a failure every {format_duration(r['mtbf_s'])}, "
+            f"a checkpoint every {format_duration(r['interval_s'])}",
+        ]
+        if best["interval_s"]:
+            texts.append(
+                f"best interval {format_duration(best['interval_s'])}: "
+                f"ETTR {best['ettr_closed']:.4f} in closed form"
+            )
+        texts.append(
+            f"{spares['needed']} spare nodes suffice {spares['target']:.1%} of the time "
+            f"(mean {spares['mean_in_repair']:.1f} in repair)"
+        )
+        if spares["simulated"] is not None:
+            texts.append(
+                f"{spares['simulated']} spare nodes are simulated: they suffice "
+                f"{spares['enough']:.1%} of the time; the closed form has no shortage of nodes"
+            )
+        return texts
+
+    @property
+    def text(self) -> str:
+        """The answer, and where the time of the nodes goes."""
+        named = {
+            "useful": "useful work", "checkpoint": "checkpoints",
+            "recovery": "recovery (stages, loading)", "waste_failure": "repeated work",
+            "waiting": "waiting for nodes",
+        }  # fmt: skip
+        shares = self.simulation.shares
+        width = max(map(len, named.values()))
+        rows = [f"  {text:{width}}  {shares[name]:8.3%}" for name, text in named.items()]
+        return "\n".join([*self.sentences, "", "time of the job's nodes:", *rows])
+
+    def __str__(self) -> str:
+        return self.text
+
+    def write(self, file: Path) -> None:
+        """Simulate other intervals and numbers of spare nodes, and write a page with pictures."""
+        case = self.case
+        n_spares = spares_shown(spare_nodes(case.mean_in_repair, 0.999), case.nodes)
+        cases = [replace(case, interval_s=case.period_s * factor) for factor in POINTS]
+        cases += [replace(case, spares=spares) for spares in n_spares]
+        simulations = []
+        with counting_bar("cases", len(cases)) as on_done:
+            for other in cases:
+                simulations.append(simulated(other, self.seed, *FEWER))
+                on_done(len(simulations))
+        n = len(POINTS)
+        intervals_s = [other.period_s for other in cases[:n]]
+        over_interval = dict(zip(intervals_s, simulations[:n], strict=True))
+        over_spares = dict(zip(n_spares, simulations[n:], strict=True))
+        report = report_of(case, self.sentences, self.record, over_interval, over_spares)
+        write_text(file, html(report))
+
+
+def spares_shown(most: int, nodes: int) -> list[int]:
+    """Return the numbers of spare nodes of the picture.
+
+    >>> spares_shown(15, 2048), spares_shown(2, 1)
+    ([0, 3, 6, 9, 12, 15], [0, 1])
+    """
+    most = min(most, nodes)
+    return sorted({round(most * k / (N_SPARES - 1)) for k in range(N_SPARES)})
+
+
+def goodput(
+    nodes: int, *, rate: float | None = None, model: str | None = None,
+    interval: str | float | None = None, write: str | float = 0, load: str | float = 0,
+    detect: str | float = "0", diagnose: str | float = "0", reschedule: str | float = "0",
+    init: str | float = "0", spares: int | None = None, repair: str | None = None,
+    target: float = 0.99, seed: int = 0, runs: int = RUNS, failures: int = FAILURES,
+) -> Goodput:  # fmt: skip
+    """Return the effective training time of a job, in closed form and simulated.
+
+    Parameters
+    ----------
+    nodes : int
+        Number of nodes of the job.
+    rate : float, optional
+        Failures per 1,000 node-days; or ``model``.
+    model : str, optional
+        A training cluster of ``rebat failures models``, like rsc-1.
+    interval : duration, optional
+        Work between two checkpoints (default: the best interval).
+    write, load : duration
+        Time to write and to load a checkpoint.
+    detect, diagnose, reschedule, init : random duration
+        Stages of the recovery, as the axes of the same names.
+    spares : int, optional
+        Number of spare nodes to simulate (default: a node is always available).
+    repair : random duration, optional
+        Repair time of a node.
+    target : float
+        Probability with which the recommended number of spare nodes suffices.
+    seed, runs, failures : int
+        First seed, number of simulations, and expected failures of each.
+
+    Raises
+    ------
+    InputError
+        For numbers out of range.
+    """
+    stages = {"detect": detect, "diagnose": diagnose, "reschedule": reschedule, "init": init}
+    case = TrainingCase(
+        nodes=nodes,
+        law=failures_of(rate, model, repair),
+        interval_s=None if interval is None else parse_duration(interval),
+        write_s=parse_duration(write),
+        load_s=parse_duration(load),
+        stages={name: str(text) for name, text in stages.items() if str(text) != "0"},
+        spares=spares,
+    )
+    with compiling_notice(), counting_bar("runs", runs) as on_done:
+        simulation = simulated(case, seed, runs, failures, on_done)
+    return Goodput(case, simulation, target, seed)

@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The case of `rebat goodput`: a training job, its failures, checkpoints and recovery."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+
+import msgspec
+
+from rebat.core.durations import RandomDuration
+from rebat.core.errors import InputError
+from rebat.core.recovery import HUNG, StageDurations, parse_stage
+from rebat.core.units import MAX_SECONDS
+from rebat.models.ettr import TrainingJob, best_interval_s
+from rebat.models.failures.fleet import Fleet
+from rebat.models.failures.laws import parse_law
+
+USUAL_REPAIR = "90%*uniform:1h:3h+10%*uniform:1d:3d"
+
+
+class TrainingCase(msgspec.Struct, frozen=True, kw_only=True, dict=True):
+    """A job that occupies its nodes for a long time, and fails.
+
+    Attributes
+    ----------
+    nodes : int
+        Number of nodes of the job.
+    law : Fleet
+        Failures of the nodes.
+    interval_s : float, optional
+        Work between two checkpoints; None: the best interval.
+    write_s, load_s : float
+        Time to write and to load a checkpoint.
+    stages : dict of str to str
+        Durations of the stages detect, diagnose, reschedule and init.
+    spares : int, optional
+        Spare nodes; None: a failed node is always replaced at the end of the stages.
+    """
+
+    nodes: int
+    law: Fleet
+    interval_s: float | None = None
+    write_s: float = 0.0
+    load_s: float = 0.0
+    stages: dict[str, str] = {}
+    spares: int | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("write_s", "load_s"):
+            _check_seconds(name, getattr(self, name), least=0)
+        if self.interval_s is not None:
+            _check_seconds("interval_s", self.interval_s, least=1e-6)
+        elif self.write_s == 0:
+            expected = "a duration: without a write time, there is no best interval"
+            raise InputError("is missing", "interval", expected)
+        if self.spares is not None and not 0 <= self.spares <= self.nodes:
+            raise InputError(
+                f"is {self.spares}", "spares", f"0 to {self.nodes}, the nodes of the job"
+            )
+        for name, text in self.stages.items():
+            try:
+                parse_stage(text)
+            except InputError as error:
+                raise error.at(name) from None
+
+    @property
+    def mtbf_s(self) -> float:
+        """Mean time between failures of the job."""
+        return self.law.mtbf_on(self.nodes)
+
+    @property
+    def period_s(self) -> float:
+        """The interval, or the best interval."""
+        return self.interval_s or best_interval_s(self.mtbf_s, self.write_s)
+
+    def mean_stage_s(self, *names: str) -> float:
+        """Return the mean duration of stages, over the causes of failures."""
+        return sum(self._mean_s(self.durations[name]) for name in names if name in self.durations)
+
+    @cached_property
+    def durations(self) -> dict[str, StageDurations]:
+        """The durations of the stages that are set."""
+        return {name: parse_stage(text) for name, text in self.stages.items()}
+
+    def _mean_s(self, stage: StageDurations) -> float:
+        def mean_s(duration: RandomDuration) -> float:
+            return duration.mean_s
+
+        return self._over_causes(stage, mean_s)
+
+    def _over_causes(
+        self, stage: StageDurations, value: Callable[[RandomDuration], float]
+    ) -> float:
+        weights = self.law.weights
+        total = sum(weights.values())
+        return sum(w / total * value(stage.of(cause)) for cause, w in weights.items())
+
+    def job(self, interval_s: float | None = None) -> TrainingJob:
+        """Return the case for closed forms: with mean durations, and enough spares."""
+        return TrainingJob(
+            mtbf_s=self.mtbf_s,
+            interval_s=interval_s or self.period_s,
+            write_s=self.write_s,
+            detect_s=self.mean_stage_s(*HUNG),
+            load_s=self.load_s + self.mean_stage_s("init"),
+        )
+
+    @property
+    def mean_in_repair(self) -> float:
+        """Mean number of nodes of the job that are in repair."""
+        rack = 1 + self.law.rack_share * (self.law.rack - 1)
+        return self.law.hardware_share * rack * self.law.mean_repair_s / self.mtbf_s
+
+
+def _check_seconds(name: str, seconds: float, least: float) -> None:
+    if not least <= seconds <= MAX_SECONDS:
+        expected = "a duration above 0" if least else "a duration, 0 or more"
+        raise InputError(f"is {seconds:g} s", name.removesuffix("_s"), expected)
+
+
+def failures_of(rate: float | None, model: str | None, repair: str | None) -> Fleet:
+    """Return the failures of a job from a rate (per 1,000 node-days) or the name of a model.
+
+    Raises
+    ------
+    InputError
+        Without or with both of them, and for a model that is no training cluster.
+    """
+    if (rate is None) == (model is None):
+        problem = "are both set" if rate is not None else "are both missing"
+        raise InputError(problem, "rate, model", "one of the two: --rate 6.5 or --model rsc-1")
+    if model is None:
+        law = f"fleet:rate={rate!r},repair={repair or USUAL_REPAIR}"
+    elif repair is not None:
+        law = f"{model}{',' if ':' in model else ':'}repair={repair}"
+    else:
+        law = model
+    read = parse_law(law)
+    if not isinstance(read, Fleet):
+        raise InputError(f"{model!r} is no training cluster", "model", "rsc-1, rsc-2, llama3, ...")
+    return read

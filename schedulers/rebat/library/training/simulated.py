@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Simulations of one training job on the engine, under a scheduler with recovery in stages."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from statistics import fmean
+
+import msgspec
+
+from rebat.core.jobs import Job, Workload
+from rebat.core.units import to_s, to_us
+from rebat.library.training.case import TrainingCase
+from rebat.models.ettr import ettr
+from rebat.policies.presets import scheduler
+from rebat.results.intervals import interval
+from rebat.results.measures.platform import platform_time
+from rebat.runs.single import Runnable, RunResult, simulate
+
+RUNS = 20
+"""Number of simulations with different failures."""
+
+FAILURES = 200
+"""Expected number of failures of a simulation."""
+
+MOST_PERIODS = 200_000
+"""Maximum number of checkpoint intervals of a simulation."""
+
+USES = ("useful", "checkpoint", "recovery", "waste_failure")
+
+
+class SimulatedJob(msgspec.Struct, frozen=True):
+    """Simulations of a case.
+
+    Attributes
+    ----------
+    ettr, low, high : float
+        Effective training time ratio over all simulations, with its 95 % interval.
+    failures : int
+        Number of failures that hit the job.
+    shares : dict of str to float
+        Share of the time of the job's nodes by use: useful work, checkpoints, recovery (stages and
+        loading), repeated work, waiting for nodes.
+    """
+
+    ettr: float
+    low: float
+    high: float
+    failures: int
+    shares: dict[str, float]
+
+
+def simulated(
+    case: TrainingCase, seed: int = 0, runs: int = RUNS, failures: int = FAILURES,
+    on_done: Callable[[int], object] = lambda done: None,
+) -> SimulatedJob:  # fmt: skip
+    """Simulate a case with ``runs`` seeds; each job is expected to fail ``failures`` times.
+
+    All jobs have the same work W. The ETTR is W / (mean time), so that it has no bias.
+    """
+    workload = workload_of(case, failures)
+    work_s = _work_s(case, failures)
+    times_s, hits, parts = [], 0, dict.fromkeys((*USES, "waiting"), 0.0)
+    for number in range(runs):
+        result = run_once(case, workload, seed + number)
+        records = result.ledger.attempts
+        time_s = to_s(max(record.end_us for record in records))
+        times_s.append(time_s)
+        hits += sum(result.ledger.interrupted.values())
+        _add_uses(parts, case, result, time_s)
+        on_done(number + 1)
+    estimate = interval(times_s)
+    assert estimate is not None
+    total = case.nodes * sum(times_s)
+    shares = {name: value / total for name, value in parts.items()}
+    shares["waiting"] = max(0.0, 1 - sum(shares.values()))
+    return SimulatedJob(
+        work_s / fmean(times_s),
+        work_s / (estimate.high if estimate.high is not None else math.inf),
+        work_s / (estimate.low if estimate.low is not None else work_s),
+        hits, shares,
+    )  # fmt: skip
+
+
+def run_once(case: TrainingCase, workload: Workload, seed: int) -> RunResult:
+    """Simulate one job with the failures of a seed."""
+    events = case.law if case.spares is not None else msgspec.structs.replace(
+        case.law, software="+".join(case.law.weights), repair="1h"
+    )  # fmt: skip
+    return simulate(
+        workload,
+        policy_of(case, seed),
+        n_nodes=workload.n_nodes,
+        machine_events=events.events(workload.n_nodes, seed),
+        max_attempts=2**31,
+    )
+
+
+def policy_of(case: TrainingCase, seed: int) -> Runnable:
+    """Return the scheduler: requeue in order, with the stages of the case."""
+    stages = ",".join(f"{name}={text}" for name, text in case.stages.items())
+    return scheduler(f"easy:seed={seed}{',' if stages else ''}{stages}")
+
+
+def workload_of(case: TrainingCase, failures: int) -> Workload:
+    """Return the workload: a job of whole checkpoint intervals."""
+    n_periods = _n_periods(case, failures)
+    profile = {
+        "type": "delay",
+        "delay": n_periods * (case.period_s + case.write_s),
+        "checkpoint_period": case.period_s,
+        "checkpoint_cost": case.write_s,
+        "recovery_cost": case.load_s,
+        "checkpoint_rounding": "floor",
+    }
+    job = Job("1", case.nodes, to_us(0), None, "training")
+    machine = case.nodes + (case.spares or 0)
+    return Workload("training", machine, (job,), {"training": profile})
+
+
+def _n_periods(case: TrainingCase, failures: int) -> int:
+    """Return the number of intervals of a job that is expected to fail ``failures`` times."""
+    time_s = failures * (case.mtbf_s + case.job().detect_s)
+    n_periods = math.ceil(time_s * ettr(case.job()) / case.period_s)
+    return max(1, min(n_periods, MOST_PERIODS))
+
+
+def _work_s(case: TrainingCase, failures: int) -> float:
+    return _n_periods(case, failures) * case.period_s
+
+
+def _add_uses(
+    parts: dict[str, float], case: TrainingCase, result: RunResult, time_s: float
+) -> None:
+    used = platform_time(result.ledger, case.nodes + (case.spares or 0), (0, to_us(time_s)))
+    for name in USES:
+        parts[name] += getattr(used, name)

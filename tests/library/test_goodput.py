@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``rebat goodput``: one training job on the engine, against closed forms and a slow oracle."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import rebat
+from rebat.cli.main import main
+from rebat.core.errors import InputError
+from rebat.library.training.case import TrainingCase, failures_of
+from rebat.library.training.simulated import run_once, simulated, workload_of
+from rebat.models.ettr import ettr, spare_nodes
+from tests.oracles.training import end_of_job
+
+MINUTE = 60
+
+
+def case(nodes: int, rate: float, detect: float, load: float, interval: float, write: float):
+    """A case of the reference's table; times in minutes."""
+    return TrainingCase(
+        nodes=nodes, law=failures_of(rate, None, None), interval_s=interval * MINUTE,
+        write_s=write * MINUTE, load_s=load * MINUTE, stages={"detect": f"{detect}min"},
+    )  # fmt: skip
+
+
+ROWS = {
+    "A": (case(128, 6.5, 5, 10, 60, 0), 0.974290),
+    "B": (case(2048, 6.5, 5, 5, 30, 0), 0.791934),
+    "C": (case(2048, 3.78700, 2, 8, 15, 1), 0.850627),  # of M = 3.093079 h
+    "D": (case(16384, 6.5, 1, 2, 2, 2 / 60), 0.732041),
+}
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_the_engine_has_the_exact_ettr(row):
+    """Within three standard errors of the reference's number."""
+    of_row, printed = ROWS[row]
+    simulation = simulated(of_row, seed=1000, runs=20, failures=150)
+    error = (simulation.high - simulation.low) / (2 * 2.093)  # Student's t with 19 degrees
+    assert abs(simulation.ettr - printed) < 3 * error
+    assert error < 0.004
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_a_job_ends_when_the_oracle_says(row):
+    """The same failures, one by one, to the microsecond."""
+    of_row, _ = ROWS[row]
+    workload = workload_of(of_row, 40)
+    n_periods = round(workload.profiles["training"]["delay"] / (of_row.period_s + of_row.write_s))
+    for seed in range(3):
+        result = run_once(of_row, workload, seed)
+        strikes = [at for at, up, _ in result.ledger.node_events if not up] + [2**62]
+        parts = (of_row.period_s, of_row.write_s, of_row.mean_stage_s("detect"), of_row.load_s)
+        period, write, hang, load = (round(seconds * 1e6) for seconds in parts)
+        end = end_of_job(n_periods * period, period, write, hang, load, strikes)
+        assert max(record.end_us for record in result.ledger.attempts) == end
+        assert result.ledger.interrupted
+
+
+def test_the_shares_add_up():
+    simulation = simulated(ROWS["C"][0], runs=5, failures=20)
+    assert sum(simulation.shares.values()) == pytest.approx(1, abs=1e-6)
+    assert simulation.shares["useful"] == pytest.approx(simulation.ettr, rel=1e-9)
+
+
+def test_too_few_spares_make_the_job_wait():
+    law = failures_of(6.5, None, "1d")
+    few, many = (
+        simulated(
+            TrainingCase(nodes=512, law=law, interval_s=1800, load_s=60, spares=spares),
+            runs=5, failures=40,
+        )
+        for spares in (0, 20)
+    )  # fmt: skip
+    assert few.ettr < 0.4
+    assert many.ettr > 0.9
+    assert few.shares["waiting"] > 0.5
+    assert many.shares["waiting"] < 0.01
+
+
+def test_the_record():
+    result = rebat.goodput(
+        128, rate=6.5, detect="5min", load="10min", interval="1h", write="30s", runs=5, failures=20
+    )
+    record = result.record
+    assert record["ettr_closed"] == ettr(result.case.job())
+    assert record["ettr_low"] < record["ettr"] < record["ettr_high"]
+    assert record["spares"]["needed"] == spare_nodes(128 * 6.5 / 1000 / 24 * (0.9 * 2 + 0.1 * 48))
+    assert record["best"]["ettr_closed"] > record["ettr_closed"]
+
+
+def test_a_model_has_causes_and_stages_by_cause():
+    stage = {"detect": "nccl=10min/30s"}
+    of_model = TrainingCase(
+        nodes=2048, law=failures_of(None, "llama3", None), interval_s=600, stages=stage
+    )
+    assert of_model.job().detect_s == pytest.approx((7 * 600 + 412 * 30) / 419)
+    assert simulated(of_model, runs=5, failures=10).failures > 20
+
+
+def test_the_command_prints_json_and_writes_a_page(capsys, tmp_path):
+    page = tmp_path / "page.html"
+    words = ["goodput", "--nodes", "64", "--rate", "20", "--interval", "30min", "--runs", "5",
+             "--failures", "5"]  # fmt: skip
+    main([*words, "--json"])
+    first = capsys.readouterr().out
+    assert {"ettr_closed", "ettr", "ettr_low", "ettr_high"} <= json.loads(first).keys()
+    main([*words, "--json"])
+    assert capsys.readouterr().out == first
+    main([*words, "-o", str(page)])
+    assert "ETTR" in capsys.readouterr().out
+    text = page.read_text()
+    assert "Spare nodes" in text
+    assert text.count("<svg") == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        ({"rate": 6.5, "interval": "1h", "spares": 11}, "spares: is 11 .expected 0 to 10"),
+        ({"rate": 6.5}, "interval: is missing"),
+        ({"interval": "1h"}, "rate, model: are both missing"),
+        ({"rate": 1, "model": "rsc-1", "interval": "1h"}, "rate, model: are both set"),
+        ({"model": "mira", "interval": "1h"}, "'mira' is no training cluster"),
+        ({"rate": 6.5, "interval": "1h", "detect": "-5"}, "detect: not a duration"),
+        ({"rate": 6.5, "interval": "1h", "detect": "60%*1+30%*2"}, "add up to 90 %"),
+        ({"rate": 6.5, "interval": "0"}, "interval: is 0 s"),
+        ({"rate": 6.5, "interval": "1h", "write": "-3"}, "not a duration"),
+    ],
+)
+def test_bad_input(options, error):
+    with pytest.raises(InputError, match=error):
+        rebat.goodput(10, **options)
