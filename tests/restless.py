@@ -40,6 +40,7 @@ from rebat.engine.options import EngineOptions
 from rebat.models.boxes import LISTS
 from rebat.models.checkpoint import add_perfect, add_young_daly
 from rebat.models.failures.laws import parse_law
+from rebat.models.tiers import add_tiers, parse_tiers
 from rebat.policies.choosing import changed
 from rebat.policies.choosing import point as any_point
 from rebat.policies.malleable.managers import MANAGERS
@@ -141,6 +142,10 @@ SPEEDUPS = [
     {"model": "linear"}, {"model": "amdahl", "serial": 0.2},
     {"model": "downey", "parallelism": 3, "sigma": 0.5},
 ]  # fmt: skip
+
+
+TIERS = ["peer=0.2s/1s+remote=1s/2s", "memory=0.5s/0@2+remote=1s/3s@6", "disk=0/1@1+remote=2/2",
+         "remote=1s/2s"]  # fmt: skip
 
 
 class Restless(Policy):
@@ -331,6 +336,16 @@ def workload(rng: random.Random, n_nodes: int) -> Workload:
         return made
     if rng.random() < 0.5:
         return add_perfect(made)
+    if rng.random() < 0.4:
+        tiers = parse_tiers(rng.choice(TIERS))
+        return add_tiers(
+            made,
+            tiers,
+            n_nodes=n_nodes,
+            mtbf_s=8,
+            light_share=0.7,
+            software=rng.choice(["", "gpu"]),
+        )
     return add_young_daly(
         made,
         n_nodes=n_nodes,

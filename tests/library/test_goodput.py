@@ -29,7 +29,7 @@ def case(nodes: int, rate: float, detect: float, load: float, interval: float, w
 ROWS = {
     "A": (case(128, 6.5, 5, 10, 60, 0), 0.974290),
     "B": (case(2048, 6.5, 5, 5, 30, 0), 0.791934),
-    "C": (case(2048, 3.78700, 2, 8, 15, 1), 0.850627),  # of M = 3.093079 h
+    "C": (case(2048, 3.78870, 2, 8, 15, 1), 0.850627),  # of M = 3.093079 h
     "D": (case(16384, 6.5, 1, 2, 2, 2 / 60), 0.732041),
 }
 
@@ -58,6 +58,40 @@ def test_a_job_ends_when_the_oracle_says(row):
         end = end_of_job(n_periods * period, period, write, hang, load, strikes)
         assert max(record.end_us for record in result.ledger.attempts) == end
         assert result.ledger.interrupted
+
+
+ROW_11 = TrainingCase(
+    nodes=2048,
+    law=failures_of(None, "fleet:rate=3.7887,causes=light=80+deep=20,software=light", None),
+    tiers="memory=1s/3min@2.6min+remote=30s/10min@31.2min",
+)
+
+
+def test_two_tiers_on_the_engine():
+    """Row 11 of the reference, with loads that failures can strike: 0.932953."""
+    assert ROW_11.closed_ettr == pytest.approx(0.932953, abs=2e-6)
+    assert ROW_11.pattern.per_pattern == 12
+    simulation = simulated(ROW_11, seed=1000, runs=20, failures=250)
+    error = (simulation.high - simulation.low) / (2 * 2.093)
+    assert abs(simulation.ettr - ROW_11.closed_ettr) < 3 * error
+    assert error < 0.001
+    assert simulation.shares["checkpoint"] == pytest.approx(
+        simulation.ettr * (12 + 30) / (12 * 156), rel=1e-3
+    )
+
+
+@pytest.mark.parametrize("stage", ["0", "4min"])
+def test_tiers_are_better_than_remote_storage_alone(stage):
+    law = failures_of(None, "llama3", None)
+    both = TrainingCase(
+        nodes=2048, law=law, tiers="peer=1s/30s+remote=30s/2min", stages={"init": stage}
+    )
+    alone = TrainingCase(nodes=2048, law=law, tiers="remote=30s/2min", stages={"init": stage})
+    assert both.closed_ettr > alone.closed_ettr
+    for of_tiers in (both, alone):
+        simulation = simulated(of_tiers, seed=5, runs=10, failures=60)
+        error = (simulation.high - simulation.low) / (2 * 2.262)
+        assert abs(simulation.ettr - of_tiers.closed_ettr) < 3 * error
 
 
 def test_the_shares_add_up():
@@ -129,6 +163,12 @@ def test_the_command_prints_json_and_writes_a_page(capsys, tmp_path):
         ({"rate": 6.5, "interval": "1h", "detect": "60%*1+30%*2"}, "add up to 90 %"),
         ({"rate": 6.5, "interval": "0"}, "interval: is 0 s"),
         ({"rate": 6.5, "interval": "1h", "write": "-3"}, "not a duration"),
+        ({"rate": 6.5, "tiers": "memory=1s/1s"}, "memory does not survive all failures"),
+        ({"rate": 6.5, "tiers": "tape=1s/1s"}, "unknown tier of checkpoints 'tape'"),
+        ({"rate": 6.5, "tiers": "remote=1s"}, "'remote=1s' is no tier"),
+        ({"rate": 6.5, "tiers": "memory=1/1+peer=1/1+remote=1/1"}, "not a light tier and remote"),
+        ({"rate": 6.5, "tiers": "remote=0/1"}, "has no interval"),
+        ({"rate": 6.5, "tiers": "auto", "load": 3}, "have no effect with tiers"),
     ],
 )
 def test_bad_input(options, error):

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given
@@ -188,14 +189,19 @@ ROW_11 = TwoTiers(
 
 
 def test_two_tiers():
-    assert round(two_tier_ettr(ROW_11), 6) == 0.933604
+    assert round(two_tier_ettr(ROW_11, safe_loads=True), 6) == 0.933604
+    assert round(two_tier_ettr(ROW_11), 6) == 0.932953
     first = tier_ettr_first_order(ROW_11.mtbf_s, (0.8, 0.2), (1, 30), (180, 600))
     assert round(first, 4) == 0.9359
 
 
 def test_two_tiers_are_those_of_the_oracle():
-    mean, error = ratio_with_error(lambda rng: one_job_of_two_tiers(ROW_11, 4_000, rng), 20)
-    assert abs(mean - two_tier_ettr(ROW_11)) < 3 * error
+    for detect_s, safe in ((0.0, True), (240.0, False), (0.0, False)):
+        tiers = msgspec.structs.replace(ROW_11, detect_s=detect_s)
+        mean, error = ratio_with_error(
+            lambda rng, tiers=tiers, safe=safe: one_job_of_two_tiers(tiers, 4_000, rng, safe), 20
+        )
+        assert abs(mean - two_tier_ettr(tiers, safe)) < 3 * error
 
 
 def test_intervals_of_tiers():
@@ -206,10 +212,12 @@ def test_intervals_of_tiers():
 
 def test_two_tiers_without_deep_failures_are_one_tier():
     tiers = TwoTiers(
-        mtbf_s=7200, light_share=1, interval_s=600, per_pattern=1, writes_s=(20, 0), loads_s=(60, 0)
-    )
-    alone = TrainingJob(mtbf_s=7200, interval_s=600, write_s=20, load_s=60)
-    assert two_tier_ettr(tiers) == pytest.approx(ettr_safe_load(alone), rel=1e-12)
+        mtbf_s=7200, light_share=1, interval_s=600, per_pattern=1, writes_s=(20, 0),
+        loads_s=(60, 0), detect_s=100,
+    )  # fmt: skip
+    alone = TrainingJob(mtbf_s=7200, interval_s=600, write_s=20, load_s=60, detect_s=100)
+    assert two_tier_ettr(tiers, safe_loads=True) == pytest.approx(ettr_safe_load(alone), rel=1e-12)
+    assert two_tier_ettr(tiers) == pytest.approx(ettr(alone), rel=1e-12)
 
 
 @pytest.mark.parametrize(

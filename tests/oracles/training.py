@@ -25,26 +25,32 @@ def one_job(job, n_failures: int, rng: Generator) -> tuple[float, float]:
     return productive, total
 
 
-def one_job_of_two_tiers(tiers, n_failures: int, rng: Generator) -> tuple[float, float]:
-    """Return productive and total time of a job with two tiers of checkpoints."""
+def one_job_of_two_tiers(tiers, n_failures: int, rng: Generator, safe: bool):
+    """Return productive and total time of a job with two tiers of checkpoints.
+
+    A failure that the light tier does not survive, also during a load, returns to the deep one.
+    """
     productive = total = 0.0
-    position = 0  # periods done since the last deep checkpoint
-    failures = 0
-    left = rng.exponential(tiers.mtbf_s)
+    position = failures = 0  # ``position``: periods done since the last deep checkpoint
+    load = 0.0
     while failures < n_failures:
         last = position == tiers.per_pattern - 1
         period = tiers.interval_s + tiers.writes_s[0] + (tiers.writes_s[1] if last else 0)
-        if left >= period:
-            left, total = left - period, total + period
+        left = rng.exponential(tiers.mtbf_s)  # memoryless: drawn again for each phase
+        if safe:
+            total, load = total + load, 0.0
+        if left >= load + period:
+            total, load = total + load + period, 0.0
             position += 1
             if last:
                 productive, position = productive + tiers.per_pattern * tiers.interval_s, 0
             continue
         failures += 1
-        light = rng.random() < tiers.light_share
-        total += left + tiers.detect_s + tiers.loads_s[0 if light else 1]
+        loaded_deep = load == tiers.loads_s[1] and left < load
+        light = rng.random() < tiers.light_share and not loaded_deep
+        total += left + tiers.detect_s
+        load = tiers.loads_s[0 if light else 1]
         position = position if light else 0
-        left = rng.exponential(tiers.mtbf_s)
     return productive, total
 
 

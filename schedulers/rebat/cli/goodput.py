@@ -28,6 +28,7 @@ _RANDOM = "a duration like 30s, random, or by cause (see 'Training clusters' in 
 @click.option("--reschedule", default="0", show_default=True, help="Time until the job is rescheduled, after the diagnosis.")  # fmt: skip
 @click.option("--init", default="0", show_default=True, help="Time until the job has started again, before it loads its checkpoint.")  # fmt: skip
 @click.option("--spares", type=click.IntRange(min=0), help="Simulate this number of spare nodes (default: a node is always available).")  # fmt: skip
+@click.option("--tiers", help="Tiers of checkpoints instead of --interval, --write and --load: auto, or TIER=WRITE/LOAD[@INTERVAL] joined by +, like peer=1s/30s+remote=30s/2min.")  # fmt: skip
 @click.option("--repair", help="Repair time of a node, a random duration (default: 90 % take 1 to 3 h, 10 % take 1 to 3 d).")  # fmt: skip
 @click.option("--target", type=FiniteRange(min=0, max=1, min_open=True, max_open=True), default=0.99, show_default=True, help="Probability with which the recommended number of spare nodes suffices.")  # fmt: skip
 @click.option("--seed", type=SEED, default=0, show_default=True, help="First seed of the failures.")

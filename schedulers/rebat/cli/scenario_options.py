@@ -56,7 +56,7 @@ LAW = (
 """Options of a failure law, including its short form."""
 
 PREPARATION = (
-    "checkpoint", "checkpoint_cost", "recovery_cost", "checkpoint_rounding", "silent_errors",
+    "checkpoint", "tiers", "checkpoint_cost", "recovery_cost", "checkpoint_rounding", "silent_errors",
     "silent_error_probability",
 )  # fmt: skip
 """Options that add checkpoints and silent errors to a workload."""

@@ -137,7 +137,7 @@ def prepare(file: Path, out: Path, **options: Any) -> None:
     from rebat.workloads.load import load_workload
 
     scenario = ScenarioOptions(**options)
-    if scenario.mtbf is not None and scenario.checkpoint != "young-daly":
+    if scenario.mtbf is not None and scenario.checkpoint not in ("young-daly", "tiers:auto"):
         raise InputError("has no effect", "--mtbf", "--checkpoint young-daly as well")
     loaded = load_workload(file)
     n_nodes = scenario.nodes or loaded.n_nodes
@@ -168,6 +168,8 @@ def _in_words(scenario: ScenarioOptions) -> str:
             f"checkpoint {scenario.checkpoint_cost:.12g} s, "
             f"recovery {scenario.recovery_cost:.12g} s, {scenario.checkpoint_rounding}"
         )
+    if scenario.checkpoint == "tiers:auto":
+        texts.append(f"checkpoints in tiers {scenario.tiers}, MTBF {scenario.mtbf:.12g} s")
     if scenario.silent_errors is not None:
         texts.append(f"silent errors at {scenario.silent_errors:g}, seed {scenario.seed}")
     if scenario.silent_error_probability is not None:

@@ -22,6 +22,9 @@ OF_DRAWN_FAILURES = (*OF_SHORT_LAWS, "horizon")
 OF_CASCADES = ("cascade_window", "cascade_within")
 OF_CORRELATIONS = ("failure_group", "cascade", *OF_CASCADES)
 OF_CHECKPOINTS = ("checkpoint_cost", "recovery_cost", "checkpoint_rounding")
+WITH_MTBF = ("young-daly", "tiers:auto")
+"""Kinds of checkpoints whose periods depend on the MTBF."""
+
 SHORTEST_S = 1e-6
 """Shortest duration: simulated time has a resolution of one microsecond."""
 
@@ -71,10 +74,12 @@ def check_options(options: ScenarioOptions, used: UsedOptions) -> None:
     elif options.failures is not None:
         expected = "no --failures, because its file sets the downtimes"
         _reject(OF_DRAWN_FAILURES, used, expected)
-        if options.checkpoint != "young-daly":
+        if options.checkpoint not in WITH_MTBF:
             _reject(["mtbf"], used, "no --failures, or --checkpoint young-daly as well")
     if options.checkpoint != "young-daly":
         _reject(OF_CHECKPOINTS, used, "--checkpoint young-daly as well")
+    if options.checkpoint != "tiers:auto":
+        _reject(["tiers"], used, "--checkpoint tiers:auto as well")
     with error_at("--failure-model"):
         law_named(options.model)
     for name in ("mtbf", "downtime"):
@@ -96,7 +101,7 @@ def _check_with_law(options: ScenarioOptions, law: Law, used: UsedOptions) -> No
     _reject(("failures", *OF_SHORT_LAWS), used, "no --law")
     if not law.drawn:
         _reject(["horizon"], used, "a --law that draws failures")
-    if hasattr(law, "mtbf_s") or options.checkpoint != "young-daly":
+    if hasattr(law, "mtbf_s") or options.checkpoint not in WITH_MTBF:
         _reject(["mtbf"], used, "no --law, or a law without MTBF and --checkpoint young-daly")
 
 

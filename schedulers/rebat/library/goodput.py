@@ -27,6 +27,7 @@ from rebat.models.ettr import (
     spare_nodes,
     young_interval_s,
 )
+from rebat.models.tiers import USUAL
 from rebat.papers.common.page import html
 
 POINTS = (0.25, 0.5, 1.0, 2.0, 4.0)
@@ -60,7 +61,7 @@ class Goodput(msgspec.Struct, frozen=True):
     def record(self) -> dict[str, Any]:
         """All numbers, in seconds and shares, as plain values."""
         case, job, s = self.case, self.case.job(), self.simulation
-        best_s = best_interval_s(job.mtbf_s, job.write_s)
+        best_s = 0.0 if case.tiers else best_interval_s(job.mtbf_s, job.write_s)
         in_repair = case.mean_in_repair
         return {
             "nodes": case.nodes,
@@ -71,18 +72,20 @@ class Goodput(msgspec.Struct, frozen=True):
             "write_s": job.write_s,
             "detect_s": job.detect_s,
             "load_s": job.load_s,
-            "ettr_closed": ettr(job),
+            "tiers": case.tiers,
+            "per_pattern": case.pattern.per_pattern,
+            "ettr_closed": case.closed_ettr,
             "ettr": s.ettr,
             "ettr_low": s.low,
             "ettr_high": s.high,
-            "ettr_rsc": rsc_ettr(job),
-            "ettr_safe_load": ettr_safe_load(job),
-            "rework_s": rework_s(job),
+            "ettr_rsc": None if case.tiers else rsc_ettr(job),
+            "ettr_safe_load": None if case.tiers else ettr_safe_load(job),
+            "rework_s": None if case.tiers else rework_s(job),
             "failures": s.failures,
             "shares": s.shares,
             "best": {
                 "interval_s": best_s or None,
-                "young_s": young_interval_s(job.mtbf_s, job.write_s) or None,
+                "young_s": young_interval_s(job.mtbf_s, job.write_s) if best_s else None,
                 "daly_s": daly_interval_s(job.mtbf_s, job.write_s) if best_s else None,
                 "ettr_closed": ettr(case.job(best_s)) if best_s else None,
             },
@@ -109,7 +112,8 @@ class Goodput(msgspec.Struct, frozen=True):
             f"ETTR {r['ettr']:.4f} [{r['ettr_low']:.4f}, {r['ettr_high']:.4f}] simulated "
             f"({r['failures']} failures), {r['ettr_closed']:.4f} in closed form",
             f"a failure every {format_duration(r['mtbf_s'])}, "
-            f"a checkpoint every {format_duration(r['interval_s'])}",
+            f"a checkpoint every {format_duration(r['interval_s'])}"
+            + (f", every {r['per_pattern']}. in remote storage" if r["per_pattern"] > 1 else ""),
         ]
         if best["interval_s"]:
             texts.append(
@@ -146,15 +150,16 @@ class Goodput(msgspec.Struct, frozen=True):
     def write(self, file: Path) -> None:
         """Simulate other intervals and numbers of spare nodes, and write a page with pictures."""
         case = self.case
+        factors = () if case.tiers else POINTS
         n_spares = spares_shown(spare_nodes(case.mean_in_repair, 0.999), case.nodes)
-        cases = [replace(case, interval_s=case.period_s * factor) for factor in POINTS]
+        cases = [replace(case, interval_s=case.period_s * factor) for factor in factors]
         cases += [replace(case, spares=spares) for spares in n_spares]
         simulations = []
         with counting_bar("cases", len(cases)) as on_done:
             for other in cases:
                 simulations.append(simulated(other, self.seed, *FEWER))
                 on_done(len(simulations))
-        n = len(POINTS)
+        n = len(factors)
         intervals_s = [other.period_s for other in cases[:n]]
         over_interval = dict(zip(intervals_s, simulations[:n], strict=True))
         over_spares = dict(zip(n_spares, simulations[n:], strict=True))
@@ -177,7 +182,8 @@ def goodput(
     interval: str | float | None = None, write: str | float = 0, load: str | float = 0,
     detect: str | float = "0", diagnose: str | float = "0", reschedule: str | float = "0",
     init: str | float = "0", spares: int | None = None, repair: str | None = None,
-    target: float = 0.99, seed: int = 0, runs: int = RUNS, failures: int = FAILURES,
+    tiers: str | None = None, target: float = 0.99, seed: int = 0, runs: int = RUNS,
+    failures: int = FAILURES,
 ) -> Goodput:  # fmt: skip
     """Return the effective training time of a job, in closed form and simulated.
 
@@ -197,6 +203,9 @@ def goodput(
         Stages of the recovery, as the axes of the same names.
     spares : int, optional
         Number of spare nodes to simulate (default: a node is always available).
+    tiers : str, optional
+        Tiers of checkpoints instead of interval, write and load: auto, or as ``--tiers`` of
+        ``rebat run``.
     repair : random duration, optional
         Repair time of a node.
     target : float
@@ -218,6 +227,7 @@ def goodput(
         load_s=parse_duration(load),
         stages={name: str(text) for name, text in stages.items() if str(text) != "0"},
         spares=spares,
+        tiers=USUAL if tiers == "auto" else tiers,
     )
     with compiling_notice(), counting_bar("runs", runs) as on_done:
         simulation = simulated(case, seed, runs, failures, on_done)

@@ -18,7 +18,7 @@ from rebat.models.operations import coincident
 from rebat.models.overload import MANY_ATTEMPTS, WHAT_TO_DO, Hopeless, hopeless_jobs
 from rebat.runs.options import FailureOptions
 from rebat.runs.single import RunResult
-from rebat.runs.spec import CheckpointModel, PerfectCheckpoints
+from rebat.runs.spec import CheckpointModel, Checkpoints
 
 
 class Remark(NamedTuple):
@@ -60,9 +60,7 @@ def of_law_mtbf(mtbf_s: float) -> Remark:
     return Remark("note", f"{text} ({format_duration(mtbf_s)}); --mtbf overrides it")
 
 
-def of_checkpoints(
-    workload: Workload, model: CheckpointModel | PerfectCheckpoints | None, n_nodes: int
-) -> Iterator[Remark]:
+def of_checkpoints(workload: Workload, model: Checkpoints | None, n_nodes: int) -> Iterator[Remark]:
     """Note how many jobs of a workload without checkpoints are too short for a checkpoint."""
     if not isinstance(model, CheckpointModel) or not workload.jobs:
         return

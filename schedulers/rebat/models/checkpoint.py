@@ -21,6 +21,7 @@ from rebat.core.jobs import Job, Workload
 from rebat.core.options import YoungDaly
 from rebat.core.units import MAX_SECONDS, US_PER_S, to_s, to_us
 from rebat.models.interruptions import CheckpointPattern
+from rebat.models.light import LightCheckpoints, light_of
 
 Rounding = Literal["ceil", "floor"]
 
@@ -44,6 +45,8 @@ class Checkpointing(msgspec.Struct, frozen=True):
         Whether a checkpoint also ends an incomplete last period (eq. 1 rounds up).
     image_us : int
         Cost to restart from the image with which the execution began; 0: without an image.
+    light : LightCheckpoints, optional
+        Light checkpoints within the periods. Periods include the time to write them.
     """
 
     period_us: int
@@ -53,6 +56,7 @@ class Checkpointing(msgspec.Struct, frozen=True):
     first_recovery_us: int = 0
     closing: bool = True
     image_us: int = 0
+    light: LightCheckpoints | None = None
 
     @property
     def restart_us(self) -> int:
@@ -132,6 +136,14 @@ def checkpoint_time_us(
     """
     if c is None:
         return 0
+    deep_us = _deep_us(c, until_us, length_us, ended, accounting)
+    return deep_us + (c.light.written_us(until_us - deep_us) if c.light else 0)
+
+
+def _deep_us(
+    c: Checkpointing, until_us: int, length_us: int, ended: bool, accounting: Accounting
+) -> int:
+    """Return the time of regular checkpoints; see `checkpoint_time_us`."""
     n_complete = max(0, length_us - c.first_period_us + c.period_us) // c.cycle_us
     last_us = c.first_period_us + (n_complete - 1) * c.cycle_us + c.cost_us if n_complete else 0
     period_us = c.period_us if n_complete else c.first_period_us
@@ -292,7 +304,8 @@ def checkpointing_of(profile: dict[str, Any]) -> Checkpointing | None:
     if period == 0:
         raise InputError("profile field checkpoint_period is 0", expected="seconds, above 0")
     closing = profile.get("checkpoint_rounding") != "floor"
-    return Checkpointing(period, cost, recovery, first_period, first_recovery, closing)
+    light = light_of(profile)
+    return Checkpointing(period, cost, recovery, first_period, first_recovery, closing, light=light)
 
 
 def derived_checkpointing(

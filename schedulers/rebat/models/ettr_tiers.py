@@ -2,8 +2,7 @@
 """ETTR and best intervals of two tiers of checkpoints, in closed form; all times in seconds.
 
 A light checkpoint (memory of a peer) survives a share of the failures. Every n-th checkpoint is
-also written to the deep tier (remote storage), which survives all failures. Without failures
-during loads.
+also written to the deep tier (remote storage), which survives all failures.
 
 Source: Benoit, Cavelan, Robert, Sun: "Optimal checkpointing patterns", 2016; Benoit, Cavelan,
 Le Fèvre, Robert, Sun: "Towards optimal multi-level checkpointing", IEEE TC 2017 (first order).
@@ -54,24 +53,30 @@ class TwoTiers(msgspec.Struct, frozen=True, kw_only=True):
             raise InputError(f"is {self.per_pattern}", "periods per pattern", "at least 1")
 
 
-def two_tier_ettr(tiers: TwoTiers) -> float:
+def two_tier_ettr(tiers: TwoTiers, safe_loads: bool = False) -> float:
     """Return the exact ETTR from the linear equations of the expected times.
 
-    ``x_j`` is the expected time to the end of the pattern from period j on. In period j of length
-    ``c_j``, a failure that the light tier survives returns to its start, another failure to the
-    start of the pattern.
+    ``x_j`` is the expected time to the end of the pattern from period j on. In period j, a failure
+    that the light tier survives returns to its start, another failure to the start of the pattern.
+    With ``safe_loads``, failures cannot strike while a checkpoint is loaded.
     """
-    rate, n = 1 / tiers.mtbf_s, tiers.per_pattern
-    light_s, deep_s = (tiers.detect_s + load_s for load_s in tiers.loads_s)
+    rate, share, n = 1 / tiers.mtbf_s, tiers.light_share, tiers.per_pattern
+    light_s, deep_s = tiers.loads_s
+    # a light load takes ``time_s`` and ends in x_j, or with probability ``lost`` in x_0
+    fails = 0.0 if safe_loads else -math.expm1(-rate * light_s)
+    again = 1 - fails * share
+    lost = fails * (1 - share) / again
+    deep_time_s = deep_s if safe_loads else math.expm1(rate * deep_s) * (1 / rate + tiers.detect_s)
+    time_s = light_s if safe_loads else fails * (1 / rate + tiers.detect_s) / again
+    time_s += lost * deep_time_s
     matrix, constant = np.eye(n), np.zeros(n)
     for j in range(n):
         length_s = tiers.interval_s + tiers.writes_s[0] + (tiers.writes_s[1] if j == n - 1 else 0)
         fails = -math.expm1(-rate * length_s)
-        light = fails * tiers.light_share
-        deep = fails - light
-        constant[j] = fails / rate + light * light_s + deep * deep_s
-        matrix[j, j] -= light
-        matrix[j, 0] -= deep
+        light, deep = fails * share, fails * (1 - share)
+        constant[j] = fails * (1 / rate + tiers.detect_s) + light * time_s + deep * deep_time_s
+        matrix[j, j] -= light * (1 - lost)
+        matrix[j, 0] -= deep + light * lost
         if j < n - 1:
             matrix[j, j + 1] -= 1 - fails
     total_s = np.linalg.solve(matrix, constant)[0]

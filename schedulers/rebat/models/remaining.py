@@ -114,6 +114,28 @@ def remaining_after(
     )
 
 
+def after_light_failure(c: Checkpointing, run_us: int, at_risk_us: int) -> Remaining:
+    """Return what remains after a failure that the light checkpoints survive.
+
+    The job continues from its last light checkpoint. Work since the last regular checkpoint is at
+    risk: a failure that light checkpoints do not survive loses it.
+    """
+    assert c.light is not None
+    if run_us <= c.first_recovery_us:  # it loads the same checkpoint again
+        recovery_us = c.light.recovery_us if at_risk_us else c.recovery_us
+        return Remaining(0, c.first_period_us, recovery_us, at_risk_us=at_risk_us)
+    left = resized(c, run_us, at_risk_us)
+    part_us = left.at_risk_us - (at_risk_us if run_us <= c.first_end_us else 0)
+    undone_us = part_us - c.light.complete_us(part_us)
+    return msgspec.structs.replace(
+        left,
+        useful_us=left.useful_us - undone_us,
+        first_period_us=left.first_period_us + undone_us,
+        first_recovery_us=c.light.recovery_us,
+        at_risk_us=left.at_risk_us - undone_us,
+    )
+
+
 def resumed(c: Checkpointing | None, remaining: Remaining) -> Checkpointing | None:
     """Return the checkpointing of the resubmission.
 

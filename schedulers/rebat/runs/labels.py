@@ -8,7 +8,7 @@ from typing import Any
 from rebat.core.units import exact
 from rebat.models.failures.laws import name_of
 from rebat.results.scenario import FOR_MTBF, ScenarioLabel
-from rebat.runs.spec import PerfectCheckpoints, RunSpec, Scenario
+from rebat.runs.spec import PerfectCheckpoints, RunSpec, Scenario, TierCheckpoints
 
 COLUMNS: dict[str, type] = {
     **dict.fromkeys(("workload", "policy", *ScenarioLabel._fields), str),
@@ -77,6 +77,8 @@ def _checkpoint_text(scenario: Scenario) -> str | None:
         return None
     if isinstance(model, PerfectCheckpoints):
         return "perfect"
+    if isinstance(model, TierCheckpoints):
+        return f"tiers {model.tiers}{FOR_MTBF}{exact(model.mtbf_s)}"
     costs = f"cost {exact(model.cost_s)}, recovery {exact(model.recovery_s)}"
     text = f"Young/Daly ({costs}, {model.rounding}"
     follows = failures is not None and failures.mtbf_s == model.mtbf_s

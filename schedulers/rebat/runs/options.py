@@ -22,14 +22,17 @@ from rebat.models.failures.laws import make_law, parameters
 from rebat.models.failures.recorded import Recorded
 from rebat.models.failures.scaled import Scaled
 from rebat.models.operations import read_operations
+from rebat.models.tiers import SURVIVES, USUAL, parse_tiers
 from rebat.results.measures.platform import WalltimeKills
 from rebat.runs.spec import (
     CheckpointModel,
+    Checkpoints,
     FailureScenario,
     OperationFile,
     PerfectCheckpoints,
     Scenario,
     SilentErrors,
+    TierCheckpoints,
 )
 
 Seconds = Annotated[float, msgspec.Meta(gt=0, extra={"unit": "s"})]
@@ -155,11 +158,17 @@ class ScenarioOptions(FailureOptions, frozen=True, kw_only=True):
         ),
     ] = 1
     checkpoint: Annotated[
-        Literal["none", "young-daly", "perfect"],
+        Literal["none", "young-daly", "perfect", "tiers:auto"],
         _doc(
-            "Checkpoints of the jobs. young-daly: every job writes checkpoints at its Young/Daly period and takes longer by their cost (eqs 1, 2); perfect: an interrupted job loses no work and pays no cost."
+            "Checkpoints of the jobs. young-daly: every job writes checkpoints at its Young/Daly period and takes longer by their cost (eqs 1, 2); perfect: an interrupted job loses no work and pays no cost; tiers:auto: checkpoints in the tiers of --tiers, at their best intervals."
         ),
     ] = "none"
+    tiers: Annotated[
+        str,
+        _doc(
+            "With --checkpoint tiers:auto: tiers with the time to write and to load, TIER=WRITE/LOAD joined by +. memory and disk survive software failures, peer also those of one node, remote all. TIER=WRITE/LOAD@INTERVAL sets the interval."
+        ),
+    ] = USUAL
     checkpoint_cost: Annotated[Seconds, _doc("Time to write a checkpoint.")] = 300.0
     recovery_cost: Annotated[Seconds, _doc("Time to read a checkpoint after an interruption.")] = (
         300.0
@@ -246,7 +255,7 @@ class ScenarioOptions(FailureOptions, frozen=True, kw_only=True):
     @property
     def uses_law_mtbf(self) -> bool:
         """Whether checkpoint periods use an MTBF that depends on the size of the machine."""
-        young_daly = self.checkpoint == "young-daly" and self.mtbf_s is None
+        young_daly = self.checkpoint in ("young-daly", "tiers:auto") and self.mtbf_s is None
         return young_daly and isinstance(self.law, Recorded | Scaled | Fleet)
 
     def with_law_mtbf(self, n_nodes: int | None) -> ScenarioOptions:
@@ -255,16 +264,30 @@ class ScenarioOptions(FailureOptions, frozen=True, kw_only=True):
             return self
         return msgspec.structs.replace(self, mtbf=self.law.mtbf_on(n_nodes))
 
-    def _checkpoint(self) -> CheckpointModel | PerfectCheckpoints | None:
+    def _checkpoint(self) -> Checkpoints | None:
         if self.checkpoint == "none":
             return None
         if self.checkpoint == "perfect":
             return PerfectCheckpoints()
         mtbf_s = self.mtbf_s
         if mtbf_s is None:
-            raise InputError("needs the MTBF", "--checkpoint young-daly", "--mtbf as well")
+            raise InputError("needs the MTBF", f"--checkpoint {self.checkpoint}", "--mtbf as well")
+        if self.checkpoint == "tiers:auto":
+            return self._tiers(mtbf_s)
         costs = self.checkpoint_cost, self.recovery_cost
         return CheckpointModel(mtbf_s, *costs, self.checkpoint_rounding)
+
+    def _tiers(self, mtbf_s: float) -> TierCheckpoints:
+        """Return the tiers, and which failures the light one survives under the failure law."""
+        try:
+            light = parse_tiers(self.tiers).light
+        except InputError as error:
+            raise error.at("--tiers") from None
+        survives, law = SURVIVES[light.name] if light else None, self.law
+        if isinstance(law, Fleet):
+            share, software = law.survived_share(survives), law.software
+            return TierCheckpoints(mtbf_s, self.tiers, share, software)
+        return TierCheckpoints(mtbf_s, self.tiers, 0.0 if survives == "process" else 1.0)
 
     def _operations(self) -> OperationFile | None:
         if self.operations is None:

@@ -60,6 +60,20 @@ class PerfectCheckpoints(msgspec.Struct, frozen=True, tag_field="model", tag="pe
     """Interrupted jobs lose no work and pay no cost (Prabhakaran et al. 2018)."""
 
 
+class TierCheckpoints(msgspec.Struct, frozen=True, tag_field="model", tag="tiers"):
+    """Checkpoints in tiers in every job (see `models.tiers`); in seconds."""
+
+    mtbf_s: float
+    tiers: str
+    light_share: float
+    """Share of the failures that the light tier survives."""
+    software: str = ""
+    """Causes of failures that keep their node, joined by +."""
+
+
+Checkpoints = CheckpointModel | PerfectCheckpoints | TierCheckpoints
+
+
 class SilentErrors(msgspec.Struct, frozen=True):
     """Random silent errors, with either a rate or a probability."""
 
@@ -85,7 +99,7 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
     cores_per_node: int = 1
     """Number of consecutive cores that form a node and fail together; 1: nodes are not divided."""
     failures: FailureScenario | None = None
-    checkpoint: CheckpointModel | PerfectCheckpoints | None = None
+    checkpoint: Checkpoints | None = None
     silent_errors: SilentErrors | None = None
     operations: OperationFile | None = None
     window: str = "auto"

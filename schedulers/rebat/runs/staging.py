@@ -19,16 +19,18 @@ from rebat.models.failures.correlated import Correlated
 from rebat.models.failures.events import GenericEvent, MachineEvent
 from rebat.models.failures.history import History, Remembered, after, before
 from rebat.models.operations import check_operations
+from rebat.models.tiers import add_tiers, parse_tiers
 from rebat.policies.placement.hazards import NOTHING_FAILS, Hazards
 from rebat.policies.presets import Preset
 from rebat.results.measures.summary import Measures, parse_selection, parse_window
 from rebat.runs.single import OnWarning, Runnable, RunResult, simulate
 from rebat.runs.spec import (
-    CheckpointModel,
+    Checkpoints,
     FailureScenario,
     PerfectCheckpoints,
     Scenario,
     SilentErrors,
+    TierCheckpoints,
 )
 
 
@@ -213,13 +215,16 @@ def fitted(past: History) -> Hazards:
     return laws
 
 
-def _with_checkpoints(
-    workload: Workload, checkpoint: CheckpointModel | PerfectCheckpoints | None, n_nodes: int
-) -> Workload:
+def _with_checkpoints(workload: Workload, checkpoint: Checkpoints | None, n_nodes: int) -> Workload:
     if checkpoint is None:
         return workload
     if isinstance(checkpoint, PerfectCheckpoints):
         return add_perfect(workload)
+    if isinstance(checkpoint, TierCheckpoints):
+        return add_tiers(
+            workload, parse_tiers(checkpoint.tiers), n_nodes=n_nodes, mtbf_s=checkpoint.mtbf_s,
+            light_share=checkpoint.light_share, software=checkpoint.software,
+        )  # fmt: skip
     return add_young_daly(
         workload,
         n_nodes=n_nodes,

@@ -14,6 +14,7 @@ import msgspec
 from rebat.contract import Stop, Wait, When
 from rebat.core.attempts import Cause, Running
 from rebat.core.recovery import HUNG, Recovery
+from rebat.models.light import Failure
 from rebat.models.remaining import Remaining
 from rebat.session.board import Board
 from rebat.session.lifecycle import Lifecycle, Scheduled, Stopping
@@ -31,8 +32,8 @@ class Hang(msgspec.Struct):
     ----------
     cause : str
         Cause of the failure; empty if it is unknown.
-    at_us, ran_us : int
-        Time of the failure, and how long the attempt had run.
+    at_us : int
+        Time of the failure.
     stages : dict
         Duration in microseconds of each stage.
     victim : Scheduled, optional
@@ -41,7 +42,6 @@ class Hang(msgspec.Struct):
 
     cause: str
     at_us: int
-    ran_us: int
     stages: dict[str, int]
     victim: Scheduled | None = None
 
@@ -64,31 +64,35 @@ class Hangs:
         self.hanging: dict[str, Hang] = {}
         """Failed attempts by id, also after the end of the hang, until they are stopped."""
 
-    def report(self, hit: Mapping[str, str]) -> tuple[list[Running], dict[str, Scheduled | None]]:
+    def report(
+        self, hit: Mapping[str, Failure]
+    ) -> tuple[list[Running], dict[str, Scheduled | None]]:
         """Return the failed attempts to report to the policy now, and their cancelled stops.
 
-        ``hit`` are the causes of new failures by attempt. If recoveries have stages, the attempts
+        ``hit`` are new failures by attempt. If recoveries have stages, the attempts
         hang first.
         """
         jobs, later = self._jobs, self._board.options.dialect.two_passes
-        if not self._stages and not any(hit.values()):
+        stages = self._stages or self._registry.has_light
+        if not stages and not any(failure.cause for failure in hit.values()):
             running = [jobs.running[name] for name in hit]
             scheduled = [name for name in jobs.scheduled if name in hit]
             return running, {name: self._call_off(name, "hit", later) for name in scheduled}
-        for name, cause in hit.items():
+        for name, failure in hit.items():
             if name not in self.hanging:
-                self._begin(jobs.running[name], cause, self._call_off(name, "hit", later))
+                self._begin(jobs.running[name], failure, self._call_off(name, "hit", later))
         due = self._due()
         victims = {name: self.hanging[name].victim for name in due}
         return [jobs.running[name] for name in due], {n: v for n, v in victims.items() if v}
 
-    def _begin(self, running: Running, cause: str, victim: Scheduled | None) -> None:
+    def _begin(self, running: Running, failure: Failure, victim: Scheduled | None) -> None:
         attempt, now_us = running.attempt, self._board.now_us
-        stages = self._recovery.drawn_us(self._stages, cause, attempt.job_id, now_us)
-        hang = Hang(cause, now_us, now_us - running.start_us, stages, victim)
+        stages = self._recovery.drawn_us(self._stages, failure.cause, attempt.job_id, now_us)
+        hang = Hang(failure.cause, now_us, stages, victim)
         self.hanging[attempt.id] = hang
-        self._registry.failed_us[attempt.id] = hang.ran_us
-        remaining = self._registry.after_stop(attempt.id, hang.ran_us, When.NOW)
+        ran_us = now_us - running.start_us
+        self._registry.failures[attempt.id] = msgspec.structs.replace(failure, ran_us=ran_us)
+        remaining = self._registry.after_stop(attempt.id, ran_us, When.NOW)
         stop = Stop(attempt.id, Cause.NODE_FAILURE)
         self._jobs.schedule(Scheduled(stop, remaining, hang.due_us, hang.due_us, remaining))
 

@@ -24,6 +24,7 @@ from rebat.core.events import (
     SimulationEnded,
 )
 from rebat.core.nodes import NodeSet
+from rebat.models.light import Failure
 from rebat.session.board import Board
 from rebat.session.claims import Claims
 from rebat.session.ledger import AttemptRecord
@@ -47,7 +48,7 @@ class Intake:
     ) -> None:  # fmt: skip
         self._board, self._jobs, self._claims = board, jobs, claims
         self._registry, self._transactions = registry, transactions
-        self._hit: dict[str, str] = {}
+        self._hit: dict[str, Failure] = {}
 
     def take(self, events: Iterable[Event]) -> bool:
         """Update the state with a message's events; return whether a decision is needed.
@@ -70,11 +71,8 @@ class Intake:
             return event.job_id in self._registry.registered
         return isinstance(event, CallRequested | NoMoreExternalEvents)
 
-    def hit(self) -> dict[str, str]:
-        """Return the attempts on nodes that failed since the last call, unless being stopped.
-
-        The values are the causes of the failures; empty if they are unknown.
-        """
+    def hit(self) -> dict[str, Failure]:
+        """Return the attempts on nodes that failed since the last call, unless being stopped."""
         if not self._hit:
             return {}
         names, self._hit = self._hit, {}
@@ -83,8 +81,8 @@ class Intake:
             if name in jobs.stopping:
                 self._transactions.spoil(jobs.stopping[name])
         return {
-            name: cause
-            for name, cause in names.items()
+            name: failure
+            for name, failure in names.items()
             if name in jobs.running and name not in jobs.stopping
         }
 
@@ -188,7 +186,9 @@ class Intake:
         board.changes.failures += event.nodes.size
         for tag in tags:
             if tag in board.by_tag:
-                self._hit.setdefault(board.by_tag[tag], event.cause or "")
+                n_nodes = int((self._claims.tags(event.nodes) == tag).sum())
+                failure = Failure(0, event.cause or "", n_nodes)
+                self._hit.setdefault(board.by_tag[tag], failure)
         self._transactions.lose_claims(tags)
 
     def _on_rejuvenate(self, event: NodesRejuvenated) -> None:

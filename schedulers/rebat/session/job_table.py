@@ -21,6 +21,7 @@ from rebat.models.checkpoint import (
     checkpointing_of,
     derived_checkpointing,
 )
+from rebat.models.light import Failure
 from rebat.models.migration import cost_us
 from rebat.models.six_digits import period_as_forwarded_s
 from rebat.models.speedup import speedup_of
@@ -49,8 +50,10 @@ class JobTable:
         self.submissions: dict[str, Submission] = {}
         self.work: dict[str, Work] = {}
         self._like_resubmissions: dict[str, str] = {}
-        self.failed_us: dict[str, int] = {}
-        """How long each failed attempt had run when it failed; later work does not count."""
+        self.failures: dict[str, Failure] = {}
+        """Failures of attempts by id; work after a failure does not count."""
+        self.has_light = False
+        """Whether a job writes light checkpoints."""
 
     # ---- as submitted
 
@@ -85,6 +88,7 @@ class JobTable:
             checkpointing = derived_checkpointing(attempt.n_nodes, machine_nodes, young_daly)
             if checkpointing is None and self._board.options.starts_cost:
                 checkpointing = NEVER  # no checkpoints, but later attempts have a cost
+        self.has_light |= checkpointing is not None and checkpointing.light is not None
         period_s = 0.0
         if checkpointing and self._board.options.dialect.digits == "six":
             period_s, checkpointing = _as_forwarded(checkpointing, attempt.n_nodes)
@@ -113,7 +117,7 @@ class JobTable:
             del self.submissions[job_id]
             for attempt_id in attempts:
                 del self.work[attempt_id]
-                self.failed_us.pop(attempt_id, None)
+                self.failures.pop(attempt_id, None)
 
     def _is_of(self, job_id: str, attempt_id: str) -> bool:
         """Return whether an attempt belongs to a job; other jobs may have ids of this form."""

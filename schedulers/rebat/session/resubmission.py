@@ -26,6 +26,7 @@ from rebat.models.checkpoint import (
 from rebat.models.interruptions import INTERRUPTIONS
 from rebat.models.remaining import (
     Remaining,
+    after_light_failure,
     imaged,
     remaining_after,
     resumed,
@@ -53,9 +54,11 @@ class Registry(JobTable):
 
     def after_stop(self, attempt_id: str, ran_us: int, when: When) -> Remaining:
         """Return what remains of an attempt that is stopped after a run of ``ran_us``."""
-        if attempt_id in self.failed_us:
-            ran_us, when = self.failed_us[attempt_id], When.NOW
         work, dialect = self.work[attempt_id], self._board.options.dialect
+        if failure := self.failures.get(attempt_id):
+            ran_us, when, c = failure.ran_us, When.NOW, work.checkpointing
+            if c and c.light and c.light.survive(failure):
+                return after_light_failure(c, ran_us, work.at_risk_us)
         if when == When.IMAGE:
             return imaged(work.checkpointing, ran_us, self.image_us(attempt_id))
         remaining = remaining_after(

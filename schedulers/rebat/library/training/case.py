@@ -12,9 +12,11 @@ from rebat.core.durations import RandomDuration
 from rebat.core.errors import InputError
 from rebat.core.recovery import HUNG, StageDurations, parse_stage
 from rebat.core.units import MAX_SECONDS
-from rebat.models.ettr import TrainingJob, best_interval_s
+from rebat.models.ettr import TrainingJob, best_interval_s, ettr
+from rebat.models.ettr_tiers import TwoTiers, two_tier_ettr
 from rebat.models.failures.fleet import Fleet
 from rebat.models.failures.laws import parse_law
+from rebat.models.tiers import SURVIVES, Tier, TierPattern, Tiers, parse_tiers, pattern_of
 
 USUAL_REPAIR = "90%*uniform:1h:3h+10%*uniform:1d:3d"
 
@@ -34,6 +36,8 @@ class TrainingCase(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         Time to write and to load a checkpoint.
     stages : dict of str to str
         Durations of the stages detect, diagnose, reschedule and init.
+    tiers : str, optional
+        Tiers of checkpoints (`models.tiers`), instead of interval, write and load times.
     spares : int, optional
         Spare nodes; None: a failed node is always replaced at the end of the stages.
     """
@@ -45,11 +49,14 @@ class TrainingCase(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     load_s: float = 0.0
     stages: dict[str, str] = {}
     spares: int | None = None
+    tiers: str | None = None
 
     def __post_init__(self) -> None:
         for name in ("write_s", "load_s"):
             _check_seconds(name, getattr(self, name), least=0)
-        if self.interval_s is not None:
+        if self.tiers is not None:
+            self._check_tiers()
+        elif self.interval_s is not None:
             _check_seconds("interval_s", self.interval_s, least=1e-6)
         elif self.write_s == 0:
             expected = "a duration: without a write time, there is no best interval"
@@ -64,6 +71,53 @@ class TrainingCase(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             except InputError as error:
                 raise error.at(name) from None
 
+    def _check_tiers(self) -> None:
+        if self.interval_s is not None or self.write_s or self.load_s:
+            expected = "these times in tiers: TIER=WRITE/LOAD@INTERVAL"
+            raise InputError("have no effect with tiers", "interval, write, load", expected)
+        try:
+            parse_tiers(self.tiers or "")
+        except InputError as error:
+            raise error.at("tiers") from None
+
+    @property
+    def parsed_tiers(self) -> Tiers:
+        """The tiers; without them, remote storage with the times of the case."""
+        if self.tiers is not None:
+            return parse_tiers(self.tiers)
+        return Tiers(Tier("remote", self.write_s, self.load_s, self.period_s))
+
+    @property
+    def light_share(self) -> float:
+        """Share of the failures that the light tier survives; 0 without a light tier."""
+        light = self.parsed_tiers.light
+        return self.law.survived_share(SURVIVES[light.name]) if light else 0.0
+
+    @property
+    def pattern(self) -> TierPattern:
+        """Intervals of the tiers."""
+        return pattern_of(self.parsed_tiers, self.mtbf_s, self.light_share)
+
+    @property
+    def closed_ettr(self) -> float:
+        """The exact ETTR, with mean durations of the stages and enough spares."""
+        tiers, pattern = self.parsed_tiers, self.pattern
+        deep, light = tiers.deep, tiers.light
+        if light is None:
+            return ettr(self.job(pattern.interval_s))
+        init_s = self.mean_stage_s("init")
+        return two_tier_ettr(
+            TwoTiers(
+                mtbf_s=self.mtbf_s,
+                light_share=self.light_share,
+                interval_s=pattern.interval_s,
+                per_pattern=pattern.per_pattern,
+                writes_s=(light.write_s, deep.write_s),
+                loads_s=(light.load_s + init_s, deep.load_s + init_s),
+                detect_s=self.mean_stage_s(*HUNG),
+            )
+        )
+
     @property
     def mtbf_s(self) -> float:
         """Mean time between failures of the job."""
@@ -71,7 +125,9 @@ class TrainingCase(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def period_s(self) -> float:
-        """The interval, or the best interval."""
+        """The interval, or the best interval; with tiers, that of the first one."""
+        if self.tiers is not None:
+            return self.pattern.interval_s
         return self.interval_s or best_interval_s(self.mtbf_s, self.write_s)
 
     def mean_stage_s(self, *names: str) -> float:
@@ -101,9 +157,9 @@ class TrainingCase(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return TrainingJob(
             mtbf_s=self.mtbf_s,
             interval_s=interval_s or self.period_s,
-            write_s=self.write_s,
+            write_s=self.parsed_tiers.deep.write_s,
             detect_s=self.mean_stage_s(*HUNG),
-            load_s=self.load_s + self.mean_stage_s("init"),
+            load_s=self.parsed_tiers.deep.load_s + self.mean_stage_s("init"),
         )
 
     @property

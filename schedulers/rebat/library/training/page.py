@@ -27,6 +27,8 @@ def report_of(
 ) -> Report:  # fmt: skip
     """Return the page: the answer, then ETTR over the interval and over spare nodes."""
     model = record["model"] or f"{case.law.rate:g} failures per 1,000 node-days"
+    intervals = [_intervals(case, over_interval)] if over_interval else []
+    curve = [_over_interval(case, over_interval)] if over_interval else []
     return Report(
         title=f"Effective training time of {case.nodes} nodes",
         lead=(
@@ -34,8 +36,8 @@ def report_of(
             "available time. Brackets and bars are 95 % intervals."
         ),
         judgements=[],
-        tables=[_intervals(case, over_interval), _spares(case, over_spares)],
-        pictures=[_over_interval(case, over_interval), _over_spares(over_spares)],
+        tables=[*intervals, _spares(case, over_spares)],
+        pictures=[*curve, _over_spares(over_spares)],
         provenance=[f"rebat {rebat.__version__}"],
         figures_note="Line: closed form. Points: simulations on the engine.",
         claims=False,

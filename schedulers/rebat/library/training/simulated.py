@@ -12,7 +12,7 @@ import msgspec
 from rebat.core.jobs import Job, Workload
 from rebat.core.units import to_s, to_us
 from rebat.library.training.case import TrainingCase
-from rebat.models.ettr import ettr
+from rebat.models.tiers import profile_fields
 from rebat.policies.presets import scheduler
 from rebat.results.intervals import interval
 from rebat.results.measures.platform import platform_time
@@ -24,8 +24,8 @@ RUNS = 20
 FAILURES = 200
 """Expected number of failures of a simulation."""
 
-MOST_PERIODS = 200_000
-"""Maximum number of checkpoint intervals of a simulation."""
+MOST_PATTERNS = 200_000
+"""Maximum number of patterns of checkpoints of a simulation."""
 
 USES = ("useful", "checkpoint", "recovery", "waste_failure")
 
@@ -104,30 +104,30 @@ def policy_of(case: TrainingCase, seed: int) -> Runnable:
 
 
 def workload_of(case: TrainingCase, failures: int) -> Workload:
-    """Return the workload: a job of whole checkpoint intervals."""
-    n_periods = _n_periods(case, failures)
-    profile = {
-        "type": "delay",
-        "delay": n_periods * (case.period_s + case.write_s),
-        "checkpoint_period": case.period_s,
-        "checkpoint_cost": case.write_s,
-        "recovery_cost": case.load_s,
-        "checkpoint_rounding": "floor",
-    }
+    """Return the workload: a job of whole patterns of checkpoints."""
+    pattern = case.pattern
+    fields, _ = profile_fields(case.parsed_tiers, pattern, case.law.software)
+    length_s = float(str(fields["checkpoint_period"])) + case.parsed_tiers.deep.write_s
+    profile = {"type": "delay", "delay": _n_patterns(case, failures) * length_s, **fields}
     job = Job("1", case.nodes, to_us(0), None, "training")
     machine = case.nodes + (case.spares or 0)
     return Workload("training", machine, (job,), {"training": profile})
 
 
-def _n_periods(case: TrainingCase, failures: int) -> int:
-    """Return the number of intervals of a job that is expected to fail ``failures`` times."""
+def _n_patterns(case: TrainingCase, failures: int) -> int:
+    """Return the number of patterns of a job that is expected to fail ``failures`` times."""
     time_s = failures * (case.mtbf_s + case.job().detect_s)
-    n_periods = math.ceil(time_s * ettr(case.job()) / case.period_s)
-    return max(1, min(n_periods, MOST_PERIODS))
+    n_patterns = math.ceil(time_s * case.closed_ettr / _pattern_s(case))
+    return max(1, min(n_patterns, MOST_PATTERNS))
+
+
+def _pattern_s(case: TrainingCase) -> float:
+    """Return the work of a pattern."""
+    return case.pattern.per_pattern * case.pattern.interval_s
 
 
 def _work_s(case: TrainingCase, failures: int) -> float:
-    return _n_periods(case, failures) * case.period_s
+    return _n_patterns(case, failures) * _pattern_s(case)
 
 
 def _add_uses(

@@ -98,6 +98,12 @@ class Fleet(Law, frozen=True, dict=True):
         kept = sum(weight for cause, weight in self.weights.items() if cause in self._kept)
         return 1 - kept / sum(self.weights.values())
 
+    def survived_share(self, survives: str | None) -> float:
+        """Return the share of the failures that checkpoints of a tier survive (`models.tiers`)."""
+        single = 1 - self.rack_share if self.rack > 1 else 1.0
+        shares = {"process": 1 - self.hardware_share, "node": single, None: 1.0}
+        return shares[survives]
+
     @property
     def mean_repair_s(self) -> float:
         """Mean repair time of failures that need a repair, in seconds."""

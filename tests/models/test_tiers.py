@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tiers of checkpoints: light ones between those in remote storage."""
+
+from __future__ import annotations
+
+import pytest
+
+from rebat.core.errors import InputError
+from rebat.core.nodes import NodeSet
+from rebat.core.units import to_us
+from rebat.models.failures.events import MachineEvent
+from rebat.models.light import light_of
+from rebat.models.tiers import add_tiers, parse_tiers, pattern_of
+from rebat.runs.options import ScenarioOptions
+from tests.scenarios import check_run, machine, run
+from tests.session.test_hangs import story
+
+
+def fails(at: float, *nodes: int, cause: str | None = None) -> list[MachineEvent]:
+    """Nodes that fail at the same time and are back after half a second."""
+    some = NodeSet.of(nodes)
+    return [
+        MachineEvent(to_us(at), False, some, cause), MachineEvent(to_us(at + 0.5), True, some),
+    ]  # fmt: skip
+
+
+def tiered(text: str, length: int = 60, software: str = "software"):
+    """A job on two nodes with checkpoints in these tiers."""
+    tiers = parse_tiers(text)
+    return add_tiers(
+        machine(2, (2, length, 0, 1000)), tiers, n_nodes=2, mtbf_s=100, light_share=0.5,
+        software=software,
+    )  # fmt: skip
+
+
+# Parts of 10 + 1 seconds, a deep checkpoint of 2 seconds after three: 11 22 33 35 46 57 68 70 s.
+PEER = tiered("peer=1/3@10+remote=2/5@30")
+
+
+def test_the_length_includes_all_checkpoints() -> None:
+    assert PEER.profiles["60s@2"]["delay"] == 70
+    assert story(run("easy", PEER)) == [("1", 0, 70, "completed", 70)]
+    platform = run("easy", PEER).summary.platform
+    assert (platform.useful, platform.checkpoint) == (2 * 60, 2 * (6 + 4))
+
+
+def test_the_failure_of_one_node_loses_the_current_part() -> None:
+    result = run("easy", PEER, fails(30, 0))
+    assert story(result) == [("1", 0, 30, "node failure", 22), ("1#1", 30.5, 81.5, "completed", 48)]
+    platform = result.summary.platform
+    assert platform.waste_failure == 2 * 8
+    assert platform.recovery == 2 * 3
+    assert platform.useful == 2 * 60
+    check_run(result)
+
+
+def test_the_failure_of_both_nodes_loses_all_since_the_deep_checkpoint() -> None:
+    result = run("easy", PEER, fails(60, 0, 1))
+    assert story(result)[0] == ("1", 0, 60, "node failure", 35)
+    assert story(result)[1] == ("1#1", 60.5, 60.5 + 5 + 35, "completed", 35)
+    check_run(result)
+
+
+def test_a_deep_failure_also_loses_what_only_light_checkpoints_contained() -> None:
+    """It keeps 22 after the first failure, and loses these 22 at the second one."""
+    result = run("easy", PEER, [*fails(30, 0), *fails(40, 0, 1)])
+    assert story(result) == [
+        ("1", 0, 30, "node failure", 22),
+        ("1#1", 30.5, 40, "node failure", 0),
+        ("1#2", 40.5, 40.5 + 5 + 70, "completed", 70),
+    ]
+    assert result.ledger.attempts[0].lost_us == 22_000_000
+    assert result.summary.platform.useful == 2 * 60
+    check_run(result)
+
+
+def test_light_failures_in_a_row_keep_their_parts() -> None:
+    """Each restarts at its light checkpoint; the deep checkpoint is written in time."""
+    events = [*fails(15, 0), *fails(31, 1), *fails(33, 0), *fails(60, 0, 1)]
+    result = run("easy", PEER, events)
+    assert story(result) == [
+        ("1", 0, 15, "node failure", 11),
+        ("1#1", 15.5, 31, "node failure", 11),  # 18.5 after the load, 29.5 after the part
+        ("1#2", 31.5, 33, "node failure", 0),  # while it loads
+        ("1#3", 33.5, 60, "node failure", 13),  # 36.5, part at 47.5, deep at 49.5
+        ("1#4", 60.5, 60.5 + 5 + 35, "completed", 35),
+    ]
+    check_run(result)
+
+
+def test_memory_survives_software_failures_only() -> None:
+    memory = tiered("memory=1/3@10+remote=2/5@30")
+    assert story(run("easy", memory, fails(30, 0, cause="software")))[0][4] == 22
+    assert story(run("easy", memory, fails(30, 0, 1, cause="software")))[0][4] == 22
+    assert story(run("easy", memory, fails(30, 0, cause="gpu")))[0][4] == 0
+    assert story(run("easy", memory, fails(30, 0)))[0][4] == 0
+
+
+def test_a_failure_while_the_deep_checkpoint_is_written_keeps_the_light_one() -> None:
+    result = run("easy", PEER, fails(34, 0))
+    assert story(result) == [("1", 0, 34, "node failure", 33), ("1#1", 34.5, 74.5, "completed", 37)]
+    check_run(result)
+
+
+def test_best_intervals() -> None:
+    tiers = parse_tiers("peer=1s/3min+remote=30s/10min")
+    pattern = pattern_of(tiers, 3.093079 * 3600, 0.8)
+    assert round(pattern.interval_s / 60, 2) == 2.78
+    assert pattern.per_pattern == 11
+    assert pattern_of(parse_tiers("remote=30s/1s"), 6000, 0).interval_s == 600
+
+
+def test_the_law_says_what_tiers_survive() -> None:
+    def tiers(law: str, text: str):
+        from rebat.models.failures.laws import parse_law
+
+        options = ScenarioOptions(
+            law=parse_law(law), mtbf=60.0, checkpoint="tiers:auto", tiers=text
+        )
+        return options.scenario().checkpoint
+
+    peer, memory = "peer=1/2+remote=3/4", "memory=1/2+remote=3/4"
+    assert tiers("rsc-1", peer).light_share == 0.99
+    assert tiers("llama3", memory).light_share == pytest.approx(63 / 419)
+    assert tiers("llama3", memory).software == "software+nccl+dependency"
+    assert tiers("poisson:mtbf=1h", peer).light_share == 1.0
+    assert tiers("poisson:mtbf=1h", memory).light_share == 0.0
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("light_period", 0), ("light_period", "x"), ("light_cost", -1), ("light_survives", "rack"),
+     ("light_software", 3)],
+)  # fmt: skip
+def test_bad_profiles(field, value) -> None:
+    with pytest.raises(InputError, match=field):
+        light_of({"light_period": 5, "light_cost": 1, "light_recovery": 1, field: value})
