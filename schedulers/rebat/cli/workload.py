@@ -56,10 +56,15 @@ def generate(name: str, seed: int, out: Path) -> None:
     (percent), parallelism=2 and length_s=1800 (means), nodes, cores, hours, accuracy=1,
     memory_mb=100 (per task), eternal=0 (serial jobs without an end).
 
+    training-cluster: many small jobs and few large ones, as on RSC-1. Parameters: nodes=2000,
+    gpus=8 (per node), days=30, load=83 (percent), flagship=0 (nodes of a job that is submitted
+    first), flagship_days=30.
+
     \b
     Examples:
       rebat workload generate torus-load:load=95 -o torus.json.gz
       rebat workload generate cirne-berman:mix=mixed,arrivals=sdsc.swf,load=80 -o mixed.json.gz
+      rebat workload generate training-cluster:nodes=256,days=7,flagship=128 -o training.json.gz
       rebat workload generate cluster-day:load=75,eternal=40 --seed 1 -o day.json.gz
     """
     from rebat.workloads.batsim_json import write_workload

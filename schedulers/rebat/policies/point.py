@@ -45,9 +45,11 @@ from rebat.policies.planning.shelves import PlainShelfOptions, ShelfOptions
 from rebat.policies.queue_order import QUEUE_ORDERS, OwnOrder
 from rebat.policies.reactions.compaction import CompactionOptions
 from rebat.policies.reactions.defragmentation import DefragmentationOptions
+from rebat.policies.reactions.exclusion import ExclusionOptions
 from rebat.policies.reactions.foresight import ForesightOptions
 from rebat.policies.reactions.horizon import Horizon
 from rebat.policies.reactions.operations import DRAINS, Operations
+from rebat.policies.reactions.preemption import PreemptionOptions
 from rebat.policies.reactions.priorities import PrioritiesOptions
 from rebat.policies.reactions.replacement import ReplacementOptions
 from rebat.policies.reactions.sleep import SleepOptions
@@ -88,6 +90,8 @@ REACTIONS: dict[str, type[ReactionOptions]] = table(
     SleepOptions,
     DefragmentationOptions,
     ForesightOptions,
+    ExclusionOptions,
+    PreemptionOptions,
 )
 """Reactions to running jobs by name; 'requeue' is not a reaction: the session handles failures."""
 

@@ -16,6 +16,9 @@ _REPLACEMENT = "Prabhakaran, Neumann, Wolf 2018"
 _MIGRATION = "Rodríguez-Pascual, Cao, Moríñigo, Cooperman, Mayo-García 2019"
 _RESILIENT_LISTS = "Benoit, Le Fèvre, Raghavan, Robert, Sun 2020"
 
+_RSC = "Kokolis et al. 2025 (RSC)"
+_STAGES = {"detect": "5min", "init": "30s"}
+
 _CLUSTER = point(planning="fifo", placement="cluster", drain="migrate")
 
 
@@ -175,6 +178,36 @@ _ROWS = [
         "cluster; eternal jobs use idle cores, and stop with a checkpoint if normal jobs need them",
         f"{_MIGRATION}, sections 3.3.2 and 4.3",
         changed(_CLUSTER, {"fit": "first", "partitions": "normal:all:2+eternal:all:1:reversed"}),
+    ),
+    Preset(
+        "training-requeue",
+        "largest job first; a failed job is detected after 5 min, and requeued first",
+        f"{_RSC}: health checks every 5 min, priority rises with size",
+        point(depth="easy", order="largest", **_STAGES),
+    ),
+    Preset(
+        "training-preempt",
+        "training-requeue; preempts smaller jobs after two hours, excludes lemon nodes",
+        f"{_RSC}: preemption after two hours, exclusion of lemon nodes",
+        point(depth="easy", order="largest", react="exclude+preempt", **_STAGES),
+    ),
+    Preset(
+        "training-swap",
+        "training-requeue; idle nodes replace failed nodes (spares=N reserves spare nodes)",
+        "warm standbys of ByteRobust (Wan et al. 2025); Prabhakaran, Neumann, Wolf 2018",
+        point(depth="easy", order="largest", react="replacement", steps="idle+wait", **_STAGES),
+    ),
+    Preset(
+        "training-stealing",
+        "training-requeue; a failed job steals a node from the smallest job",
+        f"{_STEALING_PAPER}, section 4.2, with the stages of RSC",
+        point(depth="easy", order="largest", react="stealing", **_STAGES),
+    ),
+    Preset(
+        "training-shrinking",
+        "a failed malleable job continues without its failed nodes, and grows back later",
+        "replicas that leave and return, as in FT-HSDP; Prabhakaran, Neumann, Wolf 2018",
+        point(planning="flexible", react="replacement", **_STAGES),
     ),
 ]
 

@@ -26,6 +26,7 @@ from rebat.workloads.cluster_day import ClusterDay, cluster_day
 from rebat.workloads.flexible_load import FlexibleLoad, flexible_load
 from rebat.workloads.published import PUBLISHED_MONTHS
 from rebat.workloads.torus_load import TorusLoad, torus_load
+from rebat.workloads.training_cluster import TrainingCluster, training_cluster
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -175,6 +176,7 @@ OPTIONS: dict[str, tuple[type[msgspec.Struct], Callable[[int, Any], Workload]]] 
     "torus-load": (TorusLoad, torus_load),
     "cirne-berman": (FlexibleLoad, flexible_load),
     "cluster-day": (ClusterDay, cluster_day),
+    "training-cluster": (TrainingCluster, training_cluster),
     **{month: (MonthOptions, partial(mira_like, month)) for month in PUBLISHED_MONTHS},
 }
 """Options and functions of generators with options (``torus-load:load=95,days=30``), by name."""

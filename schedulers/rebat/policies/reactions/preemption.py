@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Preemption: stop jobs that are later in the queue order, after a grace time.
+
+On RSC (Kokolis et al., HPCA 2025) priority rises with size, and a job can be preempted after it has
+run for two hours: this is the queue order ``largest`` with this reaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, ClassVar
+
+import msgspec
+import numpy as np
+
+from rebat.contract import News, Proposal, Requeue, Stop, View, When
+from rebat.core.attempts import Attempt, Cause, Priority, Running
+from rebat.core.units import to_us
+from rebat.policies.context import Context, ReactionOptions
+from rebat.policies.queue_order import Key, bound
+from rebat.policies.reactions.periodic import Period, Periodic
+from rebat.policies.variants import number
+
+SECOND_ORDER = "for a failed job"
+"""Label of preemptions for a job that a failure interrupted."""
+
+
+class Preemption(Periodic):
+    """Stops jobs until the head of the queue fits; the last in the queue order is first."""
+
+    def __init__(self, options: PreemptionOptions, context: Context) -> None:
+        super().__init__(to_us(options.period), "preempt", restless=True)
+        self._grace_us = to_us(options.grace)
+        self._order, self._seed = context.order, context.seed
+
+    def act(self, view: View, news: News) -> Iterator[Proposal]:
+        """Preempt for the head of the queue, if enough jobs are later and may be preempted."""
+        if not view.queue or view.stopping or view.scheduled or view.waiting:
+            return
+        order = bound(self._order, view.n_nodes, 0, self._seed)
+        head = min(view.queue.values(), key=order)
+
+        def place(attempt: Attempt) -> Key:
+            return order(msgspec.structs.replace(attempt, priority=Priority.REGULAR))
+
+        short, chosen = head.n_nodes - view.n_free, []
+        hit = {running.attempt.id for running in news.hit}
+        usable = ~(view.machine.down | view.machine.drained)
+        later = [job for job in view.running.values() if place(job.attempt) > place(head)]
+        for job in sorted(later, key=lambda job: place(job.attempt), reverse=True):
+            if short <= 0:
+                break
+            if job.attempt.id not in hit and self._old_enough(view, job):
+                chosen.append(job)
+                short -= int(np.count_nonzero(job.nodes.of_each(usable)))
+        if short <= 0:
+            why = SECOND_ORDER if head.priority >= Priority.FAILED else f"for {head.job_id}"
+            for job in chosen:
+                then = Requeue(Priority.REGULAR)
+                yield Stop(job.attempt.id, Cause.PREEMPTED, When.NOW, then, why)
+
+    def _old_enough(self, view: View, job: Running) -> bool:
+        return view.now_us - job.start_us >= self._grace_us
+
+
+class PreemptionOptions(ReactionOptions, frozen=True, tag="preempt"):
+    """Preempt jobs that are later in the queue order, for the first job of the queue."""
+
+    kind = Preemption
+    boxless: ClassVar[str] = "free nodes may form no box"
+    uncustom: ClassVar[bool] = True
+
+    period: Period = 60.0
+    grace: Annotated[
+        float, number(0, 1e9, "seconds", "Time for which a job runs before it can be preempted.")
+    ] = 7200.0

@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Jobs of a training cluster: many small jobs, few large ones that use most of the time.
+
+The shares of sizes and the mean run times fit published numbers of RSC-1 (Kokolis et al., HPCA
+2025): more than 90 % of the jobs use at most 8 GPUs and less than 10 % of the GPU time, and 4,096
+GPUs 12 % of it. Run times are log-normal; their sigma is that of AcmeTrace (Hu et al., NSDI 2024).
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from rebat.core.errors import InputError
+from rebat.core.jobs import Job, Workload
+from rebat.core.streams import stream
+from rebat.core.units import US_PER_S
+from rebat.workloads.build import delay_workload
+
+Floats = npt.NDArray[np.float64]
+
+SHARES = {
+    1: 0.45015, 2: 0.09, 4: 0.08, 8: 0.30, 16: 0.032, 32: 0.018, 64: 0.011, 128: 0.008,
+    256: 0.005, 512: 0.003, 1024: 0.0017, 2048: 0.0008, 4096: 0.00035,
+}  # fmt: skip
+"""Share of the jobs by number of GPUs."""
+
+SMALL_GPUS = 8
+MEAN_H = (1.2, 4.0)
+"""Mean run time in hours of jobs with at most `SMALL_GPUS` GPUs, and of larger jobs."""
+
+SIGMA = 2.2
+LONGEST_S = 7 * 86_400.0
+LEAST_S = 1.0
+WALLTIME_FACTOR = (1.2, 3.0)
+"""Walltime / run time is uniform between these numbers."""
+
+FLAGSHIP = "flagship"
+"""Id of the flagship job."""
+
+_STEPS = 60
+
+Positive = Annotated[float, msgspec.Meta(gt=0)]
+
+
+class TrainingCluster(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Parameters of the workload.
+
+    Parameters
+    ----------
+    nodes : int
+        Number of nodes of the machine.
+    gpus : int
+        GPUs of a node. A job uses entire nodes.
+    days : float
+        Period of the arrivals.
+    load : float
+        Node time of the jobs without the flagship, in percent of the machine's.
+    flagship : int
+        Nodes of a job that is submitted at time 0; 0: none.
+    flagship_days : float
+        Run time of this job without failures.
+    """
+
+    nodes: Annotated[int, msgspec.Meta(ge=1)] = 2000
+    gpus: Annotated[int, msgspec.Meta(ge=1)] = 8
+    days: Positive = 30.0
+    load: Annotated[float, msgspec.Meta(ge=0)] = 83.0
+    flagship: Annotated[int, msgspec.Meta(ge=0)] = 0
+    flagship_days: Positive = 30.0
+
+
+def training_cluster(seed: int, options: TrainingCluster | None = None) -> Workload:
+    """Return the jobs of a training cluster.
+
+    Arrivals are uniform over the days. Run times are log-normal up to 7 days; their means are
+    exact for the drawn jobs. Sizes above the machine are left out.
+
+    Parameters
+    ----------
+    seed : int
+        The same seed yields the same workload.
+    options : TrainingCluster, optional
+
+    Raises
+    ------
+    InputError
+        If the flagship job is larger than the machine, or if there is no job at all.
+    """
+    options = options or TrainingCluster()
+    if options.flagship > options.nodes:
+        raise InputError(f"is {options.flagship}", "flagship", f"at most {options.nodes} nodes")
+    gpus, shares = _sizes(options)
+    nodes = -(-gpus // options.gpus)
+    mean_s = np.where(gpus <= SMALL_GPUS, *MEAN_H) * 3600
+    target_s = options.load / 100 * options.nodes * options.days * 86_400
+    n_jobs = round(target_s / float((nodes * mean_s) @ shares))
+    if not n_jobs and not options.flagship:
+        raise InputError("this load has no job", expected="a higher load, or a flagship job")
+
+    def rng(purpose: str) -> np.random.Generator:
+        return stream(seed, "workload", "training-cluster", purpose)
+
+    kind = rng("sizes").choice(len(gpus), size=n_jobs, p=shares)
+    run_s = np.empty(n_jobs)
+    draws = np.exp(SIGMA * rng("run times").standard_normal(n_jobs))
+    for small in (True, False):
+        chosen = (gpus[kind] <= SMALL_GPUS) == small
+        run_s[chosen] = _with_mean(draws[chosen], MEAN_H[0 if small else 1] * 3600)
+    run_us = np.rint(run_s * US_PER_S).astype(np.int64)
+    factor = rng("walltimes").uniform(*WALLTIME_FACTOR, n_jobs)
+    submit_s = np.sort(rng("arrivals").random(n_jobs)) * options.days * 86_400
+    workload = delay_workload(
+        f"training-cluster-{seed}",
+        options.nodes,
+        ids=[str(number) for number in range(1, n_jobs + 1)],
+        sizes=nodes[kind].tolist(),
+        submit_us=np.rint(submit_s * US_PER_S).astype(np.int64).tolist(),
+        walltime_us=np.rint(run_us * factor).astype(np.int64).tolist(),
+        run_us=run_us.tolist(),
+        notes=[f"generated training cluster with {options.load:g} % load, seed {seed}"],
+    )
+    return _with_flagship(workload, options)
+
+
+def _sizes(options: TrainingCluster) -> tuple[npt.NDArray[np.int64], Floats]:
+    """Return the numbers of GPUs that fit the machine, and their shares."""
+    fitting = [gpus for gpus in SHARES if gpus <= options.nodes * options.gpus]
+    shares = np.array([SHARES[gpus] for gpus in fitting])
+    return np.array(fitting, dtype=np.int64), shares / shares.sum()
+
+
+def _with_mean(draws: Floats, mean_s: float) -> Floats:
+    """Return draws, scaled and limited to the longest run time, with this mean."""
+    low, high = 0.0, 100 * mean_s
+    for _ in range(_STEPS if len(draws) else 0):
+        scale = (low + high) / 2
+        above = np.clip(draws * scale, LEAST_S, LONGEST_S).mean() > mean_s
+        low, high = (low, scale) if above else (scale, high)
+    scaled: Floats = np.clip(draws * high, LEAST_S, LONGEST_S)
+    return scaled
+
+
+def _with_flagship(workload: Workload, options: TrainingCluster) -> Workload:
+    if not options.flagship:
+        return workload
+    profile = {"type": "delay", "delay": options.flagship_days * 86_400}
+    job = Job(FLAGSHIP, options.flagship, 0, None, FLAGSHIP)
+    return msgspec.structs.replace(
+        workload,
+        jobs=(job, *workload.jobs),
+        profiles={FLAGSHIP: profile, **workload.profiles},
+        notes=(*workload.notes, f"flagship job of {options.flagship} nodes"),
+    )

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Jobs of a training cluster: the published shares of jobs and of time."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from rebat.core.errors import InputError
+from rebat.workloads.generate import generator
+from rebat.workloads.training_cluster import FLAGSHIP, MEAN_H, SHARES, SMALL_GPUS
+
+
+def columns(workload):
+    """Nodes and run times (h) of the jobs."""
+    nodes = np.array([job.n_nodes for job in workload.jobs])
+    run_h = np.array([workload.profiles[job.profile]["delay"] for job in workload.jobs]) / 3600
+    return nodes, run_h
+
+
+def test_the_shares_are_those_of_the_reference():
+    gpus, shares = np.array(list(SHARES)), np.array(list(SHARES.values()))
+    hours = np.where(gpus <= SMALL_GPUS, *MEAN_H)
+    gpu_h = gpus * hours * shares
+    assert shares.sum() == pytest.approx(1, abs=1e-9)
+    assert gpu_h.sum() == pytest.approx(45.8, abs=0.05)
+    assert shares[gpus <= 8].sum() == pytest.approx(0.920, abs=5e-4)
+    assert gpu_h[gpus <= 8].sum() / gpu_h.sum() == pytest.approx(0.088, abs=5e-4)
+    assert gpu_h[gpus == 4096].sum() / gpu_h.sum() == pytest.approx(0.125, abs=5e-4)
+    assert gpu_h[gpus >= 256].sum() / gpu_h.sum() == pytest.approx(0.666, abs=5e-4)
+
+
+def test_a_month():
+    workload = generator("training-cluster:days=10")(0)
+    nodes, run_h = columns(workload)
+    assert workload.n_nodes == 2000
+    assert 0.7 < (nodes @ run_h) / (2000 * 240) < 0.96  # few large jobs have most of the time
+    assert run_h.max() <= 7 * 24
+    assert run_h[nodes > 1].mean() == pytest.approx(4, rel=1e-3)
+    assert run_h[nodes == 1].mean() == pytest.approx(1.2, rel=1e-3)
+    assert all(
+        job.walltime_us / 3.6e9 > hours for job, hours in zip(workload.jobs, run_h, strict=True)
+    )
+    assert max(job.submit_us for job in workload.jobs) <= 10 * 86_400e6
+
+
+def test_a_flagship_job_is_first():
+    workload = generator("training-cluster:nodes=64,days=1,flagship=32,flagship_days=2")(0)
+    flagship = workload.jobs[0]
+    assert (flagship.id, flagship.n_nodes, flagship.submit_us) == (FLAGSHIP, 32, 0)
+    assert workload.profiles[FLAGSHIP]["delay"] == 2 * 86_400
+    assert len(workload.jobs) > 10
+    alone = generator("training-cluster:nodes=64,load=0,flagship=64")(0)
+    assert len(alone.jobs) == 1
+
+
+def test_same_seed_same_jobs():
+    text = "training-cluster:nodes=64,days=1"
+    assert generator(text)(3) == generator(text)(3)
+    assert generator(text)(3) != generator(text)(4)
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        ("nodes=4,flagship=5", "flagship: is 5"),
+        ("load=0", "this load has no job"),
+        ("days=-1", "days"),
+        ("gpu=8", "unknown option of training-cluster 'gpu'"),
+    ],
+)
+def test_bad_options(options, error):
+    with pytest.raises(InputError, match=error):
+        generator(f"training-cluster:{options}")(0)
