@@ -14,6 +14,7 @@ from rebat.core.recovery import Recovery, parse_stage
 from rebat.core.streams import stream
 from rebat.core.units import to_us
 from rebat.models.failures.events import MachineEvent
+from rebat.runs.single import write_run
 from tests.scenarios import check_run, fails, machine, run
 
 
@@ -175,3 +176,18 @@ def test_draws_have_a_seed() -> None:
     draws = [r.drawn_us(r.stages, "", *key)["detect"] for r in (a, b) for key in keys]
     assert len(set(draws)) == 6
     assert draws[0] == a.drawn_us(a.stages, "gpu", *keys[0])["detect"]
+
+
+def test_recoveries_have_a_file(tmp_path) -> None:
+    workload = checkpointing(machine(1, (1, 100, 0, 1000)), 10, 0, 4)
+    events = [MachineEvent(to_us(25), False, NodeSet.of([0]), "nic"), *fails(0, 60, 61)]
+    events.insert(1, MachineEvent(to_us(25.5), True, NodeSet.of([0])))
+    write_run(tmp_path, run("easy:detect=nic=3/2,init=1", workload, events), {})
+    lines = (tmp_path / "rebat_recoveries.csv").read_text().splitlines()
+    assert [line.split(",")[:6] for line in lines[1:]] == [
+        ["1", "0", "1", "nic", "25.000000", "3.000000"],
+        ["1", "1", "1", "", "60.000000", "2.000000"],
+    ]
+    assert [float(line.split(",")[9]) for line in lines[1:]] == [5, 7]
+    write_run(tmp_path / "plain", run("easy", workload, fails(0, 25, 26)), {})
+    assert not (tmp_path / "plain" / "rebat_recoveries.csv").exists()

@@ -61,7 +61,7 @@ class Recovery(msgspec.Struct, frozen=True):
     ) -> dict[str, int]:
         """Draw the duration of each stage in microseconds.
 
-        The same key draws the same durations, whatever happened before.
+        The same key always draws the same durations.
         """
         durations = {}
         for name, stage in stages.items():

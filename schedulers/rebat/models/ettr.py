@@ -164,7 +164,7 @@ def spare_nodes(mean_in_repair: float, quantile: float = 0.99) -> int:
     """Return the number of spare nodes that suffices with this probability.
 
     The number of nodes in repair is Poisson with the mean failures per second x mean repair time
-    (M/G/infinity), whatever the distribution of the repair time.
+    (M/G/infinity). The distribution of the repair time does not matter.
 
     >>> spare_nodes(2048 * 3.79 / 1000), spare_nodes(2048 * 3.79 / 1000 / 6)
     (15, 5)

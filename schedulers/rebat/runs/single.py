@@ -31,6 +31,7 @@ from rebat.results.files.run_csv import (
     groups_csv,
     holds_csv,
     node_events_csv,
+    recoveries_csv,
     rows_csv,
 )
 from rebat.results.measures.jobs import SIZE_COLUMNS, JobRows, Owners
@@ -195,6 +196,8 @@ def write_run(folder: Path, result: RunResult, provenance: dict[str, Any]) -> No
             write_lines(folder / f"rebat_{owner}s.csv", groups_csv(result.rows, owner))
     if result.summary.resizes.molded or result.rows.column("resizes").any():
         write_lines(folder / "rebat_sizes.csv", rows_csv(result.rows, SIZE_COLUMNS))
+    if any(record.failure or record.stages for record in result.ledger.attempts):
+        write_lines(folder / "rebat_recoveries.csv", recoveries_csv(result.ledger))
     write_lines(folder / "node_events.csv", node_events_csv(result.ledger))
     if any(hold.until_us != hold.since_us for hold in result.ledger.holds):
         write_lines(folder / "rebat_holds.csv", holds_csv(result.ledger))

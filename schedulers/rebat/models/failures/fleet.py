@@ -70,7 +70,7 @@ class Fleet(Law, frozen=True, dict=True):
         for name, good, expected in ranges:
             if not good:
                 raise InputError(f"is {getattr(self, name):g}", name, expected)
-        for cause in (*self._kept, *(cause for cause, _ in self._repair.by_cause)):
+        for cause in (*self._harmless, *(cause for cause, _ in self._repair.by_cause)):
             if cause and cause not in self.weights and cause != "software":
                 raise InputError(
                     f"{cause!r} is no cause", "software, repair", ", ".join(self.weights)
@@ -82,7 +82,7 @@ class Fleet(Law, frozen=True, dict=True):
         return _weights(self.causes)
 
     @cached_property
-    def _kept(self) -> frozenset[str]:
+    def _harmless(self) -> frozenset[str]:
         return frozenset(part for part in self.software.split("+") if part)
 
     @cached_property
@@ -95,8 +95,8 @@ class Fleet(Law, frozen=True, dict=True):
     @property
     def hardware_share(self) -> float:
         """Share of the failures that need a repair."""
-        kept = sum(weight for cause, weight in self.weights.items() if cause in self._kept)
-        return 1 - kept / sum(self.weights.values())
+        harmless = sum(weight for cause, weight in self.weights.items() if cause in self._harmless)
+        return 1 - harmless / sum(self.weights.values())
 
     def survived_share(self, survives: str | None) -> float:
         """Return the share of the failures that checkpoints of a tier survive (`models.tiers`)."""
@@ -107,7 +107,7 @@ class Fleet(Law, frozen=True, dict=True):
     @property
     def mean_repair_s(self) -> float:
         """Mean repair time of failures that need a repair, in seconds."""
-        needs = {cause: w for cause, w in self.weights.items() if cause not in self._kept}
+        needs = {cause: w for cause, w in self.weights.items() if cause not in self._harmless}
         total = sum(needs.values())
         means = (w * self._repair.of(cause).mean_s for cause, w in needs.items())
         return sum(means) / total if total else 0.0
@@ -149,7 +149,7 @@ class Fleet(Law, frozen=True, dict=True):
                 yield Outage(at_us, at_us + repair_us, NodeSet.of(nodes), cause)
 
     def _repair_us(self, cause: str, rng: Generator) -> int:
-        if cause in self._kept:
+        if cause in self._harmless:
             return 1
         return max(1, to_us(self._repair.of(cause).draw_s(rng)))
 

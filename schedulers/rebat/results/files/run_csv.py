@@ -9,6 +9,7 @@ from typing import Any
 
 from rebat.core.attempts import job_name
 from rebat.core.csv_text import name_field
+from rebat.core.recovery import STAGES
 from rebat.core.units import to_s
 from rebat.results.measures.jobs import JOB_COLUMNS, JobRows
 from rebat.results.measures.owners import GROUP_COLUMNS, group_rows
@@ -21,6 +22,36 @@ ATTEMPT_COLUMNS = (
     "recovery_seconds", "first_period_seconds", "period_seconds", "checkpoint_seconds",
 )  # fmt: skip
 """Columns of rebat_attempts.csv, see `attempt_values`."""
+
+
+RECOVERY_COLUMNS = (
+    "job_id", "attempt", "size", "cause", "failed_time", *(f"{name}_seconds" for name in STAGES),
+    "lost_seconds",
+)  # fmt: skip
+"""Columns of rebat_recoveries.csv, see `recoveries_csv`."""
+
+
+def recoveries_csv(ledger: Ledger) -> Iterator[str]:
+    """Yield rebat_recoveries.csv: a row per failure that hit an attempt and has a cause or stages.
+
+    ``failed_time`` is the time of the failure, ``detect_seconds`` and so on the duration of each
+    stage, ``lost_seconds`` the run time of the attempt before the failure that was not kept.
+    """
+    yield ",".join(RECOVERY_COLUMNS)
+    for record in ledger.attempts:
+        if not (record.failure or record.stages):
+            continue
+        recovery = record.checkpointing.first_recovery_us if record.checkpointing else 0
+        ran_us = record.end_us - record.hung_us - record.start_us
+        lost_us = max(0, ran_us - min(recovery, ran_us) - record.useful_us)
+        attempt = record.attempt
+        yield _line(
+            (
+                job_name(attempt.job_id), attempt.number, attempt.n_nodes, record.failure,
+                to_s(record.end_us - record.hung_us),
+                *(to_s(record.stages.get(name, 0)) for name in STAGES), to_s(lost_us),
+            )
+        )  # fmt: skip
 
 
 def rows_csv(rows: JobRows, columns: Sequence[str] = JOB_COLUMNS) -> Iterator[str]:
