@@ -27,7 +27,7 @@ def names(kind: str, *endings: str) -> dict[str, Path]:
     Inputs in subfolders are named ``folder/name``.
 
     >>> sorted(names("workloads", ".json"))
-    ['mira-like-june-2017', 'synthetic-small', 'toy']
+    ['llama3-16k', 'mira-like-june-2017', 'synthetic-small', 'toy']
     """
     root = folder(kind)
     paths = {}
