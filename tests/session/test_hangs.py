@@ -14,6 +14,7 @@ from rebat.core.recovery import Recovery, parse_stage
 from rebat.core.streams import stream
 from rebat.core.units import to_us
 from rebat.models.failures.events import MachineEvent
+from rebat.results.measures.summary import as_json
 from rebat.runs.single import write_run
 from tests.scenarios import check_run, fails, machine, run
 
@@ -191,3 +192,22 @@ def test_recoveries_have_a_file(tmp_path) -> None:
     assert [float(line.split(",")[9]) for line in lines[1:]] == [5, 7]
     write_run(tmp_path / "plain", run("easy", workload, fails(0, 25, 26)), {})
     assert not (tmp_path / "plain" / "rebat_recoveries.csv").exists()
+
+
+def test_metrics_of_recoveries() -> None:
+    workload = checkpointing(machine(2, (2, 100, 0, 1000)), 10, 0, 4)
+    events = [
+        MachineEvent(to_us(25), False, NodeSet.of([0]), "nic"),
+        MachineEvent(to_us(25.5), True, NodeSet.of([0])), *fails(0, 60, 61),
+    ]  # fmt: skip
+    summary = run("easy:detect=3,init=1", workload, events).summary
+    metrics = summary.recoveries
+    end = summary.makespan_s
+    assert metrics.stages == {"detect": 2 * 2 * 3, "init": 2 * 2 * 1}
+    assert metrics.lost == {"nic": 2 * (5 + 4), "unknown": 2 * (7 + 4)}
+    assert metrics.ettr == metrics.ettr_queued == pytest.approx(100 / end)
+    assert metrics.mttf_s == pytest.approx(end / 2)
+    assert as_json(summary)["recoveries"]["second_order"] == 0
+    plain = run("easy", workload, fails(0, 25, 26)).summary
+    assert plain.recoveries is None
+    assert "recoveries" not in as_json(plain)

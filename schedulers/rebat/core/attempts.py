@@ -60,6 +60,9 @@ class When(StrEnum):
     image is paid when the job continues (section 3 of Rodríguez-Pascual et al. 2019)."""
 
 
+SECOND_ORDER = "for a failed job"
+"""Label of preemptions for a job that a failure interrupted."""
+
 INTERRUPTED = frozenset({Cause.NODE_FAILURE, Cause.STOLEN, Cause.MOVED, Cause.PREEMPTED})
 """Causes after which a job continues in a further attempt, from its last checkpoint."""
 

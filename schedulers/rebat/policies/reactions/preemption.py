@@ -14,15 +14,12 @@ import msgspec
 import numpy as np
 
 from rebat.contract import News, Proposal, Requeue, Stop, View, When
-from rebat.core.attempts import Attempt, Cause, Priority, Running
+from rebat.core.attempts import SECOND_ORDER, Attempt, Cause, Priority, Running
 from rebat.core.units import to_us
 from rebat.policies.context import Context, ReactionOptions
 from rebat.policies.queue_order import Key, bound
 from rebat.policies.reactions.periodic import Period, Periodic
 from rebat.policies.variants import number
-
-SECOND_ORDER = "for a failed job"
-"""Label of preemptions for a job that a failure interrupted."""
 
 
 class Preemption(Periodic):

@@ -13,6 +13,7 @@ from rebat.core.recovery import STAGES
 from rebat.core.units import to_s
 from rebat.results.measures.jobs import JOB_COLUMNS, JobRows
 from rebat.results.measures.owners import GROUP_COLUMNS, group_rows
+from rebat.results.measures.recoveries import lost_us
 from rebat.results.measures.timeline import checkpoint_times
 from rebat.session.ledger import AttemptRecord, Ledger
 
@@ -41,15 +42,12 @@ def recoveries_csv(ledger: Ledger) -> Iterator[str]:
     for record in ledger.attempts:
         if not (record.failure or record.stages):
             continue
-        recovery = record.checkpointing.first_recovery_us if record.checkpointing else 0
-        ran_us = record.end_us - record.hung_us - record.start_us
-        lost_us = max(0, ran_us - min(recovery, ran_us) - record.useful_us)
         attempt = record.attempt
         yield _line(
             (
                 job_name(attempt.job_id), attempt.number, attempt.n_nodes, record.failure,
                 to_s(record.end_us - record.hung_us),
-                *(to_s(record.stages.get(name, 0)) for name in STAGES), to_s(lost_us),
+                *(to_s(record.stages.get(name, 0)) for name in STAGES), to_s(lost_us(record)),
             )
         )  # fmt: skip
 

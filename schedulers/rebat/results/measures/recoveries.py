@@ -1,17 +1,85 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Recoveries of failed jobs: nodes that are down while the job hangs on them."""
+"""Recoveries of failed jobs: lost node time by cause and stage, effective training time."""
 
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Sequence
 
+import msgspec
+
+from rebat.core.attempts import SECOND_ORDER
 from rebat.core.nodes import NodeSet
-from rebat.core.units import FOREVER_US
-from rebat.session.ledger import Ledger
+from rebat.core.units import FOREVER_US, US_PER_S
+from rebat.session.ledger import AttemptRecord, Ledger
 
 Span = tuple[int, int]
 """Start and end in microseconds."""
+
+
+UNKNOWN = "unknown"
+"""Cause of failures whose cause is not known."""
+
+
+class Recoveries(msgspec.Struct, frozen=True):
+    """Recoveries of all jobs over the entire run; node time in node-seconds.
+
+    Attributes
+    ----------
+    ettr, ettr_queued
+        Effective training time: kept progress of all jobs / their time on nodes, or / their time
+        from submission to end; both weighted by nodes.
+    mttf_s
+        Time on nodes of all jobs / number of failures that hit them.
+    second_order
+        Preemptions of a job for a job that a failure interrupted.
+    stages
+        Node time of each stage.
+    lost
+        Node time by cause: run time that was not kept, and stages.
+    """
+
+    ettr: float
+    ettr_queued: float
+    mttf_s: float
+    second_order: int
+    stages: dict[str, float]
+    lost: dict[str, float]
+
+
+def recoveries(ledger: Ledger) -> Recoveries | None:
+    """Return the recoveries of a run; None if no failure of a job has a cause or stages."""
+    hit = [record for record in ledger.attempts if record.failure or record.stages]
+    if not hit:
+        return None
+    stages: dict[str, float] = defaultdict(float)
+    lost: dict[str, float] = defaultdict(float)
+    for record in hit:
+        for name, us in record.stages.items():
+            stages[name] += us * record.attempt.n_nodes / US_PER_S
+        all_us = lost_us(record) + sum(record.stages.values())
+        lost[record.failure or UNKNOWN] += all_us * record.attempt.n_nodes / US_PER_S
+    ran = [record for record in ledger.attempts if record.start_us >= 0]
+    done = sum((r.useful_us - r.lost_us) * r.attempt.n_nodes for r in ran)
+    on_nodes = sum((r.end_us - r.start_us) * r.attempt.n_nodes for r in ran)
+    lasts = {record.attempt.job_id: record for record in ran}
+    submitted = sum((r.end_us - r.attempt.submit_us) * r.attempt.n_nodes for r in lasts.values())
+    return Recoveries(
+        ettr=done / on_nodes if on_nodes else 0.0,
+        ettr_queued=done / submitted if submitted else 0.0,
+        mttf_s=sum(r.end_us - r.start_us for r in ran) / US_PER_S / len(hit),
+        second_order=sum(record.why == SECOND_ORDER for record in ran),
+        stages=dict(sorted(stages.items())),
+        lost=dict(sorted(lost.items())),
+    )
+
+
+def lost_us(record: AttemptRecord) -> int:
+    """Return the run time of a failed attempt before the failure that was not kept."""
+    recovery_us = record.checkpointing.first_recovery_us if record.checkpointing else 0
+    ran_us = record.end_us - record.hung_us - record.start_us
+    return max(0, ran_us - min(recovery_us, ran_us) - record.useful_us)
 
 
 def hung_on_dead(ledger: Ledger) -> list[Span]:

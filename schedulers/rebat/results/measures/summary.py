@@ -47,6 +47,7 @@ from rebat.results.measures.platform import (
     Window,
     platform_time,
 )
+from rebat.results.measures.recoveries import Recoveries, recoveries
 from rebat.results.measures.resizes import Resizes, resizes
 from rebat.results.measures.service import Fairness, Service, fairness, service_of
 from rebat.session.ledger import Ledger
@@ -133,6 +134,8 @@ class RunSummary(msgspec.Struct, frozen=True):
         Fairness among users, if users are known.
     given_up
         Jobs that ended as failed because failures interrupted too many of their attempts.
+    recoveries
+        Present if failures of jobs have causes or stages.
     """
 
     n_nodes: int
@@ -166,6 +169,7 @@ class RunSummary(msgspec.Struct, frozen=True):
     service_classes: dict[str, Service | None] = {}
     fairness: Fairness | None = None
     given_up: int = 0
+    recoveries: Recoveries | None = None
 
 
 def parse_window(text: str) -> Window | None:
@@ -251,6 +255,7 @@ def summarise(
         },
         fairness=fairness(selected),
         given_up=len(ledger.given_up),
+        recoveries=recoveries(ledger),
         steals_off=dict(
             Counter(why for at, why in ledger.steals_off if window[0] <= at < window[1])
         ),
@@ -294,4 +299,6 @@ def _turnaround(ledger: Ledger, rows: JobRows, layout: Layout) -> dict[str, Flow
 def as_json(summary: RunSummary) -> dict[str, Any]:
     """Return a summary as plain JSON values."""
     value: dict[str, Any] = msgspec.to_builtins(summary)
+    if summary.recoveries is None:
+        del value["recoveries"]
     return value
