@@ -6,6 +6,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from rebat.cli.main import main
 from rebat.core.attempts import Cause
 from rebat.core.durations import parse_random
 from rebat.core.errors import InputError
@@ -13,7 +14,7 @@ from rebat.core.nodes import NodeSet
 from rebat.core.recovery import Recovery, parse_stage
 from rebat.core.streams import stream
 from rebat.core.units import to_us
-from rebat.models.failures.events import MachineEvent
+from rebat.models.failures.events import MachineEvent, write_events
 from rebat.results.measures.summary import as_json
 from rebat.runs.single import write_run
 from tests.scenarios import check_run, fails, machine, run
@@ -211,3 +212,16 @@ def test_metrics_of_recoveries() -> None:
     plain = run("easy", workload, fails(0, 25, 26)).summary
     assert plain.recoveries is None
     assert "recoveries" not in as_json(plain)
+
+
+def test_a_run_with_hangs_is_valid(tmp_path, capsys) -> None:
+    """Also with a job that completes in the simulator while it hangs."""
+    jobs, events = machine(2, (2, 20, 0, 90), (1, 5, 1)), [*fails(0, 5, 6), *fails(1, 33, 40)]
+    write_run(tmp_path, run("easy:detect=10", jobs, events), {})
+    write_events(events, tmp_path / "f.events")
+    main(["validate", str(tmp_path), "--events", str(tmp_path / "f.events")])
+    assert ": valid: 4 rows" in capsys.readouterr().out
+    (tmp_path / "rebat_recoveries.csv").unlink()
+    with pytest.raises(SystemExit):
+        main(["validate", str(tmp_path), "--events", str(tmp_path / "f.events")])
+    assert "a job on a node that is down" in capsys.readouterr().out

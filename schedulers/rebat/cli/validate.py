@@ -76,6 +76,7 @@ def validate(
         six_digits=digits == "six" if digits else _six_digits(table.path),
         by_rebat=by_rebat if by_rebat is not None else default,
         ended=_ended(table.path),
+        hung_us=_hung_us(table.path),
     )
     findings = validate(table, reference)
     errors = [finding for finding in findings if finding.kind not in _usual_kinds(source)]
@@ -120,6 +121,23 @@ def _ended(jobs: Path) -> frozenset[str]:
     attempts = Rows(path, ("job_id", "cause"))
     causes = zip(attempts.texts("job_id"), attempts.texts("cause"), strict=True)
     return frozenset(job_id for job_id, cause in causes if cause == Cause.HORIZON)
+
+
+def _hung_us(jobs: Path) -> dict[str, int]:
+    """Return how long attempts of a run of rebat hung on their nodes after a failure, by id."""
+    from rebat.core.attempts import resubmission_id
+    from rebat.core.recovery import HUNG
+    from rebat.results.files.rows import Rows
+
+    path = jobs.parent / "rebat_recoveries.csv"
+    if not path.is_file():
+        return {}
+    columns = [f"{name}_seconds" for name in HUNG]
+    rows = Rows(path, ("job_id", "attempt", *columns))
+    attempts = zip(rows.texts("job_id"), rows.texts("attempt"), strict=True)
+    ids = [resubmission_id(job, int(number)) if int(number) else job for job, number in attempts]
+    stages = zip(*(rows.times(name).tolist() for name in columns), strict=True)
+    return dict(zip(ids, map(sum, stages), strict=True))
 
 
 def _six_digits(jobs: Path) -> bool | None:

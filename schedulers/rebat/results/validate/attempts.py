@@ -76,7 +76,7 @@ def attempts_in_order(jobs: Chains, reference: Reference) -> Iterator[Finding]:
             text = f"job {last.key}: attempt {missing} is missing"
             yield Finding("attempts", last.line, text)
         for earlier, later in pairwise(numbers):
-            yield from _follow(attempts[earlier], attempts[later])
+            yield from _follow(attempts[earlier], attempts[later], reference.hung_us)
         if not again or last.state != KILLED:
             continue
         if job_id not in endless:
@@ -96,8 +96,8 @@ def _horizon_us(jobs: Chains, endless: Collection[str]) -> int:
     return max((row.left_us or 0 for row in lasts if row.state == KILLED), default=0)
 
 
-def _follow(before: JobRecord, after: JobRecord) -> Iterator[Finding]:
-    if before.state == SUCCESS:
+def _follow(before: JobRecord, after: JobRecord, hung_us: Mapping[str, int]) -> Iterator[Finding]:
+    if before.state == SUCCESS and before.job_id not in hung_us:
         text = f"job {after.key} was resubmitted, but {before.key} succeeded"
         yield Finding("attempts", after.line, text)
     left_us = before.left_us

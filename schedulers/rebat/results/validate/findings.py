@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -74,6 +74,8 @@ class Reference(msgspec.Struct, frozen=True):
         all rows fit this.
     by_rebat
         Whether rebat created the resubmissions. None: if a profile has a name given by rebat.
+    hung_us
+        How long attempts hung on their nodes after a failure, by id (``7``, ``7#1``).
     ended
         Ids of jobs that the scheduler ended, because they never complete.
     """
@@ -86,6 +88,7 @@ class Reference(msgspec.Struct, frozen=True):
     six_digits: bool | None = None
     by_rebat: bool | None = None
     ended: frozenset[str] = frozenset()
+    hung_us: Mapping[str, int] = {}
 
     @property
     def endless(self) -> frozenset[str]:

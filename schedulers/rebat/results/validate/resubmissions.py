@@ -77,8 +77,9 @@ def resubmission_errors(
             row = attempts[number]
             if number:
                 yield from _profile(row, name, profiles)
-            if number - 1 in attempts:
-                yield from _submission(row, attempts[number - 1], instants, slack_us)
+            before = attempts.get(number - 1)
+            if before and not (before.state == SUCCESS and before.job_id in reference.hung_us):
+                yield from _submission(row, before, instants, slack_us)
             if errors is not None and number and row.state in (SUCCESS, FAILED):
                 yield from _state(row, max(0, errors - failed))
             failed += row.state == FAILED

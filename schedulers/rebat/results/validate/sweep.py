@@ -7,7 +7,8 @@ interval of nodes is one slice: a job of 49,152 nodes takes as many steps as a j
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 
 import msgspec
 import numpy as np
@@ -77,7 +78,10 @@ class _Machine:
 
 
 def sweep(
-    rows: Sequence[JobRecord], events: Sequence[MachineEvent] = (), slack_us: int = 0
+    rows: Sequence[JobRecord],
+    events: Sequence[MachineEvent] = (),
+    slack_us: int = 0,
+    hung_us: Mapping[str, int] = MappingProxyType({}),
 ) -> Iterator[Clash]:
     """Yield clashes in the order of time: one per pair of jobs, one per job and failure.
 
@@ -93,6 +97,8 @@ def sweep(
         By time, alternating per node.
     slack_us : int
         How long a job may continue on a failed node.
+    hung_us : mapping
+        How much longer an attempt may, by its id.
     """
     agenda = [
         *(
@@ -111,7 +117,7 @@ def sweep(
             nodes = events[number].nodes
             machine.mark(nodes, kind == _FAILURE)
             if kind == _FAILURE:
-                yield from _failure(machine, rows, nodes, at_us, slack_us)
+                yield from _failure(machine, rows, nodes, at_us, slack_us, hung_us)
 
 
 def _job_steps(rows: Sequence[JobRecord]) -> Iterator[tuple[int, int, int]]:
@@ -140,9 +146,14 @@ def _start(
 
 
 def _failure(
-    machine: _Machine, rows: Sequence[JobRecord], nodes: NodeSet, at_us: int, slack_us: int
+    machine: _Machine,
+    rows: Sequence[JobRecord],
+    nodes: NodeSet,
+    at_us: int,
+    slack_us: int,
+    hung_us: Mapping[str, int],
 ) -> Iterator[Clash]:
     for number, node in machine.holders(nodes).items():
-        end_us = rows[number].end_us
-        if end_us is not None and end_us > at_us + slack_us:
+        end_us, allowed_us = rows[number].end_us, slack_us + hung_us.get(rows[number].job_id, 0)
+        if end_us is not None and end_us > at_us + allowed_us:
             yield Clash("dead node", at_us, node, rows[number])

@@ -51,7 +51,7 @@ def _rows_alone(rows: Iterable[JobRecord], reference: Reference) -> Iterator[Fin
 
 
 def _on_nodes(rows: Sequence[JobRecord], reference: Reference) -> Iterator[Finding]:
-    for clash in sweep(rows, reference.events, reference.slack_us):
+    for clash in sweep(rows, reference.events, reference.slack_us, reference.hung_us):
         yield Finding(clash.kind, clash.row.line, _text_of(clash))
 
 
