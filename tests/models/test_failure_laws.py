@@ -25,6 +25,7 @@ from rebat.models.failures.per_node_laws import Exponential, Gamma, LogNormal, W
 from rebat.models.failures.poisson import Poisson
 from rebat.models.failures.recorded import Recorded
 from rebat.models.failures.renewal import Renewal
+from rebat.models.failures.scaled import Scaled
 from rebat.models.failures.trace import Trace
 from rebat.runs.simulating import simulate_run
 from tests.campaign.builders import GRID, campaign_file
@@ -39,6 +40,7 @@ EXAMPLES = {
     "gamma": Gamma(20_000.0, 2.0),
     "lognormal": LogNormal(40_000.0, 1.0),
     "exponential": Exponential(40_000.0),
+    "scaled": Scaled(400 * 100.0, 50.0, 0.7, 1.0),
 }
 NAMES = sorted(EXAMPLES)
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from rebat.cli.input_kind import reject_jobs
 from rebat.cli.output_file import output_file
 from rebat.cli.types import DURATION, FILE, MACHINE, SEED
 from rebat.core.errors import InputError
@@ -111,11 +112,14 @@ def import_(
     """
     from rebat.console.progress import at_work
     from rebat.models.failures.events import write_events
+    from rebat.models.failures.records.detect import AUTO
     from rebat.models.failures.records.formats import ReaderOptions, read_record
     from rebat.models.failures.records.plain import write_names
 
     if names is not None and names.resolve() == out.resolve():
         raise InputError("is the same file as --out", "--names", "a different file")
+    if form == AUTO:
+        reject_jobs(trace)
     machine = None if workload is None else _machine(workload)
     with at_work(f"reading {trace.name}"):
         record = read_record(form, trace, ReaderOptions(**options, workload=machine))

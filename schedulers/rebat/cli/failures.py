@@ -59,7 +59,7 @@ def generate(nodes: int, out: Path, **options: Any) -> None:
         law, nodes, horizon_s=options["horizon"], seed=scenario.seed,
         cores_per_node=scenario.cores_per_node,
     )  # fmt: skip
-    write_events(events, out)
+    write_events(events, out, cores_per_node=scenario.cores_per_node)
     count = sum(not event.available for event in events)
     click.echo(f"{out}: {count} failures in {format_duration(options['horizon'])}")
 

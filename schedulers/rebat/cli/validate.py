@@ -54,9 +54,10 @@ def validate(
       rebat validate out/sfsj --events f0.events --workload november.json.gz
     """
     from rebat.core.units import to_us
+    from rebat.library.node_names import names_in, with_names
     from rebat.models.failures.events import read_events
     from rebat.results.files.batsim_files import read_jobs
-    from rebat.results.files.recorded import read_source
+    from rebat.results.files.recorded import node_list_of, read_source
     from rebat.results.validate.findings import Reference
     from rebat.results.validate.validate import validate
     from rebat.workloads.load import load_workload
@@ -85,12 +86,13 @@ def validate(
     else:
         verdict = "not valid" if errors else "valid"
         click.echo(f"{table.path}: {verdict}: {len(table.records)} rows, {len(errors)} findings")
+        names = names_in(node_list_of(table.path.parent))
         for line in _lines(errors, show):
-            click.echo(line)
+            click.echo(with_names(line, names))
         if usual:
             click.echo("no errors, because this run is recorded, not simulated:")
             for line in _lines(usual, show):
-                click.echo(f"  {line}")
+                click.echo(f"  {with_names(line, names)}")
     if errors:
         raise SystemExit(1)
 

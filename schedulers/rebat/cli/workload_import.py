@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from rebat.cli.input_kind import reject_failures
 from rebat.cli.output_file import output_file
 from rebat.cli.types import DURATION, FILE, FOLDER, MACHINE, NODES, WORKLOAD_OUT
 from rebat.core.errors import InputError
@@ -81,6 +82,8 @@ def import_(
 
     _check_outputs(out, corrections, events, schedule)
     options["months"] = options["months"] or None
+    if form == AUTO and mapping is None:
+        reject_failures(trace)
     if form == AUTO:
         form = TABLE if mapping is not None else detected(trace)
     if mapping is not None:

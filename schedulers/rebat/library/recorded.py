@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from rebat.core.files import file_hash
+from rebat.library.node_names import node_list
 from rebat.library.result import Result
 from rebat.results.files.recorded import RECORDED, RecordSource
 from rebat.runs.comparing import PolicyRuns
@@ -80,11 +81,13 @@ def _of_shared(count: int) -> list[str]:
 
 def _provenance(schedule: RecordedSchedule, source: RecordSource, workload: Path) -> dict[str, Any]:
     notes = schedule.workload.notes
+    names = node_list(schedule.workload, schedule.workload.n_nodes)
     return {
         "workload": {
             "file": workload.name,
             "jobs": len(schedule.workload.jobs),
             **({"notes": notes} if notes else {}),
+            **({"nodes": names} if names else {}),
         },
         "options": {
             "nodes": schedule.workload.n_nodes,

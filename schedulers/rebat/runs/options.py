@@ -20,6 +20,7 @@ from rebat.models.failures.law import Law
 from rebat.models.failures.laws import make_law, parameters
 from rebat.models.failures.recorded import Recorded
 from rebat.models.failures.scaled import Scaled
+from rebat.models.failures.trace import Trace
 from rebat.models.operations import read_operations
 from rebat.results.measures.platform import WalltimeKills
 from rebat.runs.spec import (
@@ -135,7 +136,7 @@ class FailureOptions(msgspec.Struct, frozen=True, kw_only=True):
         if self.law is not None:
             return self.law
         if self.failures is not None:
-            return make_law("trace", {"file": str(self.failures)})
+            return Trace(str(self.failures))
         if self.mtbf is None:
             return None
         values: dict[str, Any] = {"mtbf": self.mtbf}
