@@ -39,15 +39,18 @@ N_NEAREST = 4
 
 
 class Configuration(msgspec.Struct, frozen=True):
-    """A policy on a number of nodes."""
+    """A policy on a number of nodes, or on separate partitions (``parts``, 0: one machine)."""
 
     policy: str
     nodes: int
     of_nodes: int
+    parts: int = 0
 
     @property
     def title(self) -> str:
-        """The policy, and the share of the nodes unless it has all of them."""
+        """The policy, its partitions, and the share of the nodes unless it has all of them."""
+        if self.parts:
+            return f"{self.policy} in {self.parts} separate partitions"
         if self.nodes == self.of_nodes:
             return self.policy
         return f"{self.policy} on {self.nodes / self.of_nodes:.0%} of the nodes"
@@ -143,6 +146,15 @@ def nearest_first(
 def _mean(near: Nearness) -> float:
     estimate = interval(near.distance)
     return estimate.mean if estimate else math.inf
+
+
+def in_parts(
+    ranked: Sequence[tuple[CalibratedRun, Nearness]], n_nodes: int, n_parts: int
+) -> list[Configuration]:
+    """Return the nearest policies on separate partitions; none if there is one partition."""
+    policies = dict.fromkeys(run.configuration.policy for run, _ in ranked)
+    nearest = list(policies)[:N_NEAREST] if n_parts else []
+    return [Configuration(policy, n_nodes, n_nodes, n_parts) for policy in nearest]
 
 
 def with_fewer_nodes(

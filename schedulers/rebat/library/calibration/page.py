@@ -21,7 +21,7 @@ MOST_LINES = 3
 
 NOT_MODELLED = (
     "priorities, fair share, reservations and limits of users",
-    "partitions, and features of nodes",
+    "partitions that share nodes, and features of nodes",
     "memory, if jobs share nodes",
     "jobs that wait for other jobs, or were held",
 )
