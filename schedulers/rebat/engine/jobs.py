@@ -100,3 +100,24 @@ def progress(profiles: dict[str, dict[str, Any]], name: str, elapsed_us: int) ->
         "current_task_index": index,
         "current_task": progress(profiles, parts[index], elapsed_us),
     }
+
+
+def sequence_progress(
+    profiles: dict[str, dict[str, Any]], name: str, elapsed_us: int
+) -> dict[str, Any]:
+    """Return a job's progress as in Batsim 5, with the repetition of each nested sequence."""
+    profile = profiles[name]
+    if profile["type"] != "composed":
+        return progress(profiles, name, elapsed_us)
+    lengths = [duration_us(profiles, part) for part in profile["seq"]]
+    repetition = min(elapsed_us // sum(lengths), int(profile.get("repeat", 1)) - 1)
+    left_us, index = elapsed_us - repetition * sum(lengths), 0
+    while index < len(lengths) - 1 and left_us >= lengths[index]:
+        left_us -= lengths[index]
+        index += 1
+    return {
+        "profile_name": name,
+        "current_repetition": repetition,
+        "current_task_index": index,
+        "current_task": sequence_progress(profiles, profile["seq"][index], left_us),
+    }

@@ -24,6 +24,9 @@ GENERIC = "GenericExternalEvent"
 FAILURE, REPAIR = "machine_unavailable", "machine_available"
 """The types in ``data`` of failures and repairs; Batsim 5 itself knows no failures."""
 
+DECIMALS = 12
+"""Digits after the point that Batsim 5 prints."""
+
 _NO_NODES = NodeSet.of(())
 HostCount = Annotated[int, Meta(ge=1, le=MAX_NODES)]
 
@@ -188,7 +191,7 @@ def _progress(kind: Any, fields: Any, workload: str) -> Fields:
 def _wrapper(progress: Fields, workload: str) -> _Wrapper:
     fields: Fields = {"profile_id": complete(progress["profile_name"], workload)}
     if "current_task" not in progress:
-        fields["progress"] = progress["progress"]
+        fields["progress"] = round(progress["progress"], DECIMALS)
         return _Wrapper(kill_progress_type=_ATOMIC, kill_progress=fields)
     fields["current_repetition"] = progress.get("current_repetition", 0)
     fields["current_task_index"] = progress["current_task_index"]

@@ -118,6 +118,7 @@ class Profile(Lenient):
             table["profile_ids"] = [complete(part, workload) for part in table["profile_ids"]]
         if form.strategy:
             table[STRATEGY] = form.strategy
+        table = _checked(form.five, table, profile_id)
         own = form.own() - {EXTRA}
         text = packed_text({key: value for key, value in fields.items() if key not in own})
         extra = text or UNSET
@@ -138,25 +139,32 @@ def _unknown(cls: Any, profile_id: str, fields: Fields) -> Any:
     )
 
 
+def _checked(kind: str, table: Fields, profile_id: str) -> Fields:
+    """Return the table of a profile with all its fields; raise InputError for other fields."""
+    try:
+        checked = msgspec.convert(table, _TABLES[kind], strict=False)
+    except msgspec.ValidationError as error:
+        raise InputError(str(error), f"profile {short(profile_id)}") from None
+    fields: Fields = msgspec.structs.asdict(checked)
+    if fields.get(STRATEGY, UNSET) is None:
+        del fields[STRATEGY]
+    return fields
+
+
 class NewProfile(Profile, forbid_unknown_fields=True, omit_defaults=True):
     """A profile to register. Batsim 5 has no field for the return code of a registered profile."""
 
     def __post_init__(self) -> None:
-        where = f"profile {short(self.id)}"
-        table = _TABLES.get(self.profile_type)
-        if table is None:
+        if self.profile_type not in _TABLES:
             return
-        try:
-            checked = msgspec.convert(self.profile, table, strict=False)
-        except msgspec.ValidationError as error:
-            raise InputError(str(error), where) from None
-        self.profile = msgspec.structs.asdict(checked)
-        if self.profile.get(STRATEGY, UNSET) is None:
-            del self.profile[STRATEGY]
+        where = f"profile {short(self.id)}"
+        self.profile = _checked(self.profile_type, self.profile, self.id)
         if not self.profile.get("delay", 1) > 0:
             raise InputError(f"delay is {self.profile['delay']}", where, "more than 0 s")
         if not self.profile.get("profile_ids", True):
             raise InputError("has no parts", where, "at least one profile")
+        for part in self.profile.get("profile_ids", ()):
+            checked_id(part)
 
     @classmethod
     def of(cls, workload: str, name: str, fields: Fields) -> Any:
