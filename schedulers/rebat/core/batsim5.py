@@ -129,12 +129,46 @@ def unpacked(value: Any, reserved: Container[str]) -> dict[str, Any]:
         return {}
     if not isinstance(value, str | list | dict):
         raise InputError(f"is {short(value)}", EXTRA, "text, an object or a list")
-    content = value
-    if isinstance(value, str) and value.lstrip().startswith("{"):
-        try:
-            content = msgspec.json.decode(value)
-        except (msgspec.DecodeError, RecursionError):
-            content = value
+    content = object_in(value) if isinstance(value, str) else value
     if isinstance(content, dict) and not any(key in reserved for key in content):
         return content
     return {EXTRA: value}
+
+
+def object_in(text: str) -> dict[str, Any] | None:
+    """Return the JSON object in a text; None for any other text."""
+    if not text.lstrip().startswith("{"):
+        return None
+    try:
+        value = msgspec.json.decode(text)
+    except (msgspec.DecodeError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+# ---- lines of event files
+
+GENERIC = "generic"
+
+
+def line_of_five(line: dict[str, Any]) -> dict[str, Any]:
+    """Return a line of an event file in Batsim 4's form; a line without an object is unchanged.
+
+    >>> line_of_five({"type": "generic", "timestamp": 9, "data": '{"type": "drain"}'})
+    {'type': 'drain', 'timestamp': 9}
+    """
+    if line.get("type") != GENERIC or not isinstance(line.get("data"), str):
+        return line
+    content = object_in(line["data"])
+    if content is None or not isinstance(content.get("type"), str):
+        return line
+    return {**content, "timestamp": line.get("timestamp")}
+
+
+def line_to_five(line: dict[str, Any]) -> dict[str, Any]:
+    """Return a line of an event file in Batsim 5's form, with its content as text in ``data``."""
+    if line.get("type") == GENERIC and isinstance(line.get("data"), str):
+        return {"type": GENERIC, "timestamp": line["timestamp"], "data": line["data"]}
+    content = {key: value for key, value in line.items() if key != "timestamp"}
+    text = msgspec.json.encode(content).decode()
+    return {"type": GENERIC, "timestamp": line["timestamp"], "data": text}

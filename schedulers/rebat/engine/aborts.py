@@ -43,8 +43,13 @@ class Abort(BatsimAbort):
     ----------
     rule : AbortRule
         The rule of Batsim that was broken.
+    problem : str
+        The rule and the decision.
+    now_s : float
+        The time in seconds.
     """
 
     def __init__(self, rule: AbortRule, detail: str, now_s: float) -> None:
-        super().__init__(f"Batsim would abort at {now_s:.6f} s: {rule} ({detail})")
-        self.rule = rule
+        self.problem = f"{rule} ({detail})"
+        super().__init__(f"Batsim would abort at {now_s:.6f} s: {self.problem}")
+        self.rule, self.now_s = rule, now_s

@@ -268,8 +268,9 @@ class Engine5(Engine):
             del fields["walltime"]
         fields["subtime"] = to_s(self.now_us)
         job = EngineJob(
-            decision.job_id, fields["res"], self.now_us, walltime_us, profile, workload, fields
-        )
+            decision.job_id, fields["res"], self.now_us, walltime_us, profile, workload, fields,
+            registered=True,
+        )  # fmt: skip
         self._add_job(job, self._runnable(workload, profile))
         job.submitted = True
         if self.options.acknowledge_dynamic_jobs:

@@ -41,6 +41,8 @@ class EngineJob(msgspec.Struct, gc=False):
     profiles: dict[str, dict[str, Any]] = {}
     """The job's profile and its parts, even if Batsim has dropped them; jobs may share profiles."""
     submitted: bool = False
+    registered: bool = False
+    """Whether the scheduler registered the job during the simulation."""
     start_us: int = -1
     end_us: int = -1
     state: str = ""
@@ -80,7 +82,7 @@ def registered_job(job_id: str, fields: dict[str, Any]) -> EngineJob:
         raise InputError(f"walltime is {walltime!r}", f"job {job_id}", "seconds above 0, or -1")
     return EngineJob(
         job_id, n_nodes, to_us(subtime), None if walltime == -1 else to_us(walltime),
-        profile, workload, {**fields, "id": job_id},
+        profile, workload, {**fields, "id": job_id}, registered=True,
     )  # fmt: skip
 
 

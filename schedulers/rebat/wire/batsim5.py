@@ -21,7 +21,7 @@ from rebat.core import decisions as d
 from rebat.core import events as e
 from rebat.core.errors import InputError, short
 from rebat.core.units import MAX_SECONDS, to_s, to_us
-from rebat.wire.decisions5 import DECISIONS5, PROBES5, WITHOUT
+from rebat.wire.decisions5 import DECISIONS5, PROBES5, WITHOUT, Unsupported
 from rebat.wire.events5 import EVENTS5
 from rebat.wire.tables5 import Strict, checked_id
 
@@ -134,6 +134,8 @@ def decode_reply(data: bytes) -> d.Reply:
     for position, row in enumerate(rows):
         try:
             decisions.append(_decision(row, now_s, last_s))
+        except Unsupported:
+            raise
         except InputError as error:
             raise error.at(_place(position, row.event_type)) from None
         last_s = max(last_s, row.timestamp)
@@ -174,7 +176,8 @@ def _no_constant(name: str) -> None:
 def _decision(row: Decided, now_s: float, last_s: float) -> d.Decision:
     kind = _classes.get(row.event_type)
     if row.event_type in PROBES5:
-        raise InputError("probes need Batsim's models of energy and power", expected="no probes")
+        problem = "probes need Batsim's models of energy and power"
+        raise Unsupported(problem, row.event_type, "decisions without probes")
     if kind is None:
         raise InputError("is no decision for Batsim 5", expected=", ".join(_classes))
     if row.timestamp > now_s:

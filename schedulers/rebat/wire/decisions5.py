@@ -25,6 +25,10 @@ _STRATEGY = "SpreadOverHostsFirst"
 _PREDEFINED = "PredefinedExecutorPlacementStrategyWrapper"
 
 
+class Unsupported(InputError):
+    """A message that Batsim 5 may accept and rebat does not support."""
+
+
 def _hosts(value: str, key: str) -> NodeSet:
     nodes = NodeSet.parse(value)
     if not nodes.size:
@@ -58,7 +62,7 @@ class ExecuteJobEvent(Strict):
     def core(self, at_us: int) -> d.ExecuteJob:
         for key in ("profile_allocation_override", "storage_placement"):
             if getattr(self, key):
-                raise InputError("rebat does not support this field", key, "none")
+                raise Unsupported("is not supported by rebat", key, "a job without this field")
         nodes = _hosts(self.allocation.host_allocation, "host_allocation")
         return d.ExecuteJob(at_us=at_us, job_id=self.job_id, nodes=nodes)
 

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from rebat.core import events as e
-from rebat.core.batsim5 import complete, local
+from rebat.core.batsim5 import complete, local, object_in
 from rebat.core.errors import InputError, short
 from rebat.core.nodes import NodeSet
 from rebat.core.sizes import MAX_NODES
@@ -229,7 +229,7 @@ class ExternalEventOccurredEvent(Lenient):
         text = self.external_event.get("data", "")
         if not isinstance(text, str):
             raise InputError(f"data is {short(text)}", f"external event {self.id}", "text")
-        data = _object(text)
+        data = object_in(text)
         kind = data.get("type") if data else None
         if data is None or not isinstance(kind, str):
             kept = {"type": "generic", "id": self.id, "data": text}
@@ -259,17 +259,6 @@ class ExternalEventOccurredEvent(Lenient):
             failed = isinstance(event, e.NodesFailed)
             data = {"type": FAILURE if failed else REPAIR, "resources": str(event.nodes)}
         return cls(external_event={"data": msgspec.json.encode(data).decode()})
-
-
-def _object(text: str) -> Fields | None:
-    """Return the JSON object in a text; None for other texts."""
-    if not text.lstrip().startswith("{"):
-        return None
-    try:
-        value = msgspec.json.decode(text)
-    except (msgspec.DecodeError, RecursionError):
-        return None
-    return value if isinstance(value, dict) else None
 
 
 class _Plain(Lenient):

@@ -14,6 +14,7 @@ import msgspec
 import rebat
 from rebat.core.errors import InputError, short
 from rebat.wire.batsim5 import opened
+from rebat.wire.decisions5 import Unsupported
 from rebat.wire.tables5 import Strict
 
 HELLO = "EDCHelloEvent"
@@ -111,7 +112,7 @@ def decode_hello(data: bytes) -> Hello:
         expected = f"{_JSON}: JSON; rebat does not read binary messages"
         if flags != _BINARY or content.lstrip()[:1] == b"{":
             raise HelloCrash(f"the flags are {flags}", expected=expected)
-        raise InputError(f"the flags are {flags}", expected=expected)
+        raise Unsupported(f"the flags are {flags}", expected=expected)
     _, events = opened(content)
     if [event.event_type for event in events] != [HELLO]:
         names = ", ".join(short(event.event_type) for event in events) or "no event"

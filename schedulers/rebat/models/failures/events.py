@@ -4,6 +4,7 @@
 A line of a file is a JSON object, ``{"type": "machine_unavailable", "resources": "0-4 6",
 "timestamp": 10}`` or ``machine_available``. For each node the two types must alternate, starting
 with ``machine_unavailable``; otherwise Batsim crashes. Other types are Batsim's generic events.
+The lines of Batsim 5 (`rebat.models.failures.events5`) are read too.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any
 
 import msgspec
 
+from rebat.core.batsim5 import line_of_five
 from rebat.core.cores import nodes_of
 from rebat.core.errors import InputError
 from rebat.core.files import open_text, write_text
@@ -114,6 +116,7 @@ def read_event(line: str, where: str) -> ExternalEvent:
     if not isinstance(raw, dict) or not isinstance(raw.get("type"), str):
         raise InputError("not an event", where, "an object with type, resources, timestamp")
     at_us = to_us(_timestamp(raw, where))
+    raw = line_of_five(raw)
     if raw["type"] not in (UNAVAILABLE, AVAILABLE):
         return GenericEvent(at_us, raw)
     return MachineEvent(at_us, raw["type"] == AVAILABLE, _nodes(raw, where))

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Event files of Batsim 5: each line has a time and a text, which Batsim passes on.
+
+rebat's text is the line of Batsim 4 as JSON, without the time: ``{"type": "generic", "timestamp":
+10, "data": "{\\"type\\":\\"machine_unavailable\\",\\"resources\\":\\"0-4\\"}"}``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from rebat.core.batsim5 import GENERIC, line_to_five
+from rebat.core.files import open_text, write_lines
+from rebat.core.jobs import batsim_number
+from rebat.models.failures.batsim_order import batsim_order
+from rebat.models.failures.events import (
+    AVAILABLE,
+    UNAVAILABLE,
+    ExternalEvent,
+    GenericEvent,
+    MachineEvent,
+    read_event,
+)
+
+
+def write_events5(events: Iterable[ExternalEvent], path: Path) -> None:
+    """Write an event file for Batsim 5, a line per event in the given order."""
+    write_lines(path, (msgspec.json.encode(_line(event)).decode() for event in events))
+
+
+def _line(event: ExternalEvent) -> dict[str, Any]:
+    """Return the line of an event in Batsim 5's form."""
+    if isinstance(event, MachineEvent):
+        kind = AVAILABLE if event.available else UNAVAILABLE
+        content: dict[str, Any] = {"type": kind, "resources": str(event.nodes)}
+    else:
+        content = event.data
+    return line_to_five({**content, "timestamp": batsim_number(event.at_us)})
+
+
+def read_texts(path: Path, number: int) -> list[GenericEvent]:
+    """Read an event file for the engine, in either form.
+
+    Parameters
+    ----------
+    path : Path
+        The file, plain or .gz.
+    number : int
+        Its number among Batsim's event files, for the ids of the events.
+
+    Returns
+    -------
+    list of GenericEvent
+        In Batsim's order: by time alone. The data are ``id`` (``ee0!3``) and the text ``data``.
+
+    Raises
+    ------
+    InputError
+        For broken lines; the error names file and line.
+    """
+    events: list[GenericEvent] = []
+    with open_text(Path(path)) as lines:
+        for place, line in enumerate(lines, 1):
+            if line.strip():
+                event = read_event(line, f"{path}:{place}")
+                data = {"type": GENERIC, "id": f"ee{number}!{len(events)}"}
+                text = str(_line(event)["data"])
+                events.append(GenericEvent(event.at_us, data | {"data": text}))
+    return batsim_order(events, [(event.at_us, 0) for event in events])
+
+
+def machine_events_in(files: Iterable[Sequence[ExternalEvent]]) -> list[MachineEvent]:
+    """Return the failures and repairs of several files, in order of time."""
+    events = [event for file in files for event in file if isinstance(event, MachineEvent)]
+    return sorted(events, key=lambda event: event.at_us)
