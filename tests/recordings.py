@@ -76,7 +76,7 @@ def replay(path: Path, configure: Callable[[str], Session]) -> Iterator[Differen
     ours = b""
     for line in read_recording(path):
         if line.dir == TO_SCHEDULER:
-            ours = conversation.answer(line.raw.encode())
+            ours = conversation.answer(line.data)
         elif line.dir == TO_SIMULATOR:
             recorded = batsim4.decode_reply(line.raw.encode())
             if recorded != batsim4.decode_reply(ours):

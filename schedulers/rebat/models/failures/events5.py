@@ -29,17 +29,26 @@ from rebat.models.failures.events import (
 
 def write_events5(events: Iterable[ExternalEvent], path: Path) -> None:
     """Write an event file for Batsim 5, a line per event in the given order."""
-    write_lines(path, (msgspec.json.encode(_line(event)).decode() for event in events))
+    write_lines(path, (msgspec.json.encode(_five(event)).decode() for event in events))
 
 
-def _line(event: ExternalEvent) -> dict[str, Any]:
+def write_events4(events: Iterable[ExternalEvent], path: Path) -> None:
+    """Write an event file for Batsim 4, a line per event in the given order."""
+    write_lines(path, (msgspec.json.encode(_four(event)).decode() for event in events))
+
+
+def _four(event: ExternalEvent) -> dict[str, Any]:
+    """Return the line of an event in Batsim 4's form."""
+    if isinstance(event, GenericEvent):
+        return {**event.data, "timestamp": batsim_number(event.at_us)}
+    kind = AVAILABLE if event.available else UNAVAILABLE
+    at_s = batsim_number(event.at_us)
+    return {"type": kind, "resources": str(event.nodes), "timestamp": at_s}
+
+
+def _five(event: ExternalEvent) -> dict[str, Any]:
     """Return the line of an event in Batsim 5's form."""
-    if isinstance(event, MachineEvent):
-        kind = AVAILABLE if event.available else UNAVAILABLE
-        content: dict[str, Any] = {"type": kind, "resources": str(event.nodes)}
-    else:
-        content = event.data
-    return line_to_five({**content, "timestamp": batsim_number(event.at_us)})
+    return line_to_five(_four(event))
 
 
 def read_texts(path: Path, number: int) -> list[GenericEvent]:
@@ -68,7 +77,7 @@ def read_texts(path: Path, number: int) -> list[GenericEvent]:
             if line.strip():
                 event = read_event(line, f"{path}:{place}")
                 data = {"type": GENERIC, "id": f"ee{number}!{len(events)}"}
-                text = str(_line(event)["data"])
+                text = str(_five(event)["data"])
                 events.append(GenericEvent(event.at_us, data | {"data": text}))
     return batsim_order(events, [(event.at_us, 0) for event in events])
 
