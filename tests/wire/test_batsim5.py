@@ -36,9 +36,14 @@ from rebat.wire.hello5 import (
 from tests.recordings import cases5
 
 BY_STATE = (
-    "refuse_execute_", "refuse_hosts_beyond", "refuse_job_", "refuse_kill_", "refuse_part_unknown",
-    "refuse_profile_", "refuse_reject_running",
-)  # fmt: skip
+    "refuse_execute_",
+    "refuse_hosts_beyond",
+    "refuse_job_",
+    "refuse_kill_",
+    "refuse_part_unknown",
+    "refuse_profile_",
+    "refuse_reject_running",
+)
 """Refused because of the state of the simulation, which the codec does not know."""
 
 
@@ -137,39 +142,84 @@ def test_another_first_frame_is_not_that_of_batsim_5(first: bytes) -> None:
 
 TEXT = {"type": "generic", "id": "ee0!3", "data": "any text"}
 EVENTS = [
-    e.SimulationBegan(at_us=7, n_nodes=2, workloads={"w0": "x.json"},
+    e.SimulationBegan(
+        at_us=7,
+        n_nodes=2,
+        workloads={"w0": "x.json"},
         config={"batsim_arguments": ["batsim"], "batsim_execution_context_json": "{}"},
         profiles={"w0": {"d": {"type": "delay", "delay": 1.5}}},
-        resources=[{"id": 0, "name": "a"}, {"id": 1, "name": "b"}]),
-    e.JobSubmitted(at_us=7, job_id="w0!1", job={"id": "w0!1", "subtime": 0.5, "res": 2,
-        "walltime": 9.0, "profile": "d", "shape": {"kind": "rigid"}}),
-    e.JobSubmitted(at_us=7, job_id="w0!1", job={"id": "w0!1", "subtime": 0.5, "res": 2,
-        "profile": "s", "extra_data": "text"}, profile={"type": "composed", "repeat": 2,
-        "seq": ["d", "w1!d"], "note": 1}),
-    e.JobCompleted(at_us=7, job_id="w0!1", state="COMPLETED_KILLED", return_code=-2,
-        nodes=NodeSet.of(())),
-    e.JobsKilled(at_us=7, job_ids=("w0!1", "w0!2"), progress={"w0!1": {"profile_name": "s",
-        "current_repetition": 1, "current_task_index": 0,
-        "current_task": {"profile_name": "d", "progress": 0.5}}}),
+        resources=[{"id": 0, "name": "a"}, {"id": 1, "name": "b"}],
+    ),
+    e.JobSubmitted(
+        at_us=7,
+        job_id="w0!1",
+        job={
+            "id": "w0!1",
+            "subtime": 0.5,
+            "res": 2,
+            "walltime": 9.0,
+            "profile": "d",
+            "shape": {"kind": "rigid"},
+        },
+    ),
+    e.JobSubmitted(
+        at_us=7,
+        job_id="w0!1",
+        job={"id": "w0!1", "subtime": 0.5, "res": 2, "profile": "s", "extra_data": "text"},
+        profile={"type": "composed", "repeat": 2, "seq": ["d", "w1!d"], "note": 1},
+    ),
+    e.JobCompleted(
+        at_us=7, job_id="w0!1", state="COMPLETED_KILLED", return_code=-2, nodes=NodeSet.of(())
+    ),
+    e.JobsKilled(
+        at_us=7,
+        job_ids=("w0!1", "w0!2"),
+        progress={
+            "w0!1": {
+                "profile_name": "s",
+                "current_repetition": 1,
+                "current_task_index": 0,
+                "current_task": {"profile_name": "d", "progress": 0.5},
+            }
+        },
+    ),
     e.CallRequested(at_us=7, name="c", last=True),
     e.NodesFailed(at_us=7, nodes=NodeSet.of([1, 3])),
     e.NodesRejuvenated(at_us=7, nodes=NodeSet.of([2])),
     e.Notified(at_us=7, kind="drain", data={"type": "drain", "nodes": "0-3"}),
     e.Notified(at_us=7, kind="generic", data=TEXT),
     e.Notified(at_us=7, kind="NewEvent", data={"event_type": "NewEvent", "field": 1}),
-    e.NoMoreStaticJobs(at_us=7), e.NoMoreExternalEvents(at_us=7), e.SimulationEnded(at_us=7),
-]  # fmt: skip
+    e.NoMoreStaticJobs(at_us=7),
+    e.NoMoreExternalEvents(at_us=7),
+    e.SimulationEnded(at_us=7),
+]
 DECISIONS = [
-    d.RegisterProfile(at_us=7, workload="w0", name="p", profile={"type": "delay", "delay": 1.5,
-        "Tfirst": 3}),
-    d.RegisterProfile(at_us=7, workload="w0", name="q", profile={"type": "composed", "repeat": 1,
-        "seq": ["p", "p"]}),
-    d.RegisterProfile(at_us=7, workload="w0", name="r", profile={"type": "parallel_homogeneous",
-        "cpu": 1e9, "com": 0.0}),
-    d.RegisterProfile(at_us=7, workload="w0", name="t", profile={"type": "NewProfile",
-        "profile": {"x": 1}, "extra_data": None}),
-    d.RegisterJob(at_us=7, job_id="w0!1#1", job={"id": "w0!1#1", "subtime": 7e-6, "res": 1,
-        "profile": "p", "walltime": 2.5}),
+    d.RegisterProfile(
+        at_us=7, workload="w0", name="p", profile={"type": "delay", "delay": 1.5, "Tfirst": 3}
+    ),
+    d.RegisterProfile(
+        at_us=7,
+        workload="w0",
+        name="q",
+        profile={"type": "composed", "repeat": 1, "seq": ["p", "p"]},
+    ),
+    d.RegisterProfile(
+        at_us=7,
+        workload="w0",
+        name="r",
+        profile={"type": "parallel_homogeneous", "cpu": 1e9, "com": 0.0},
+    ),
+    d.RegisterProfile(
+        at_us=7,
+        workload="w0",
+        name="t",
+        profile={"type": "NewProfile", "profile": {"x": 1}, "extra_data": None},
+    ),
+    d.RegisterJob(
+        at_us=7,
+        job_id="w0!1#1",
+        job={"id": "w0!1#1", "subtime": 7e-6, "res": 1, "profile": "p", "walltime": 2.5},
+    ),
     d.ExecuteJob(at_us=7, job_id="w0!1", nodes=NodeSet.of([1, 3])),
     d.RejectJob(at_us=7, job_id="w0!1"),
     d.KillJobs(at_us=7, job_ids=("w0!1", "w0!2")),
@@ -181,7 +231,7 @@ DECISIONS = [
     d5.SwitchNodes(at_us=7, nodes=NodeSet.of([1]), state="PoweredOff"),
     d.FinishRegistration(at_us=7),
     d5.StopSimulation(at_us=7),
-]  # fmt: skip
+]
 
 
 def test_each_event_and_decision_is_declared_and_comes_back() -> None:
@@ -245,17 +295,26 @@ def test_calls_are_whole_milliseconds_and_never_early(when_us: int) -> None:
 
 def test_external_events_happen_at_the_time_of_their_message() -> None:
     data = json.dumps({"type": "machine_unavailable", "resources": "0-1 3"})
-    event = {"timestamp": 2.0, "event_type": "ExternalEventOccurredEvent", "event": {
-        "id": "ee0!0", "external_event_type": "GenericExternalEvent",
-        "external_event": {"data": data}}}  # fmt: skip
+    event = {
+        "timestamp": 2.0,
+        "event_type": "ExternalEventOccurredEvent",
+        "event": {
+            "id": "ee0!0",
+            "external_event_type": "GenericExternalEvent",
+            "external_event": {"data": data},
+        },
+    }
     (failed,) = decode_message(json.dumps({"now": 4.0, "events": [event]}).encode()).events
     assert failed == e.NodesFailed(at_us=4_000_000, nodes=NodeSet.of([0, 1, 3]))
 
 
 def test_a_submission_a_hair_after_now_and_a_clock_a_hair_below_zero() -> None:
     job = {"resource_request": 1, "walltime": None, "profile_id": "w0!d"}
-    event = {"timestamp": 30.000000000001, "event_type": "JobSubmittedEvent",
-             "event": {"job_id": "w0!s", "job": job, "submission_time": 30.000000000001}}  # fmt: skip
+    event = {
+        "timestamp": 30.000000000001,
+        "event_type": "JobSubmittedEvent",
+        "event": {"job_id": "w0!s", "job": job, "submission_time": 30.000000000001},
+    }
     message = decode_message(json.dumps({"now": 30.0, "events": [event]}).encode())
     assert message.events[0].at_us == message.now_us == 30_000_000
     assert decode_message(b'{"now": -0.0000000001, "events": []}').now_us == 0
@@ -284,14 +343,18 @@ def test_unknown_fields_and_events_of_batsim_are_not_errors() -> None:
         (b'{"now": 1e300, "events": []}', "now is 1e"),
         (b"\xff\xfe", "not a message"),
         (b'{"now": 1, "events": [{"event_type": "JobSubmittedEvent", "event": {}}]}', "job_id"),
-        (b'{"now": 1, "events": [{"event_type": "SimulationBeginsEvent", "event": '
-         b'{"computation_host_number": 2, "computation_hosts": [{"id": 1}, {"id": 2}]}}]}',
-         "consecutive"),
-        (b'{"now": 1, "events": [{"event_type": "ExternalEventOccurredEvent", "event": {"id": '
-         b'"ee0!4", "external_event": {"data": "{\\"type\\": \\"machine_available\\"}"}}}]}',
-         "ee0!4: resources"),
+        (
+            b'{"now": 1, "events": [{"event_type": "SimulationBeginsEvent", "event": '
+            b'{"computation_host_number": 2, "computation_hosts": [{"id": 1}, {"id": 2}]}}]}',
+            "consecutive",
+        ),
+        (
+            b'{"now": 1, "events": [{"event_type": "ExternalEventOccurredEvent", "event": {"id": '
+            b'"ee0!4", "external_event": {"data": "{\\"type\\": \\"machine_available\\"}"}}}]}',
+            "ee0!4: resources",
+        ),
     ],
-)  # fmt: skip
+)
 def test_nonsense_of_a_simulator_says_where_it_is(raw: bytes, why: str) -> None:
     with pytest.raises(InputError, match=why):
         decode_message(raw)
@@ -303,14 +366,23 @@ def test_nonsense_of_a_simulator_says_where_it_is(raw: bytes, why: str) -> None:
         ('{"timestamp":1,"event_type":"CreateProbeEvent","event":{}}', "CreateProbeEvent: probes"),
         ('{"timestamp":1,"timestamp":1,"event_type":"FinishRegistrationEvent"}', "duplicate"),
         ('{"timestamp":NaN,"event_type":"FinishRegistrationEvent"}', "NaN"),
-        ('{"timestamp":1,"event_type":"RegisterJobEvent","event":{"job_id":"w0!1","job":'
-         '{"resource_request":-1,"profile_id":"w0!p"}}}', "resource_request"),
-        ('{"timestamp":1,"event_type":"RegisterProfileEvent","event":{"profile":{"id":"w0!p",'
-         '"profile_type":"DelayProfile","profile":{"delay":1,"ret":1}}}}', "ret"),
-        ('{"timestamp":1,"event_type":"CallMeLaterEvent","event":{"call_me_later_id":"c",'
-         '"when_type":"Sometimes","when":{}}}', "when_type"),
+        (
+            '{"timestamp":1,"event_type":"RegisterJobEvent","event":{"job_id":"w0!1","job":'
+            '{"resource_request":-1,"profile_id":"w0!p"}}}',
+            "resource_request",
+        ),
+        (
+            '{"timestamp":1,"event_type":"RegisterProfileEvent","event":{"profile":{"id":"w0!p",'
+            '"profile_type":"DelayProfile","profile":{"delay":1,"ret":1}}}}',
+            "ret",
+        ),
+        (
+            '{"timestamp":1,"event_type":"CallMeLaterEvent","event":{"call_me_later_id":"c",'
+            '"when_type":"Sometimes","when":{}}}',
+            "when_type",
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_reply_that_batsim_refuses_says_why(event: str, why: str) -> None:
     with pytest.raises(InputError, match=why):
         decode_reply(f'{{"now": 1, "events": [{event}]}}'.encode())

@@ -278,7 +278,14 @@ def _source(file: Path, n_nodes: int | None) -> MappedRecord:
 
 @click.command()
 @click.argument("events", type=FILE)
-@click.option("--format", "form", type=click.Choice(["csv", "batsim4", "batsim5"]), default="csv", show_default=True, help="Format of the file: a table, or an event file of Batsim 4 or 5.")  # fmt: skip
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["csv", "batsim4", "batsim5"]),
+    default="csv",
+    show_default=True,
+    help="Format of the file: a table, or an event file of Batsim 4 or 5.",
+)
 @output_file()
 def export(events: Path, form: str, out: Path) -> None:
     """Write an event file as a CSV table, or in the form of Batsim 4 or 5.

@@ -26,7 +26,11 @@ if TYPE_CHECKING:
 @click.command()
 @click.option("-p", "--policy", "policies", multiple=True, default=("baseline",), show_default=True, shell_complete=complete_policy, help="Policy by name (see 'rebat policies') or FILE.py:CLASS. With several policies, each schedules one simulation, in this order.")  # fmt: skip
 @click.option("--endpoint", default="tcp://127.0.0.1:28000", show_default=True, help="Address to listen on; tcp://0.0.0.0:28000 accepts connections from the network.")  # fmt: skip
-@click.option("--protocol", type=PROTOCOL, help="Version of Batsim, 4 or 5 (default: the version that Batsim's first message shows).")  # fmt: skip
+@click.option(
+    "--protocol",
+    type=PROTOCOL,
+    help="Version of Batsim, 4 or 5 (default: the version that Batsim's first message shows).",
+)
 @click.option("--options", "options_json", default="{}", help="Policy options as JSON (see 'rebat policies --axes'). Options that Batsim passes (--sched-cfg, in Batsim 5 the text after -s) override them.")  # fmt: skip
 @click.option("--cores-per-node", type=NODES, default=1, show_default=True, help="Treat Batsim's hosts as cores and group every N consecutive hosts into one node.")  # fmt: skip
 @click.option("--timeout", type=DURATION, default="10min", show_default=True, help="Stop if Batsim sends no message for this duration.")  # fmt: skip
@@ -107,9 +111,13 @@ def _check(policies: tuple[str, ...], options: dict[str, Any]) -> None:
 
 
 def _serve_one(
-    policy: str, options: dict[str, Any], endpoint: str, protocol: int | None, timeout: float,
+    policy: str,
+    options: dict[str, Any],
+    endpoint: str,
+    protocol: int | None,
+    timeout: float,
     record: Path | None,
-) -> Session:  # fmt: skip
+) -> Session:
     """Schedule one simulation until it ends."""
     from rebat.wire.recording import Recorder
     from rebat.wire.zmq_link import PeerGone

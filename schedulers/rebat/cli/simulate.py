@@ -28,7 +28,9 @@ _FLAGS = (
 @click.option("-w", "--workload", "workloads", type=FILE, multiple=True, required=True, help="Batsim workload or trace. Batsim 5 accepts several: w0, w1, ...")  # fmt: skip
 @click.option("-p", "--platform", type=FILE, help="SimGrid platform, used only for its number of hosts.")  # fmt: skip
 @click.option("--nodes", type=MACHINE, help="Number of hosts (default: the platform's, otherwise the workload's).")  # fmt: skip
-@click.option("--protocol", type=PROTOCOL, default=4, show_default=True, help="Version of Batsim to replace.")  # fmt: skip
+@click.option(
+    "--protocol", type=PROTOCOL, default=4, show_default=True, help="Version of Batsim to replace."
+)
 @click.option("--events", "--ee", "events", type=FILE, multiple=True, help="Event file with the machine events. Batsim 5 accepts several.")  # fmt: skip
 @click.option("-e", "--export", help="Prefix of the output files: PREFIX_jobs.csv and PREFIX_schedule.csv (default: out), in Batsim 5 PREFIXjobs.csv and PREFIXschedule.json (default: out/).")  # fmt: skip
 @click.option("-s", "--connect", "--socket-endpoint", default="tcp://localhost:28000", show_default=True, help="Address of the scheduler.")  # fmt: skip
@@ -65,9 +67,13 @@ def simulate(protocol: int, quiet: bool, **options: Any) -> None:
 
 
 def _simulate4(
-    quiet: bool, *, workloads: tuple[Path, ...], events: tuple[Path, ...], export: str | None,
+    quiet: bool,
+    *,
+    workloads: tuple[Path, ...],
+    events: tuple[Path, ...],
+    export: str | None,
     **options: Any,
-) -> list[Path]:  # fmt: skip
+) -> list[Path]:
     """Replace Batsim 4; return the written files."""
     from rebat.engine.engine import Engine
     from rebat.models.failures.events import EventFile, read_event_file
@@ -90,9 +96,13 @@ def _simulate4(
 
 
 def _simulate5(
-    quiet: bool, *, workloads: tuple[Path, ...], events: tuple[Path, ...], export: str | None,
+    quiet: bool,
+    *,
+    workloads: tuple[Path, ...],
+    events: tuple[Path, ...],
+    export: str | None,
     **options: Any,
-) -> list[Path]:  # fmt: skip
+) -> list[Path]:
     """Replace Batsim 5; return the written files."""
     import msgspec
 
@@ -115,7 +125,10 @@ def _simulate5(
     with _connected(jobs, quiet, options) as (ask, on_progress):
         features = greet(ask, options["sched_cfg"])
         engine = Engine5(
-            jobs, n_nodes=n_nodes, files=texts, paths=[str(path.absolute()) for path in workloads],
+            jobs,
+            n_nodes=n_nodes,
+            files=texts,
+            paths=[str(path.absolute()) for path in workloads],
             options=_engine_options(
                 options,
                 dynamic_jobs=features.dynamic_registration,
@@ -124,7 +137,7 @@ def _simulate5(
                 forward_profiles=features.forward_profiles_on_job_submission,
             ),
             arguments=msgspec.structs.asdict(features),
-        )  # fmt: skip
+        )
         prefix = export or "out/"
         try:
             run_remote5(engine, ask, on_progress)

@@ -27,7 +27,11 @@ def wire() -> None:
 
 @wire.command()
 @click.argument("conversation", type=FILE)
-@click.option("--protocol", type=PROTOCOL, help="Version of Batsim, 4 or 5 (default: the version that the first message shows).")  # fmt: skip
+@click.option(
+    "--protocol",
+    type=PROTOCOL,
+    help="Version of Batsim, 4 or 5 (default: the version that the first message shows).",
+)
 @json_option
 def check(conversation: Path, protocol: int | None, as_json: bool) -> None:
     """Check each message of a recorded conversation.
@@ -60,9 +64,13 @@ def check(conversation: Path, protocol: int | None, as_json: bool) -> None:
 
 def _record(row: Checked) -> dict[str, object]:
     return {
-        "line": row.line, "sender": row.sender, "content": row.content,
-        "understood": row.understood, "repeated": row.repeated, "problem": row.problem,
-    }  # fmt: skip
+        "line": row.line,
+        "sender": row.sender,
+        "content": row.content,
+        "understood": row.understood,
+        "repeated": row.repeated,
+        "problem": row.problem,
+    }
 
 
 def _lines(file: Path, rows: list[Checked], failed: list[Checked]) -> list[str]:

@@ -178,9 +178,20 @@ def _in_words(scenario: ScenarioOptions) -> str:
 
 @workload.command()
 @click.argument("file", type=WORKLOAD_OR_RUN)
-@click.option("--format", "form", type=click.Choice(["swf", "batsim4", "batsim5"]), default="swf", show_default=True, help="Format of the file: a trace, or a workload of Batsim 4 or 5.")  # fmt: skip
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["swf", "batsim4", "batsim5"]),
+    default="swf",
+    show_default=True,
+    help="Format of the file: a trace, or a workload of Batsim 4 or 5.",
+)
 @click.option("--workload", "of", type=WORKLOAD, help="For the folder of a run: the workload of the run, for users, queues and the date of time 0.")  # fmt: skip
-@click.option("--name", metavar="wN", help="For batsim5: the name that Batsim gives to the workload, w0 for the first -w (default), w1 for the second.")  # fmt: skip
+@click.option(
+    "--name",
+    metavar="wN",
+    help="For batsim5: the name that Batsim gives to the workload, w0 for the first -w (default), w1 for the second.",
+)
 @output_file("File to write (.gz: compressed).")
 def export(file: Path, form: str, of: Path | None, name: str | None, out: Path) -> None:
     """Write a workload, or the results of a policy, in another format.

@@ -22,11 +22,12 @@ from rebat.core import decisions as d
 from rebat.core import decisions5 as d5
 from rebat.core.batsim5 import complete
 from rebat.core.errors import InputError
-from rebat.core.events import CallRequested, JobCompleted, JobsKilled, Notified, SimulationBegan
+from rebat.core.events import JobCompleted, JobsKilled, Notified, SimulationBegan
 from rebat.core.jobs import Workload, duration_us, with_parts
 from rebat.core.nodes import NodeSet
 from rebat.core.units import to_s, to_us
 from rebat.engine.aborts import AbortRule
+from rebat.engine.calls5 import PeriodicCalls
 from rebat.engine.engine import Engine, External, used_profiles
 from rebat.engine.jobs import KILLED, REJECTED, EngineJob, sequence_progress
 from rebat.engine.options import EngineOptions
@@ -35,7 +36,7 @@ from rebat.models.failures.events import GenericEvent
 PARALLEL = ("parallel", "parallel_homogeneous", "parallel_homogeneous_total")
 
 
-class Engine5(Engine):
+class Engine5(PeriodicCalls, Engine):
     """A simulation by the rules of Batsim 5.
 
     Parameters
@@ -66,8 +67,7 @@ class Engine5(Engine):
         self._workloads, self._paths, self._arguments = workloads, paths, arguments or {}
         self._all: dict[str, dict[str, Any]] = {}
         self._taken: set[str] = set()
-        self._periodic: dict[str, tuple[d5.PeriodicCall, int, int]] = {}
-        """Periodic calls by name, with the time of the next call and the number of past calls."""
+        self._periodic = {}
         self._ended_since: list[EngineJob] = []
         self._forced = False
         largest = max(workload.n_nodes for workload in workloads)
@@ -115,10 +115,13 @@ class Engine5(Engine):
                 workload, _, own = name.partition("!")
                 profiles.setdefault(workload, {})[own] = fields
         return SimulationBegan(
-            at_us=0, n_nodes=self.n_nodes, config=self._arguments, profiles=profiles,
+            at_us=0,
+            n_nodes=self.n_nodes,
+            config=self._arguments,
+            profiles=profiles,
             workloads={f"w{n}": paths.get(n, "") for n in range(len(self._workloads))},
             resources=[_host(node) for node in range(self.n_nodes)],
-        )  # fmt: skip
+        )
 
     # ---- the loop
 
@@ -268,55 +271,19 @@ class Engine5(Engine):
             del fields["walltime"]
         fields["subtime"] = to_s(self.now_us)
         job = EngineJob(
-            decision.job_id, fields["res"], self.now_us, walltime_us, profile, workload, fields,
+            decision.job_id,
+            fields["res"],
+            self.now_us,
+            walltime_us,
+            profile,
+            workload,
+            fields,
             registered=True,
-        )  # fmt: skip
+        )
         self._add_job(job, self._runnable(workload, profile))
         job.submitted = True
         if self.options.acknowledge_dynamic_jobs:
             self._send_submission(job)
-
-    # ---- calls
-
-    def _call_me_later(self, decision: d.CallMeLater) -> None:
-        self._calls += 1
-        self._push(max(decision.when_us, self.now_us), self._on_call, decision.name)
-
-    def _call_periodically(self, call: d5.PeriodicCall) -> None:
-        others = [other.period_us for other, _, _ in self._periodic.values()]
-        pairs = [(min(call.period_us, p), max(call.period_us, p)) for p in others]
-        wrong = (
-            "an offset" if call.offset_us
-            else "no period" if not call.period_us or call.n_periods == 0
-            else f"{call.name} is in use" if call.name in self._periodic
-            else "no multiple of the other periods" if any(b % a for a, b in pairs)
-            else ""
-        )  # fmt: skip
-        if wrong:
-            raise self._abort(AbortRule.PERIODIC, wrong)
-        self._calls += 1
-        self._await_tick(call, 0)
-
-    def _await_tick(self, call: d5.PeriodicCall, n_done: int) -> None:
-        at_us = (self.now_us // call.period_us + 1) * call.period_us
-        self._periodic[call.name] = call, at_us, n_done
-        self._push(at_us, self._on_tick, None)
-
-    def _on_tick(self, _: None) -> None:
-        """Send all periodic calls of this instant, in the order of their requests."""
-        for name, (call, at_us, n_done) in list(self._periodic.items()):
-            if at_us != self.now_us:
-                continue
-            last = n_done + 1 == call.n_periods
-            self._outbox.append(CallRequested(at_us=at_us, name=name, last=last))
-            if last:
-                self._stop_call(d5.StopCall(at_us=at_us, name=name))
-            else:
-                self._await_tick(call, n_done + 1)
-
-    def _stop_call(self, decision: d5.StopCall) -> None:
-        if self._periodic.pop(decision.name, None):
-            self._calls -= 1
 
     # ---- other decisions
 
@@ -339,12 +306,12 @@ class Engine5(Engine):
         d.ExecuteJob: _execute,
         d.RejectJob: Engine._reject,
         d.KillJobs: _kill,
-        d.CallMeLater: _call_me_later,
+        d.CallMeLater: PeriodicCalls._call_me_later,
         d.RegisterProfile: _register_profile,
         d.RegisterJob: _register_job,
         d.FinishRegistration: Engine._finish_registration,
-        d5.PeriodicCall: _call_periodically,
-        d5.StopCall: _stop_call,
+        d5.PeriodicCall: PeriodicCalls._call_periodically,
+        d5.StopCall: PeriodicCalls._stop_call,
         d5.StopSimulation: _stop_simulation,
         d5.ChangePowerState: _change_power_state,
         d5.SwitchNodes: _switch_nodes,
@@ -371,6 +338,13 @@ def _atoms(profiles: dict[str, dict[str, Any]], name: str) -> Iterator[str]:
 def _host(node: int) -> dict[str, Any]:
     """Return a host as Batsim 5 lists it."""
     return {
-        "id": node, "name": f"host{node}", "pstate": 0, "pstate_count": 1, "state": "IDLE",
-        "properties": [], "zone_properties": [], "core_count": 1, "computation_speed": [1e9],
-    }  # fmt: skip
+        "id": node,
+        "name": f"host{node}",
+        "pstate": 0,
+        "pstate_count": 1,
+        "state": "IDLE",
+        "properties": [],
+        "zone_properties": [],
+        "core_count": 1,
+        "computation_speed": [1e9],
+    }

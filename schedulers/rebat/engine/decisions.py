@@ -61,7 +61,9 @@ class Decisions(EngineState):
             raise self._abort(rule, f"job {job.id}, node {obstacle}")
         if (job.workload, job.profile) in self._composed_late:
             raise self._abort(AbortRule.COMPOSED, f"profile {job.profile} of job {job.id}")
-        self._start(job, nodes, leg_durations_us(job.profiles, job.profile, self.options.speed_flops))
+        self._start(
+            job, nodes, leg_durations_us(job.profiles, job.profile, self.options.speed_flops)
+        )
 
     def _start(self, job: EngineJob, nodes: NodeSet, legs: Iterator[int]) -> None:
         """Start a job on these nodes; ``legs`` are its delays in order."""

@@ -23,7 +23,7 @@ from rebat.core.errors import InputError, short
 from rebat.core.units import MAX_SECONDS, to_s, to_us
 from rebat.wire.decisions5 import DECISIONS5, PROBES5, WITHOUT, Unsupported
 from rebat.wire.events5 import EVENTS5
-from rebat.wire.tables5 import Strict, checked_id
+from rebat.wire.tables5 import Strict
 
 NUL = b"\0"
 """The last byte of each of Batsim's messages."""
@@ -49,9 +49,10 @@ class _Message(msgspec.Struct):
 
 _decoder = msgspec.json.Decoder(_Message)
 _readers = {kind.__name__: msgspec.json.Decoder(kind) for kind in EVENTS5.values()}
-_stale = frozenset(
-    kind.__name__ for kind in EVENTS5.values() if getattr(kind, "stale", False)
-) | {"HostsPStateChangedEvent", "HostsTurnedOnOffEvent"}
+_stale = frozenset(kind.__name__ for kind in EVENTS5.values() if getattr(kind, "stale", False)) | {
+    "HostsPStateChangedEvent",
+    "HostsTurnedOnOffEvent",
+}
 """Events with the timestamp of the previous event; they happened at the time of the message."""
 
 _BROKEN = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)

@@ -106,7 +106,7 @@ def _data_of(line: dict[str, Any]) -> bytes:
 
 
 def check_frames(frames: Iterable[Frame], version: int | None = None) -> Iterator[Checked]:
-    """Yield the result for each frame; ``version`` is Batsim's (default: as the first one shows)."""
+    """Yield the result for each frame; ``version`` of Batsim is by default that of the first."""
     places = {True: 0, False: 0}
     for frame in frames:
         if version is None:

@@ -37,9 +37,11 @@ class Conversation:
     """
 
     def __init__(
-        self, configure: Callable[[str], Session], whole_instants: bool = False,
+        self,
+        configure: Callable[[str], Session],
+        whole_instants: bool = False,
         protocol: int | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._configure, self._whole_instants = configure, whole_instants
         self._protocol = protocol
         self._handle: Callable[[Message], Reply] | None = None

@@ -179,9 +179,12 @@ class CallMeLaterEvent(Strict):
         unit_us = _unit_us(periodic.time_unit)
         n_periods = (periodic.mode.nb_periods or 0) if periodic.mode_type == _FINITE else None
         return d5.PeriodicCall(
-            at_us=at_us, name=self.call_me_later_id, period_us=periodic.period * unit_us,
-            offset_us=periodic.offset * unit_us, n_periods=n_periods,
-        )  # fmt: skip
+            at_us=at_us,
+            name=self.call_me_later_id,
+            period_us=periodic.period * unit_us,
+            offset_us=periodic.offset * unit_us,
+            n_periods=n_periods,
+        )
 
     @classmethod
     def of(cls, decision: d.CallMeLater | d5.PeriodicCall) -> CallMeLaterEvent:
@@ -298,7 +301,5 @@ DECISIONS5: dict[type[d.Decision], type[Any]] = {
 WITHOUT = frozenset({d.ContinueRegistration, d.SetMetadata})
 """Decisions without a message: Batsim 5 registers jobs at any time, and has no metadata."""
 
-PROBES5 = frozenset(
-    {"CreateProbeEvent", "StopProbeEvent", "ResetProbeEvent", "TriggerProbeEvent"}
-)
+PROBES5 = frozenset({"CreateProbeEvent", "StopProbeEvent", "ResetProbeEvent", "TriggerProbeEvent"})
 """Messages about probes of energy and power, which rebat's engine does not have."""

@@ -18,7 +18,15 @@ from rebat.core.errors import InputError, short
 from rebat.core.nodes import NodeSet
 from rebat.core.sizes import MAX_NODES
 from rebat.core.units import to_s
-from rebat.wire.tables5 import Fields, Lenient, Profile, SentJob, Whole32, as_signed, as_unsigned
+from rebat.wire.tables5 import (
+    Fields,
+    Lenient,
+    SentJob,
+    SentProfile,
+    Whole32,
+    as_signed,
+    as_unsigned,
+)
 
 GENERIC = "GenericExternalEvent"
 FAILURE, REPAIR = "machine_unavailable", "machine_available"
@@ -41,13 +49,13 @@ class SimulationBeginsEvent(Lenient, kw_only=True):
 
     host_number: Whole32 = 0
     computation_host_number: HostCount
-    computation_hosts: list[Fields] = []
+    computation_hosts: list[Fields] = msgspec.field(default_factory=list)
     storage_host_number: Whole32 = 0
-    storage_hosts: list[Fields] = []
-    batsim_arguments: list[str] = []
+    storage_hosts: list[Fields] = msgspec.field(default_factory=list)
+    batsim_arguments: list[str] = msgspec.field(default_factory=list)
     batsim_execution_context_json: str = ""
-    workloads: list[_Workload] = []
-    profiles: list[Profile] = []
+    workloads: list[_Workload] = msgspec.field(default_factory=list)
+    profiles: list[SentProfile] = msgspec.field(default_factory=list)
 
     def core(self, at_us: int) -> e.SimulationBegan:
         ids = [host.get("id") for host in self.computation_hosts]
@@ -64,9 +72,13 @@ class SimulationBeginsEvent(Lenient, kw_only=True):
         }
         workloads = {workload.name: workload.filename for workload in self.workloads}
         return e.SimulationBegan(
-            at_us=at_us, n_nodes=self.computation_host_number, config=config, profiles=profiles,
-            workloads=workloads, resources=self.computation_hosts,
-        )  # fmt: skip
+            at_us=at_us,
+            n_nodes=self.computation_host_number,
+            config=config,
+            profiles=profiles,
+            workloads=workloads,
+            resources=self.computation_hosts,
+        )
 
     @classmethod
     def of(cls, event: e.SimulationBegan) -> SimulationBeginsEvent:
@@ -78,7 +90,7 @@ class SimulationBeginsEvent(Lenient, kw_only=True):
             batsim_execution_context_json=event.config.get("batsim_execution_context_json", ""),
             workloads=[_Workload(name=n, filename=f) for n, f in event.workloads.items()],
             profiles=[
-                Profile.of(workload, name, fields)
+                SentProfile.of(workload, name, fields)
                 for workload, profiles in event.profiles.items()
                 for name, fields in profiles.items()
             ],
@@ -91,20 +103,20 @@ class JobSubmittedEvent(Lenient):
     job_id: str
     job: SentJob
     submission_time: float = 0.0
-    profile: Profile | None | UnsetType = UNSET
+    profile: SentProfile | UnsetType | None = UNSET
 
     def core(self, at_us: int) -> e.JobSubmitted:
-        profile = self.profile.core()[2] if isinstance(self.profile, Profile) else None
+        profile = self.profile.core()[2] if isinstance(self.profile, SentProfile) else None
         fields = self.job.core(self.job_id, self.submission_time)
         return e.JobSubmitted(at_us=at_us, job_id=self.job_id, job=fields, profile=profile)
 
     @classmethod
     def of(cls, event: e.JobSubmitted) -> JobSubmittedEvent:
         job = SentJob.of(event.job_id, event.job)
-        profile: Profile | UnsetType = UNSET
+        profile: SentProfile | UnsetType = UNSET
         if event.profile is not None:
             workload, _, name = job.profile_id.partition("!")
-            profile = Profile.of(workload, name, event.profile)
+            profile = SentProfile.of(workload, name, event.profile)
         subtime = float(event.job.get("subtime", to_s(event.at_us)))
         return cls(job_id=event.job_id, job=job, submission_time=subtime, profile=profile)
 
@@ -143,8 +155,8 @@ class JobsKilledEvent(Lenient):
 
     stale: ClassVar[bool] = True
     job_ids: list[str]
-    progresses: list[_Progress] = []
-    profiles: list[Fields] = []
+    progresses: list[_Progress] = msgspec.field(default_factory=list)
+    profiles: list[Fields] = msgspec.field(default_factory=list)
 
     def core(self, at_us: int) -> e.JobsKilled:
         progress = {
@@ -222,7 +234,7 @@ class ExternalEventOccurredEvent(Lenient):
     stale: ClassVar[bool] = True
     id: str = ""
     external_event_type: str = GENERIC
-    external_event: Fields = {}
+    external_event: Fields = msgspec.field(default_factory=dict)
 
     def core(self, at_us: int) -> e.Event:
         """Return a failure, a repair, or the content of ``data``."""

@@ -27,7 +27,7 @@ _BINARY, _JSON = 1, 2
 _WORD = struct.Struct("=I")
 
 
-class Features(Strict, frozen=True):
+class Features(Strict):
     """Features of the simulation that a scheduler requests."""
 
     dynamic_registration: bool = False

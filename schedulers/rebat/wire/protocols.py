@@ -145,6 +145,8 @@ def wire_for(data: bytes, version: int | None) -> Wire:
     spoken = 5 if is_init(data) else 4
     if version not in (None, spoken):
         options = " or ".join(f"--protocol {number}" for number in VERSIONS)
-        raise InputError(f"the simulator does not speak the protocol of Batsim {version}",
-                         expected=f"the version of the simulator: {options}")  # fmt: skip
+        raise InputError(
+            f"the simulator does not speak the protocol of Batsim {version}",
+            expected=f"the version of the simulator: {options}",
+        )
     return Batsim5Wire() if spoken == 5 else Batsim4Wire()

@@ -83,13 +83,13 @@ def _table(kind: str) -> type[msgspec.Struct]:
 _TABLES = {form.five: _table(form.five) for form in FORMS}
 
 
-class Profile(Lenient):
+class SentProfile(Lenient):
     """A profile; ``profile`` is the table of its type."""
 
     id: str
     profile_type: str
-    profile: Fields = {}
-    extra_data: str | None | UnsetType = UNSET
+    profile: Fields = msgspec.field(default_factory=dict)
+    extra_data: str | UnsetType | None = UNSET
 
     def core(self) -> tuple[str, str, Fields]:
         """Return the name of the workload, the name of the profile and Batsim 4's fields."""
@@ -97,7 +97,11 @@ class Profile(Lenient):
         form = form_of_five(self.profile_type, self.profile.get(STRATEGY))
         extra = None if self.extra_data is UNSET else self.extra_data
         if form is None:  # unchanged: `of` writes it back
-            return workload, name, {"type": self.profile_type, "profile": self.profile, EXTRA: extra}
+            return (
+                workload,
+                name,
+                {"type": self.profile_type, "profile": self.profile, EXTRA: extra},
+            )
         fields: Fields = {"type": form.four}
         for key, wire in form.fields.items():
             if wire in self.profile:
@@ -151,7 +155,7 @@ def _checked(kind: str, table: Fields, profile_id: str) -> Fields:
     return fields
 
 
-class NewProfile(Profile, forbid_unknown_fields=True, omit_defaults=True):
+class NewProfile(SentProfile, forbid_unknown_fields=True, omit_defaults=True):
     """A profile to register. Batsim 5 has no field for the return code of a registered profile."""
 
     def __post_init__(self) -> None:
@@ -171,9 +175,10 @@ class NewProfile(Profile, forbid_unknown_fields=True, omit_defaults=True):
         """Return the table of a profile to register."""
         if fields.get("ret"):
             raise InputError(
-                f"ret is {short(fields['ret'])}", f"profile {name!r} of workload {workload!r}",
+                f"ret is {short(fields['ret'])}",
+                f"profile {name!r} of workload {workload!r}",
                 "0: Batsim 5 registers no profile that fails",
-            )  # fmt: skip
+            )
         return super().of(workload, name, fields)
 
 
@@ -233,4 +238,3 @@ def as_unsigned(code: int) -> int:
     4294967294
     """
     return code & 0xFFFFFFFF
-

@@ -160,7 +160,9 @@ def _five(key: str, profile: dict[str, Any], name: str) -> dict[str, Any]:
     if "seq" in fields:
         fields["seq"] = [_unmistakable(part, name) for part in fields["seq"]]
     if form.strategy:
-        fields |= {field: profile.get(field, 0) for field in form.fields} | {STRATEGY: form.strategy}
+        fields |= {field: profile.get(field, 0) for field in form.fields} | {
+            STRATEGY: form.strategy
+        }
     extra = {k: v for k, v in profile.items() if k not in form.own() or k == EXTRA}
     if extra:
         fields[EXTRA] = packed(extra)

@@ -228,7 +228,9 @@ def _record(row: dict[str, str], line: int) -> JobRecord:
 def _profile(row: dict[str, str]) -> str | None:
     """Return the name of the profile; Batsim 5 writes the workload in front of it."""
     workload = row.get("workload_name", "").strip()
-    return local(row.get("profile", ""), workload) or None if workload else row.get("profile") or None
+    return (
+        local(row.get("profile", ""), workload) or None if workload else row.get("profile") or None
+    )
 
 
 def _time(row: dict[str, str], name: str) -> int | None:
