@@ -4,19 +4,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
 
-from rebat.core.batsim5 import line_to_five
 from rebat.core.errors import BatsimAbort, InputError
 from rebat.core.events import Message
 from rebat.core.jobs import Workload
 from rebat.engine.batsim5 import Engine5
 from rebat.engine.options import EngineOptions
-from rebat.models.failures.events import ExternalEvent, GenericEvent, MachineEvent, in_order
-from rebat.models.failures.events5 import read_texts
+from rebat.models.failures.events import in_order
+from rebat.models.failures.events5 import read_texts, texts_of
 from rebat.results.files.batsim_csv import jobs_csv
 from rebat.wire.batsim5 import decode_message, decode_reply, encode_message
 from rebat.wire.checking import read_frames
@@ -96,23 +95,6 @@ def begin_alike(message: dict) -> dict:
 # ---- random cases
 
 
-def as_texts(events: Sequence[ExternalEvent]) -> list[GenericEvent]:
-    """An event file for the engine."""
-    texts = []
-    for event in in_order(events):
-        content = event.data if isinstance(event, GenericEvent) else machine_line(event)
-        text = line_to_five({**content, "timestamp": 0})["data"]
-        data = {"type": "generic", "id": f"ee0!{len(texts)}", "data": text}
-        texts.append(GenericEvent(event.at_us, data))
-    return texts
-
-
-def machine_line(event: MachineEvent) -> dict:
-    """A failure or a repair as a line of an event file."""
-    kind = "machine_available" if event.available else "machine_unavailable"
-    return {"type": kind, "resources": str(event.nodes)}
-
-
 def play5(case: Case, workload: Workload | None = None) -> tuple[Engine5, Conversation]:
     """Play a case over Batsim 5's protocol, strictly, with a session checked at each message."""
     conversation = Conversation(lambda _: session_for(case.policy, case.told, strict=True))
@@ -125,7 +107,7 @@ def play5(case: Case, workload: Workload | None = None) -> tuple[Engine5, Conver
 
     options = options_of(greet(ask))
     events = [*case.events, *case.operations]
-    files = [as_texts(events)] if events else []
+    files = [texts_of(in_order(events), 0)] if events else []
     engine = Engine5(
         [workload or case.workload], n_nodes=case.n_nodes, files=files, options=options
     )

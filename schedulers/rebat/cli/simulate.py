@@ -18,9 +18,12 @@ if TYPE_CHECKING:
     from rebat.engine.options import EngineOptions
 
 _FLAGS = (
-    "enable_dynamic_jobs", "acknowledge_dynamic_jobs", "enable_profile_reuse",
-    "forward_profiles_on_submission", "forward_unknown_events",
-)  # fmt: skip
+    "enable_dynamic_jobs",
+    "acknowledge_dynamic_jobs",
+    "enable_profile_reuse",
+    "forward_profiles_on_submission",
+    "forward_unknown_events",
+)
 """Options of Batsim 4; in Batsim 5 the scheduler requests features in its first message."""
 
 

@@ -71,15 +71,25 @@ def read_texts(path: Path, number: int) -> list[GenericEvent]:
     InputError
         For broken lines; the error names file and line.
     """
-    events: list[GenericEvent] = []
+    events: list[ExternalEvent] = []
     with open_text(Path(path)) as lines:
         for place, line in enumerate(lines, 1):
             if line.strip():
-                event = read_event(line, f"{path}:{place}")
-                data = {"type": GENERIC, "id": f"ee{number}!{len(events)}"}
-                text = str(_five(event)["data"])
-                events.append(GenericEvent(event.at_us, data | {"data": text}))
-    return batsim_order(events, [(event.at_us, 0) for event in events])
+                events.append(read_event(line, f"{path}:{place}"))
+    texts = texts_of(events, number)
+    return batsim_order(texts, [(text.at_us, 0) for text in texts])
+
+
+def texts_of(events: Iterable[ExternalEvent], number: int) -> list[GenericEvent]:
+    """Return the events of a file for the engine as in `read_texts`, in the given order."""
+    return [
+        GenericEvent(event.at_us, {"type": GENERIC, "id": f"ee{number}!{place}"} | _text(event))
+        for place, event in enumerate(events)
+    ]
+
+
+def _text(event: ExternalEvent) -> dict[str, Any]:
+    return {"data": _five(event)["data"]}
 
 
 def machine_events_in(files: Iterable[Sequence[ExternalEvent]]) -> list[MachineEvent]:
