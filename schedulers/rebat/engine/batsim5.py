@@ -175,7 +175,7 @@ class Engine5(PeriodicCalls, Engine):
     def _vacate(self, nodes: NodeSet) -> None:
         """Do nothing: Batsim 5 does not record which nodes are free."""
 
-    def _was_told(self, job: EngineJob) -> bool:
+    def _is_forgotten(self, job: EngineJob) -> bool:
         """Return whether the scheduler knows that a job ended; Batsim has then forgotten it."""
         if not job.state:
             return False
@@ -184,7 +184,7 @@ class Engine5(PeriodicCalls, Engine):
 
     def _waiting_job(self, job_id: str) -> EngineJob:
         job = self._job(job_id)
-        if self._was_told(job):
+        if self._is_forgotten(job):
             raise self._abort(AbortRule.UNKNOWN_JOB, f"{job_id} has ended")
         return super()._waiting_job(job_id)
 
@@ -207,7 +207,7 @@ class Engine5(PeriodicCalls, Engine):
     def _kill(self, decision: d.KillJobs) -> None:
         jobs = {job_id: self._job(job_id) for job_id in decision.job_ids}
         for job in jobs.values():
-            if self._was_told(job):
+            if self._is_forgotten(job):
                 raise self._abort(AbortRule.KILLED_ENDED, job.id)
             if job.start_us < 0:
                 raise self._abort(AbortRule.KILLED_PENDING, job.id)

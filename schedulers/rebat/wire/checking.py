@@ -165,7 +165,7 @@ def _unknown(decoded: Any, version: int) -> list[str]:
         return []
     notices = [event for event in decoded.events if isinstance(event, Notified)]
     if version == 5:
-        known = ("HostsPStateChangedEvent", "HostsTurnedOnOffEvent")
+        expected = ("HostsPStateChangedEvent", "HostsTurnedOnOffEvent")
         kinds = [n.kind for n in notices if n.data.get("event_type") == n.kind]
-        return [kind for kind in kinds if kind not in known]
+        return [kind for kind in kinds if kind not in expected]
     return [n.kind for n in notices if "type" not in n.data]

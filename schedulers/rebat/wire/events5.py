@@ -244,8 +244,8 @@ class ExternalEventOccurredEvent(Lenient):
         data = object_in(text)
         kind = data.get("type") if data else None
         if data is None or not isinstance(kind, str):
-            kept = {"type": "generic", "id": self.id, "data": text}
-            return e.Notified(at_us=at_us, kind="generic", data=kept)
+            content = {"type": "generic", "id": self.id, "data": text}
+            return e.Notified(at_us=at_us, kind="generic", data=content)
         if kind not in (FAILURE, REPAIR):
             return e.Notified(at_us=at_us, kind=kind, data=data)
         resources = data.get("resources")
