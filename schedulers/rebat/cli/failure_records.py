@@ -282,21 +282,40 @@ def _source(file: Path, n_nodes: int | None) -> MappedRecord:
 
 @click.command()
 @click.argument("events", type=FILE)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["csv", "batsim4", "batsim5"]),
+    default="csv",
+    show_default=True,
+    help="Format of the file: a table, or an event file of Batsim 4 or 5.",
+)
 @output_file()
-def export(events: Path, out: Path) -> None:
-    """Write an event file as a CSV table.
+def export(events: Path, form: str, out: Path) -> None:
+    """Write an event file as a CSV table, or in the form of Batsim 4 or 5.
 
-    The columns are node,down,up, in seconds. 'rebat failures import --format csv' converts the
+    csv: the columns are node,down,up, in seconds. 'rebat failures import --format csv' converts the
     table back to the same failures.
 
+    batsim5: an event file for Batsim's --ee. Batsim 5 does not know failures: each line is a text
+    that Batsim passes to the scheduler. batsim4: an event file for --events. All commands read both
+    forms. Files of operations can be converted too.
+
     \b
-    Example:
+    Examples:
       rebat failures export f.events -o outages.csv
+      rebat failures export f.events --format batsim5 -o failures5.events
     """
     from rebat.console.progress import at_work
-    from rebat.models.failures.events import read_events
+    from rebat.models.failures.events import read_event_file, read_events
+    from rebat.models.failures.events5 import write_events4, write_events5
     from rebat.models.failures.records.plain import write_plain
 
     with at_work(f"writing {out.name}"):
-        count = write_plain(read_events(events), out)
-    click.echo(f"{out}: {count} node outages")
+        if form == "csv":
+            count = write_plain(read_events(events), out)
+            click.echo(f"{out}: {count} node outages")
+            return
+        content = read_event_file(events).events
+        (write_events5 if form == "batsim5" else write_events4)(content, out)
+    click.echo(f"{out}: {len(content)} events, {form}")

@@ -178,14 +178,29 @@ def _in_words(scenario: ScenarioOptions) -> str:
 
 @workload.command()
 @click.argument("file", type=WORKLOAD_OR_RUN)
-@click.option("--format", "form", type=click.Choice(["swf"]), default="swf", show_default=True, help="Format of the trace.")  # fmt: skip
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["swf", "batsim4", "batsim5"]),
+    default="swf",
+    show_default=True,
+    help="Format of the file: a trace, or a workload of Batsim 4 or 5.",
+)
 @click.option("--workload", "of", type=WORKLOAD, help="For the folder of a run: the workload of the run, for users, queues and the date of time 0.")  # fmt: skip
-@output_file("Trace to write (.gz: compressed).")
-def export(file: Path, form: str, of: Path | None, out: Path) -> None:
-    """Write a workload, or the results of a policy, as a trace in the Standard Workload Format.
+@click.option(
+    "--name",
+    metavar="wN",
+    help="For batsim5: the name that Batsim gives to the workload, w0 for the first -w (default), w1 for the second.",
+)
+@output_file("File to write (.gz: compressed).")
+def export(file: Path, form: str, of: Path | None, name: str | None, out: Path) -> None:
+    """Write a workload, or the results of a policy, in another format.
 
-    Jobs, users and queues are numbered. A workload has no waiting times, and its times are rounded
-    to seconds.
+    swf: a trace in the Standard Workload Format. Jobs, users and queues are numbered. A workload
+    has no waiting times, and its times are rounded to seconds.
+
+    batsim5: a workload for Batsim 5. Additional fields, such as checkpoints and shapes, are in
+    extra_data. batsim4: a workload for Batsim 4. All commands read both forms.
 
     If FILE is the folder of a policy, the trace has waiting times, allocated nodes and status. A
     job with several attempts has a summary line and a line per attempt, as the format defines for
@@ -194,18 +209,30 @@ def export(file: Path, form: str, of: Path | None, out: Path) -> None:
     \b
     Examples:
       rebat workload export jobs.json.gz -o jobs.swf
+      rebat workload export jobs.json.gz --format batsim5 -o jobs5.json
       rebat workload export out/june/sfsj --workload june.json.gz -o sfsj.swf
     """
+    from rebat.workloads.batsim5_json import to_five
+    from rebat.workloads.batsim_json import write_document, write_workload
     from rebat.workloads.load import load_workload
     from rebat.workloads.swf_export import write_swf
 
+    if name is not None and (form != "batsim5" or not name.isidentifier()):
+        raise InputError(f"is {name}", "--name", "a name like w1, with --format batsim5")
     if file.is_dir():
+        if form != "swf":
+            raise InputError("the folder of a run", str(file), f"a workload, for {form}")
         _export_run(file, of, form, out)
         return
     if of is not None:
         raise InputError("has no effect on a workload", "--workload", "the folder of a run")
     loaded = load_workload(file)
-    write_swf(loaded, out)
+    if form == "swf":
+        write_swf(loaded, out)
+    elif form == "batsim4":
+        write_workload(loaded, out)
+    else:
+        write_document(to_five(loaded, name or "w0"), out)
     click.echo(f"{out}: {len(loaded.jobs)} jobs, {form}")
 
 

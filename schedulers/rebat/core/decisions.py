@@ -36,9 +36,10 @@ class KillJobs(Decision, frozen=True):
 
 
 class CallMeLater(Decision, frozen=True):
-    """Request a message at a later time."""
+    """Request a message at a later time; Batsim 4 does not return the name of the call."""
 
     when_us: int
+    name: str = ""
 
 
 class RegisterProfile(Decision, frozen=True):

@@ -11,6 +11,9 @@ from typing import Any
 class RebatError(Exception):
     """Base class of all errors that rebat raises on purpose; the text is one line."""
 
+    exit_status = 2
+    """Exit status of a command that ends with this error."""
+
 
 class InputError(RebatError):
     """Wrong input of the user: a file, an option, a message from the peer.

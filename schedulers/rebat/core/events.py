@@ -58,7 +58,11 @@ class JobsKilled(Event, frozen=True):
 
 
 class CallRequested(Event, frozen=True):
-    """The time of a CallMeLater is reached. The event does not name the call."""
+    """The time of a CallMeLater is reached. Batsim 4 does not name the call."""
+
+    name: str = ""
+    last: bool = False
+    """Whether a periodic call comes for the last time."""
 
 
 class NodesFailed(Event, frozen=True):

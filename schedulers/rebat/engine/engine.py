@@ -96,13 +96,12 @@ class Engine(Decisions):
         options: EngineOptions | None = None,
     ) -> None:
         super().__init__(n_nodes or workload.n_nodes, options or EngineOptions())
-        self.profiles["w0"] = _used_profiles(workload)
         self._notices: list[type[Event]] = []
         self._add_static_jobs(workload)
         self._statics = self._by_time(
             sorted(self._jobs.values(), key=static_job_order), "submit_us"
         )
-        self._statics_left = bool(workload.jobs)
+        self._statics_left = bool(self._jobs)
         self._await_submissions()
         ordered = in_order(events) if isinstance(events, Sequence) else events
         self._files = [
@@ -115,6 +114,7 @@ class Engine(Decisions):
     # ---- set-up
 
     def _add_static_jobs(self, workload: Workload) -> None:
+        self.profiles["w0"] = used_profiles(workload)
         profiles: dict[str, dict[str, dict[str, Any]]] = {}
         for job in workload.jobs:
             if job.profile not in profiles:
@@ -178,12 +178,9 @@ class Engine(Decisions):
 
     def _exchange(self, scheduler: Scheduler, events: tuple[Event, ...]) -> None:
         reply = scheduler(Message(self.now_us, events))
-        if reply.now_us < self.now_us:
-            raise self._abort(AbortRule.DATE_ORDER, f"reply at {to_s(reply.now_us)} s")
+        self._check_times(reply)
         later_us = self.options.latency_us if reply.decisions else 0
         for decision in reply.decisions:
-            if decision.at_us > reply.now_us:
-                raise self._abort(AbortRule.DATE_ORDER, f"decision at {to_s(decision.at_us)} s")
             if decision.at_us + later_us <= self.now_us:
                 self._decide[type(decision)](self, decision)
             else:
@@ -191,7 +188,18 @@ class Engine(Decisions):
         # A reply in the future: events until then are sent afterwards.
         until_us = reply.now_us + later_us
         while until_us > self.now_us:
-            self._advance(min(until_us, self._heap[0][0] if self._heap else until_us))
+            self._pass(min(until_us, self._heap[0][0] if self._heap else until_us))
+
+    def _pass(self, until_us: int) -> None:
+        """Move to a time while the scheduler decides."""
+        self._advance(until_us)
+
+    def _check_times(self, reply: Reply) -> None:
+        if reply.now_us < self.now_us:
+            raise self._abort(AbortRule.DATE_ORDER, f"reply at {to_s(reply.now_us)} s")
+        for decision in reply.decisions:
+            if decision.at_us > reply.now_us:
+                raise self._abort(AbortRule.DATE_ORDER, f"decision at {to_s(decision.at_us)} s")
 
     def _advance(self, until_us: int, single: bool = False) -> None:
         """Move to a time and process all its events, or only the first one (``single``).
@@ -275,6 +283,9 @@ class Engine(Decisions):
                 kind = str(event.data.get("type"))
                 self._outbox.append(Notified(at_us=self.now_us, kind=kind, data=event.data))
         self._await_events(file)
+        self._note_events_end()
+
+    def _note_events_end(self) -> None:
         if not any(source.left for source in self._files):
             self._notices.append(NoMoreExternalEvents)
 
@@ -310,7 +321,7 @@ def _hosts(n_nodes: int) -> list[dict[str, Any]]:
     ]
 
 
-def _used_profiles(workload: Workload) -> dict[str, dict[str, Any]]:
+def used_profiles(workload: Workload) -> dict[str, dict[str, Any]]:
     """Return the profiles of static jobs; Batsim drops other profiles when it loads a workload."""
     used: dict[str, dict[str, Any]] = {}
     for job in workload.jobs:

@@ -41,6 +41,8 @@ class EngineJob(msgspec.Struct, gc=False):
     profiles: dict[str, dict[str, Any]] = {}
     """The job's profile and its parts, even if Batsim has dropped them; jobs may share profiles."""
     submitted: bool = False
+    registered: bool = False
+    """Whether the scheduler registered the job during the simulation."""
     start_us: int = -1
     end_us: int = -1
     state: str = ""
@@ -80,7 +82,7 @@ def registered_job(job_id: str, fields: dict[str, Any]) -> EngineJob:
         raise InputError(f"walltime is {walltime!r}", f"job {job_id}", "seconds above 0, or -1")
     return EngineJob(
         job_id, n_nodes, to_us(subtime), None if walltime == -1 else to_us(walltime),
-        profile, workload, {**fields, "id": job_id},
+        profile, workload, {**fields, "id": job_id}, registered=True,
     )  # fmt: skip
 
 
@@ -99,4 +101,25 @@ def progress(profiles: dict[str, dict[str, Any]], name: str, elapsed_us: int) ->
         "profile_name": name,
         "current_task_index": index,
         "current_task": progress(profiles, parts[index], elapsed_us),
+    }
+
+
+def sequence_progress(
+    profiles: dict[str, dict[str, Any]], name: str, elapsed_us: int
+) -> dict[str, Any]:
+    """Return a job's progress as in Batsim 5, with the repetition of each nested sequence."""
+    profile = profiles[name]
+    if profile["type"] != "composed":
+        return progress(profiles, name, elapsed_us)
+    lengths = [duration_us(profiles, part) for part in profile["seq"]]
+    repetition = min(elapsed_us // sum(lengths), int(profile.get("repeat", 1)) - 1)
+    left_us, index = elapsed_us - repetition * sum(lengths), 0
+    while index < len(lengths) - 1 and left_us >= lengths[index]:
+        left_us -= lengths[index]
+        index += 1
+    return {
+        "profile_name": name,
+        "current_repetition": repetition,
+        "current_task_index": index,
+        "current_task": sequence_progress(profiles, profile["seq"][index], left_us),
     }

@@ -5,7 +5,7 @@ A line of a file is a JSON object, ``{"type": "machine_unavailable", "resources"
 "timestamp": 10}`` or ``machine_available``. For each node the two types must alternate, starting
 with ``machine_unavailable``; otherwise Batsim crashes. Other types are Batsim's generic events.
 If ``resources`` numbers the cores of nodes, rebat also writes ``"cores_per_node": 4``. Batsim
-ignores this field.
+ignores this field. The lines of Batsim 5 (`rebat.models.failures.events5`) are read too.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from rebat.core.batsim5 import line_of_five
 from rebat.core.cores import nodes_of, processors_of
 from rebat.core.errors import InputError
 from rebat.core.files import open_text, write_text
@@ -127,6 +128,7 @@ def read_event(line: str, where: str) -> ExternalEvent:
     if not isinstance(raw, dict) or not isinstance(raw.get("type"), str):
         raise InputError("not an event", where, "an object with type, resources, timestamp")
     at_us = to_us(_timestamp(raw, where))
+    raw = line_of_five(raw)
     if raw["type"] not in (UNAVAILABLE, AVAILABLE):
         return GenericEvent(at_us, raw)
     return MachineEvent(at_us, raw["type"] == AVAILABLE, _nodes(raw, where))

@@ -17,6 +17,7 @@ from typing import Any
 
 import msgspec
 
+from rebat.core.batsim5 import local
 from rebat.core.errors import InputError
 from rebat.core.files import open_text
 from rebat.core.jobs import PROBES
@@ -216,11 +217,19 @@ def _record(row: dict[str, str], line: int) -> JobRecord:
         nodes=nodes,
         n_nodes=_size(row),
         walltime_listed=walltime_listed,
-        profile=row.get("profile") or None,
+        profile=_profile(row),
         success=_success(row),
         stretch=_stretch(row),
         duplicate_node=duplicate_node,
         **times,
+    )
+
+
+def _profile(row: dict[str, str]) -> str | None:
+    """Return the name of the profile; Batsim 5 writes the workload in front of it."""
+    workload = row.get("workload_name", "").strip()
+    return (
+        local(row.get("profile", ""), workload) or None if workload else row.get("profile") or None
     )
 
 
