@@ -117,6 +117,7 @@ ELSEWHERE = {
     "serve": "test_a_server_prints_its_comparison_as_json",
     "advise": "tests/library/test_advice.py",
     "failures models": "tests/models/test_scaled.py",
+    "wire check": "tests/cli/test_batsim5.py",
 }
 """Commands with a table that are tested elsewhere."""
 
