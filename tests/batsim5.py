@@ -11,7 +11,6 @@ import msgspec
 
 from rebat.core.errors import BatsimAbort, InputError
 from rebat.core.events import Message
-from rebat.core.jobs import Workload
 from rebat.engine.batsim5 import Engine5
 from rebat.engine.options import EngineOptions
 from rebat.models.failures.events import in_order
@@ -95,12 +94,15 @@ def begin_alike(message: dict) -> dict:
 # ---- random cases
 
 
-def play5(case: Case, workload: Workload | None = None) -> tuple[Engine5, Conversation]:
+def play5(
+    case: Case, listen: Callable[[bytes], None] = lambda _: None
+) -> tuple[Engine5, Conversation]:
     """Play a case over Batsim 5's protocol, strictly, with a session checked at each message."""
     conversation = Conversation(lambda _: session_for(case.policy, case.told, strict=True))
 
     def ask(data: bytes) -> bytes:
         reply = conversation.answer(data)
+        listen(reply)
         if conversation.session:
             conversation.session.validate()
         return reply
@@ -108,9 +110,7 @@ def play5(case: Case, workload: Workload | None = None) -> tuple[Engine5, Conver
     options = options_of(greet(ask))
     events = [*case.events, *case.operations]
     files = [texts_of(in_order(events), 0)] if events else []
-    engine = Engine5(
-        [workload or case.workload], n_nodes=case.n_nodes, files=files, options=options
-    )
+    engine = Engine5([case.workload], n_nodes=case.n_nodes, files=files, options=options)
     run_remote5(engine, ask)
     return engine, conversation
 

@@ -147,7 +147,7 @@ class _Wrapper(Lenient):
 
 class _Progress(Lenient):
     job_id: str
-    wrapper: _Wrapper
+    wrapper: _Wrapper | None = None
 
 
 class JobsKilledEvent(Lenient):
@@ -165,6 +165,8 @@ class JobsKilledEvent(Lenient):
                 item.wrapper.kill_progress,
                 item.job_id.partition("!")[0],
             )
+            if item.wrapper
+            else {}
             for item in self.progresses
         }
         return e.JobsKilled(at_us=at_us, job_ids=tuple(self.job_ids), progress=progress)
@@ -200,7 +202,9 @@ def _progress(kind: Any, fields: Any, workload: str) -> Fields:
     }
 
 
-def _wrapper(progress: Fields, workload: str) -> _Wrapper:
+def _wrapper(progress: Fields, workload: str) -> _Wrapper | None:
+    if not progress:
+        return None
     fields: Fields = {"profile_id": complete(progress["profile_name"], workload)}
     if "current_task" not in progress:
         fields["progress"] = round(progress["progress"], DECIMALS)
@@ -208,7 +212,7 @@ def _wrapper(progress: Fields, workload: str) -> _Wrapper:
     fields["current_repetition"] = progress.get("current_repetition", 0)
     fields["current_task_index"] = progress["current_task_index"]
     inner = _wrapper(progress["current_task"], workload)
-    fields["current_task_progress"] = msgspec.structs.asdict(inner)
+    fields["current_task_progress"] = msgspec.structs.asdict(inner) if inner else {}
     return _Wrapper(kill_progress_type=_SEQUENCE, kill_progress=fields)
 
 

@@ -16,6 +16,7 @@ from rebat.core.errors import InputError
 from rebat.core.events import Event, Message, NodesFailed, NodesRejuvenated, SimulationBegan
 from rebat.wire import batsim4, batsim5
 from rebat.wire.hello5 import OURS, Features, decode_init, encode_hello, is_init
+from rebat.wire.sequences5 import with_sequences
 
 VERSIONS = (4, 5)
 
@@ -104,7 +105,8 @@ class Batsim5Wire:
 
     def encode(self, reply: Reply) -> bytes:
         """Return the frame of a reply, with the time of the message as Batsim printed it."""
-        return batsim5.encode_reply(reply, self._now_s)
+        decisions = with_sequences(reply.decisions)
+        return batsim5.encode_reply(Reply(reply.now_us, decisions), self._now_s)
 
     def _alternating(self, events: tuple[Event, ...]) -> tuple[Event, ...]:
         """Move a repair before the next failure of the same node.

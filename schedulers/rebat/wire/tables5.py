@@ -191,7 +191,7 @@ class SentJob(Lenient, kw_only=True):
     resource_request: Whole32
     walltime: float | None = None
     extra_data: str | None = ""
-    rigid: bool = True
+    rigid: Any = True
     profile_id: str
 
     def core(self, job_id: str, submitted_s: float | int) -> Fields:
