@@ -226,7 +226,7 @@ def test_the_report(tmp_path: Path) -> None:
     kept = write_pages(tmp_path / "a" / "results.parquet", tmp_path / "c")
     assert [path.read_text() for path in kept] == [page, words]
     assert page.count("<svg") == 4
-    for said in ("Table 1", "Figure 3", "Figure 4", "Contradictions in the paper", "46.8%"):
+    for said in ("Table 1", "Figure 3", "Figure 4", "The paper contains contradictions", "46.8%"):
         assert said in words
     for said in ("Figure 2", "Figure 3", "Figure 4"):
         assert f'<span class="paper">{said}' in page
