@@ -38,7 +38,7 @@ def error_of(words: list[str], tmp_path: Path, capsys) -> str:
         (EVENT, "is an event file (expected jobs; 'rebat run --failures' reads event files)"),
         (LANL, "is a failure record (lanl) (expected jobs; 'rebat failures import' reads"),
         (NODE_EVENTS, "is a failure record (sacctmgr) (expected jobs"),
-        (WORKLOAD, "is a workload (expected no import: use the file with 'rebat run')"),
+        (WORKLOAD, "is a workload (expected a trace; 'rebat run' reads workloads directly)"),
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("compressed", [False, True])

@@ -35,7 +35,7 @@ N_FITS = 12
 @click.option(
     "--workload",
     type=FILE,
-    help="Workload of the same machine. If it was imported with node names, they are printed.",
+    help="Workload of the same machine. It provides the number of nodes, and the node names if it has them.",
 )
 @scenario_options("cores_per_node")
 @click.option(
@@ -172,7 +172,7 @@ def _lines(facts: dict[str, Any], names: Sequence[str]) -> list[str]:
             f"MTBF of the machine          {of_machine} (--mtbf; failures at the same time count "
             "once)"
         )
-        lines.append(f"  between node failures      {of_nodes} (every node counts)")
+        lines.append(f"  between node failures      {of_nodes} (each failed node counts)")
     if facts["mean_downtime_s"]:
         lines.append(f"mean downtime                {format_duration(facts['mean_downtime_s'])}")
     lines.append(f"share of node time down      {facts['downtime_share']:.4e}")

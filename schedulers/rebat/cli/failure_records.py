@@ -56,7 +56,7 @@ class FormatCommand(click.Command):
 @click.option(
     "--maintained",
     type=click.Choice(("leave-out", "down")),
-    help="With --maintenance: how to treat a period. leave-out (default): drop events that begin in it, because no job was running, and keep the machine up. down: take the entire machine down without draining it, which kills all running jobs.",
+    help="With --maintenance: how to treat a maintenance period. leave-out (default): keep the machine up, and drop events that begin in the period, because no job was running. down: take the entire machine down without draining, which kills all running jobs.",
 )
 @click.option(
     "--zone",
@@ -65,26 +65,26 @@ class FormatCommand(click.Command):
 @click.option(
     "--workload",
     type=FILE,
-    help="sacctmgr, sacct: workload imported from the same cluster. Node numbers and time 0 are those of the workload.",
+    help="sacctmgr, sacct: workload imported from the same cluster. The event file then has the workload's node numbers and time 0.",
 )
 @click.option(
     "--attempts",
     type=FILE,
-    help="sacctmgr: dump of sacct (sacct -P -X -D). Adds failures that only its NODE_FAIL attempts show.",
+    help="sacctmgr: dump of sacct (sacct -P -X -D). Adds failures that have no event, but ended an attempt with NODE_FAIL.",
 )
 @click.option(
     "--slurmd-timeout",
     "slurmd_timeout_s",
     type=DURATION,
-    help="With --attempts: SlurmdTimeout of the cluster (default: 5min, Slurm's default). A longer outage has an event, so an outage without an event lasts no longer.",
+    help="With --attempts: SlurmdTimeout of the cluster (default: 5min, as in Slurm). This is the maximum length of an outage without an event, because Slurm records an event for each longer outage.",
 )
 @click.option(
     "--begin",
-    help="Date at which to start, or duration after the start of the record. This moment becomes time 0; nodes that are down at this moment fail at time 0.",
+    help="Start at this date, or at this duration after the start of the record. This moment becomes time 0. Nodes that are down at this moment fail at time 0.",
 )
 @click.option(
     "--end",
-    help="Date from which failures are dropped, or duration after the start of the record.",
+    help="Drop failures from this date on, or from this duration after the start of the record.",
 )
 @click.option(
     "--names",
@@ -205,7 +205,7 @@ def _lines(record: Record) -> list[str]:
     )
     if record.sources:
         shown = ", ".join(f"{n} {source}" for source, n in record.sources.items())
-        lines.append(f"  outages by record: {shown}")
+        lines.append(f"  outages by source: {shown}")
     return lines
 
 

@@ -38,7 +38,7 @@ def failures() -> None:
 def generate(nodes: int, out: Path, **options: Any) -> None:
     """Draw failures and write an event file.
 
-    The file is for 'rebat run --failures' and Batsim's --events.
+    Pass the file to 'rebat run --failures', or to Batsim with --events.
 
     \b
     Example (first scenario of the node-stealing paper on Mira):

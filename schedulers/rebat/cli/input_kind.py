@@ -16,7 +16,7 @@ def reject_failures(path: Path) -> None:
     from rebat.models.failures.records.detect import EVENTS, detected
 
     if _is_workload(path):
-        raise _misplaced(path, "a workload", "no import: use the file with 'rebat run'")
+        raise _misplaced(path, "a workload", "a trace; 'rebat run' reads workloads directly")
     try:
         form = detected(path)
     except InputError:

@@ -95,7 +95,7 @@ class ReaderGone(Exception):
 
 @contextmanager
 def _translated_errors() -> Iterator[None]:
-    """Translate errors of files and streams before click handles them; only files have names."""
+    """Translate errors of files and streams before click handles them."""
     try:
         yield
     except BrokenPipeError:

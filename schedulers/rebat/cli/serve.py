@@ -63,8 +63,8 @@ def serve(
 
     Checkpoints come from the workload's profiles. For profiles without checkpoints, the options
     mtbf, checkpoint_cost and recovery_cost set them. Operations (see 'rebat operations --help')
-    are lines in Batsim's --events file and need its option --forward-unknown-events (Batsim 5:
-    lines in an --ee file). Policies without migration need the axis drain=migrate to execute them.
+    are lines in Batsim's --events file; start Batsim with --forward-unknown-events (Batsim 5: lines
+    in an --ee file). Policies without migration need the axis drain=migrate to execute operations.
     """
     from rebat.console.output import print_result
     from rebat.core.folders import atomic_folder

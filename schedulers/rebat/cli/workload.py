@@ -72,10 +72,10 @@ def generate(name: str, seed: int, out: Path) -> None:
 
 @workload.command()
 @click.argument("file", type=WORKLOAD)
-@click.option("--malleable", type=SHARE, default=0.0, show_default=True, help="Share of the rigid jobs to make malleable, between a quarter and twice their size.")  # fmt: skip
-@click.option("--moldable", type=SHARE, default=0.0, show_default=True, help="Share of the rigid jobs to make moldable: a quarter, half, equal to or twice their size.")  # fmt: skip
+@click.option("--malleable", type=SHARE, default=0.0, show_default=True, help="Share of the rigid jobs that become malleable. They can run on a quarter of their nodes up to twice their nodes.")  # fmt: skip
+@click.option("--moldable", type=SHARE, default=0.0, show_default=True, help="Share of the rigid jobs that become moldable. They can run on a quarter, a half, all or twice their nodes.")  # fmt: skip
 @click.option("--sigma", type=FiniteRange(min=0), help="Variance of the parallelism in Downey's speedup (default: drawn per job, uniform in 0 to 2).")  # fmt: skip
-@click.option("--seed", type=SEED, default=0, show_default=True, help="Seed of the choice of jobs and their speedups.")  # fmt: skip
+@click.option("--seed", type=SEED, default=0, show_default=True, help="Seed that determines the changed jobs and their speedups.")  # fmt: skip
 @click.option("--own-spares", metavar="N|P%", help="Spare nodes of each job that remains rigid: a number, or a percentage of its nodes (rounded up).")  # fmt: skip
 @workload_file
 def flex(file: Path, out: Path, own_spares: str | None, **options: Any) -> None:
@@ -85,8 +85,8 @@ def flex(file: Path, out: Path, own_spares: str | None, **options: Any) -> None:
     exceeds the machine. Speedups follow Downey's model. With the same seed, a larger share includes
     all jobs of a smaller share.
 
-    A job with spare nodes requests more nodes than it needs, and continues on the others when some
-    of them fail. Run it with malleable=fixed and react=replacement.
+    A job with spare nodes requests more nodes than it needs. It continues when some of its nodes
+    fail. Run these jobs with malleable=fixed and react=replacement.
 
     \b
     Examples:
@@ -102,7 +102,7 @@ def flex(file: Path, out: Path, own_spares: str | None, **options: Any) -> None:
     shares = options["malleable"] or options["moldable"]
     if not shares and not own_spares:
         expected = "--malleable, --moldable or --own-spares"
-        raise InputError("no share above 0", str(file), expected)
+        raise InputError("no change requested", str(file), expected)
     original = load_workload(file)
     flexed = flexible(original, **options) if shares else original
     flexed = with_own_spares(flexed, own_spares) if own_spares else flexed
@@ -252,7 +252,7 @@ def _export_run(folder: Path, of: Path | None, form: str, out: Path) -> None:
 @workload.command()
 @click.argument("file", type=WORKLOAD)
 @click.option("--period", type=DURATION, help="Duration over which the stress is computed (default: first to last submission).")  # fmt: skip
-@click.option("--mtbf", type=DURATION, help="Print the share of jobs that write at least one checkpoint at this MTBF of the machine, by Young/Daly.")  # fmt: skip
+@click.option("--mtbf", type=DURATION, help="Print the share of jobs that write at least one Young/Daly checkpoint at this MTBF of the machine.")  # fmt: skip
 @click.option("--checkpoint-cost", type=DURATION, default="5min", show_default=True, help="With --mtbf: time to write a checkpoint.")  # fmt: skip
 @json_option
 def describe(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Decisions on which a real Batsim aborts, as typed errors."""
+"""Errors for decisions on which a real Batsim aborts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rebat.core.errors import BatsimAbort
 
 
 class AbortRule(StrEnum):
-    """The rule that a decision broke."""
+    """The rules of Batsim that a decision can violate."""
 
     UNKNOWN_JOB = "unknown job"
     NOT_SUBMITTED = "job not submitted or already started"
@@ -42,7 +42,7 @@ class Abort(BatsimAbort):
     Attributes
     ----------
     rule : AbortRule
-        The rule of Batsim that was broken.
+        The rule of Batsim that was violated.
     problem : str
         The rule and the decision.
     now_s : float

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Effects of decisions on a simulation, and checks for decisions on which Batsim aborts."""
+"""Effects of decisions on a simulation, and checks whether Batsim would abort on them."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class Decisions(EngineState):
         self._outbox.append(JobsKilled(at_us=self.now_us, job_ids=ids, progress=killed))
 
     def _end_was_sent(self, job: EngineJob) -> bool:
-        """Return whether the scheduler was informed that a job completed, other than by a kill."""
+        """Return whether the scheduler was informed that a job completed without being killed."""
         if job.end_us < 0 or job.state == KILLED:
             return False
         unsent = (event for event in self._outbox if isinstance(event, JobCompleted))

@@ -24,9 +24,9 @@ NO_LEGS: Iterator[int] = iter(())
 
 
 class EngineJob(msgspec.Struct, gc=False):
-    """One Batsim job, static or registered; times in microseconds.
+    """A Batsim job, static or registered; times in microseconds.
 
-    There may be millions of jobs, so data of ended jobs are released.
+    There may be millions of jobs. Therefore, data of ended jobs are deleted.
     """
 
     id: str
@@ -36,7 +36,10 @@ class EngineJob(msgspec.Struct, gc=False):
     profile: str
     workload: str
     submission: Job | dict[str, Any] | None
-    """Content of the submission event (for a registered job, its JSON); None once it is sent."""
+    """Content of the submission event: the job, or the JSON of a registered job.
+
+    None after the event was sent.
+    """
     return_code: int = 0
     profiles: dict[str, dict[str, Any]] = {}
     """The job's profile and its parts, even if Batsim has dropped them; jobs may share profiles."""
@@ -63,7 +66,7 @@ def static_job_order(job: EngineJob) -> tuple[int, str]:
 
 
 def registered_job(job_id: str, fields: dict[str, Any]) -> EngineJob:
-    """Return a job from a REGISTER_JOB's JSON; raise InputError if Batsim would abort."""
+    """Return the job in the JSON of a REGISTER_JOB; raise InputError if Batsim would abort."""
     if any(mark in job_id for mark in "(),|}"):
         raise InputError("a job id must not contain ( ) , | or }", f"job {job_id!r}")
     workload, _, name = job_id.partition("!")
@@ -87,7 +90,10 @@ def registered_job(job_id: str, fields: dict[str, Any]) -> EngineJob:
 
 
 def progress(profiles: dict[str, dict[str, Any]], name: str, elapsed_us: int) -> dict[str, Any]:
-    """Return a job's progress as in JOB_KILLED; composed profiles include the current task."""
+    """Return the progress of a job as JOB_KILLED contains it.
+
+    For composed profiles, it includes the current task.
+    """
     profile = profiles[name]
     if profile["type"] != "composed":
         total = duration_us(profiles, name)

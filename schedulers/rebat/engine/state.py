@@ -17,14 +17,14 @@ from rebat.engine.options import EngineOptions
 from rebat.models.node_pool import NodePool
 
 HELD = 0
-"""Tag of nodes that a job holds; the engine does not record which job."""
+"""Tag of all nodes that are in use; the engine does not record which job uses a node."""
 
 Happening = Callable[[Any], None]
 """Handler of a pending event."""
 
 
 class EngineState:
-    """State of a simulation, and the changes that need no decision."""
+    """State of a simulation, and the changes of state that need no decision."""
 
     def __init__(self, n_nodes: int, options: EngineOptions) -> None:
         self.options = options

@@ -31,7 +31,7 @@ PAGE, TEXT, RECORD = "calibration.html", "calibration.md", "calibration.json"
 
 
 class Calibration(msgspec.Struct, frozen=True, kw_only=True):
-    """How far simulations are from a record, from `calibrate`.
+    """The result of `calibrate`: how far simulations are from a record.
 
     Attributes
     ----------
@@ -91,7 +91,7 @@ def calibrate(
     policies : str, or several of them
         Policies to simulate. The nearest four are also simulated with fewer nodes.
     failures : FailureOptions, optional
-        From `rebat.failures`; ``file=`` for the recorded failures of the cluster.
+        From `rebat.failures`. Set ``file`` for the recorded failures of the cluster.
     workers : int, optional
         Number of processes (default: one per core).
     **options

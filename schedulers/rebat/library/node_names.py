@@ -16,7 +16,7 @@ _NODE = re.compile(r"\b[Nn]ode (\d+)\b(?! \()")
 
 
 def node_list(workload: Workload, n_nodes: int) -> str:
-    """Return the folded names of a workload's nodes; empty if they are not these many nodes."""
+    """Return the folded node names of a workload; empty if their number is not ``n_nodes``."""
     names = (workload.machine or {}).get("nodes")
     return names if isinstance(names, str) and len(names_in(names)) == n_nodes else ""
 
@@ -37,7 +37,7 @@ def names_in(folded: Any) -> tuple[str, ...]:
 
 
 def with_names(text: str, names: Sequence[str]) -> str:
-    """Return a text in which the numbers of nodes are followed by their names.
+    """Add the name of a node after each node number in a text.
 
     >>> with_names("node 2 is down", ("n1", "n2", "n7"))
     'node 2 (n7) is down'

@@ -75,7 +75,7 @@ def recorded_result(
 def _of_shared(count: int) -> list[str]:
     if not count:
         return []
-    text = "on shared nodes: the attempts on a node have equal shares of its time"
+    text = "on shared nodes: the time of a node is divided equally among its attempts"
     return [f"{counted_attempts(count)} {text}"]
 
 

@@ -336,7 +336,8 @@ class Result:
         """Return the runs, or raise InputError for a result of several seeds."""
         if not self.runs:
             expected = f"run(..., failures=failures(..., seed={self.seeds.seeds[0]})) without seeds"
-            raise InputError("not available: several seeds have only metrics", label, expected)
+            problem = "not available: a result of several seeds has only metrics"
+            raise InputError(problem, label, expected)
         return self.runs
 
     # ---- notebooks

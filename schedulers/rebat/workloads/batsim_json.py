@@ -67,7 +67,7 @@ def read_workload(path: Path) -> Workload:
 
 
 def to_json(workload: Workload) -> dict[str, Any]:
-    """Return the workload as Batsim's JSON object. Times are in seconds, integral ones as ints.
+    """Return the workload as Batsim's JSON object. Times are in seconds; whole seconds are ints.
 
     The order of the fields is fixed. Notes and machine are stored under keys that Batsim ignores.
     """

@@ -102,7 +102,7 @@ def _asset(name: str) -> str:
 
 
 def _causes(timelines: Sequence[Timeline]) -> list[tuple[str, str]]:
-    """Return name and colour of the occurring causes, for the legend."""
+    """Return name and colour of the causes that occur, for the legend."""
     seen = {int(number) for timeline in timelines for number in set(timeline.cause[timeline.ran])}
     return [
         (str(cause), colour)
@@ -112,7 +112,7 @@ def _causes(timelines: Sequence[Timeline]) -> list[tuple[str, str]]:
 
 
 def _shown(data: dict[str, Any]) -> set[str]:
-    """Return the other occurring entries of the legend."""
+    """Return the other entries of the legend that occur."""
     signs = {
         "tail": any((run["tail"] > 0).any() for run in data["runs"]),
         "checkpoints": any((run["period"] > 0).any() for run in data["runs"]),

@@ -39,7 +39,7 @@ N_NEAREST = 4
 
 
 class Configuration(msgspec.Struct, frozen=True):
-    """A policy on a number of nodes, or on separate partitions (``parts``, 0: one machine)."""
+    """A policy on a number of nodes, or on ``parts`` separate partitions (0: one machine)."""
 
     policy: str
     nodes: int
@@ -48,7 +48,7 @@ class Configuration(msgspec.Struct, frozen=True):
 
     @property
     def title(self) -> str:
-        """The policy, its partitions, and the share of the nodes unless it has all of them."""
+        """The policy, with its separate partitions or its share of the nodes."""
         if self.parts:
             return f"{self.policy} in {self.parts} separate partitions"
         if self.nodes == self.of_nodes:
@@ -65,9 +65,9 @@ class CalibratedRun(msgspec.Struct, frozen=True):
     waits_s : dict of str to float
         Wait of each job until its first start, in seconds; jobs that did not start are left out.
     utilisation : float
-        Share of the node time of the record's machine in which nodes worked.
+        Useful share of the node time of the recorded machine.
     error : str
-        Why the simulation failed; empty if it did not.
+        Why the simulation failed; empty if it succeeded.
     """
 
     configuration: Configuration
@@ -76,12 +76,12 @@ class CalibratedRun(msgspec.Struct, frozen=True):
     error: str = ""
 
     def compared(self, recorded: RecordedWaits) -> tuple[RecordedWaits, Floats]:
-        """Return the recorded waits of the jobs that started here too, and the waits here."""
+        """Return the recorded and the simulated waits of the jobs that started in both."""
         both = recorded.of(np.array([name in self.waits_s for name in recorded.ids], dtype=bool))
         return both, np.array([self.waits_s[name] for name in both.ids], dtype=np.float64)
 
     def near(self, recorded: RecordedWaits) -> Nearness:
-        """Return how near the waits are to the recorded ones."""
+        """Return how near the simulated waits are to the recorded waits."""
         return nearness(*self.compared(recorded))
 
 

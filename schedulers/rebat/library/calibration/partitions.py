@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Partitions of a recorded machine that share no nodes, each simulated as a machine of its own."""
+"""Partitions of a recorded machine that share no nodes, simulated as separate machines."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from rebat.runs.spec import Scenario
 def separate_parts(workload: Workload) -> list[Workload]:
     """Return the jobs of each group of partitions that shares no node with the other groups.
 
-    The result is empty unless there are several groups, and the partition of every job is known and
-    large enough for it.
+    The result is empty if there is only one group, or if the partition of a job is unknown or
+    smaller than the job.
     """
     groups = _groups((workload.machine or {}).get("partitions"))
     parts = [_part(workload, partitions, len(nodes)) for partitions, nodes in groups]
@@ -32,7 +32,7 @@ def separate_parts(workload: Workload) -> list[Workload]:
 
 
 def _groups(partitions: object) -> list[tuple[set[str], set[str]]]:
-    """Return groups of partitions with their nodes; partitions that share nodes are in a group."""
+    """Return groups of partitions with their nodes. Partitions that share nodes form a group."""
     groups: list[tuple[set[str], set[str]]] = []
     for name, text in partitions.items() if isinstance(partitions, dict) else ():
         names, nodes = {str(name)}, set(names_in(text))

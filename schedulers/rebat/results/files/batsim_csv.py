@@ -86,10 +86,11 @@ def totals(
 ) -> dict[str, str]:
     """Return the totals by name; every resubmission counts as a job, as in Batsim.
 
-    ``repeated_us`` is the node time that a sum over jobs counts too often, see `measures.sharing`.
+    ``repeated_us`` is the node time that a sum over jobs counts more than once, see
+    `measures.sharing`.
 
     Nodes count as unavailable up to the makespan. Batsim counts up to the last machine event. The
-    two columns of wall-clock time are 0, so that the same run returns the same bytes.
+    two columns of wall-clock time are 0, so that the same run has the same bytes.
     """
     ran = [job for job in jobs if job.state != REJECTED]
     makespan = max(map(_finish_us, ran), default=0)

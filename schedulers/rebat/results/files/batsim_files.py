@@ -53,9 +53,9 @@ LONGEST_FIELD = 2**27
 class JobRecord(msgspec.Struct, frozen=True):
     """A row: an execution of a job, or a rejected job (no start, no end, no nodes).
 
-    Fields of missing columns are None, but ``workload`` is ''. ``walltime_us`` is also None for
-    jobs without a walltime; ``walltime_listed`` distinguishes the two cases. ``duplicate_node`` is
-    a node that the row lists twice.
+    If a column is missing, its field is None, or '' for ``workload``. ``walltime_us`` is also None
+    for jobs without a walltime; ``walltime_listed`` states whether the row has a value.
+    ``duplicate_node`` is a node that the row lists twice.
     """
 
     line: int

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The part of summary.json that marks a run as recorded: a real machine did it, no simulator."""
+"""The part of summary.json that marks a recorded run: a run of a real machine."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class RecordSource(msgspec.Struct, frozen=True):
     assigned_nodes : bool
         Whether the record has no node names, so that the node numbers are assigned.
     notes : tuple of str
-        How records became attempts.
+        How the records were converted to attempts.
     """
 
     format: str = ""
