@@ -116,6 +116,7 @@ ELSEWHERE = {
     "calibrate": "tests/library/test_calibrate.py",
     "serve": "test_a_server_prints_its_comparison_as_json",
     "advise": "tests/library/test_advice.py",
+    "wire check": "test_batsim5.py",
 }
 """Commands with a table that are tested elsewhere."""
 
