@@ -53,6 +53,16 @@ def conversations() -> list[Path]:
     return [found[name] for name in sorted(found)]
 
 
+def cases5() -> list[Path]:
+    """The folders of all recorded conversations of Batsim 5 in JSON, each once."""
+    found = {
+        path.parent.name: path.parent
+        for folder in (DATA, SHARED / "transcripts")
+        for path in sorted((folder / "batsim5").glob("*/conversation.jsonl"))
+    }
+    return [found[name] for name in sorted(found) if name != "binary"]
+
+
 def job_sets() -> list[Path]:
     """The sixteen job sets with reference makespans of R-LIST and R-SHELF."""
     return sorted((DATA / "rlist").glob("g*.json"))
@@ -76,7 +86,7 @@ def replay(path: Path, configure: Callable[[str], Session]) -> Iterator[Differen
     ours = b""
     for line in read_recording(path):
         if line.dir == TO_SCHEDULER:
-            ours = conversation.answer(line.raw.encode())
+            ours = conversation.answer(line.data)
         elif line.dir == TO_SIMULATOR:
             recorded = batsim4.decode_reply(line.raw.encode())
             if recorded != batsim4.decode_reply(ours):

@@ -23,7 +23,7 @@ ALLOWED = {
     "policies": {"core", "kernels", "models", "contract"},
     "session": {"core", "kernels", "models", "contract"},
     "engine": {"core", "kernels", "models"},
-    "wire": {"core", "policies", "session", "engine"},
+    "wire": {"core", "models", "policies", "session", "engine"},
     "workloads": {"core", "models", "accounting"},
     "results": {"core", "models", "engine", "session"},
     "figures": {"core", "results", "session"},

@@ -113,7 +113,7 @@ BAD = {
     "sets without tables": (PLAYED, "synthetic or days: is missing"),
     "a grid twice": (
         WORKLOADS + SETS + PLAYED.replace('"played"', '"small"') + GRID,
-        "grid: name: has 'small' twice",
+        "grid: name: lists 'small' twice",
     ),
     "a source twice": (SETS + "[days.drawn]\n" + PLAYED, "'drawn' is a duplicate"),
     "seed of another type": ("seed = true\n" + SETS + PLAYED, "seed: is True"),
@@ -252,13 +252,13 @@ def test_silent_errors_have_the_seeds_of_the_failures_or_their_own(tmp_path: Pat
 
 
 WRONG = {
-    "rate = 1e-7\nprobability = 0.1": "exactly one of rate and probability",
-    "": "exactly one of rate and probability",
+    "rate = 1e-7\nprobability = 0.1": "one of the two",
+    "": "one of the two",
     "rate = -1e-7": "silent_errors.rate: is -1e-07",
     "rate = inf": "silent_errors.rate: is inf",
     "rate = []": "silent_errors.rate: is empty",
     "probability = 1.0": "silent_errors.probability: is 1.0",
-    "probability = [0.1, 0.1]": "has 0.1 twice",
+    "probability = [0.1, 0.1]": "lists 0.1 twice",
     "rate = 1e-7\nseeds = [1]": "silent_errors.seeds: has no effect",
     "rat = 1e-7": "unknown key 'rat'; did you mean rate?",
     'rate = "high"': "grid[0].silent_errors",

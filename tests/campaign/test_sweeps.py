@@ -49,13 +49,13 @@ def test_a_grid_has_a_run_for_each_combination_of_values(tmp_path: Path) -> None
     ("before", "after", "words"),
     [
         ("spares = [0, 2, 4]", "spares = []", "sweep.spares: is empty"),
-        ("spares = [0, 2, 4]", "spares = [0, 0]", "sweep.spares: has 0 twice"),
+        ("spares = [0, 2, 4]", "spares = [0, 0]", "sweep.spares: lists 0 twice"),
         ("spares = [0, 2, 4]", "span = [0]", "sweep.span: has no effect"),
         ("spares={spares}", "spares=1", "sweep.spares: has no effect"),
         ("{spares}", "{spares}{more}", "unknown swept parameter 'more'"),
         ("nodes = [120, 128]", "nodes = []", "nodes: is empty"),
-        ("nodes = [120, 128]", "nodes = [120, 120]", "nodes: has 120 twice"),
-        ('["1min", "5min"]', '["1min", "60s"]', "cost: has 60.0 twice"),
+        ("nodes = [120, 128]", "nodes = [120, 120]", "nodes: lists 120 twice"),
+        ('["1min", "5min"]', '["1min", "60s"]', "cost: lists 60.0 twice"),
     ],
 )
 def test_wrong_values_are_refused_by_name(

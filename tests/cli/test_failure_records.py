@@ -97,7 +97,7 @@ def test_describe_leads_with_the_machines_mtbf(tmp_path: Path, capsys) -> None:
     assert told == [
         "2 failures of the machine; 8 failures of single nodes, on 4 nodes",
         "MTBF of the machine          10 h (--mtbf; failures at the same time count once)",
-        "  between node failures      2.5 h (every node counts)",
+        "  between node failures      2.5 h (each failed node counts)",
     ]
 
 

@@ -118,6 +118,7 @@ ELSEWHERE = {
     "advise": "tests/library/test_advice.py",
     "failures models": "tests/models/test_scaled.py",
     "goodput": "tests/library/test_goodput.py",
+    "wire check": "tests/cli/test_batsim5.py",
 }
 """Commands with a table that are tested elsewhere."""
 
@@ -291,7 +292,7 @@ def test_numbers_that_json_lacks_are_null_and_numpy_is_plain() -> None:
 
     text = json_text({"a": float("nan"), "b": float("inf"), "c": np.int64(3), "d": Path("x")})
     assert json.loads(text) == {"a": None, "b": None, "c": 3, "d": "x"}
-    with pytest.raises(TypeError, match="object has no form in JSON"):
+    with pytest.raises(TypeError, match="JSON cannot represent object"):
         json_text(object())
 
 

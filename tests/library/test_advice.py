@@ -151,7 +151,7 @@ def test_who_loses_more_than_it_uses() -> None:
         WorkOwner("queue", "r", 0.4, 0.3, 5.0),
     ]
     assert [owner.name for owner in losers(owners)] == ["b"]
-    assert owners[1].text == "User b loses 70% of all lost node time with 10% of the use."
+    assert owners[1].text == "User b has 10% of the node time, but 70% of the lost node time."
 
 
 def test_the_fitted_law_has_the_gaps_and_repairs_of_the_record(tmp_path: Path) -> None:

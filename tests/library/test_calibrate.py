@@ -174,3 +174,61 @@ def test_policies_that_fail_are_named(workload: Path, tmp_path: Path) -> None:
     assert len(result.verdict.failed) == 1 and "failed: " in result.text
     with pytest.raises(PolicyError, match="no configuration can be compared"):
         rebat.calibrate(workload, past, bad, workers=1)
+
+
+# ---- partitions
+
+
+PARTITIONS = {"a": "n[1-64]", "b": "n[65-128]", "b-short": "n[65-96]"}
+
+
+def partitioned(workload: Path, folder: Path, partitions: dict[str, str]) -> Path:
+    """Write the workload on a machine with partitions; even jobs name the first of them."""
+    document = json.loads(workload.read_text())
+    names = list(PARTITIONS)
+    for number, job in enumerate(document["jobs"]):
+        job["queue"] = names[number % 3]
+        job["res"] = min(job["res"], 32)
+    document["machine"] = {"nodes": "n[1-128]", "partitions": partitions}
+    path = folder / "partitioned.json"
+    path.write_text(json.dumps(document))
+    return path
+
+
+def past_of_parts(workload: Path, folder: Path) -> Path:
+    """The past of two machines of 64 nodes, which stand for the groups of partitions."""
+    import pandas as pd
+
+    loaded = rebat.load_workload(workload)
+    frame, rows = loaded.frame, []
+    for queues in (["a"], ["b", "b-short"]):
+        part = rebat.load_workload(frame[frame["queue"].isin(queues)], n_nodes=64, name=queues[0])
+        rows.append(rebat.run(part, "easy").jobs)
+    folder.mkdir()
+    jobs = pd.concat(rows)
+    jobs["job_id"] = jobs["job_id"].str.removeprefix("w0!")
+    jobs.to_csv(folder / "rebat_jobs.csv", index=False)
+    return folder
+
+
+def test_separate_partitions_are_recognised(workload: Path, tmp_path: Path) -> None:
+    jobs = partitioned(workload, tmp_path, PARTITIONS)
+    past = past_of_parts(jobs, tmp_path / "past")
+    result = rebat.calibrate(jobs, past, POLICIES, workers=1)
+    assert result.verdict.nearest.title == "easy in 2 separate partitions"
+    assert (result.verdict.nearest.distance, result.verdict.nearest.same_order) == (1.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    "partitions",
+    [
+        {},
+        {"a": "n[1-128]", "b": "n[65-128]", "b-short": "n[65-96]"},  # share nodes: one machine
+        {"a": "n[1-64]", "b": "n[65-128]"},  # jobs of b-short have no partition
+        {"a": "n[1-8]", "b": "n[65-128]", "b-short": "n[65-96]"},  # too small for its jobs
+    ],
+)
+def test_other_partitions_are_one_machine(partitions, workload: Path, tmp_path: Path) -> None:
+    from rebat.library.calibration.partitions import separate_parts
+
+    assert separate_parts(rebat.load_workload(partitioned(workload, tmp_path, partitions))) == []

@@ -178,7 +178,7 @@ GOOD = pd.DataFrame(
         (GOOD, {}, "n_nodes"),
         (GOOD, {"n_nodes": 4.5}, "n_nodes"),
         (GOOD, {"n_nodes": 0}, "nb_res"),
-        (GOOD, {"n_nodes": 4, "months": "2018-11"}, "months: is no option of a table"),
+        (GOOD, {"n_nodes": 4, "months": "2018-11"}, "months: is not an option of a table"),
         (GOOD.assign(size=[1, 0]), {"n_nodes": 4}, "job b: res"),
         (GOOD.assign(size=[1, np.nan]), {"n_nodes": 4}, "job b: res: missing"),
         (GOOD.assign(run_time=[1, np.nan]), {"n_nodes": 4}, "job b: run_time: missing"),

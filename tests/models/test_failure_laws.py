@@ -42,7 +42,7 @@ EXAMPLES = {
     "lognormal": LogNormal(40_000.0, 1.0),
     "exponential": Exponential(40_000.0),
     "fleet": Fleet(2160.0, causes="gpu=3+software=1", repair="50", rack=2, rack_share=0.1),
-    "scaled": Scaled(40_000.0, 50.0),
+    "scaled": Scaled(400 * 100.0, 50.0, 0.7, 1.0),
 }
 NAMES = sorted(EXAMPLES)
 

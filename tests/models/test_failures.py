@@ -15,7 +15,6 @@ from rebat.models.failures.authors import Authors
 from rebat.models.failures.events import (
     MachineEvent,
     check_alternation,
-    describe_events,
     read_event_file,
     read_events,
     write_events,
@@ -23,6 +22,7 @@ from rebat.models.failures.events import (
 from rebat.models.failures.law import Outage, events_of, generate_events
 from rebat.models.failures.laws import LAWS, law_named, parse_law
 from rebat.models.failures.poisson import Poisson
+from rebat.models.failures.summary import describe_events
 from tests.recordings import beside
 
 US = 1_000_000
@@ -47,7 +47,7 @@ def test_the_authors_scenarios_have_their_numbers(seed, n_all, n_window):
 
 def test_the_authors_first_failures():
     outages = parse_law("authors:mtbf=1h,downtime=1h").outages(MIRA, 0)
-    found = [(down_us / US, str(nodes)) for down_us, _, nodes in itertools.islice(outages, 3)]
+    found = [(down_us / US, str(nodes)) for down_us, _, nodes, _ in itertools.islice(outages, 3)]
     assert found == [(6698.19, "27562"), (6846.97, "33506"), (9242.38, "19877")]
 
 

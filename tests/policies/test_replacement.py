@@ -351,8 +351,8 @@ def test_the_defaults_are_no_part_of_the_identity() -> None:
     ("spec", "message"),
     [
         ("baseline:react=replacing", "replacing"),
-        ("baseline:react=replacement+replacement", "each at most once"),
-        ("baseline:react=requeue+stealing", "each at most once"),
+        ("baseline:react=replacement+replacement", "without duplicates"),
+        ("baseline:react=requeue+stealing", "without duplicates"),
         ("baseline:react=replacement,steps=local+nearby", "nearby"),
         ("baseline:react=replacement,spares=-1", "spares"),
         ("baseline:steps=local", "has no effect here"),

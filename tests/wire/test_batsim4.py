@@ -100,7 +100,9 @@ def test_a_reply_that_batsim_cannot_read_is_refused(event: str, told: str) -> No
 
 @pytest.mark.parametrize(("base", "rows"), [(e.Event, EVENTS), (d.Decision, DECISIONS)])
 def test_every_event_and_decision_is_declared(base, rows) -> None:
-    assert set(base.__subclasses__()) == set(rows.by_class)
+    """Decisions that only Batsim 5 has are in a module of their own."""
+    ours = {kind for kind in base.__subclasses__() if kind.__module__ == base.__module__}
+    assert ours == set(rows.by_class)
 
 
 SAID = [

@@ -125,7 +125,7 @@ def test_the_command_writes_jobs_with_spares(tmp_path: Path, capsys) -> None:
     plain, made = tmp_path / "plain.json", tmp_path / "made.json"
     main(["workload", "generate", "cirne-berman:rigid=10", "-o", str(plain)])
     main(["workload", "flex", str(plain), "--own-spares", "2", "-o", str(made)])
-    assert "10 jobs with 2 own spare nodes" in capsys.readouterr().out
+    assert "10 jobs with 2 spare nodes each" in capsys.readouterr().out
     before, after = load_workload(plain), load_workload(made)
     assert [job.n_nodes - 2 for job in after.jobs] == [job.n_nodes for job in before.jobs]
     with pytest.raises(SystemExit) as exit_:

@@ -125,10 +125,10 @@ def test_every_count_is_of_what_was_selected(tmp_path):
     )
     window = read_swf(path, first_s=5, last_s=900)
     assert [job.id for job in window.jobs] == ["2", "5"]
-    assert window.notes == ("4 of 9 records selected: the counts are of these", *told)
+    assert window.notes == ("4 of 9 records selected; all other counts refer to these", *told)
     first = read_swf(path, max_jobs=3)
     assert [job.id for job in first.jobs] == ["1", "2", "5"]
-    assert first.notes[0] == "6 of 9 records selected: the counts are of these"
+    assert first.notes[0] == "6 of 9 records selected; all other counts refer to these"
     assert first.notes[2] == "2 jobs dropped: no run time or no nodes"
     assert "selected" not in "".join(read_swf(path).notes)
 

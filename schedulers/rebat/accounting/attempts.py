@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Attempts of a job, joined to the job; work on nodes that were already down is cut."""
+"""The attempts of each job in accounting records; attempts are cut at failures of their nodes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class JoinedJobs(NamedTuple):
     Attributes
     ----------
     last : array
-        Row of the last attempt that started; the row of the last record if no attempt did.
+        Row of the last attempt that started; if none started, the row of the last record.
     submit_s : array
         First submission of each job.
     started : array of bool
@@ -44,7 +44,7 @@ class JoinedJobs(NamedTuple):
     attempts : array
         Rows of all attempts that started, in order of job, submission and start.
     dropped : Counter
-        Rows that are no attempts, by reason.
+        Rows that are not attempts, by reason.
     """
 
     last: Indices
@@ -58,8 +58,8 @@ class JoinedJobs(NamedTuple):
 def jobs_of(table: AttemptTable) -> JoinedJobs:
     """Join the attempts of each job, by the unique id of the batch system.
 
-    A later record of an attempt (same submission and start) replaces the earlier one. A RESIZING
-    record is part of the attempt in the next record.
+    If an attempt (same submission and start) has several records, the last one counts. A RESIZING
+    record belongs to the attempt in the next record.
     """
     import pandas as pd
 
@@ -93,10 +93,10 @@ def jobs_of(table: AttemptTable) -> JoinedJobs:
 def corrections_of(
     table: AttemptTable, attempts: Indices, downs: Iterable[DownRow]
 ) -> dict[int, Correction]:
-    """Return the attempts that continue after a failure of one of their nodes, by row.
+    """Return the corrections, by row, of attempts that continue after a failure of their nodes.
 
-    Each is cut at the earliest beginning of a down interval, or at its start if a node was already
-    down.
+    An attempt is cut at the first failure of one of its nodes, or at its start if a node was
+    already down.
     """
     start = table.column("start_s")[attempts]
     end = table.column("end_s")[attempts]

@@ -19,12 +19,12 @@ _RANGE = re.compile(r"(\d{1,18})(?:-(\d{1,18}))?\Z")
 
 
 def check_list(text: str) -> int:
-    """Return the number of names in a list, at most.
+    """Return an upper bound on the number of names in a list.
 
     Raises
     ------
     InputError
-        If the text is no list of node names, or has too many names.
+        If the text is not a list of node names, or has too many names.
     """
     if not _LIST.match(text) or _ITEM.sub("", text).strip(","):
         raise _bad(text)
@@ -52,7 +52,7 @@ def _bad(text: str) -> InputError:
 
 @lru_cache(maxsize=4096)
 def names_of(text: str) -> frozenset[str]:
-    """Return the names in a list; empty if it is unset."""
+    """Return the names in a list; empty if the list is unset."""
     return frozenset(sorted_names([text])) if text else frozenset()
 
 
@@ -83,7 +83,7 @@ def _node_set(lists: Iterable[str]):  # type: ignore[no-untyped-def]
 
 
 def _pieces(lists: Iterable[str]) -> set[str]:
-    """Return distinct parts: lists of a machine share few of them."""
+    """Return the distinct parts of lists; the lists of a machine have few distinct parts."""
     pieces: set[str] = set()
     for text in lists:
         if "[" not in text:

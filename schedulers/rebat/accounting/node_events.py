@@ -18,14 +18,15 @@ from rebat.core.errors import InputError
 from rebat.core.files import open_text
 
 BASE_STATE = 15
-"""Mask of the base state in StateRaw; further bits are flags."""
+"""Mask of the base state in StateRaw; all other bits are flags."""
 
 DOWN, FAIL, REBOOT = 1, 8192, 1 << 20
 """Base state of a node that is down, and flags."""
 
 
 class DownRow(NamedTuple):
-    """A down interval of a node, in seconds since the Unix epoch; infinite: still down."""
+    """A down interval of a node, in seconds since the Unix epoch; its end is infinite if the node
+    is still down."""
 
     node: str
     down_s: float
@@ -37,8 +38,8 @@ class DownRow(NamedTuple):
 class NodeEvents(NamedTuple):
     """Down intervals in the order of the file.
 
-    ``names`` has all nodes of the file in natural order. ``dropped`` counts rows that are no
-    failures, by reason; ``notes`` describes lines that cannot be read.
+    ``names`` has all nodes of the file in natural order. ``dropped`` counts rows that are not
+    failures, by reason. ``notes`` describes lines that cannot be read.
     """
 
     rows: list[DownRow]
@@ -50,13 +51,14 @@ class NodeEvents(NamedTuple):
 def read_node_events(path: Path, zone: tzinfo, strict: bool = False) -> NodeEvents:
     """Read the events of nodes, plain or .gz.
 
-    A node is down if the base state of StateRaw is DOWN, also if it drains, or if it is marked
-    FAIL. Without StateRaw, State must begin with DOWN, FAIL or BOOT. Drains are no failures.
+    A node is down if the base state of StateRaw is DOWN, even if the node drains, or if the flag
+    FAIL is set. Without StateRaw, State must begin with DOWN, FAIL or BOOT. Drains are not
+    failures.
 
     Raises
     ------
     InputError
-        If the file is no output of ``sacctmgr -P show event``.
+        If the file is not the output of ``sacctmgr -P show event``.
     """
     where = str(path)
     clock, problems = Clock(zone), Problems(where, strict)
@@ -119,7 +121,7 @@ def _add(
         return
     down_s, up_s = clock.seconds(fields["timestart"]), clock.seconds(fields["timeend"])
     if math.isnan(down_s):
-        raise InputError("no start of the event", expected="a time")
+        raise InputError("the event has no start", expected="a time in column Start")
     if up_s < down_s:
         raise InputError("the event ends before it starts", expected="End after Start")
     up_s = math.inf if math.isnan(up_s) else up_s
@@ -128,7 +130,7 @@ def _add(
 
 
 def _kind(fields: dict[str, str]) -> str:
-    """Return the kind of an event: down, fail or reboot; otherwise why it is no failure."""
+    """Return the kind of an event (down, fail or reboot), or why it is not a failure."""
     state = fields.get("state", "").upper()
     raw = fields.get("stateraw", "")
     if raw:

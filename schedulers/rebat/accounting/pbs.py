@@ -31,13 +31,13 @@ Fields = dict[str, str]
 def read_pbs(path: Path, zone: tzinfo, strict: bool = False) -> AttemptTable:
     """Read accounting logs of OpenPBS, plain or .gz.
 
-    An E record ends a job, an R record ends an attempt. A job with an S record alone still runs. A
-    job with a Q record alone never started. Times are epochs, so ``zone`` is unused.
+    An E record ends a job, an R record ends an attempt. A job whose last record is S still runs. A
+    job with only a Q record never started. Times are epochs, so ``zone`` is unused.
 
     Raises
     ------
     InputError
-        If the file has no job.
+        If the file contains no job.
     """
     del zone
     where = str(path)
@@ -50,7 +50,7 @@ def read_pbs(path: Path, zone: tzinfo, strict: bool = False) -> AttemptTable:
             match = RECORD.match(raw.rstrip("\r\n"))
             if not match:
                 if raw.strip():
-                    problems.add(line, "is no accounting record", "DATE TIME;TYPE;ID;...")
+                    problems.add(line, "not an accounting record", "DATE TIME;TYPE;ID;...")
                 continue
             kind, job, rest = match.groups()
             fields = {key: value.strip("\"'") for key, value in _PAIR.findall(rest)}
@@ -111,7 +111,7 @@ def _attempt(
         if numbers["end_s"] < numbers["start_s"]:
             raise InputError("the job ends before it starts", expected="end after start")
         if not numbers["submit_s"] > 0:
-            raise InputError("no time of submission", expected="qtime or ctime")
+            raise InputError("no submission time", expected="qtime or ctime")
     except InputError as error:
         problems.add(line, error.problem, error.expected)
         return

@@ -15,7 +15,7 @@ FREE_TEXT = frozenset((
     "jobname", "comment", "admincomment", "systemcomment", "workdir", "submitline", "reason",
     "constraints",
 ))  # fmt: skip
-"""Columns in which users and operators write any text."""
+"""Columns of free text, which users and operators write."""
 
 _UNREAD = FREE_TEXT | {"reservation", "priority", "ntasks", "flags", "reqnodes"}
 
@@ -36,7 +36,7 @@ class Row(NamedTuple):
 
 
 class Problems:
-    """Lines that cannot be read, by reason; ``strict`` makes the first one an error."""
+    """Lines that cannot be read, counted by reason; in strict mode, the first line is an error."""
 
     def __init__(self, where: str, strict: bool = False) -> None:
         self.where, self.strict = where, strict
@@ -64,7 +64,7 @@ def header_of(line: str, where: str, expected: str) -> tuple[str, list[str]]:
     Raises
     ------
     InputError
-        If the line is no header of parsable output.
+        If the line is not the header of parsable output.
     """
     match = _HEAD.match(line)
     if not match:
@@ -82,9 +82,9 @@ def joined_rows(
 ) -> Iterator[Row]:  # fmt: skip
     """Yield rows with the header's number of fields.
 
-    Lines are joined until the fields are complete, because names may contain line ends. Rows with
-    more fields are repaired if only a single assignment of the delimiters to free text columns is
-    plausible.
+    Lines are joined until the fields are complete, because names may contain line ends. A row with
+    more fields is repaired if exactly one way to move the surplus delimiters into free text columns
+    is plausible.
     """
     n_fields = len(names)
     buffer, begin, held, complete = "", 0, 0, False
@@ -119,7 +119,7 @@ def _repaired(
     number: int, fields: list[str], delimiter: str, names: list[str],
     plausible: Callable[[list[str]], bool], problems: Problems,
 ) -> Iterator[Row]:  # fmt: skip
-    """Yield the row with its surplus delimiters as part of free text, if that is unambiguous."""
+    """Yield the row with its surplus delimiters moved into free text, if only one way fits."""
     reason = "more fields than columns, because a name contains the delimiter"
     extra = len(fields) - len(names)
     texts = [position for position, name in enumerate(names) if name in FREE_TEXT]

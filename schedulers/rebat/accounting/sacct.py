@@ -54,7 +54,7 @@ _PATTERNS = {
     "reqtres": r"([a-z].*=.*)?", "nodelist": r"[^\s=/]*|None assigned", "reqnodes": r"\d*",
     "reqcpus": r"\d*", "reqmem": r"[\d.]*[KMGTP]?[cn]?", "partition": r"[^\s=/]*",
 }  # fmt: skip
-"""Patterns of columns, to locate delimiters in names."""
+"""Patterns of the values of columns. They help to find delimiters inside names."""
 
 Convert = Callable[[str], float]
 
@@ -81,14 +81,14 @@ def read_sacct(path: Path, zone: tzinfo, strict: bool = False) -> AttemptTable:
     ----------
     path : Path
     zone : tzinfo
-        Zone of local times; epochs are recognised.
+        Zone of local times. Epochs need no zone.
     strict : bool
         Whether the first invalid line is an error; otherwise such lines are dropped and counted.
 
     Raises
     ------
     InputError
-        If the file is no dump of sacct, or lacks required columns.
+        If the file is not a dump of sacct, or lacks required columns.
     """
     with open_text(path, newline="\n", errors="replace") as text:
         first = text.readline(1_000_000)
@@ -131,7 +131,7 @@ def _named(rows: Iterator[Row], names: list[str]) -> Iterator[tuple[int, Fields]
 
 
 def _plausibility(names: list[str], clock: Clock) -> Callable[[list[str]], bool]:
-    """Return a check that the columns of a row contain what their names say."""
+    """Return a function that checks whether the fields of a row fit the patterns of columns."""
     checks: list[tuple[int, Callable[[str], object]]] = []
     for position, name in enumerate(names):
         if name in ("submit", "start", "end", "eligible"):
@@ -161,7 +161,7 @@ def _matching(pattern: str) -> Callable[[str], None]:
 
     def check(text: str) -> None:
         if not compiled.fullmatch(text):
-            raise InputError(f"{text[:40]!r}", expected="a value of this column")
+            raise InputError(f"value {text[:40]!r}", expected="a value that fits the column")
 
     return check
 
@@ -182,8 +182,8 @@ def _table(rows: Iterator[tuple[int, Fields]], clock: Clock, problems: Problems)
     table.notes += problems.notes()
     if clock.repeated:
         table.notes.append(
-            f"{clock.repeated} local times are in the repeated hour of autumn: the first of the "
-            "two hours is used; export epochs with SLURM_TIME_FORMAT=%s"
+            f"{clock.repeated} local times are in the hour that clocks repeat in autumn: the first "
+            "of the two hours is used; to avoid this, export with SLURM_TIME_FORMAT=%s"
         )
     if not len(table):
         notes = f" ({'; '.join(table.notes)})" if table.notes else ""
@@ -230,7 +230,7 @@ def _check(texts: Fields, values: dict[str, float]) -> None:
     if not raw or not raw[0].isdigit() or len(raw) > 64:
         raise InputError(f"job id {raw[:40]!r}", expected="a number")
     if math.isnan(values["submit_s"]):
-        raise InputError("no time of submission", expected="a time in column Submit")
+        raise InputError("no submission time", expected="a time in column Submit")
     start, end = values["start_s"], values.get("end_s", math.nan)
     elapsed = values.get("elapsed_s", math.nan)
     if start > end:

@@ -17,7 +17,7 @@ def json_rows(lines: Iterable[str], where: str) -> Iterator[tuple[int, dict[str,
     Raises
     ------
     InputError
-        If the text is no output of ``sacct --json``.
+        If the text is not the output of ``sacct --json``.
     """
     try:
         document = msgspec.json.decode("".join(lines))

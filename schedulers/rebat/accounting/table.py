@@ -31,9 +31,9 @@ class AttemptTable:
     lines : array
         Line of each row in the file.
     dropped : Counter
-        Records that are no attempts, by reason.
+        Records that are not attempts, by reason.
     notes : list of str
-        Problems of lines, in words.
+        Sentences about lines that cannot be read.
     where : str
         File.
     """
@@ -61,7 +61,7 @@ class AttemptTable:
         self.lines.append(line)
 
     def _share(self, text: str) -> str:
-        """Return the same object for equal texts, to save memory."""
+        """Return one shared object for equal texts, to save memory."""
         return self._shared.setdefault(text, text)
 
     def column(self, name: str) -> npt.NDArray[np.float64]:

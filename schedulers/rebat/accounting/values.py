@@ -21,7 +21,7 @@ STATES = frozenset((
     "STOPPED", "SUSPENDED", "TIMEOUT",
 ))  # fmt: skip
 CUT = frozenset(("NODE_FAIL", "PREEMPTED", "REQUEUED", "BOOT_FAIL", "REQUEUE_HOLD"))
-"""States of attempts that ended before the job did."""
+"""States of attempts that ended before their job."""
 
 OPEN = frozenset(("RUNNING", "SUSPENDED", "COMPLETING", "STOPPED", "CONFIGURING"))
 """States of attempts without an end."""
@@ -34,8 +34,9 @@ _MEMORY_MB = {"K": 1 / 1024, "": 1.0, "M": 1.0, "G": 1024.0, "T": 1024.0**2, "P"
 class Clock:
     """Conversion of recorded times to seconds since the Unix epoch.
 
-    Epochs are recognised. Local times without a zone are in ``zone``. ``repeated`` counts the
-    distinct local times in an hour that occurs two times in autumn; the first occurrence is used.
+    Times can be epochs. Local times without a zone are in ``zone``. When clocks go back in autumn,
+    an hour repeats, and the first of the two hours is used. ``repeated`` counts the distinct local
+    times in this hour.
     """
 
     def __init__(self, zone: tzinfo) -> None:
@@ -106,7 +107,7 @@ def minutes_s(text: str) -> float:
 
 @lru_cache(maxsize=100_000)
 def memory_mb(text: str) -> float:
-    """Return memory in MB, without its suffix per core or node; NaN if it is not readable.
+    """Return memory in MB; a suffix for per core or per node is ignored. NaN if not readable.
 
     >>> memory_mb("4G"), memory_mb("100Mc"), memory_mb("")
     (4096.0, 100.0, nan)

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""rebat's schedulers as plug-ins of other frameworks."""
+"""rebat's schedulers as plug-ins for other frameworks."""

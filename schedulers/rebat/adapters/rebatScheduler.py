@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""rebat as a scheduler of pybatsim: loadable by file in 3.2.1, by entry point in 4.0.
+"""rebat as a scheduler of pybatsim: loaded by file in 3.2.1, by entry point in 4.0.
 
 ``pybatsim "$(rebat pybatsim-path)" -o '{"policy": "sfsj"}'``. pybatsim derives the class name from
 the file name, which determines the spelling of both.
@@ -25,9 +25,9 @@ from rebat.wire.workload_ids import check_workloads
 
 
 class RebatScheduler(BatsimScheduler):  # type: ignore[misc]
-    """Collects pybatsim's callbacks into one message for the session, and executes its reply.
+    """Collects pybatsim's callbacks into a message for the session, and executes the reply.
 
-    The options are those of ``rebat serve --options``; Batsim's ``--sched-cfg`` overrides them.
+    The options are those of ``rebat serve --options``. Batsim's ``--sched-cfg`` overrides them.
     """
 
     def __init__(self, options: dict[str, Any] | None = None) -> None:
@@ -62,7 +62,7 @@ class RebatScheduler(BatsimScheduler):  # type: ignore[misc]
         self._add(e.JobSubmitted, job_id=job.id, job=job.json_dict, profile=job.profile_dict)
 
     def onJobCompletion(self, job: Any) -> None:
-        # pybatsim loses the allocation of a job if Batsim acknowledges its registration late.
+        # pybatsim loses the allocation of a job if Batsim acknowledges its registration late
         running = self._session.running.get(job.id)
         self._add(
             e.JobCompleted,

@@ -111,7 +111,7 @@ def _several(value: Any) -> list[Any]:
 
 
 def _with_cores(table: dict[str, Any], where: str) -> dict[str, Any]:
-    """Move ``cores_per_node`` from the failures, its place in older files, to the grid."""
+    """Move ``cores_per_node`` to the grid; older files have it in the failures."""
     failures = table.get("failures")
     if not isinstance(failures, dict) or "cores_per_node" not in failures:
         return table
@@ -150,7 +150,7 @@ def _expand(grid: GridIn, where: str, workloads: Named, folder: Path) -> Iterato
 def _without_failures(
     grid: GridIn, free: Scenario, scenarios: Sequence[Scenario]
 ) -> list[Scenario]:
-    """Return the scenarios of ``failure_free`` policies: no failures, each kind of checkpoints."""
+    """Return the scenarios of ``failure_free`` policies: one for each kind of checkpoints."""
     if not grid.failure_free_checkpoints:
         return [free]
     kinds = dict.fromkeys(scenario.checkpoint for scenario in scenarios)
@@ -193,7 +193,7 @@ def _silent_errors(
     options = {"rate": silent.rate, "probability": silent.probability}
     used = {name: value for name, value in options.items() if value is not None}
     if len(used) != 1:
-        raise InputError("has both or neither", where, "exactly one of rate and probability")
+        raise InputError("has both rate and probability, or neither", where, "one of the two")
     ((name, value),) = used.items()
     values = value if isinstance(value, list) else [value]
     nonempty(values, f"{where}.{name}")
@@ -211,7 +211,7 @@ def _silent_errors(
 def _failures(
     table: dict[str, Any] | None, where: str, folder: Path, source: Source
 ) -> list[FailureScenario | None]:
-    """Return all combinations of parameter values and seeds (or the seed of the workload)."""
+    """Return all combinations of parameter values and seeds; a seed may be the workload's."""
     if table is None:
         return [None]
     options = convert({key: table[key] for key in table if key in _FAILURES}, FailuresIn, where)

@@ -38,7 +38,7 @@ class FailuresIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class CheckpointIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """``[grid.checkpoint]``. The default MTBF is that of the failures.
+    """``[grid.checkpoint]``. The default MTBF is the MTBF of the failures.
 
     Durations can have several values. The model 'perfect' has no other parameters.
     """
@@ -51,9 +51,9 @@ class CheckpointIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class SilentErrorsIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """``[grid.silent_errors]``: rates or probabilities, each with the seeds of the failures.
+    """``[grid.silent_errors]``: rates or probabilities, each combined with the failures' seeds.
 
-    ``seeds`` applies only if no failures are drawn.
+    ``seeds`` is used only if no failures are drawn.
     """
 
     rate: float | list[float] | None = None
@@ -72,7 +72,7 @@ class GridIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     failure_free_checkpoints: bool = True
     """Whether the runs of ``failure_free`` have checkpoints."""
     sweep: dict[str, list[Any]] = {}
-    """Values of the places in policies, see `sweeps`."""
+    """Values of the names in braces in policies, see `sweeps`."""
     failures: dict[str, Any] | None = None
     checkpoint: CheckpointIn | None = None
     silent_errors: SilentErrorsIn | None = None

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A table of results whose metadata contain the additional data of the reports.
+"""A table of results that also contains, in its metadata, the other data of the reports.
 
-With this table, a report can be written again without the runs and their inputs.
+This table is enough to write a report again, without the runs and their inputs.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class ReportData(msgspec.Struct, frozen=True):
     kinds : dict
         Result of `Kind.gather` for each kind of unit with results.
     title : str
-        Title of the campaign, for a report without claims of a paper.
+        Title of the campaign, for a report that does not check the claims of a paper.
     """
 
     provenance: list[str]

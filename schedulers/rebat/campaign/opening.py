@@ -24,7 +24,7 @@ from rebat.runs.unit import Unit
 
 _TOP = ("name", "title", "grid", "report")
 _OWN = {key: kind for kind in KINDS.values() for key in kind.tables}
-"""Kind of unit that reads each further key of the file."""
+"""Kind of unit by key of the file, for keys that only one kind reads."""
 
 
 class Campaign(msgspec.Struct, frozen=True):

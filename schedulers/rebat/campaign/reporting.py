@@ -22,8 +22,8 @@ from rebat.papers.common.page import html, markdown
 def write_report(campaign: Campaign, results: Path, folder: Path) -> list[Path]:
     """Write ``report.html`` and ``report.md`` to a folder and return their paths.
 
-    With units of several kinds, each kind has a ``report-KIND``. The folder also contains a
-    ``results.parquet``, from which `write_pages` can write the report again.
+    If the units are of several kinds, each kind has its own page, ``report-KIND``. The folder also
+    contains a ``results.parquet``, from which `write_pages` can write the report again.
 
     Raises
     ------

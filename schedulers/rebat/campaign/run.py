@@ -48,8 +48,8 @@ def run_campaign(
         The results folder (see `store`). With Dask and batch systems, workers must see this folder
         and the input files under the same paths.
     workers : int, optional
-        Number of worker processes (default: one per core; with a batch system, the workers of one
-        job).
+        Number of worker processes (default: one per core; with a batch system: as many as one job
+        has).
     executor : str
         A key of `executors.table.EXECUTORS`.
     address : str, optional
@@ -59,7 +59,7 @@ def run_campaign(
     on_progress : callable, optional
         Called with the progress at the start and after each unit.
     keep_runs : bool
-        Also write the files of each unit. Units without files are performed again.
+        Also write the files of each unit. Units whose files are missing are performed again.
     retry_failed : bool
         Repeat units that failed earlier.
     limit : int, optional

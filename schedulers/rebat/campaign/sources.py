@@ -58,7 +58,7 @@ def _sources(
     if not isinstance(table, dict) or ("generator" in table) == ("file" in table):
         raise InputError("is not a workload", where, "a table with either generator or file")
     if SEED in name:
-        raise InputError(f"has a {SEED} in its name", where, f"a name without {SEED}")
+        raise InputError(f"contains {SEED}", where, f"a name without {SEED}")
     if "file" in table:
         yield name, _file(table, where, folder, trace)
         return

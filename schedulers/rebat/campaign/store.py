@@ -6,8 +6,8 @@
 - ``folders/KEY/``: the files of a unit, if requested.
 - ``timings.csv``: a log.
 
-Equal results yield equal bytes, except in the log. A folder belongs to the campaign named in
-``campaign.json``. Only files of a campaign are removed: results whose key is the hash of their
+Equal results have equal bytes, except in the log. A folder belongs to the campaign named in
+``campaign.json``. rebat removes only files of a campaign: results whose key is the hash of their
 identity, and files that a unit writes.
 """
 
@@ -127,12 +127,12 @@ class Store:
         return [self.run_path(k) for k in keys if self.run_path(k).exists() and not self.read(k)]
 
     def has_metrics(self, key: str) -> bool:
-        """Return whether a unit was performed without failure."""
+        """Return whether a unit was performed and succeeded."""
         result = self.read(key)
         return result is not None and result.status == "ok"
 
     def has_files(self, key: str, names: Sequence[str]) -> bool:
-        """Return whether a unit has all its files; the last name is written last."""
+        """Return whether a unit has all its files: the last of ``names`` is written last."""
         return not names or (self.run_folder(key) / names[-1]).exists()
 
     def log_time(self, key: str, seconds: float) -> None:

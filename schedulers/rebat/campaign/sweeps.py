@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """``[grid.sweep]``: several values of a parameter of policies.
 
-``"{spares}"`` in the name of a policy stands for each value of ``spares``.
+``{spares}`` in the name of a policy is replaced by each value of ``spares``.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ _PLACE = re.compile(r"\{(\w+)\}")
 
 
 def swept(policies: Sequence[str], values: Mapping[str, Sequence[Any]], where: str) -> list[str]:
-    """Return the policies, with one policy per combination of values for each with places.
+    """Return the policies; a policy with names in braces becomes one policy per combination.
 
     Raises
     ------
     InputError
-        For a place without values, and values that no policy uses.
+        For a name in braces without values, and for values that no policy uses.
 
     >>> swept(["baseline", "baseline:depth={depth}"], {"depth": ["easy", "none"]}, "grid")
     ['baseline', 'baseline:depth=easy', 'baseline:depth=none']

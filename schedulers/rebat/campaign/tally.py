@@ -13,7 +13,8 @@ from rebat.console.progress import CampaignProgress, OnCampaignProgress
 class Tally:
     """Counts outcomes and reports progress.
 
-    ``others`` is the status of all units of ``total`` except the ``n_tasks`` units of this start.
+    The campaign has ``total`` units, and this call performs ``n_tasks`` of them. ``others`` is the
+    status of all other units.
     """
 
     def __init__(

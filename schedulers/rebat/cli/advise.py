@@ -22,15 +22,15 @@ SCENARIO = ("failures", "law", "mtbf", "downtime", "cores_per_node", "nodes", "c
 @click.argument("workload", type=WORKLOAD)
 @scenario_options(
     *SCENARIO,
-    failures="Recorded failures of the cluster: an event file of 'rebat failures import'. Each seed begins at another time of the record.",
+    failures="Event file with the recorded failures of the cluster, as written by 'rebat failures import'. Each seed starts at a different time of the record.",
 )
-@click.option("-p", "--policy", default="easy", show_default=True, shell_complete=complete_policy, help="The policy that stands for the cluster's scheduler today.")  # fmt: skip
-@click.option("--no-checkpoints", is_flag=True, help="Jobs write no checkpoints (default: by Young/Daly).")  # fmt: skip
-@click.option("--minutes", type=FiniteRange(min=0, min_open=True), default=10.0, show_default=True, help="Time for simulations. More seeds are added while the time lasts and intervals are wide.")  # fmt: skip
+@click.option("-p", "--policy", default="easy", show_default=True, shell_complete=complete_policy, help="Policy that represents the cluster's current scheduler.")  # fmt: skip
+@click.option("--no-checkpoints", is_flag=True, help="Simulate jobs without checkpoints (default: checkpoints at the Young/Daly period).")  # fmt: skip
+@click.option("--minutes", type=FiniteRange(min=0, min_open=True), default=10.0, show_default=True, help="Time for simulations. Seeds are added until the intervals are narrow or this time is over.")  # fmt: skip
 @click.option("--seeds", "most_seeds", type=NODES, default=30, show_default=True, help="Largest number of seeds.")  # fmt: skip
 @click.option("--workers", type=NODES, help="Number of worker processes (default: one per core).")
 @click.option("--json", "as_json", is_flag=True, help="Print advice.json instead of sentences.")
-@click.option("--out", type=FOLDER, required=True, help="Folder of the page (advice.html, advice.md), the numbers (advice.json) and all runs. The same command continues an interrupted one.")  # fmt: skip
+@click.option("--out", type=FOLDER, required=True, help="Folder for the page (advice.html, advice.md), the numbers (advice.json) and all runs. After an interruption, the same command continues.")  # fmt: skip
 def advise(
     workload: Path, policy: str, no_checkpoints: bool, minutes: float, most_seeds: int,
     workers: int | None, as_json: bool, out: Path, **scenario: Any,
@@ -39,7 +39,7 @@ def advise(
 
     What do failures cost today? Who pays? Which scheduler rule would help, and which jobs would it hurt?
     How many spare nodes are worth keeping? How often should jobs checkpoint? Each answer is a
-    sentence with a 95 % interval and a picture. With fewer than five seeds there is no answer.
+    sentence with a 95 % interval and a picture. Fewer than five seeds allow no answer.
 
     \b
     Example:

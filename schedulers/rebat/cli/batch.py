@@ -34,9 +34,9 @@ SIGMA = click.FloatRange(0, 3)
 @click.option(
     "--torus",
     required=True,
-    help="Extents of the torus, like 8x8x8x8, or a machine: mira, intrepid.",
+    help="Extents of the torus, like 8x8x8x8, or the name of a machine: mira, intrepid.",
 )
-@click.option("--size", "sizes", type=NODES, multiple=True, required=True, help="Number of nodes of each job; repeat the option for a batch of several sizes, each job with one of them at random.")  # fmt: skip
+@click.option("--size", "sizes", type=NODES, multiple=True, required=True, help="Number of nodes of each job. If the option is repeated, each job has one of these sizes at random.")  # fmt: skip
 @click.option(
     "--jobs", type=NODES, default=1000, show_default=True, help="Number of jobs in the batch."
 )
@@ -47,7 +47,7 @@ SIGMA = click.FloatRange(0, 3)
 @click.option("--list", "lists", type=click.Choice(LISTS), multiple=True, help="Boxes that rps and faps choose from (see 'rebat boxes --help'); repeat the option to compare lists (default: all).")  # fmt: skip
 @click.option("--seeds", type=NODES, help="Number of seeds, starting at 0 (default: 5).")
 @click.option("--seed", type=SEED, help="Run only this seed.")
-@click.option("--repair", type=DURATION, help="How long an aborted job waits for the repair (default: the downtime of the law, normally 9 min).")  # fmt: skip
+@click.option("--repair", type=DURATION, help="How long an aborted job waits for the repair (default: the downtime of the law, which is 9 min unless set).")  # fmt: skip
 @click.option("--repair-sigma", type=SIGMA, default=0.0, help="Draw each repair from a log-normal distribution with mean --repair and this standard deviation of the logarithm (default: all repairs equal).")  # fmt: skip
 @click.option("--begin", type=DURATION, default=0.0, help="Age of the machine when the batch begins (default: a new machine). Earlier failures only set the nodes' uptimes.")  # fmt: skip
 @click.option("--trace-end", type=DURATION, help="Age of the machine after which no node fails, like the end of a failure trace (default: none).")  # fmt: skip
@@ -146,7 +146,7 @@ Reporter = Callable[[int, str, int], Callable[[int, float], None]]
 
 @contextmanager
 def _progress(total: int) -> Iterator[Reporter]:
-    """Show a bar on a terminal; elsewhere print a line after two seconds, then every ten."""
+    """Show a bar on a terminal; otherwise print a line after 2 s and then every 10 s."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 

@@ -37,7 +37,7 @@ class BatchMeans(msgspec.Struct, frozen=True, kw_only=True):
     Attributes
     ----------
     duration_s, policy, list
-        The case; ``list`` is None for policies that choose among no boxes.
+        The case; ``list`` is None for policies that do not choose from a list of boxes.
     n
         Number of seeds.
     completion_s, completion_low_s, completion_high_s
@@ -47,10 +47,12 @@ class BatchMeans(msgspec.Struct, frozen=True, kw_only=True):
     lost_node_s
         Mean node time of aborted attempts, in node-seconds.
     less_than_linear, less_than_rps
-        For faps and ceiling: share of the mean completion time of slurm-linear, and of rps with
-        the same list, that is saved. None for other policies, and without that policy.
+        For faps and ceiling: relative saving of mean completion time compared with slurm-linear,
+        and with rps on the same list. None for other policies, or if slurm-linear (rps) did not
+        run.
     change, change_low, change_high
-        Change of the completion time against the first policy, paired by seed; None for the first.
+        Change of the completion time relative to the first policy, paired by seed; None for the
+        first policy.
     """
 
     duration_s: float
@@ -88,7 +90,7 @@ def batch_csv(cases: Sequence[BatchCase], results: Results) -> str:
 
 
 def verdict(cases: Sequence[BatchCase], results: Results) -> list[str]:
-    """Compare the completion times of each policy with the first one, a sentence per duration."""
+    """Compare the completion times of each policy with the first policy, a line per duration."""
     lines = []
     for base in (case for case in cases if case[:2] == cases[0][:2]):
         expected = _by_seed(results, base)
@@ -137,7 +139,7 @@ def _means(case: BatchCase, cases: Sequence[BatchCase], results: Results) -> Bat
 
 
 def _gain(case: BatchCase, base: BatchCase, results: Results) -> float | None:
-    """Return the saved share of the mean completion time of ``base``; None if not applicable."""
+    """Return the relative saving of mean completion time against ``base``; None without both."""
     expected = _by_seed(results, base)
     if case.policy not in ("faps", "ceiling") or not expected:
         return None
@@ -147,7 +149,7 @@ def _gain(case: BatchCase, base: BatchCase, results: Results) -> float | None:
 def means_text(rows: Sequence[BatchMeans]) -> str:
     """Return the table of the means, in hours."""
     titles = ["duration", "policy", "list", "mean h", "aborts", "node-hours lost",
-              "less than linear", "than rps"]  # fmt: skip
+              "saved vs linear", "saved vs rps"]  # fmt: skip
     return Sheet("", "means over the seeds", titles, [*map(_cells, rows)], words=3).text()
 
 

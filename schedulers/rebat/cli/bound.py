@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``rebat bound``: lower bounds on a makespan, and guarantees of proved heuristics."""
+"""``rebat bound``: lower bounds on a makespan, and proved guarantees of heuristics."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Instance(NamedTuple):
     failures: NDArray[np.int64]
     released_together: bool
     too_large: int = 0
-    """Number of jobs that are larger than the machine and left out."""
+    """Number of jobs that are left out because they are larger than the machine."""
     n_killed: int = 0
     """Number of attempts of the run that were killed."""
 
@@ -42,7 +42,7 @@ class Instance(NamedTuple):
 @click.option(
     "--nodes", type=MACHINE, help="Number of nodes of the machine (default: the workload's)."
 )
-@click.option("--failures-of", type=click.Path(path_type=Path), help="Count the silent errors of each job in this run, a jobs.csv or its folder (default: the silent errors in the workload).")  # fmt: skip
+@click.option("--failures-of", type=click.Path(path_type=Path), help="Count the silent errors of each job in this run: a jobs.csv, or the folder that contains it (default: the silent errors in the workload).")  # fmt: skip
 @json_option
 def bound(workload: Path, nodes: int | None, failures_of: Path | None, as_json: bool) -> None:
     """Print lower bounds on the makespan of WORKLOAD, and the guarantees of R-LIST and R-SHELF.
@@ -50,8 +50,8 @@ def bound(workload: Path, nodes: int | None, failures_of: Path | None, as_json: 
     WORKLOAD is any workload that 'rebat run' reads, or a job set of 'rebat makespan'. Jobs larger
     than the machine are left out, because batch systems reject them. The bounds are equations 5
     and 6 of RR-9296: the longest chain of attempts of a job, and the total area divided by the
-    number of nodes. The proofs of propositions 1 and 2 use only these bounds, so the ratio times
-    the bound is an upper limit of the makespan.
+    number of nodes. The proofs of propositions 1 and 2 use only these bounds. The makespan is
+    therefore at most the proved ratio times the bound.
 
     Errors are attempts that end with a silent error. Attempts that a node failure interrupts are
     not errors.
@@ -98,7 +98,7 @@ def _is_job_set(path: Path) -> bool:
 
 
 def _of_workload(jobs: Workload, nodes: int | None, failures_of: Path | None) -> Instance:
-    """Return times in microseconds; the time of a job killed at its walltime ends at the kill."""
+    """Return the instance, with times in microseconds; a walltime limits the time of its job."""
     import numpy as np
 
     from rebat.core.jobs import duration_us
@@ -135,7 +135,7 @@ def _of_workload(jobs: Workload, nodes: int | None, failures_of: Path | None) ->
 
 
 def failed_attempts(run: Path, jobs: Collection[str]) -> tuple[dict[str, int], int]:
-    """Count the attempts of each job except the last attempt, and all killed attempts."""
+    """Return the number of failed attempts by job (all but the last), and of killed attempts."""
     from rebat.core.attempts import split_attempt
     from rebat.results.files.batsim_files import FAILED, KILLED, SUCCESS, read_jobs
 
@@ -151,7 +151,7 @@ def failed_attempts(run: Path, jobs: Collection[str]) -> tuple[dict[str, int], i
 
 
 class ScenarioBounds(NamedTuple):
-    """Bounds of a failure scenario in the unit of the instance; None without a guarantee."""
+    """Bounds of a failure scenario in the time unit of the instance; None if nothing is proved."""
 
     scenario: int
     errors: int
@@ -250,12 +250,12 @@ def _guarantees(greedy: float, reserving: float, together: bool) -> list[str]:
         f"  R-LIST-m with m > 0, rule LJF: at most (3 - 4/(P+1)) L(f) = {reserving:.6g} L(f), "
         "for any f (proposition 1, section 4.2.1)",
         "  R-SHELF-NB, rule LPT: at most 3 times the optimum without errors (NFDH, section 4.3)",
-        "  R-SHELF with errors: no constant, Omega(ln P) times the optimum for some f "
+        "  R-SHELF with errors: no constant ratio; Omega(ln P) times the optimum for some f "
         "(proposition 3, section 4.3)",
     ]
     if not together:
         lines.append(
-            "The jobs are not released together. L(f) limits the time from the first submission to "
-            "the last end, but the ratios are proved only for jobs released together."
+            "The jobs are not submitted at the same time. L(f) is still a lower bound on the time "
+            "from the first submission to the last end, but the ratios are not proved."
         )
     return lines

@@ -25,7 +25,7 @@ LISTS = ("16", "aligned", "all")
 @click.option(
     "--torus",
     required=True,
-    help="Extents of the torus, like 8x8x8x8, or a machine: mira, intrepid.",
+    help="Extents of the torus, like 8x8x8x8, or the name of a machine: mira, intrepid.",
 )
 @click.option("--size", type=NODES, required=True, help="Number of nodes that a job requests.")
 @click.option("--boxes", "which", type=click.Choice(LISTS), help="Boxes to list. all: every box (default); aligned: boxes whose origin is a multiple of their extents; 16: aligned boxes of the smallest surface, such as the 16 boxes of 4x4x4x4 on 8x8x8x8.")  # fmt: skip
@@ -42,7 +42,7 @@ def boxes(
     """List the boxes of --size nodes on a torus. Boxes may wrap around.
 
     Node i of a torus a x b x c has the coordinates i % a, i // a % b, i // a // b: the first
-    extent varies fastest. With --law, print the free box whose nodes are least likely to fail
+    coordinate varies fastest. With --law, print the free box whose nodes are least likely to fail
     while the job runs. The probability depends on each node's uptime (Vardas et al. 2022, FAPS).
 
     \b

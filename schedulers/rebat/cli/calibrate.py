@@ -21,7 +21,7 @@ from rebat.console.output import print_result
 @click.option("-p", "--policy", "policies", multiple=True, help="Policy to simulate; may be repeated (default: seven policies without and with backfilling).")  # fmt: skip
 @scenario_options(
     "failures", "nodes", "cores_per_node",
-    failures="Recorded failures of the cluster: an event file of 'rebat failures import'.",
+    failures="Event file with the recorded failures of the cluster, as written by 'rebat failures import'.",
 )  # fmt: skip
 @click.option("--workers", type=NODES, help="Number of worker processes (default: one per core).")
 @json_option
@@ -31,12 +31,13 @@ def calibrate(
     workload: Path, past: Path, policies: tuple[str, ...], workers: int | None, as_json: bool,
     out: Path | None, force: bool, **scenario: Any,
 ) -> None:  # fmt: skip
-    """Simulate recorded jobs, and compare their waits with the record.
+    """Simulate recorded jobs, and compare their waiting times with the record.
 
-    WORKLOAD has the recorded jobs, PAST the recorded schedule of the same import. Several policies
-    are simulated, the nearest four also with 80 to 95 % of the nodes, because nodes can be down,
-    drained or reserved. rebat says which configuration is nearest to the record and how far it is,
-    with waits by size and queue.
+    WORKLOAD contains the recorded jobs. PAST is the folder of their recorded schedule, from the
+    same 'rebat workload import'. rebat simulates several policies. The four policies nearest to the
+    record also run with 80 to 95 % of the nodes, because nodes can be down, drained or reserved.
+    The output names the configuration nearest to the record, its distance, and the waiting times by
+    job size and queue.
 
     \b
     Example:

@@ -35,7 +35,8 @@ def _with_file(command: Callable[..., None]) -> Callable[..., None]:
 def campaign() -> None:
     """Run, watch and report campaigns: many runs from one file, in parallel and resumable.
 
-    A campaign combines workloads, policies and failures, or job sets, heuristics and silent errors.
+    A campaign runs all combinations of workloads, policies and failures, or of job sets, heuristics
+    and silent errors.
 
     \b
     Example (a few minutes on two cores):
@@ -46,7 +47,7 @@ def campaign() -> None:
 
 @campaign.command()
 @_with_file
-@click.option("--workers", type=NODES, help="Number of worker processes (default: one per core; with a batch system, the workers of one job).")  # fmt: skip
+@click.option("--workers", type=NODES, help="Number of worker processes (default: one per core; with a batch system: as many as one job has).")  # fmt: skip
 @click.option("--executor", default="processes", show_default=True, help="Where runs execute: processes, dask, a batch system (slurm, pbs, sge, lsf), or inline (in this process, for debugging).")  # fmt: skip
 @click.option("--address", help="With --executor dask: address of the Dask scheduler, like tcp://127.0.0.1:8786 (default: start a local cluster).")  # fmt: skip
 @job_options
@@ -136,7 +137,7 @@ def _status_record(
 @click.argument("file", type=CAMPAIGN, required=False)
 @RESULTS
 @TRACE
-@click.option("--from", "table", type=FILE, help="Write the report from the results.parquet of an earlier report, instead of FILE, --results and --trace.")  # fmt: skip
+@click.option("--from", "table", type=FILE, help="Write the report from this file, the results.parquet of an earlier report; replaces FILE, --results and --trace.")  # fmt: skip
 @click.option("--out", type=FOLDER, help="Folder of the report (default: RESULTS/report, or the folder of --from).")  # fmt: skip
 def report(
     file: Path | None, results: Path | None, trace: Path | None, table: Path | None,

@@ -26,10 +26,10 @@ BATSCHED = ("batsched-conservative", "batsched-easy", "batsched-fcfs")
 @click.command()
 @click.argument("a", type=RUNS, required=False)
 @click.argument("b", type=RUNS, required=False)
-@click.option("--batsched", type=WORKLOAD, help="Compare the batsched-* policies with Batsched on this workload, instead of A and B.")  # fmt: skip
+@click.option("--batsched", type=WORKLOAD, help="Compare the batsched-* policies with Batsched on this workload; replaces A and B.")  # fmt: skip
 @click.option("-p", "--policy", "policies", multiple=True, type=click.Choice(BATSCHED), help="With --batsched: compare this policy only; may be repeated (default: all three).")  # fmt: skip
 @click.option("--endpoint", help="With --batsched and one policy: use the Batsched that listens at this address, tcp://HOST:PORT, instead of the program on the PATH.")  # fmt: skip
-@click.option("--tolerance", type=FiniteRange(min=0), default=1e-3, show_default=True, help="Maximum difference in seconds between times that count as equal.")  # fmt: skip
+@click.option("--tolerance", type=FiniteRange(min=0), default=1e-3, show_default=True, help="Times that differ by at most this number of seconds count as equal.")  # fmt: skip
 @click.option("--allocations", is_flag=True, help="Also compare the nodes of each job.")
 @click.option(
     "--out", type=FOLDER, help="Folder in which differences.csv and a figure are written."

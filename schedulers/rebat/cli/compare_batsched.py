@@ -17,7 +17,7 @@ TIMEOUT_S = 600.0
 """Maximum time for an answer of Batsched."""
 
 Compared = tuple[str, str, "Comparison"]
-"""Preset, source of the other schedule (``recorded`` or ``running``), comparison."""
+"""Preset, source of Batsched's schedule (``recorded`` or ``running``), comparison."""
 
 
 def with_batsched(
@@ -25,8 +25,8 @@ def with_batsched(
 ) -> Iterator[Compared]:
     """Compare each policy with the recorded schedule and with a running Batsched.
 
-    The running Batsched is the one at ``endpoint``, otherwise the program on the PATH. In a
-    comparison, A is Batsched and B is the embedded engine.
+    The running Batsched listens at ``endpoint``. Without an endpoint, the program on the PATH is
+    started. In a comparison, A is Batsched and B is the embedded engine.
 
     Raises
     ------
@@ -82,7 +82,7 @@ def batsched_record(compared: Compared) -> dict[str, Any]:
 
 
 def verdict(compared: Compared) -> str:
-    """Return a line with the preset, the source of the other schedule and the differences."""
+    """Return a line with the preset, the source of Batsched's schedule and the differences."""
     policy, source, result = compared
     n_jobs = len(result.pairs)
     if result.same(allocations=True):

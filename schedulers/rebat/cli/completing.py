@@ -63,7 +63,7 @@ def notation(text: str, names: Helps, keys_of: Callable[[str, dict[str, str]], K
 
 
 def _choices(names: Iterable[str], before: str, value: str) -> Items:
-    """Return the choices of a key; the last part of a value that + joins is completed."""
+    """Return the choices of a key; in a value like ``a+b``, the last part is completed."""
     joined, plus, part = value.rpartition("+")
     used = joined.split("+")
     return items_of({n: "" for n in names if n not in used}, f"{before}{joined}{plus}", part)
@@ -145,7 +145,7 @@ def _law_parameters(name: str, values: dict[str, str]) -> Keys:
 
 
 def _values(kind: Any) -> tuple[str, ...]:
-    """Return the values of a type that has a short list of them."""
+    """Return the values of a Boolean or literal type; empty for other types."""
     if kind is bool:
         return ("true", "false")
     return tuple(map(str, get_args(kind))) if str(get_origin(kind)) == "typing.Literal" else ()
@@ -169,7 +169,7 @@ def _generator_options(name: str, values: dict[str, str]) -> Keys:
 
 
 def complete_metric(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
-    """Complete the name of a metric, with its size class ``all``."""
+    """Complete the name of a metric; metrics by size class end in ``:all``."""
     return items_of(_metrics(), "", incomplete)
 
 

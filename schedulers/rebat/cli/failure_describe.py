@@ -27,7 +27,16 @@ N_FITS = 12
 
 @click.command()
 @click.argument("file", type=FILE)
-@click.option("--nodes", type=MACHINE, required=True, help="Number of nodes of the machine.")
+@click.option(
+    "--nodes",
+    type=MACHINE,
+    help="Number of nodes of the machine (default: the number of the workload).",
+)
+@click.option(
+    "--workload",
+    type=FILE,
+    help="Workload of the same machine. It provides the number of nodes, and the node names if it has them.",
+)
 @scenario_options("cores_per_node")
 @click.option(
     "--begin",
@@ -48,7 +57,7 @@ N_FITS = 12
 )
 @json_option
 def describe(
-    file: Path, nodes: int, cores_per_node: int, begin_s: float | None, end_s: float | None,
+    file: Path, nodes: int | None, workload: Path | None, cores_per_node: int, begin_s: float | None, end_s: float | None,
     figure: Path | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Describe an event file and fit failure laws.
@@ -65,32 +74,51 @@ def describe(
       rebat failures describe 20.events --nodes 512 --figure 20.png
     """
     from rebat.core.cores import groups_of
-    from rebat.models.failures.events import describe_events, events_of_nodes, read_events
+    from rebat.models.failures.events import events_of_nodes, read_events
+    from rebat.models.failures.summary import describe_events
 
     if begin_s is not None and end_s is not None and end_s <= begin_s:
         raise InputError("is not after --begin", "--end", "a later time")
+    nodes, names = _machine(nodes, workload)
     count = groups_of(nodes, cores_per_node)
     events = events_of_nodes(read_events(file, cores_per_node), cores_per_node)
     if begin_s is not None or end_s is not None:
         events = _within(events, begin_s or 0.0, end_s)
     facts = describe_events(events, count, None if end_s is None else (0.0, end_s - (begin_s or 0)))
     if not as_json:
-        click.echo("\n".join(_lines(facts)))
+        click.echo("\n".join(_lines(facts, names)))
     fitted = _fits(events, count, None if end_s is None else end_s - (begin_s or 0))
     if not as_json:
         click.echo(_table(fitted), nl=False)
     if figure is not None:
         _draw(fitted, events, f"{file.name}, {count} nodes", figure)
     if as_json:
-        print_json(_record(facts, count, fitted, figure))
+        print_json(_record(facts, count, fitted, figure, names))
     elif figure is not None:
         click.echo(f"wrote {figure}")
 
 
+def _machine(nodes: int | None, workload: Path | None) -> tuple[int, tuple[str, ...]]:
+    """Return the number of nodes, and their names if the workload has them."""
+    from rebat.library.node_names import names_in, node_list
+    from rebat.workloads.load import load_workload
+
+    if workload is None:
+        if nodes is None:
+            raise InputError("is missing", "--nodes", "the number of nodes, or --workload")
+        return nodes, ()
+    jobs = load_workload(workload)
+    nodes = nodes or jobs.n_nodes
+    return nodes, names_in(node_list(jobs, nodes))
+
+
 def _record(
-    facts: dict[str, Any], n_nodes: int, fitted: Fits, figure: Path | None
+    facts: dict[str, Any], n_nodes: int, fitted: Fits, figure: Path | None, names: Sequence[str]
 ) -> dict[str, Any]:
-    busiest = [{"node": node, "failures": count} for node, count in facts["busiest_nodes"]]
+    busiest = [
+        {"node": node, **({"name": names[node]} if names else {}), "failures": count}
+        for node, count in facts["busiest_nodes"]
+    ]
     return {
         "nodes": n_nodes,
         "machine_failures": facts.pop("dates"),
@@ -134,7 +162,7 @@ def _within(
     return window(events, to_us(begin_s), end_us)
 
 
-def _lines(facts: dict[str, Any]) -> list[str]:
+def _lines(facts: dict[str, Any], names: Sequence[str]) -> list[str]:
     lines = [
         f"{facts['dates']} failures of the machine; {facts['failures']} failures of single nodes, "
         f"on {facts['nodes_hit']} nodes"
@@ -145,11 +173,13 @@ def _lines(facts: dict[str, Any]) -> list[str]:
             f"MTBF of the machine          {of_machine} (--mtbf; failures at the same time count "
             "once)"
         )
-        lines.append(f"  between node failures      {of_nodes} (every node counts)")
+        lines.append(f"  between node failures      {of_nodes} (each failed node counts)")
     if facts["mean_downtime_s"]:
         lines.append(f"mean downtime                {format_duration(facts['mean_downtime_s'])}")
     lines.append(f"share of node time down      {facts['downtime_share']:.4e}")
-    busiest = ", ".join(f"{node} ({count})" for node, count in facts["busiest_nodes"])
+    busiest = ", ".join(
+        f"{names[node] if names else node} ({count})" for node, count in facts["busiest_nodes"]
+    )
     if busiest:
         lines.append(f"nodes with most failures     {busiest}")
     return lines

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 def models(nodes: int | None, as_json: bool) -> None:
     """List failure laws of real machines by name.
 
-    Use a name with --law. On a machine of another size, the failure rate of a node stays the same.
-    'rebat run --help' explains the parameters, which you can change: lanl-20:repair=1h.
+    Pass a name to --law. On a machine of another size, the failure rate of a node stays the same.
+    To change a parameter, append it: lanl-20:repair=1h. 'rebat run --help' explains the parameters.
 
     \b
     Example:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from rebat.cli.input_kind import reject_jobs
 from rebat.cli.output_file import output_file
 from rebat.cli.types import DURATION, FILE, MACHINE, SEED
 from rebat.core.errors import InputError
@@ -55,7 +56,7 @@ class FormatCommand(click.Command):
 @click.option(
     "--maintained",
     type=click.Choice(("leave-out", "down")),
-    help="With --maintenance: how to treat a period. leave-out (default): drop events that begin in it, because no job was running, and keep the machine up. down: take the entire machine down without draining it, which kills all running jobs.",
+    help="With --maintenance: how to treat a maintenance period. leave-out (default): keep the machine up, and drop events that begin in the period, because no job was running. down: take the entire machine down without draining, which kills all running jobs.",
 )
 @click.option(
     "--zone",
@@ -64,26 +65,26 @@ class FormatCommand(click.Command):
 @click.option(
     "--workload",
     type=FILE,
-    help="sacctmgr, sacct: workload imported from the same cluster. Node numbers and time 0 are those of the workload.",
+    help="sacctmgr, sacct: workload imported from the same cluster. The event file then has the workload's node numbers and time 0.",
 )
 @click.option(
     "--attempts",
     type=FILE,
-    help="sacctmgr: dump of sacct (sacct -P -X -D). Adds failures that only its NODE_FAIL attempts show.",
+    help="sacctmgr: dump of sacct (sacct -P -X -D). Adds failures that have no event, but ended an attempt with NODE_FAIL.",
 )
 @click.option(
     "--slurmd-timeout",
     "slurmd_timeout_s",
     type=DURATION,
-    help="With --attempts: SlurmdTimeout of the cluster (default: 5min, Slurm's default). A longer outage has an event, so an outage without an event lasts no longer.",
+    help="With --attempts: SlurmdTimeout of the cluster (default: 5min, as in Slurm). This is the maximum length of an outage without an event, because Slurm records an event for each longer outage.",
 )
 @click.option(
     "--begin",
-    help="Date at which to start, or duration after the start of the record. This moment becomes time 0; nodes that are down at this moment fail at time 0.",
+    help="Start at this date, or at this duration after the start of the record. This moment becomes time 0. Nodes that are down at this moment fail at time 0.",
 )
 @click.option(
     "--end",
-    help="Date from which failures are dropped, or duration after the start of the record.",
+    help="Drop failures from this date on, or from this duration after the start of the record.",
 )
 @click.option(
     "--names",
@@ -111,11 +112,14 @@ def import_(
     """
     from rebat.console.progress import at_work
     from rebat.models.failures.events import write_events
+    from rebat.models.failures.records.detect import AUTO
     from rebat.models.failures.records.formats import ReaderOptions, read_record
     from rebat.models.failures.records.plain import write_names
 
     if names is not None and names.resolve() == out.resolve():
         raise InputError("is the same file as --out", "--names", "a different file")
+    if form == AUTO:
+        reject_jobs(trace)
     machine = None if workload is None else _machine(workload)
     with at_work(f"reading {trace.name}"):
         record = read_record(form, trace, ReaderOptions(**options, workload=machine))
@@ -201,7 +205,7 @@ def _lines(record: Record) -> list[str]:
     )
     if record.sources:
         shown = ", ".join(f"{n} {source}" for source, n in record.sources.items())
-        lines.append(f"  outages by record: {shown}")
+        lines.append(f"  outages by source: {shown}")
     return lines
 
 
@@ -278,21 +282,40 @@ def _source(file: Path, n_nodes: int | None) -> MappedRecord:
 
 @click.command()
 @click.argument("events", type=FILE)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["csv", "batsim4", "batsim5"]),
+    default="csv",
+    show_default=True,
+    help="Format of the file: a table, or an event file of Batsim 4 or 5.",
+)
 @output_file()
-def export(events: Path, out: Path) -> None:
-    """Write an event file as a CSV table.
+def export(events: Path, form: str, out: Path) -> None:
+    """Write an event file as a CSV table, or in the form of Batsim 4 or 5.
 
-    The columns are node,down,up, in seconds. 'rebat failures import --format csv' converts the
+    csv: the columns are node,down,up, in seconds. 'rebat failures import --format csv' converts the
     table back to the same failures.
 
+    batsim5: an event file for Batsim's --ee. Batsim 5 does not know failures: each line is a text
+    that Batsim passes to the scheduler. batsim4: an event file for --events. All commands read both
+    forms. Files of operations can be converted too.
+
     \b
-    Example:
+    Examples:
       rebat failures export f.events -o outages.csv
+      rebat failures export f.events --format batsim5 -o failures5.events
     """
     from rebat.console.progress import at_work
-    from rebat.models.failures.events import read_events
+    from rebat.models.failures.events import read_event_file, read_events
+    from rebat.models.failures.events5 import write_events4, write_events5
     from rebat.models.failures.records.plain import write_plain
 
     with at_work(f"writing {out.name}"):
-        count = write_plain(read_events(events), out)
-    click.echo(f"{out}: {count} node outages")
+        if form == "csv":
+            count = write_plain(read_events(events), out)
+            click.echo(f"{out}: {count} node outages")
+            return
+        content = read_event_file(events).events
+        (write_events5 if form == "batsim5" else write_events4)(content, out)
+    click.echo(f"{out}: {len(content)} events, {form}")

@@ -38,7 +38,7 @@ def failures() -> None:
 def generate(nodes: int, out: Path, **options: Any) -> None:
     """Draw failures and write an event file.
 
-    The file is for 'rebat run --failures' and Batsim's --events.
+    Pass the file to 'rebat run --failures', or to Batsim with --events.
 
     \b
     Example (first scenario of the node-stealing paper on Mira):
@@ -59,7 +59,7 @@ def generate(nodes: int, out: Path, **options: Any) -> None:
         law, nodes, horizon_s=options["horizon"], seed=scenario.seed,
         cores_per_node=scenario.cores_per_node,
     )  # fmt: skip
-    write_events(events, out)
+    write_events(events, out, cores_per_node=scenario.cores_per_node)
     count = sum(not event.available for event in events)
     click.echo(f"{out}: {count} failures in {format_duration(options['horizon'])}")
 

@@ -29,10 +29,14 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "rebat.cli.operations:operations",
         "Write the operations of a rolling maintenance.",
     ),
-    "serve": ("rebat.cli.serve:serve", "Run the scheduler of a real Batsim 4, over ZeroMQ."),
+    "serve": ("rebat.cli.serve:serve", "Run the scheduler of a real Batsim 4 or 5, over ZeroMQ."),
     "simulate": (
         "rebat.cli.simulate:simulate",
         "Replace Batsim: run any Batsim scheduler on the embedded engine.",
+    ),
+    "wire": (
+        "rebat.cli.wire:wire",
+        "Check recorded conversations between Batsim and a scheduler.",
     ),
     "view": ("rebat.cli.view:view", "Explore runs in the browser: jobs, nodes, failures."),
     "compare": ("rebat.cli.compare:compare", "Compare two runs, job by job."),
@@ -95,7 +99,7 @@ class ReaderGone(Exception):
 
 @contextmanager
 def _translated_errors() -> Iterator[None]:
-    """Translate errors of files and streams before click handles them; only files have names."""
+    """Translate errors of files and streams before click handles them."""
     try:
         yield
     except BrokenPipeError:
@@ -168,6 +172,8 @@ def cli() -> None:
 def main(arguments: list[str] | None = None) -> Any:
     """Run the command line. An error of rebat is one line on standard error, with exit status 2.
 
+    ``rebat simulate --protocol 5`` has the exit status of Batsim 5 where that aborts.
+
     Ctrl-C ends with status 130, SIGTERM with 143 and SIGHUP with 129, each with one line. If the
     reader of standard output closes it (``| head``), the command ends silently with 141. Each file
     is either complete or absent, and earlier files are kept.
@@ -180,7 +186,7 @@ def main(arguments: list[str] | None = None) -> Any:
         silence(sys.stdout)
         sys.exit(141)
     except RebatError as error:
-        fail(str(error))
+        fail(str(error), error.exit_status)
     except click.ClickException as error:
         error.show()
         sys.exit(2)
@@ -206,10 +212,10 @@ def prepare_completion() -> None:
         register()
 
 
-def fail(text: str) -> None:
-    """Print an error line and exit with status 2."""
+def fail(text: str, status: int = 2) -> None:
+    """Print an error line and exit."""
     print_line(f"rebat: error: {' '.join(text.split())}")
-    sys.exit(2)
+    sys.exit(status)
 
 
 if __name__ == "__main__":

@@ -22,8 +22,8 @@ def output_file(
 ) -> Callable[[Command], Command]:  # fmt: skip
     """Add ``-o/--out`` and ``--force`` to a command; without ``--force``, existing files are kept.
 
-    ``others`` are the command's parameters for additional output files. If ``folder`` names a
-    parameter for a result folder, the command also receives ``force``.
+    ``others`` are the command's parameters for additional output files. ``folder`` is the
+    command's parameter for a result folder, if any; the command then also receives ``force``.
     """
 
     def decorated(command: Command) -> Command:

@@ -107,5 +107,6 @@ def _list_axes() -> None:
             click.echo(textwrap.indent(textwrap.fill(row.meta.description or "", 90), " " * 17))
         click.echo()
     click.echo(
-        "JSON options also include mtbf, checkpoint_cost, recovery_cost (durations), cores_per_node."
+        "JSON options can also contain mtbf, checkpoint_cost, recovery_cost (durations) and\n"
+        "cores_per_node."
     )

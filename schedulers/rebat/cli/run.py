@@ -24,7 +24,7 @@ from rebat.core.folders import atomic_folder
 
 SEED_OPTIONS = (
     click.option("--seeds", type=click.IntRange(min=2), help="Number of seeds, starting at --seed. For each seed, all policies see the same failures; results are means with 95 % intervals."),
-    click.option("--until-width", type=FiniteRange(min=0, min_open=True), help="Add seeds (up to 1,000) until the relative width of the confidence interval is at most this value, like 0.02. The interval is that of the ratio to the first policy or, with one policy, of the value."),
+    click.option("--until-width", type=FiniteRange(min=0, min_open=True), help="Add seeds (up to 1,000) until the relative width of the confidence interval is at most this value, like 0.02. With several policies, this is the interval of each ratio to the first policy; with one policy, the interval of its value."),
     click.option("--until-metric", shell_complete=complete_metric, help="With --until-width: the metric whose interval must reach this width, named as in comparison.csv, like flow_mean_s:all (default: useful_utilisation)."),
     click.option("--workers", type=NODES, help="With --seeds: number of worker processes (default: one per core)."),
 )  # fmt: skip

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``rebat serve``: the scheduler process for a real Batsim 4 (or for ``rebat simulate``)."""
+"""``rebat serve``: the scheduler process for a real Batsim (or for ``rebat simulate``)."""
 
 from __future__ import annotations
 
@@ -13,19 +13,25 @@ import click
 
 from rebat.cli.completing import complete_policy
 from rebat.cli.json_output import json_option, print_json
-from rebat.cli.types import DURATION, FILE, FOLDER, NODES
+from rebat.cli.types import DURATION, FILE, FOLDER, NODES, PROTOCOL
 from rebat.core.errors import InputError
 from rebat.core.units import format_duration, to_s
 
 if TYPE_CHECKING:
     from rebat.library.result import Result
     from rebat.session.session import Session
+    from rebat.wire.conversation import Conversation
 
 
 @click.command()
 @click.option("-p", "--policy", "policies", multiple=True, default=("baseline",), show_default=True, shell_complete=complete_policy, help="Policy by name (see 'rebat policies') or FILE.py:CLASS. With several policies, each schedules one simulation, in this order.")  # fmt: skip
 @click.option("--endpoint", default="tcp://127.0.0.1:28000", show_default=True, help="Address to listen on; tcp://0.0.0.0:28000 accepts connections from the network.")  # fmt: skip
-@click.option("--options", "options_json", default="{}", help="Policy options as JSON (see 'rebat policies --axes'). Options in Batsim's --sched-cfg override them.")  # fmt: skip
+@click.option(
+    "--protocol",
+    type=PROTOCOL,
+    help="Version of Batsim, 4 or 5 (default: the version that Batsim's first message shows).",
+)
+@click.option("--options", "options_json", default="{}", help="Policy options as JSON (see 'rebat policies --axes'). Options that Batsim passes (--sched-cfg, in Batsim 5 the text after -s) override them.")  # fmt: skip
 @click.option("--cores-per-node", type=NODES, default=1, show_default=True, help="Treat Batsim's hosts as cores and group every N consecutive hosts into one node.")  # fmt: skip
 @click.option("--timeout", type=DURATION, default="10min", show_default=True, help="Stop if Batsim sends no message for this duration.")  # fmt: skip
 @click.option("--record", type=FILE, help="Write all messages to this file, one per line. With several policies, file names begin with POLICY-.")  # fmt: skip
@@ -33,25 +39,32 @@ if TYPE_CHECKING:
 @click.option("--out", type=FOLDER, help="Folder for the results: comparison.csv, report.html and a folder per policy.")  # fmt: skip
 @click.option("--force", is_flag=True, help="Replace an earlier result in the folder --out.")  # fmt: skip
 def serve(
-    policies: tuple[str, ...], endpoint: str, options_json: str, cores_per_node: int,
-    timeout: float, record: Path | None, out: Path | None, force: bool, as_json: bool,
+    policies: tuple[str, ...], endpoint: str, protocol: int | None, options_json: str,
+    cores_per_node: int, timeout: float, record: Path | None, out: Path | None, force: bool,
+    as_json: bool,
 ) -> None:  # fmt: skip
-    """Schedule the jobs of a Batsim 4 that connects to this process.
+    """Schedule the jobs of a Batsim 4 or 5 that connects to this process.
 
     With several policies, start one Batsim per policy, one after another, with the same workload
     and events. With --out, the policies are then compared in a table and an HTML page. The command
     ends when the last simulation ends.
 
     \b
-    Example, in two shells:
+    Example, in two shells, for Batsim 4:
       rebat serve --policy sfsj
       batsim -p platform.xml -w workload.json --events failures.events -e out/run \\
           --enable-dynamic-jobs --acknowledge-dynamic-jobs --enable-profile-reuse
 
+    \b
+    For Batsim 5, with files that 'rebat workload export' and 'rebat failures export' write:
+      rebat serve --policy sfsj
+      batsim -p platform.xml -w workload5.json --ee failures5.events -e out/ \\
+          -s tcp://localhost:28000 ""
+
     Checkpoints come from the workload's profiles. For profiles without checkpoints, the options
     mtbf, checkpoint_cost and recovery_cost set them. Operations (see 'rebat operations --help')
-    are lines in Batsim's --events file and need its option --forward-unknown-events. Policies
-    without migration need the axis drain=migrate to execute them.
+    are lines in Batsim's --events file; start Batsim with --forward-unknown-events (Batsim 5: lines
+    in an --ee file). Policies without migration need the axis drain=migrate to execute operations.
     """
     from rebat.console.output import print_result
     from rebat.core.folders import atomic_folder
@@ -72,7 +85,7 @@ def serve(
             file = record
             if record is not None and len(policies) > 1:
                 file = record.with_name(f"{folder_of(policy)}-{record.name}")
-            sessions.append(_serve_one(policy, options, endpoint, timeout, file))
+            sessions.append(_serve_one(policy, options, endpoint, protocol, timeout, file))
         if folder is None or out is None:
             return
         result = _write(policies, sessions, cores_per_node, folder)
@@ -98,33 +111,34 @@ def _check(policies: tuple[str, ...], options: dict[str, Any]) -> None:
 
 
 def _serve_one(
-    policy: str, options: dict[str, Any], endpoint: str, timeout: float, record: Path | None
+    policy: str,
+    options: dict[str, Any],
+    endpoint: str,
+    protocol: int | None,
+    timeout: float,
+    record: Path | None,
 ) -> Session:
     """Schedule one simulation until it ends."""
-    from rebat.policies.options import parse_options
-    from rebat.wire.conversation import Conversation, session_for
     from rebat.wire.recording import Recorder
     from rebat.wire.zmq_link import PeerGone
     from rebat.wire.zmq_link import serve as serve_zmq
 
-    def make(sched_config: str) -> Session:
-        return session_for(policy, options | parse_options(sched_config, "Batsim's --sched-cfg"))
-
-    conversation = Conversation(make, whole_instants=True)
+    conversation = _conversation(policy, options, protocol)
     spans: list[float] = []
     refusals = Refusals()
 
     def answer(data: bytes) -> bytes:
-        start = time.perf_counter()
+        start, begun = time.perf_counter(), conversation.session is not None
         reply = conversation.answer(data)
         spans.append(time.perf_counter() - start)
-        if conversation.messages == 1:
-            _warn_of_missing_flags(conversation.session)
+        if not begun:
+            _warn_of_missing_flags(conversation)
         refusals.print_new(conversation.session)
         return reply
 
     def bound(address: str) -> None:
-        log(f"{policy} waits at {address} for this command:\n  {_launch_command(address)}")
+        commands = "\n".join(f"  {line}" for line in _launch_commands(address, protocol))
+        log(f"{policy} waits at {address} for this command:\n{commands}")
 
     try:
         with Recorder(record) if record else nullcontext() as recorder:
@@ -138,6 +152,25 @@ def _serve_one(
     assert session is not None  # it has ended
     _report(session, spans)
     return session
+
+
+def _conversation(policy: str, options: dict[str, Any], protocol: int | None) -> Conversation:
+    """Return a conversation whose session has these options and those that Batsim passes."""
+    from rebat.policies.options import parse_options
+    from rebat.wire.conversation import Conversation, session_for
+
+    def make(config: str) -> Session:
+        assert conversation.wire is not None  # it has read the configuration
+        where = "Batsim's --sched-cfg"
+        if conversation.wire.version == 5:
+            where = "the text after Batsim's -s"
+            if config and not config.lstrip().startswith("{"):
+                log(f"warning: {where} is not a JSON object of options and has no effect")
+                config = ""
+        return session_for(policy, options | parse_options(config, where))
+
+    conversation = Conversation(make, whole_instants=True, protocol=protocol)
+    return conversation
 
 
 def _write(
@@ -175,18 +208,25 @@ class Refusals:
         self._printed = len(refusals)
 
 
-def _launch_command(address: str) -> str:
+def _launch_commands(address: str, protocol: int | None) -> list[str]:
+    """Return the commands that start Batsim; one for each version that can connect."""
     where = address.replace("0.0.0.0", "localhost")
-    return (
-        "batsim -p PLATFORM.xml -w WORKLOAD.json [--events FAILURES] -e out/run "
+    commands = {
+        4: "batsim -p PLATFORM.xml -w WORKLOAD.json [--events FAILURES] -e out/run "
         "--enable-dynamic-jobs --acknowledge-dynamic-jobs --enable-profile-reuse "
-        f"-s {where}"
-    )
+        f"-s {where}",
+        5: f'batsim -p PLATFORM.xml -w WORKLOAD.json [--ee FAILURES] -e out/ -s {where} ""',
+    }
+    if protocol:
+        return [commands[protocol]]
+    return [commands[4], f"or, with Batsim 5: {commands[5]}"]
 
 
-def _warn_of_missing_flags(session: Session | None) -> None:
+def _warn_of_missing_flags(conversation: Conversation) -> None:
+    """Warn of missing options of Batsim 4; Batsim 5 has no such options."""
+    session, wire = conversation.session, conversation.wire
     began = session.began if session else None
-    if began is None:
+    if began is None or wire is None or wire.version != 4:
         return
     if not began.config.get("dynamic-jobs-enabled"):
         log(

@@ -2,8 +2,8 @@
 """Completion scripts of bash, zsh and fish, and the exchange of texts with these shells.
 
 The scripts differ from click's. Values like ``baseline:depth=easy,react=`` contain colons, equals
-signs and commas: bash splits words at the first two, and click's script for fish at the third. No
-space follows a value that can continue.
+signs and commas. Bash splits words at colons and equals signs, and click's script for fish splits
+them at commas. No space follows a value that can continue.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ class RebatFish(WholeWord, FishComplete):
 
 
 def with_option(items: list[CompletionItem[str]], word: str) -> list[CompletionItem[str]]:
-    """Return candidates for an entire word: in ``--policy=base``, click completes the value."""
+    """Return candidates for a word like ``--policy=base``; click completes only the value."""
     option, equals, _ = word.partition("=")
     if not equals or not word.startswith("--"):
         return items

@@ -1,81 +1,196 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``rebat simulate``: the embedded engine as a replacement for Batsim."""
+"""``rebat simulate``: the embedded engine as a replacement for Batsim 4 or 5."""
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from rebat.cli.types import DURATION, FILE, MACHINE
+from rebat.cli.types import DURATION, FILE, MACHINE, PROTOCOL
+from rebat.core.errors import InputError
+
+if TYPE_CHECKING:
+    from rebat.core.jobs import Workload
+    from rebat.engine.options import EngineOptions
+
+_FLAGS = (
+    "enable_dynamic_jobs",
+    "acknowledge_dynamic_jobs",
+    "enable_profile_reuse",
+    "forward_profiles_on_submission",
+    "forward_unknown_events",
+)
+"""Options of Batsim 4; in Batsim 5 the scheduler requests features in its first message."""
 
 
 @click.command()
-@click.option("-w", "--workload", type=FILE, required=True, help="Batsim workload or trace.")  # fmt: skip
+@click.option("-w", "--workload", "workloads", type=FILE, multiple=True, required=True, help="Batsim workload or trace. Batsim 5 accepts several: w0, w1, ...")  # fmt: skip
 @click.option("-p", "--platform", type=FILE, help="SimGrid platform, used only for its number of hosts.")  # fmt: skip
 @click.option("--nodes", type=MACHINE, help="Number of hosts (default: the platform's, otherwise the workload's).")  # fmt: skip
-@click.option("--events", type=FILE, help="Event file with the machine events.")  # fmt: skip
-@click.option("-e", "--export", default="out", show_default=True, help="Prefix of the output files PREFIX_jobs.csv and PREFIX_schedule.csv.")  # fmt: skip
+@click.option(
+    "--protocol", type=PROTOCOL, default=4, show_default=True, help="Version of Batsim to replace."
+)
+@click.option("--events", "--ee", "events", type=FILE, multiple=True, help="Event file with the machine events. Batsim 5 accepts several.")  # fmt: skip
+@click.option("-e", "--export", help="Prefix of the output files: PREFIX_jobs.csv and PREFIX_schedule.csv (default: out), in Batsim 5 PREFIXjobs.csv and PREFIXschedule.json (default: out/).")  # fmt: skip
 @click.option("-s", "--connect", "--socket-endpoint", default="tcp://localhost:28000", show_default=True, help="Address of the scheduler.")  # fmt: skip
-@click.option("--enable-dynamic-jobs", is_flag=True, help="Allow the scheduler to register jobs.")  # fmt: skip
-@click.option("--acknowledge-dynamic-jobs", is_flag=True, help="Send the scheduler a message about each job that it registered.")  # fmt: skip
-@click.option("--enable-profile-reuse", is_flag=True, help="Keep a profile after its last job has ended.")  # fmt: skip
-@click.option("--forward-profiles-on-submission", is_flag=True, help="Send the profile of each job with its submission.")  # fmt: skip
-@click.option("--forward-unknown-events", is_flag=True, help="Send events of unknown types to the scheduler.")  # fmt: skip
+@click.option("--enable-dynamic-jobs", is_flag=True, help="Allow the scheduler to register jobs (Batsim 4).")  # fmt: skip
+@click.option("--acknowledge-dynamic-jobs", is_flag=True, help="Send the scheduler a message about each job that it registered (Batsim 4).")  # fmt: skip
+@click.option("--enable-profile-reuse", is_flag=True, help="Keep a profile after its last job has ended (Batsim 4).")  # fmt: skip
+@click.option("--forward-profiles-on-submission", is_flag=True, help="Send the profile of each job with its submission (Batsim 4).")  # fmt: skip
+@click.option("--forward-unknown-events", is_flag=True, help="Send events of unknown types to the scheduler (Batsim 4).")  # fmt: skip
 @click.option("--split-instants", is_flag=True, help="For tests of a scheduler: send simultaneous events in separate messages, as Batsim may do on platforms with latency.")  # fmt: skip
 @click.option("--latency", type=DURATION, help="For tests of a scheduler: delay between a decision and its effect (whole microseconds), as on a platform with network latency.")  # fmt: skip
-@click.option("--sched-cfg", default="", help="Configuration text passed to the scheduler.")  # fmt: skip
+@click.option("--sched-cfg", default="", help="Configuration text passed to the scheduler; in Batsim 5 the text after -s.")  # fmt: skip
 @click.option("-q", "--quiet", is_flag=True, help="Print no progress and no file names.")
 @click.option("--timeout", type=DURATION, default="10min", show_default=True, help="Stop if the scheduler sends no message for this duration.")  # fmt: skip
-def simulate(
-    workload: Path, platform: Path | None, nodes: int | None, events: Path | None, export: str,
-    connect: str, enable_dynamic_jobs: bool, acknowledge_dynamic_jobs: bool,
-    enable_profile_reuse: bool, forward_profiles_on_submission: bool,
-    forward_unknown_events: bool, split_instants: bool, latency: float | None, sched_cfg: str, quiet: bool, timeout: float,
-) -> None:  # fmt: skip
-    """Run any Batsim 4 scheduler on the embedded engine instead of Batsim.
+def simulate(protocol: int, quiet: bool, **options: Any) -> None:
+    """Run any Batsim scheduler on the embedded engine instead of Batsim.
 
     Options with the same name as in Batsim have the same meaning. Jobs that need the network model
-    (parallel tasks) are an error: run them with Batsim.
+    (parallel tasks) are an error: run them with Batsim. If Batsim 5 would abort on a decision, the
+    exit status is that of Batsim: 134, 139 (it crashes) or 1 (it cannot continue).
 
     \b
-    Example, in two shells (with a scheduler of pybatsim):
+    Examples, in two shells each (with a scheduler of pybatsim, and with rebat):
       pybatsim fillerSched
       rebat simulate -w workload.json -e out/run
+
+    \b
+      rebat serve --policy sfsj
+      rebat simulate --protocol 5 -w workload.json --ee failures.events -e out/
     """
-    from rebat.console.progress import compiling_notice, simulation_bar
-    from rebat.core.units import to_us
+    files = _simulate5(quiet, **options) if protocol == 5 else _simulate4(quiet, **options)
+    for path in files:
+        if not quiet:
+            click.echo(f"wrote {path}")
+
+
+def _simulate4(
+    quiet: bool,
+    *,
+    workloads: tuple[Path, ...],
+    events: tuple[Path, ...],
+    export: str | None,
+    **options: Any,
+) -> list[Path]:
+    """Replace Batsim 4; return the written files."""
     from rebat.engine.engine import Engine
-    from rebat.engine.options import EngineOptions
     from rebat.models.failures.events import EventFile, read_event_file
     from rebat.runs.single import write_batsim_files
     from rebat.wire.remote import run_remote
-    from rebat.wire.zmq_link import connect as connect_zmq
     from rebat.workloads.load import load_workload
 
-    jobs = load_workload(workload)
-    external = read_event_file(events) if events else EventFile([])
-    options = EngineOptions(
-        dynamic_jobs=enable_dynamic_jobs,
-        acknowledge_dynamic_jobs=acknowledge_dynamic_jobs,
-        profile_reuse=enable_profile_reuse,
-        forward_profiles=forward_profiles_on_submission,
-        forward_unknown_events=forward_unknown_events,
-        split_instants=split_instants,
-        latency_us=to_us(latency or 0),
-        sched_config=sched_cfg,
-        workload_path=str(workload),
-        list_resources=True,
+    for name, values in (("--workload", workloads), ("--events", events)):
+        if len(values) > 1:
+            raise InputError(f"{len(values)} files", name, "one file, or --protocol 5")
+    jobs = load_workload(workloads[0])
+    external = read_event_file(events[0]) if events else EventFile([])
+    engine_options = _engine_options(options, workload_path=str(workloads[0]), list_resources=True)
+    engine = Engine(
+        jobs, n_nodes=_n_nodes(options, [jobs]), events=external.events, options=engine_options
     )
-    n_nodes = nodes or (_hosts(platform) if platform else jobs.n_nodes)
-    engine = Engine(jobs, n_nodes=n_nodes, events=external.events, options=options)
-    bar = nullcontext() if quiet else simulation_bar(jobs.name, len(jobs.jobs))
-    with compiling_notice(), connect_zmq(connect, timeout_s=timeout) as ask, bar as on_progress:
+    with _connected([jobs], quiet, options) as (ask, on_progress):
         run_remote(engine, ask, on_progress)
-    for path in write_batsim_files(export, engine, external.machine_events):
-        if not quiet:
-            click.echo(f"wrote {path}")
+    return write_batsim_files(export or "out", engine, external.machine_events)
+
+
+def _simulate5(
+    quiet: bool,
+    *,
+    workloads: tuple[Path, ...],
+    events: tuple[Path, ...],
+    export: str | None,
+    **options: Any,
+) -> list[Path]:
+    """Replace Batsim 5; return the written files."""
+    import msgspec
+
+    from rebat.engine.batsim5 import Engine5
+    from rebat.models.failures.events import read_event_file
+    from rebat.models.failures.events5 import machine_events_in, read_texts
+    from rebat.runs.batsim5_files import write_batsim5_files
+    from rebat.wire.remote5 import DEADLOCKED, Batsim5Abort, greet, run_remote5
+    from rebat.workloads.load import load_workload
+
+    for name in _FLAGS:
+        if options[name]:
+            problem = "has no effect with --protocol 5"
+            expected = "a scheduler that requests the feature"
+            raise InputError(problem, "--" + name.replace("_", "-"), expected)
+    jobs = [load_workload(path) for path in workloads]
+    texts = [read_texts(path, number) for number, path in enumerate(events)]
+    outages = machine_events_in(read_event_file(path).events for path in events)
+    n_nodes = _n_nodes(options, jobs)
+    with _connected(jobs, quiet, options) as (ask, on_progress):
+        features = greet(ask, options["sched_cfg"])
+        engine = Engine5(
+            jobs,
+            n_nodes=n_nodes,
+            files=texts,
+            paths=[str(path.absolute()) for path in workloads],
+            options=_engine_options(
+                options,
+                dynamic_jobs=features.dynamic_registration,
+                acknowledge_dynamic_jobs=features.acknowledge_dynamic_jobs,
+                profile_reuse=features.profile_reuse,
+                forward_profiles=features.forward_profiles_on_job_submission,
+            ),
+            arguments=msgspec.structs.asdict(features),
+        )
+        prefix = export or "out/"
+        try:
+            run_remote5(engine, ask, on_progress)
+        except Batsim5Abort as error:
+            if error.exit_status == DEADLOCKED:
+                write_batsim5_files(prefix, engine, outages, schedule=False)
+            raise
+    return write_batsim5_files(prefix, engine, outages)
+
+
+def _engine_options(options: dict[str, Any], **more: Any) -> EngineOptions:
+    """Return the options of the engine; ``more`` takes precedence."""
+    from rebat.core.units import to_us
+    from rebat.engine.options import EngineOptions
+
+    given = {
+        "dynamic_jobs": options["enable_dynamic_jobs"],
+        "acknowledge_dynamic_jobs": options["acknowledge_dynamic_jobs"],
+        "profile_reuse": options["enable_profile_reuse"],
+        "forward_profiles": options["forward_profiles_on_submission"],
+        "forward_unknown_events": options["forward_unknown_events"],
+        "split_instants": options["split_instants"],
+        "latency_us": to_us(options["latency"] or 0),
+        "sched_config": options["sched_cfg"],
+    }
+    return EngineOptions(**(given | more))
+
+
+def _n_nodes(options: dict[str, Any], jobs: list[Workload]) -> int:
+    """Return the number of hosts."""
+    if options["nodes"]:
+        return int(options["nodes"])
+    if options["platform"]:
+        return _hosts(options["platform"])
+    return max(workload.n_nodes for workload in jobs)
+
+
+@contextmanager
+def _connected(
+    jobs: list[Workload], quiet: bool, options: dict[str, Any]
+) -> Iterator[tuple[Callable[[bytes], bytes], Any]]:
+    """Yield the scheduler and the progress bar."""
+    from rebat.console.progress import compiling_notice, simulation_bar
+    from rebat.wire.zmq_link import connect as connect_zmq
+
+    n_jobs = sum(len(workload.jobs) for workload in jobs)
+    bar = nullcontext() if quiet else simulation_bar(jobs[0].name, n_jobs)
+    link = connect_zmq(options["connect"], timeout_s=options["timeout"])
+    with compiling_notice(), link as ask, bar as on_progress:
+        yield ask, on_progress
 
 
 def _hosts(platform: Path) -> int:

@@ -107,4 +107,6 @@ WORKLOAD_OUT = WorkloadOut(path_type=Path, dir_okay=False)
 FOLDER = click.Path(path_type=Path, file_okay=False)
 SEED = click.IntRange(min=0)
 NODES = click.IntRange(min=1)
+PROTOCOL = click.Choice([4, 5])
+"""Versions of Batsim, as integers."""
 MACHINE = MachineSize()

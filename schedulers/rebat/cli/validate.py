@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 )
 @click.option("--nodes", type=MACHINE, help="Number of nodes of the machine (default: the workload's, with --workload).")  # fmt: skip
 @click.option("--slack", type=DURATION, default=None, help="Maximum time that a job may run after its node failed or its walltime ended, for platforms with latency (default: 0).")  # fmt: skip
-@click.option("--resubmits/--gives-up", default=None, help="Whether the scheduler resubmits killed jobs; if so, a job that ends as killed is an error (default: yes if a job was resubmitted, with --events, or for a run of rebat).")  # fmt: skip
-@click.option("--by-rebat/--by-other", default=None, help="Whether rebat was the scheduler; if so, profile names and submission times of resubmissions are checked (default: yes if JOBS is in the folder of a rebat run, or if a resubmission has a profile name of rebat).")  # fmt: skip
+@click.option("--resubmits/--gives-up", default=None, help="Whether the scheduler resubmits killed jobs. If it does, a job that ends as killed is an error (default: yes if a job was resubmitted, if --events is set, or if JOBS is a run of rebat).")  # fmt: skip
+@click.option("--by-rebat/--by-other", default=None, help="Whether rebat was the scheduler. If it was, profile names and submission times of resubmissions are checked (default: yes if JOBS is in the folder of a rebat run, or if a resubmission has a profile name of rebat).")  # fmt: skip
 @click.option("--digits", type=click.Choice(["all", "six"]), help="Digits of numbers in resubmissions: all, or six as written by the policies authors-* (default: detected from the summary next to JOBS or from the rows).")  # fmt: skip
 @click.option("--show", type=click.IntRange(min=1), default=5, show_default=True, help="Maximum number of findings printed per kind.")  # fmt: skip
 @json_option
@@ -47,16 +47,17 @@ def validate(
     prepare'.
 
     In a recorded run ('rebat workload import --schedule') jobs may share nodes, run longer than
-    their walltime, and change their size. These findings are listed, but they are no errors.
+    their walltime, and change their size. These findings are listed, but do not count as errors.
 
     \b
     Example:
       rebat validate out/sfsj --events f0.events --workload november.json.gz
     """
     from rebat.core.units import to_us
+    from rebat.library.node_names import names_in, with_names
     from rebat.models.failures.events import read_events
     from rebat.results.files.batsim_files import read_jobs
-    from rebat.results.files.recorded import read_source
+    from rebat.results.files.recorded import node_list_of, read_source
     from rebat.results.validate.findings import Reference
     from rebat.results.validate.validate import validate
     from rebat.workloads.load import load_workload
@@ -86,18 +87,19 @@ def validate(
     else:
         verdict = "not valid" if errors else "valid"
         click.echo(f"{table.path}: {verdict}: {len(table.records)} rows, {len(errors)} findings")
+        names = names_in(node_list_of(table.path.parent))
         for line in _lines(errors, show):
-            click.echo(line)
+            click.echo(with_names(line, names))
         if usual:
             click.echo("no errors, because this run is recorded, not simulated:")
             for line in _lines(usual, show):
-                click.echo(f"  {line}")
+                click.echo(f"  {with_names(line, names)}")
     if errors:
         raise SystemExit(1)
 
 
 def _usual_kinds(source: RecordSource) -> frozenset[str]:
-    """Return the kinds of findings that are no errors in a run."""
+    """Return the kinds of findings that do not count as errors in a run."""
     from rebat.results.validate.findings import OF_MACHINES
 
     if not source.format:
@@ -155,7 +157,7 @@ def _six_digits(jobs: Path) -> bool | None:
 
 
 def _record(table: JobsFile, errors: Sequence[Finding], usual: Sequence[Finding]) -> dict[str, Any]:
-    """Return all findings as plain data; those of recorded runs that are no errors come last."""
+    """Return all findings as plain data; findings that do not count as errors come last."""
     return {
         "jobs": table.path,
         "valid": not errors,

@@ -43,6 +43,9 @@ def view(
     from rebat.core.files import write_text
     from rebat.figures.explore.page import explorer_page
     from rebat.library.checks import error_at
+    from rebat.library.node_names import names_in
+    from rebat.results.files.recorded import node_list_of
+    from rebat.results.files.timelines import run_folders
     from rebat.results.measures.summary import parse_window
 
     if html and html.suffix.lower() not in (".html", ".htm"):
@@ -52,7 +55,8 @@ def view(
     timelines = _timelines(out, policies)
     with error_at("--window"):
         _check_window(span, timelines)
-    page = explorer_page(timelines, f"rebat: {out.resolve().name}", span)
+    names = names_in(node_list_of(run_folders(out, policies)[0]))
+    page = explorer_page(timelines, f"rebat: {out.resolve().name}", span, names)
     size_mb = len(page.encode()) / 1e6
     if html:
         write_text(html, page)

@@ -77,10 +77,10 @@ def generate(name: str, seed: int, out: Path) -> None:
 
 @workload.command()
 @click.argument("file", type=WORKLOAD)
-@click.option("--malleable", type=SHARE, default=0.0, show_default=True, help="Share of the rigid jobs to make malleable, between a quarter and twice their size.")  # fmt: skip
-@click.option("--moldable", type=SHARE, default=0.0, show_default=True, help="Share of the rigid jobs to make moldable: a quarter, half, equal to or twice their size.")  # fmt: skip
+@click.option("--malleable", type=SHARE, default=0.0, show_default=True, help="Share of the rigid jobs that become malleable. They can run on a quarter of their nodes up to twice their nodes.")  # fmt: skip
+@click.option("--moldable", type=SHARE, default=0.0, show_default=True, help="Share of the rigid jobs that become moldable. They can run on a quarter, a half, all or twice their nodes.")  # fmt: skip
 @click.option("--sigma", type=FiniteRange(min=0), help="Variance of the parallelism in Downey's speedup (default: drawn per job, uniform in 0 to 2).")  # fmt: skip
-@click.option("--seed", type=SEED, default=0, show_default=True, help="Seed of the choice of jobs and their speedups.")  # fmt: skip
+@click.option("--seed", type=SEED, default=0, show_default=True, help="Seed that determines the changed jobs and their speedups.")  # fmt: skip
 @click.option("--own-spares", metavar="N|P%", help="Spare nodes of each job that remains rigid: a number, or a percentage of its nodes (rounded up).")  # fmt: skip
 @workload_file
 def flex(file: Path, out: Path, own_spares: str | None, **options: Any) -> None:
@@ -90,8 +90,8 @@ def flex(file: Path, out: Path, own_spares: str | None, **options: Any) -> None:
     exceeds the machine. Speedups follow Downey's model. With the same seed, a larger share includes
     all jobs of a smaller share.
 
-    A job with spare nodes requests more nodes than it needs, and continues on the others when some
-    of them fail. Run it with malleable=fixed and react=replacement.
+    A job with spare nodes requests more nodes than it needs. It continues when some of its nodes
+    fail. Run these jobs with malleable=fixed and react=replacement.
 
     \b
     Examples:
@@ -107,7 +107,7 @@ def flex(file: Path, out: Path, own_spares: str | None, **options: Any) -> None:
     shares = options["malleable"] or options["moldable"]
     if not shares and not own_spares:
         expected = "--malleable, --moldable or --own-spares"
-        raise InputError("no share above 0", str(file), expected)
+        raise InputError("no change requested", str(file), expected)
     original = load_workload(file)
     flexed = flexible(original, **options) if shares else original
     flexed = with_own_spares(flexed, own_spares) if own_spares else flexed
@@ -185,14 +185,29 @@ def _in_words(scenario: ScenarioOptions) -> str:
 
 @workload.command()
 @click.argument("file", type=WORKLOAD_OR_RUN)
-@click.option("--format", "form", type=click.Choice(["swf"]), default="swf", show_default=True, help="Format of the trace.")  # fmt: skip
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["swf", "batsim4", "batsim5"]),
+    default="swf",
+    show_default=True,
+    help="Format of the file: a trace, or a workload of Batsim 4 or 5.",
+)
 @click.option("--workload", "of", type=WORKLOAD, help="For the folder of a run: the workload of the run, for users, queues and the date of time 0.")  # fmt: skip
-@output_file("Trace to write (.gz: compressed).")
-def export(file: Path, form: str, of: Path | None, out: Path) -> None:
-    """Write a workload, or the results of a policy, as a trace in the Standard Workload Format.
+@click.option(
+    "--name",
+    metavar="wN",
+    help="For batsim5: the name that Batsim gives to the workload, w0 for the first -w (default), w1 for the second.",
+)
+@output_file("File to write (.gz: compressed).")
+def export(file: Path, form: str, of: Path | None, name: str | None, out: Path) -> None:
+    """Write a workload, or the results of a policy, in another format.
 
-    Jobs, users and queues are numbered. A workload has no waiting times, and its times are rounded
-    to seconds.
+    swf: a trace in the Standard Workload Format. Jobs, users and queues are numbered. A workload
+    has no waiting times, and its times are rounded to seconds.
+
+    batsim5: a workload for Batsim 5. Additional fields, such as checkpoints and shapes, are in
+    extra_data. batsim4: a workload for Batsim 4. All commands read both forms.
 
     If FILE is the folder of a policy, the trace has waiting times, allocated nodes and status. A
     job with several attempts has a summary line and a line per attempt, as the format defines for
@@ -201,18 +216,30 @@ def export(file: Path, form: str, of: Path | None, out: Path) -> None:
     \b
     Examples:
       rebat workload export jobs.json.gz -o jobs.swf
+      rebat workload export jobs.json.gz --format batsim5 -o jobs5.json
       rebat workload export out/june/sfsj --workload june.json.gz -o sfsj.swf
     """
+    from rebat.workloads.batsim5_json import to_five
+    from rebat.workloads.batsim_json import write_document, write_workload
     from rebat.workloads.load import load_workload
     from rebat.workloads.swf_export import write_swf
 
+    if name is not None and (form != "batsim5" or not name.isidentifier()):
+        raise InputError(f"is {name}", "--name", "a name like w1, with --format batsim5")
     if file.is_dir():
+        if form != "swf":
+            raise InputError("the folder of a run", str(file), f"a workload, for {form}")
         _export_run(file, of, form, out)
         return
     if of is not None:
         raise InputError("has no effect on a workload", "--workload", "the folder of a run")
     loaded = load_workload(file)
-    write_swf(loaded, out)
+    if form == "swf":
+        write_swf(loaded, out)
+    elif form == "batsim4":
+        write_workload(loaded, out)
+    else:
+        write_document(to_five(loaded, name or "w0"), out)
     click.echo(f"{out}: {len(loaded.jobs)} jobs, {form}")
 
 
@@ -232,7 +259,7 @@ def _export_run(folder: Path, of: Path | None, form: str, out: Path) -> None:
 @workload.command()
 @click.argument("file", type=WORKLOAD)
 @click.option("--period", type=DURATION, help="Duration over which the stress is computed (default: first to last submission).")  # fmt: skip
-@click.option("--mtbf", type=DURATION, help="Print the share of jobs that write at least one checkpoint at this MTBF of the machine, by Young/Daly.")  # fmt: skip
+@click.option("--mtbf", type=DURATION, help="Print the share of jobs that write at least one Young/Daly checkpoint at this MTBF of the machine.")  # fmt: skip
 @click.option("--checkpoint-cost", type=DURATION, default="5min", show_default=True, help="With --mtbf: time to write a checkpoint.")  # fmt: skip
 @json_option
 def describe(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from rebat.cli.input_kind import reject_failures
 from rebat.cli.output_file import output_file
 from rebat.cli.types import DURATION, FILE, FOLDER, MACHINE, NODES, WORKLOAD_OUT
 from rebat.core.errors import InputError
@@ -44,9 +45,9 @@ class TraceCommand(click.Command):
 )
 @click.option("--format", "form", type=click.Choice([AUTO, *ABOUT]), default=AUTO, show_default=True, help="Format of TRACE, see the list below; auto detects the format.")  # fmt: skip
 @click.option("--mapping", metavar="NAME|FILE", help="table: mapping of columns to fields, a name of the list below or a TOML file (default: the mapping of the list that fits the columns).")  # fmt: skip
-@click.option("--events", type=FILE, help="sacct, pbs: node events of Slurm. Attempts are cut when a node of theirs fails.")  # fmt: skip
-@click.option("--corrections", type=FILE, help="With --events: write all attempts that are cut to this CSV file.")  # fmt: skip
-@click.option("--schedule", type=FOLDER, help="Also write what really happened to this folder, with the files of a run of 'rebat run --out': all attempts of the jobs, and with --events the failures of nodes. The policy is named 'recorded'.")  # fmt: skip
+@click.option("--events", type=FILE, help="sacct, pbs: node events of Slurm. An attempt is cut at the first failure of one of its nodes.")  # fmt: skip
+@click.option("--corrections", type=FILE, help="With --events: list the cut attempts in this CSV file.")  # fmt: skip
+@click.option("--schedule", type=FOLDER, help="Also write the recorded schedule to this folder, with the same files as 'rebat run --out': all attempts of the jobs, and with --events the failures of nodes. The policy is named 'recorded'.")  # fmt: skip
 @click.option("--strict", is_flag=True, help="sacct, pbs: stop at the first invalid line (default: drop and count such lines).")  # fmt: skip
 @click.option("--month", "months", multiple=True, metavar="YYYY-MM", help="Keep the jobs of this month; may be repeated (default: all jobs).")  # fmt: skip
 @click.option("--by", type=click.Choice(["submit", "start"]), default="submit", show_default=True, help="Date that assigns a job to a month.")  # fmt: skip
@@ -66,8 +67,8 @@ def import_(
 ) -> None:  # fmt: skip
     """Convert a trace, accounting records or a table of jobs to a workload.
 
-    With --schedule, the folder has the recorded schedule of these jobs, for 'rebat view', 'rebat
-    validate' and 'rebat compare'. Times and job ids are those of the workload.
+    'rebat view', 'rebat validate' and 'rebat compare' read the recorded schedule that --schedule
+    writes. Its times and job ids are those of the workload.
 
     \b
     Examples (one month of Mira, as in the node-stealing paper; a Slurm cluster; Fugaku):
@@ -81,6 +82,8 @@ def import_(
 
     _check_outputs(out, corrections, events, schedule)
     options["months"] = options["months"] or None
+    if form == AUTO and mapping is None:
+        reject_failures(trace)
     if form == AUTO:
         form = TABLE if mapping is not None else detected(trace)
     if mapping is not None:

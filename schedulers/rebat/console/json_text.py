@@ -24,7 +24,7 @@ def json_text(value: Any) -> str:
     Raises
     ------
     TypeError
-        For a type without a form in JSON.
+        For a type that JSON cannot represent.
     """
     return msgspec.json.format(msgspec.json.encode(value, enc_hook=_plain), indent=2).decode()
 
@@ -34,4 +34,4 @@ def _plain(value: Any) -> Any:
         return fspath(value)
     if hasattr(value, "tolist"):
         return value.tolist()
-    raise TypeError(f"{type(value).__name__} has no form in JSON")
+    raise TypeError(f"JSON cannot represent {type(value).__name__}")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Output of commands: messages on standard error, and results on standard output.
 
-Commands save results before they print them, so a failure to print loses nothing.
+Commands save results before they print them, so no result is lost if printing fails.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from rebat.engine.engine import OnProgress
 
 
 class CampaignProgress(msgspec.Struct, frozen=True, kw_only=True):
-    """Progress of a campaign in distinct runs, including finished runs and runs above a limit."""
+    """Progress of a campaign in distinct runs. ``left`` includes the runs above a limit."""
 
     total: int
     done: int
@@ -33,7 +33,7 @@ OnCampaignProgress = Callable[[CampaignProgress], None]
 
 
 class Count(Protocol):
-    """Callback with the number done and, if the total has changed, the new total."""
+    """Callback for progress: the number done and, if the total has changed, the new total."""
 
     def __call__(self, done: int, of: int | None = None) -> None: ...
 

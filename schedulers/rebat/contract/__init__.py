@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The contract between session and policy: a view to read, and proposals to return.
 
-A policy does no I/O, reads no clock and draws from no global random stream. The session checks each
-proposal. If a real Batsim would abort on a proposal, the session refuses the proposal with a
-reason.
+A policy must not do I/O, read a clock or draw from a global random stream. The session checks each
+proposal. If a real Batsim would abort on a proposal, the session refuses it and states a reason.
 """
 
 from rebat.contract.policy import Changes, News, Policy

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The base class of policies, and the reports that a policy receives."""
+"""The base class of policies, and the events and changes that a policy receives."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from rebat.core.attempts import Attempt, Running
 class News(msgspec.Struct):
     """Events of one message, for ``Policy.react``.
 
-    The session stops the attempts in ``hit`` and requeues them, unless the policy makes another
-    proposal for these attempts.
+    Unless the policy proposes something else for the attempts in ``hit``, the session stops and
+    requeues them.
     """
 
     arrived: list[Attempt] = []
     """Submitted jobs."""
     started: list[Running] = []
-    """Attempts started since the previous report."""
+    """Attempts started since the previous call."""
     ended: list[Running] = []
     """Attempts that ended without being stopped."""
     failed: list[int] = []
@@ -33,9 +33,9 @@ class News(msgspec.Struct):
     hit: list[Running] = []
     """Running attempts on nodes that failed."""
     called_off: list[str] = []
-    """Ids of the hit attempts whose scheduled stop was cancelled."""
+    """Ids of attempts in ``hit`` whose scheduled stop was cancelled."""
     held_hit: list[str] = []
-    """Ids of waiting jobs that lost nodes held for them."""
+    """Ids of waiting jobs for which a held node failed."""
     woken: list[str] = []
     """Tags of the wakes that are due."""
     notices: list[tuple[str, dict[str, Any]]] = []
@@ -54,27 +54,27 @@ class Changes(msgspec.Struct):
     resubmitted: list[Attempt] = []
     """Attempts that entered the queue after an interruption or a silent error."""
     started: list[Running] = []
-    """Attempts that the previous plan started; a refused start is in ``refused``."""
+    """Attempts that the previous plan started; refused starts are in ``refused``."""
     ended: list[Running] = []
     """Attempts that ended without being stopped, and holds that were released."""
     stopped: list[Running] = []
     """Attempts that were stopped and released their nodes."""
     moved: list[Running] = []
-    """Attempts that were started by a stop or a reaction, not by a plan."""
+    """Attempts that were started by a move or a reaction, not by a plan."""
     held: list[Running] = []
     """New holds: nodes held for a job, represented as running attempts."""
     failed_nodes: list[int] = []
     """Nodes that became unusable: they failed or were drained."""
     failed_under: list[str] = []
-    """Holder of each node that became unusable while an attempt or a hold had the node."""
+    """Holder of each node that became unusable while an attempt or a hold held it."""
     rejuvenated_nodes: list[int] = []
     """Nodes that became usable again."""
     rejuvenated_under: list[str] = []
     """Holder of each node that became usable again while an attempt held it."""
     failures: int = 0
-    """Number of failures and drains of nodes, including nodes that are usable again."""
+    """Number of failures and drains of nodes, including nodes that are already usable again."""
     repairs: int = 0
-    """Number of repairs and undrains of nodes, including nodes that are unusable again."""
+    """Number of repairs and undrains of nodes, including nodes that are already unusable again."""
     refused: list[Refusal] = []
     """Proposals that were refused, or accepted and then cancelled."""
     withdrawn: list[str] = []
@@ -85,7 +85,7 @@ class Changes(msgspec.Struct):
     def withdraw(self, attempt: Attempt) -> None:
         """Record that a reaction removed an attempt from the queue.
 
-        If no plan has seen the attempt, only its entry in the changes is removed.
+        If no plan has seen the attempt yet, its entry in the changes is removed instead.
         """
         for entries in (self.arrived, self.resubmitted):
             if attempt in entries:
@@ -96,7 +96,7 @@ class Changes(msgspec.Struct):
     def leave(self, running: Running, records: list[Running]) -> None:
         """Record in ``records`` that an attempt or a hold released its nodes.
 
-        If no plan has seen the attempt or hold, only its entry in the changes is removed.
+        If no plan has seen the attempt or hold yet, its entry in the changes is removed instead.
         """
         if self.moved or self.held:
             for unplanned in (self.moved, self.held):

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Proposals of a policy to the session.
 
-A resize, the replacement of a dead node, a migration, a steal and a requeue are the same operation
-on Batsim: kill the attempt, wait for the acknowledgement, register the remaining work, then queue
-or execute it. A policy proposes *stop, then ...*. The session computes the remaining work, checks
-the proposal, and carries it out or refuses it.
+For Batsim, a resize, the replacement of a dead node, a migration, a steal and a requeue are the
+same operation: kill the attempt, wait for the acknowledgement, register the remaining work, and
+queue or execute it. A policy proposes *stop, then ...*. The session computes the remaining work,
+checks the proposal, and carries it out or refuses it.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ class Move(msgspec.Struct, frozen=True):
     cannot be resized.
 
     Each node must be usable. It must belong to the job, be free, or belong to an attempt that is
-    being stopped. Free nodes are claimed now, other nodes when they are released. If a claimed node
-    fails before the job is stopped, the job continues to run. If it fails later, the remaining work
-    is requeued with ``priority``.
+    being stopped. The session claims free nodes immediately, and other nodes when they are
+    released. If a claimed node fails before the job is stopped, the job continues to run. If it
+    fails later, the remaining work is requeued with ``priority``.
     """
 
     nodes: NodeSet
@@ -45,7 +45,7 @@ class Move(msgspec.Struct, frozen=True):
 
 
 class Wait(msgspec.Struct, frozen=True):
-    """After a stop: hold the usable nodes of the job until it is requeued.
+    """After a stop: hold the usable nodes of the job, and requeue the job when the wait ends.
 
     The wait ends at the first of these events: the stop of the attempt ``on`` is carried out or
     cancelled, the time ``until_us`` is reached, or a ``Release`` is proposed.
@@ -60,7 +60,7 @@ Then = Requeue | Move | Wait | End
 
 
 class Stop(msgspec.Struct, frozen=True):
-    """Stop a running attempt, now or at a checkpoint, and then do ``then``.
+    """Stop a running attempt, now or at a checkpoint; then continue with ``then``.
 
     ``why`` is a label for the records.
     """
@@ -76,8 +76,8 @@ class Start(msgspec.Struct, frozen=True):
     """Start a queued attempt on ``nodes``, or on the lowest-numbered free nodes.
 
     ``n_nodes``, or the size of ``nodes``, may differ from the requested number if the job is
-    moldable or malleable. The attempt is then rejected, registered in the new size within the same
-    message, and started as the next attempt of the job.
+    moldable or malleable. The session then rejects the attempt, registers it with the new size in
+    the same message, and starts it as the next attempt of the job.
     """
 
     attempt_id: str
@@ -112,10 +112,10 @@ class Wake(msgspec.Struct, frozen=True):
 
 
 class Drain(msgspec.Struct, frozen=True):
-    """Start nothing more on these nodes; running attempts continue.
+    """Start no more attempts on these nodes; running attempts continue.
 
-    ``why`` is the reason. A node may be drained for several reasons. The node returns to service
-    when no reason is left.
+    ``why`` is the reason. A node may be drained for several reasons. It returns to service when no
+    reason is left.
     """
 
     nodes: NodeSet
@@ -142,7 +142,7 @@ Proposal = Start | Reject | Stop | Release | Wake | Drain | Undrain | Note
 class Refusal(msgspec.Struct, frozen=True):
     """Reason why the session does not carry out a proposal.
 
-    ``subject`` (an attempt, a job, nodes or a wake) and ``reason`` form a sentence.
+    ``subject`` (an attempt, a job, nodes or a wake), followed by ``reason``, is a sentence.
     """
 
     subject: str

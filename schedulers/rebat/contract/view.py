@@ -33,7 +33,7 @@ class Machine(Protocol):
 
     @property
     def cores_per_node(self) -> int:
-        """Cores per node (c), if Batsim's hosts are cores; node k has cores kc to kc+c-1."""
+        """Cores per node (c); 1 if Batsim's hosts are nodes. Node k has cores kc to kc+c-1."""
 
     @property
     def tags(self) -> npt.NDArray[np.int32]:
@@ -56,9 +56,9 @@ class Machine(Protocol):
 
     @property
     def age_us(self) -> npt.NDArray[np.int64]:
-        """Time since the last failure of each node, including its repair, in microseconds.
+        """Time since the last failure of each node, in microseconds; it includes the downtime.
 
-        If a node has not failed since the simulation began, this is its ``uptime_us``.
+        For a node that has not failed since the simulation began, this is its ``uptime_us``.
         """
 
 
@@ -75,7 +75,7 @@ class Submission(msgspec.Struct, frozen=True, gc=False):
     fields: Mapping[str, Any]
     """The job's complete JSON."""
     traits: Traits = USUAL
-    """Properties in the JSON other than size and times."""
+    """Properties of the job other than size and times."""
 
 
 class WaitingJob(Protocol):
@@ -150,13 +150,16 @@ class View(Protocol):
         """The nodes of the machine."""
 
     def job(self, job_id: str) -> Submission:
-        """Return the submission of a job that is alive or has just ended; else raise KeyError."""
+        """Return the submission of a job that is alive or has just ended.
+
+        Raise KeyError for other jobs.
+        """
 
     def checkpointing(self, attempt_id: str) -> Checkpointing | None:
         """Return how an attempt checkpoints; None if it writes no checkpoints."""
 
     def after_stop(self, attempt_id: str, when: When = When.NOW) -> Remaining:
-        """Return what remains of a running attempt if it is stopped, and the delay of the stop."""
+        """Return what would remain of a running attempt after a stop, and the delay of the stop."""
 
     def walltime_after_us(
         self, attempt_id: str, remaining: Remaining, n_nodes: int | None = None
@@ -170,7 +173,7 @@ class View(Protocol):
         """
 
     def image_us(self, attempt_id: str) -> int:
-        """Return the cost of a checkpoint and restart of an attempt (``When.IMAGE``)."""
+        """Return the cost of an image and a restart of an attempt (``When.IMAGE``)."""
 
     def why_not_image(self, attempt_id: str) -> Refusal | None:
         """Return why a running attempt cannot be checkpointed now; None if it can."""

@@ -22,7 +22,7 @@ class Priority(IntEnum):
 
 
 class Cause(StrEnum):
-    """Why an attempt ended."""
+    """Reasons why an attempt ends."""
 
     COMPLETED = "completed"
     JOB_FAILED = "job failed"
@@ -38,7 +38,7 @@ class Cause(StrEnum):
     HORIZON = "horizon"
     """rebat ended an eternal job."""
     MOLDED = "molded"
-    """The attempt never ran: the next attempt of the job started, on another number of nodes."""
+    """The attempt never ran: the next attempt of the job started on another number of nodes."""
     REJECTED = "rejected"
     CANCELLED = "cancelled"
     """A user or an administrator ended the job; only in recorded runs."""
@@ -64,7 +64,7 @@ SECOND_ORDER = "for a failed job"
 """Label of preemptions for a job that a failure interrupted."""
 
 INTERRUPTED = frozenset({Cause.NODE_FAILURE, Cause.STOLEN, Cause.MOVED, Cause.PREEMPTED})
-"""Causes after which a job continues in a further attempt, from its last checkpoint."""
+"""Causes after which a job continues in another attempt, from its last checkpoint."""
 
 
 def job_name(job_id: str) -> str:
@@ -86,7 +86,7 @@ def resubmission_id(job_id: str, number: int) -> str:
 
 
 def split_attempt(name: str) -> tuple[str, int]:
-    """Return the job's id and the resubmission's number (0: the id is not a resubmission).
+    """Return the id of the job, and the number of the resubmission (0: not a resubmission).
 
     >>> split_attempt("12#3"), split_attempt("12"), split_attempt("12#03")
     (('12', 3), ('12', 0), ('12#03', 0))
@@ -133,7 +133,7 @@ def taken_id(name: str, base: str) -> InputError:
 
 
 class Attempt(msgspec.Struct, frozen=True, gc=False):
-    """A request for nodes. The scheduler must not know the real run time, so it is not included.
+    """A request for nodes. It does not contain the real run time, which schedulers must not know.
 
     Attributes
     ----------
@@ -142,7 +142,7 @@ class Attempt(msgspec.Struct, frozen=True, gc=False):
     job_id : str
         Batsim id of the original job.
     serial : int
-        Number of the queue entry in the run; every order uses it to break ties.
+        Number of the queue entry in the run. Every queue order breaks ties by this number.
     job_serial : int
         Position of the original job in the order of submissions.
     number : int

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cores (processors) of nodes: node k with c cores has cores ``c k`` to ``c k+c-1``.
 
-Cores of a node fail and drain together. Failure laws and operations refer to nodes; events on a
-machine refer to cores. Prabhakaran et al. 2018, section V: 125 nodes of 4 processors.
-Rodríguez-Pascual et al. 2019, section 4: 8 nodes of 16 cores.
+The cores of a node fail and drain together. Failure laws and operations refer to nodes; machine
+events refer to cores. Examples: 125 nodes of 4 processors (Prabhakaran et al. 2018, section V) and
+8 nodes of 16 cores (Rodríguez-Pascual et al. 2019, section 4).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def processors_of(nodes: NodeSet, cores_per_node: int) -> NodeSet:
 
 
 def nodes_of(processors: NodeSet, cores_per_node: int) -> NodeSet:
-    """Return the nodes that consist of these processors.
+    """Return the nodes to which these processors belong.
 
     >>> nodes_of(NodeSet.parse("0-3 8-15"), 4)
     NodeSet('0 2-3')
@@ -51,7 +51,7 @@ def nodes_of(processors: NodeSet, cores_per_node: int) -> NodeSet:
         If the processors include only a part of a node.
     """
     numbers = processors.intervals // cores_per_node
-    # An interval of complete nodes starts with a first processor and ends with a last one.
+    # an interval of complete nodes starts with the first and ends with the last processor of a node
     partial = processors.intervals % cores_per_node != (0, cores_per_node - 1)
     if partial.any():
         node = int(numbers[partial][0])

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Text fields of CSV files, protected from evaluation by spreadsheets.
 
-A spreadsheet evaluates a field that begins with ``=``, ``+``, ``-`` or ``@``, also if a tab or a
-carriage return precedes this character. If an apostrophe is added in front, the field is text.
-Numbers are unchanged.
+A spreadsheet evaluates a field that begins with ``=``, ``+``, ``-`` or ``@``, possibly after a tab
+or a carriage return. An apostrophe at the beginning prevents this. Numbers are unchanged.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ _FORMULA = re.compile(r"'*[=+\-@\t\r]")
 
 
 def csv_field(text: str) -> str:
-    """Return text as a field of a CSV file, quoted only if necessary."""
+    """Return text as a field of a CSV file, in quotes only if necessary."""
     if not _SPECIAL.search(text):
         return text
     line = io.StringIO()
@@ -27,7 +26,7 @@ def csv_field(text: str) -> str:
 
 
 def guarded(text: str) -> str:
-    """Return text that no spreadsheet evaluates.
+    """Return text in a form that no spreadsheet evaluates.
 
     >>> guarded("=1+1"), guarded("alice"), guarded("-1.5"), guarded("-a")
     ("'=1+1", 'alice', '-1.5', "'-a")

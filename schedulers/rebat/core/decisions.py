@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Decisions of the scheduler: imperative, frozen, one class per kind."""
+"""Decisions of the scheduler: a frozen class for each kind, named in the imperative."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from rebat.core.nodes import NodeSet
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """Base class of decisions. A decision takes effect at ``at_us``, at its message or later."""
+    """Base class of decisions. ``at_us`` is when the decision takes effect, in microseconds.
+
+    This time is that of the message, or later.
+    """
 
     at_us: int
 
@@ -36,9 +39,10 @@ class KillJobs(Decision, frozen=True):
 
 
 class CallMeLater(Decision, frozen=True):
-    """Request a message at a later time."""
+    """Request a message at a later time; Batsim 4 does not return the name of the call."""
 
     when_us: int
+    name: str = ""
 
 
 class RegisterProfile(Decision, frozen=True):
@@ -50,7 +54,7 @@ class RegisterProfile(Decision, frozen=True):
 
 
 class RegisterJob(Decision, frozen=True):
-    """Submit a new job after its profile; ``job`` needs profile, res and subtime."""
+    """Submit a new job; its profile must be registered. ``job`` needs profile, res and subtime."""
 
     job_id: str
     job: dict[str, Any]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options of a struct, from its annotated fields: type, range, unit and help."""
+"""Options that the annotated fields of a struct declare: type, range, unit and help."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def _option(name: str, hint: Any, default: Any) -> Declared:
 
 
 def _metas(hint: Any) -> list[msgspec.Meta]:
-    """Return all annotations of a type, first the annotations of a union."""
+    """Return all annotations of a type; those of a union come first."""
     if get_origin(hint) is Annotated:
         inner, *metas = get_args(hint)
         return [*_metas(inner), *metas]
@@ -92,7 +92,7 @@ def _bare(hint: Any) -> Any:
 
 
 def without_none(kind: Any) -> Any:
-    """Return the other type of a union with None; any other type unchanged."""
+    """Return the type T of a union of T and None; return other types unchanged."""
     if get_origin(kind) not in (Union, UnionType):
         return kind
     (bare,) = (part for part in get_args(kind) if part is not type(None))
@@ -100,7 +100,7 @@ def without_none(kind: Any) -> Any:
 
 
 def converted(values: Mapping[str, Any], struct: type[T]) -> T:
-    """Return arguments as a struct with checked types and ranges.
+    """Return arguments as a struct, after checks of types and ranges.
 
     Numbers may be numpy scalars, paths may be text, and durations may be text in human units.
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Differences between the node-stealing paper (Du et al. 2024) and its authors' program."""
+"""Choices in which the node-stealing paper (Du et al. 2024) and its authors' program differ."""
 
 from __future__ import annotations
 
@@ -9,54 +9,60 @@ import msgspec
 from msgspec import Meta
 
 Semantics = Literal["paper", "authors"]
-"""State after an interruption: as in the paper's text, or as in the authors' program."""
+"""What remains of a job after an interruption: as in the paper, or as in the authors' program."""
 
 
 class Dialect(msgspec.Struct, frozen=True):
-    """The differences, each with a name."""
+    """A value for each choice."""
 
     semantics: Semantics = "paper"
     passes: Annotated[
         Literal["one", "two"],
         Meta(
-            description="Number of planning passes after a failure. With two, the first pass plans "
-            "while killed jobs still hold their nodes, and the second pass releases held nodes."
+            description="Number of planning passes after a failure. With two, killed jobs still "
+            "hold their nodes in the first pass, and nodes held for waiting jobs become free in "
+            "the second pass."
         ),
     ] = "one"
     held: Annotated[
         Literal["surviving", "lowest"],
         Meta(
-            description="Nodes held for a failed job that waits for a victim: its surviving "
-            "nodes, or the same number of the lowest free nodes, also after another failure."
+            description="Nodes held for a failed job that waits for a victim: its surviving nodes "
+            "(surviving), or the same number of the lowest free nodes (lowest). With 'lowest', "
+            "nodes are chosen again after another failure."
         ),
     ] = "surviving"
     hold_margin_s: float = 0.0
     ended: Annotated[
         Literal["together", "others-first"],
         Meta(
-            description="When a victim ends before its stop: plan its nodes and the held nodes "
-            "together, or first plan other jobs on the victim's nodes."
+            description="What happens if a victim ends before its stop: its nodes and the held "
+            "nodes are planned together (together), or other jobs are first planned on the "
+            "victim's nodes (others-first)."
         ),
     ] = "together"
     hit: Annotated[
         Literal["failed", "victim"],
         Meta(
-            description="How to requeue a victim that a failure hits before its stop: like any "
-            "failed job, or with a victim's priority and its work at the time when it was chosen."
+            description="How a victim is requeued if a failure hits it before its stop: like any "
+            "failed job (failed), or with a victim's priority and the work that remained when it "
+            "was chosen (victim)."
         ),
     ] = "failed"
     release: Annotated[
         Literal["original", "resubmission"],
         Meta(
-            description="Release time of a resubmission in V1, V2, K2 and K3: release of the "
-            "original job or of the resubmission."
+            description="Release time of a resubmission in the victim rules V1 and V2 and the "
+            "criteria K2 and K3: that of the original job (original), or that of the resubmission "
+            "(resubmission)."
         ),
     ] = "original"
     tie: Annotated[
         Literal["order", "id", "run-time"],
         Meta(
-            description="Tie-breaker of V1 and V2: order of release, job id as in the program, or "
-            "the shortest time since the attempt started (section 1 of the paper)."
+            description="Tie-breaker of the victim rules V1 and V2: order of release (order), job "
+            "id as in the program (id), or the shortest time since the attempt started (run-time, "
+            "section 1 of the paper)."
         ),
     ] = "order"
     chosen: Annotated[
@@ -66,16 +72,17 @@ class Dialect(msgspec.Struct, frozen=True):
     k3: Annotated[
         Literal["text", "program"],
         Meta(
-            description="Planned ends in K3: those of the running jobs (text); or with the "
-            "victim's recovery subtracted from its end, and held nodes counted as running jobs "
-            "(program)."
+            description="Planned ends in the criterion K3: those of the running jobs (text), or as "
+            "in the program. The program subtracts the victim's recovery from its end, and counts "
+            "held nodes as running jobs."
         ),
     ] = "text"
     digits: Annotated[
         Literal["all", "six"],
         Meta(
-            description="Significant digits of numbers in resubmissions. With six, checkpoint "
-            "periods are computed from a failure rate with six decimals."
+            description="Significant digits of numbers in resubmissions: all, or six as in the "
+            "program. With six, checkpoint periods are computed from a failure rate with six "
+            "decimals."
         ),
     ] = "all"
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Errors by their origin: user input, decisions for Batsim, policies."""
+"""Errors, with a class for each origin: user input, decisions for Batsim, policies."""
 
 from __future__ import annotations
 
@@ -9,18 +9,21 @@ from typing import Any
 
 
 class RebatError(Exception):
-    """Base class of all errors that rebat raises on purpose; the text is one line."""
+    """Base class of all errors that rebat raises intentionally; the text is one line."""
+
+    exit_status = 2
+    """Exit status of a command that ends with this error."""
 
 
 class InputError(RebatError):
-    """Wrong input of the user: a file, an option, a message from the peer.
+    """Invalid input: a file, an option, or a message of the simulator or scheduler.
 
     Parameters
     ----------
     problem : str
         What is wrong.
     where : str, optional
-        Place of the problem: a file with its line, a job id, an option.
+        Place of the problem: a file and its line, a job id, or an option.
     expected : str, optional
         What is expected instead.
     """
@@ -37,7 +40,7 @@ class InputError(RebatError):
         return self.problem
 
     def at(self, where: str) -> InputError:
-        """Return the error with an outer place added (a file in front of a line)."""
+        """Return the error with an outer place added in front (a file before a line)."""
         place = f"{where}: {self.where}" if self.where else where
         return InputError(self.problem, place, self.expected)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Events of the simulator: past tense, frozen, one class per kind."""
+"""Events of the simulator: a frozen class for each kind, named in the past tense."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class SimulationBegan(Event, frozen=True):
-    """The first message, alone, at time 0."""
+    """The simulation begins: the only event of the first message, at time 0."""
 
     n_nodes: int
     config: dict[str, Any]
     """Batsim's configuration (``dynamic-jobs-enabled``, ...)."""
     profiles: dict[str, dict[str, dict[str, Any]]]
-    """Profiles by name, by workload."""
+    """Workload -> name -> profile."""
     workloads: dict[str, str]
     resources: list[dict[str, Any]] = []
     """Compute resources as Batsim lists them."""
@@ -44,21 +44,25 @@ class JobCompleted(Event, frozen=True):
 
     job_id: str
     state: str
-    """COMPLETED_SUCCESSFULLY, COMPLETED_FAILED, COMPLETED_WALLTIME_REACHED or COMPLETED_KILLED; it
-    takes precedence over ``return_code``."""
+    """COMPLETED_SUCCESSFULLY, COMPLETED_FAILED, COMPLETED_WALLTIME_REACHED or COMPLETED_KILLED. The
+    state takes precedence over ``return_code``."""
     return_code: int
     nodes: NodeSet
 
 
 class JobsKilled(Event, frozen=True):
-    """A kill request was carried out; ``progress`` contains only jobs that were really killed."""
+    """A kill was carried out; ``progress`` only contains jobs that had not completed before."""
 
     job_ids: tuple[str, ...]
     progress: dict[str, Any] = {}
 
 
 class CallRequested(Event, frozen=True):
-    """The time of a CallMeLater is reached. The event does not name the call."""
+    """The time of a CallMeLater is reached. Batsim 4 does not name the call."""
+
+    name: str = ""
+    last: bool = False
+    """Whether a periodic call comes for the last time."""
 
 
 class NodesFailed(Event, frozen=True):
@@ -91,11 +95,11 @@ class Notified(Event, frozen=True):
 
 
 class SimulationEnded(Event, frozen=True):
-    """The last message."""
+    """The simulation ended: the event of the last message."""
 
 
 class Message(msgspec.Struct, frozen=True):
-    """One message of the simulator: its send time, and the events since the previous message."""
+    """A message of the simulator: its send time, and the events since the previous message."""
 
     now_us: int
     events: tuple[Event, ...]

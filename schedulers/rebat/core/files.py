@@ -23,8 +23,8 @@ from rebat.core.errors import InputError
 def atomic_path(path: Path) -> Iterator[Path]:
     """Yield a temporary path; its content replaces ``path`` if the block succeeds.
 
-    Symbolic links are followed, and an existing file keeps its mode. If ``path`` is a special file
-    (device, pipe), the content is copied into it after the block.
+    Symbolic links are followed. An existing file keeps its mode. If ``path`` is a special file
+    (device, pipe), the content is copied into this file after the block.
 
     Raises
     ------
@@ -37,7 +37,10 @@ def atomic_path(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def _sibling(path: Path) -> Iterator[Path]:
-    """Yield a temporary file in the folder of the (linked) file; rename it after the block."""
+    """Yield a temporary file in the folder of the file; rename it after the block.
+
+    For a symbolic link, this is the folder of the linked file.
+    """
     target = Path(os.path.realpath(path))
     target.parent.mkdir(parents=True, exist_ok=True)
     temporary = _temporary_name(target, target.parent)
@@ -76,7 +79,7 @@ def _temporary_name(path: Path, folder: Path) -> Path:
 
 @contextmanager
 def write_errors(path: Path, temporary: Path | None = None) -> Iterator[None]:
-    """Convert write errors to InputErrors that name ``path``, not the temporary file."""
+    """Convert write errors to InputErrors that name ``path`` instead of the temporary file."""
     try:
         yield
     except OSError as error:
@@ -89,19 +92,19 @@ def write_errors(path: Path, temporary: Path | None = None) -> Iterator[None]:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write an entire text file, see `write_parts`."""
+    """Write a text file; see `write_parts`."""
     write_parts(path, (text,))
 
 
 def write_lines(path: Path, lines: Iterable[str]) -> None:
-    """Write a text file line by line, see `write_parts`."""
+    """Write a text file line by line; see `write_parts`."""
     write_parts(path, (f"{line}\n" for line in lines))
 
 
 def write_parts(path: Path, parts: Iterable[str]) -> None:
-    """Write a text file part by part, which needs little memory.
+    """Write a text file part by part, to save memory.
 
-    If its name ends in .gz, compress it, without a time stamp.
+    If the name ends in .gz, the file is compressed, without a time stamp.
     """
     with atomic_path(path) as temporary:
         if path.suffix == ".gz":
@@ -129,7 +132,7 @@ def file_hash(path: Path) -> str:
 
 
 def read_text(path: Path, errors: str = "strict") -> str:
-    """Read an entire text file, plain or .gz; failures are InputErrors with the file's name."""
+    """Return the content of a text file, plain or .gz; every failure is an InputError."""
     with open_text(path, errors=errors) as lines:
         return lines.read()
 

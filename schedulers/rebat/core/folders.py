@@ -3,7 +3,7 @@
 
 A temporary folder is locked while its process runs, so that other commands see that the folder is
 in use. Each command removes the temporary folders of killed commands. If another command has put a
-result in the same place in the meantime, that result is never changed.
+result in the same place in the meantime, this result is not changed.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ _SIGNALS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
 def atomic_folder(path: Path, force: bool = False) -> Iterator[Path]:
     """Yield a temporary folder that replaces ``path`` if the block succeeds.
 
-    A list of the folder's files (`core.manifest`) is added. If ``path`` is a folder that is not
-    empty, it is refused. With ``force``, an earlier result is replaced completely, unless it has
-    changed or contains other files.
+    A list of the files is added to the folder (`core.manifest`). ``path`` must be new or an empty
+    folder. With ``force``, it may also contain an earlier result, which is then replaced. A result
+    that was changed, or a folder with other files, is never replaced.
 
     Raises
     ------
     InputError
-        Before the block: if the folder is not empty, another command is writing there, or the
-        folder cannot be created. After the block: if another command created ``path`` in the
-        meantime. The new result is then kept under another name, which the error states.
+        Before the block: if the folder cannot be replaced or created, or another command is writing
+        there. After the block: if another command created ``path`` in the meantime. The new result
+        is then kept under another name, which the error states.
     """
     target = Path(os.path.realpath(path))
     with write_errors(path, target):
@@ -68,7 +68,7 @@ def atomic_folder(path: Path, force: bool = False) -> Iterator[Path]:
 
 @contextmanager
 def _prepared(path: Path) -> Iterator[None]:
-    """Create and lock the parent of a folder; remove what killed commands left there."""
+    """Create and lock the parent of a folder; remove temporary folders of killed commands."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with _guarded(path.parent):
         _sweep(path)
@@ -76,7 +76,7 @@ def _prepared(path: Path) -> Iterator[None]:
 
 
 def _put(temporary: Path, path: Path, before: str) -> Path:
-    """Move a result to its place, or to another name if the place was taken; return the path."""
+    """Move a result to ``path``, or to another name if ``path`` is taken; return the path used."""
     if _manifest(path) != before or not _replaceable(path, temporary):
         return _put_under_new_name(temporary, path)
     if path.exists():
@@ -96,14 +96,14 @@ def _put_under_new_name(temporary: Path, path: Path) -> Path:
 
 
 def _replaceable(path: Path, temporary: Path) -> bool:
-    """Return whether a folder contains its listed files, unchanged, and nothing else."""
+    """Return whether a folder contains only its listed files, and these are unchanged."""
     if not path.exists():
         return True
     return path.is_dir() and not_ours(path, apart=temporary.name) is None
 
 
 def _taken(path: Path, force: bool) -> str:
-    """Check that a folder may be replaced; return the list of its files."""
+    """Return the list of a folder's files; raise InputError if the folder must not be replaced."""
     if path.exists() and not path.is_dir():
         raise InputError("is a file", str(path), "a new or empty folder")
     if not path.exists() or not any(path.iterdir()):
@@ -126,7 +126,7 @@ def _taken(path: Path, force: bool) -> str:
 
 
 def _manifest(path: Path) -> str:
-    """Return the text of a folder's list of files; empty if there is none."""
+    """Return the text of a folder's list of files; empty if there is no list."""
     try:
         return (path / MANIFEST).read_text()
     except (OSError, UnicodeDecodeError):
@@ -134,7 +134,7 @@ def _manifest(path: Path) -> str:
 
 
 def _move_files(source: Path, target: Path) -> None:
-    """Move all files from one folder to another, the list of files last."""
+    """Move all files from one folder to another; the list of files comes last."""
     for file in sorted(
         (path for path in source.rglob("*") if path.is_file()), key=lambda p: p.name == MANIFEST
     ):
@@ -147,7 +147,7 @@ def _move_files(source: Path, target: Path) -> None:
 
 
 def _temporary_name(path: Path) -> Path:
-    """Return a temporary name in the folder (it may be a mount) or, if it is new, in its parent."""
+    """Return a temporary name: in the folder, which may be a mount; in its parent if it is new."""
     folder = path if path.exists() else path.parent
     return folder / f".{path.name}.rebat-{uuid.uuid4().hex[:12]}"
 
@@ -183,7 +183,7 @@ def _is_own(folder: Path) -> bool:
 
 
 def _locked(folder: Path) -> int | None:
-    """Return a descriptor that locks a folder until it is closed; None if that is impossible."""
+    """Return a descriptor that locks a folder until it is closed; None if locking fails."""
     handle = None
     try:
         handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
@@ -211,8 +211,8 @@ def _guarded(folder: Path) -> Iterator[None]:
 def _undisturbed() -> Iterator[None]:
     """Delay signals that end a command until the end of the block.
 
-    A signal mask is not sufficient: any thread may receive a signal, and the main thread then runs
-    the handler. Other threads are not interrupted.
+    A signal mask of the main thread is not sufficient: another thread may receive a signal, and the
+    main thread then runs the handler.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

@@ -15,7 +15,7 @@ from rebat.core.units import MAX_SECONDS, US_PER_S, to_us
 
 
 class Job(msgspec.Struct, frozen=True, gc=False):
-    """One job of a workload, as the user submitted it.
+    """A job of a workload, as the user submitted it.
 
     Attributes
     ----------
@@ -24,13 +24,13 @@ class Job(msgspec.Struct, frozen=True, gc=False):
     n_nodes : int
         Requested number of nodes, at least 1.
     submit_us : int
-        Time of submission in microseconds from the workload's start.
+        Time of submission in microseconds since the start of the workload.
     walltime_us : int or None
         Maximum run time, after which Batsim kills the job; None: no limit.
     profile : str
         Name of the profile that defines the work of the job.
     extra : dict
-        Further fields of the job's JSON; Batsim forwards them to the scheduler unchanged.
+        Other fields of the job's JSON; Batsim forwards them unchanged to the scheduler.
     """
 
     id: str
@@ -49,16 +49,16 @@ class Workload(msgspec.Struct, frozen=True):
     name : str
         Name in reports (the stem of a file, the name of a generator).
     n_nodes : int
-        Nodes of the intended machine (Batsim's ``nb_res``).
+        Number of nodes of the intended machine (Batsim's ``nb_res``).
     jobs : tuple of Job
     profiles : dict
         Batsim profile JSON by name.
     notes : tuple of str
-        Human-readable changes made by an importer or generator (dropped, clamped, capped jobs).
+        Changes that an importer or a generator made, as text (jobs dropped, clamped or capped).
     machine : dict, optional
-        The recorded machine, from accounting records: ``nodes`` (list of names, folded: node 0 is
-        the first), ``cores_per_node``, ``partitions`` (nodes by name), ``origin_s`` (time 0 in
-        seconds since the Unix epoch).
+        The recorded machine, from accounting records: ``nodes`` (names in folded form, in the order
+        of the node numbers), ``cores_per_node``, ``partitions`` (nodes by name), ``origin_s`` (time
+        0 in seconds since the Unix epoch).
     """
 
     name: str
@@ -73,8 +73,8 @@ Profiles = Mapping[str, dict[str, Any]]
 """Batsim profile JSON by name."""
 
 PROBES = "rebat"
-"""Workload of jobs that are registered only for the acknowledgement and never run
-(`wire.instants`)."""
+"""Name of the workload of jobs that never run. They are registered only because Batsim acknowledges
+the registration (`wire.instants`)."""
 
 MAX_TASKS = 1_000_000
 """Maximum number of executions of a composed profile, including repeats."""
@@ -84,16 +84,16 @@ MAX_DEPTH = 100
 
 
 def duration_us(profiles: Profiles, name: str, speed_flops: float | None = 1e9) -> int:
-    """Return the run time of a profile in microseconds, if it needs no network model.
+    """Return the run time of a profile in microseconds, if the profile needs no network model.
 
-    ``speed_flops`` is the speed of the nodes. If it is None (unknown), computations have no
-    duration.
+    ``speed_flops`` is the speed of the nodes in flop/s. If it is None (unknown), profiles with
+    computations have no duration.
 
     Raises
     ------
     InputError
-        For a profile that needs Batsim's network model (communications, parallel tasks, I/O), or
-        that never ends; see `check_profiles`.
+        For a profile that needs Batsim's network model (communication, parallel tasks, I/O), and
+        for the errors of `check_profiles`.
     """
     if name in profiles and profiles[name].get("type") != "composed":
         return _alone_us(name, profiles[name], speed_flops)
@@ -116,19 +116,19 @@ def _alone_us(name: str, profile: dict[str, Any], speed_flops: float | None) -> 
 
 
 def check_profiles(profiles: Profiles) -> None:
-    """Check that composed profiles have known parts and end.
+    """Raise InputError for composed profiles with unknown parts or without an end.
 
     Raises
     ------
     InputError
-        For a composed profile without parts, with unknown parts, with itself as a part, or beyond
-        the limits.
+        If a composed profile has no parts, has unknown parts, contains itself, or exceeds the
+        limits.
     """
     _extents(profiles, tuple(profiles), lambda _, profile: _length_us(profile, None) or 0)
 
 
 class _Extent(NamedTuple):
-    """Extent of a profile: duration, number of executions and levels of composition."""
+    """Extent of a profile: duration (us), number of executions and levels of composition."""
 
     us: int
     tasks: int = 1
@@ -168,7 +168,7 @@ def _composed(name: str, profile: dict[str, Any], parts: Sequence[_Extent]) -> _
 
 
 def _parts_first(profiles: Profiles, names: Sequence[str]) -> Iterable[str]:
-    """Return these profiles and all their parts, each after its parts."""
+    """Return these profiles and all their parts; the parts of a profile come before it."""
     parts: dict[str, list[str]] = {}
     open_names = list(reversed(names))
     while open_names:
@@ -202,7 +202,7 @@ def _parts(profiles: Profiles, name: str) -> list[str]:
 
 
 def _length_us(profile: dict[str, Any], speed_flops: float | None) -> int | None:
-    """Return the run time of a profile that is not composed; None if it is unknown."""
+    """Return the run time of a profile that is not composed, in microseconds; None if unknown."""
     kind = profile.get("type")
     if kind == "delay":
         return delay_us(profile)
@@ -217,7 +217,7 @@ def delay_us(profile: dict[str, Any]) -> int:
     Raises
     ------
     InputError
-        For a delay of 0, on which Batsim aborts, and for a delay below 0.5 microseconds.
+        For a delay of 0, on which Batsim aborts, or of less than 0.5 microseconds.
     """
     length_us = to_us(number(profile, "delay", MAX_SECONDS, "seconds"))
     if length_us < 1:
@@ -227,7 +227,7 @@ def delay_us(profile: dict[str, Any]) -> int:
 
 
 def number(fields: dict[str, Any], key: str, most: float, kind: str = "a number") -> float:
-    """Return a field that must be a number from 0 to ``most``."""
+    """Return a field as a number; raise InputError unless it is from 0 to ``most``."""
     expected = f"{kind}, from 0 to {most:.0e}"
     if key not in fields:
         raise InputError("missing", key, expected)
@@ -246,7 +246,7 @@ def with_parts(profiles: Profiles, name: str) -> dict[str, dict[str, Any]]:
 
 
 def leg_durations_us(profiles: Profiles, name: str, speed_flops: float = 1e9) -> Iterator[int]:
-    """Yield the delays of a profile in order; see `duration_us`."""
+    """Yield the delays of a profile in microseconds, in order; see `duration_us`."""
     profile = profiles[name]
     if profile.get("type") != "composed":
         yield duration_us(profiles, name, speed_flops)
@@ -257,13 +257,13 @@ def leg_durations_us(profiles: Profiles, name: str, speed_flops: float = 1e9) ->
 
 
 def batsim_number(us: int) -> int | float:
-    """Return a time as in Batsim workloads: seconds, as an integer if possible."""
+    """Return a time as Batsim workloads contain it: in seconds, as an integer if possible."""
     whole, part = divmod(us, 1_000_000)
     return us / 1_000_000 if part else whole
 
 
 def job_fields(job: Job, job_id: str = "") -> dict[str, Any]:
-    """Return the job's Batsim JSON, with extra fields last, optionally with another id."""
+    """Return the job's Batsim JSON, optionally with another id; extra fields are last."""
     fields: dict[str, Any] = {"id": job_id or job.id, "subtime": batsim_number(job.submit_us)}
     if job.walltime_us is not None:
         fields["walltime"] = batsim_number(job.walltime_us)

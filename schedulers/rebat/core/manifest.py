@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """List of the files of a results folder with their hashes, in the format of ``sha256sum``.
 
-Only listed files that are unchanged may be replaced.
+rebat only replaces files that are in the list and unchanged.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def write_manifest(folder: Path) -> None:
 
 
 def listed(folder: Path) -> dict[str, str]:
-    """Return names and hashes of a folder's list; empty if there is no list."""
+    """Return the names and hashes in a folder's list; empty if there is no list."""
     try:
         lines = (folder / MANIFEST).read_text().splitlines()
     except (OSError, UnicodeDecodeError):
@@ -32,9 +32,9 @@ def listed(folder: Path) -> dict[str, str]:
 
 
 def not_ours(folder: Path, apart: str | None = None) -> str | None:
-    """Return the first item of a folder that is not in its list, or has changed.
+    """Return the first item of a folder that is not in its list or has changed; None if none.
 
-    The contents of the folder ``apart`` are ignored.
+    The content of the subfolder ``apart`` is ignored.
     """
     hashes = listed(folder)
     places = {str(parent) for name in hashes for parent in Path(name).parents}
@@ -53,7 +53,7 @@ def not_ours(folder: Path, apart: str | None = None) -> str | None:
 
 
 def check_no_result(folder: Path) -> None:
-    """Check that a folder does not contain a result.
+    """Raise InputError if a folder contains a result.
 
     Raises
     ------
@@ -66,7 +66,7 @@ def check_no_result(folder: Path) -> None:
 
 
 def remove_listed(folder: Path) -> None:
-    """Remove the listed files of a folder, then the list, and folders that become empty."""
+    """Remove the listed files of a folder, then the list, then folders that have become empty."""
     names = [*listed(folder), MANIFEST]
     for name in names:
         (folder / name).unlink(missing_ok=True)

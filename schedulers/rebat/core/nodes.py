@@ -22,7 +22,7 @@ _TOKEN = re.compile(r"(\d{1,15})(?:-(\d{1,15}))?\Z")
 
 
 def parse_intervals(text: str) -> list[tuple[int, int]]:
-    """Return the ids and ranges of a set in Batsim's notation, unchanged."""
+    """Return the ids and ranges of a set in Batsim's notation, in the order of the text."""
     pairs = []
     for token in text.replace(",", " ").split():
         match = _TOKEN.match(token)
@@ -33,7 +33,7 @@ def parse_intervals(text: str) -> list[tuple[int, int]]:
 
 
 FEW = 64
-"""Number of nodes up to which a loop is faster than an array."""
+"""Maximum number of nodes for which a loop is faster than an array."""
 
 
 class NodeSet:
@@ -46,9 +46,9 @@ class NodeSet:
     __slots__ = ("_packed", "intervals", "size")
 
     def __init__(self, intervals: Intervals, size: int | None = None) -> None:
-        """Create a set from canonical intervals; see ``from_intervals`` for other intervals.
+        """Create a set from canonical intervals; for other intervals use ``from_intervals``.
 
-        ``size`` is the number of nodes, if it is known.
+        ``size`` is the number of nodes; None: unknown.
         """
         self.intervals = intervals
         self._packed = b""
@@ -57,7 +57,7 @@ class NodeSet:
         self.size = size
 
     def pack(self) -> None:
-        """Reduce the memory of a set that is rarely used from now on."""
+        """Reduce the memory of a set that will rarely be used from now on."""
         if self.size and not self._packed and self.intervals[-1, 1] < 2**31:
             self._packed = self.intervals.astype(np.int32).tobytes()
             del self.intervals
@@ -84,7 +84,7 @@ class NodeSet:
 
     @classmethod
     def of(cls, nodes: Iterable[int]) -> NodeSet:
-        """Create a set from node ids, in any order, with repeats allowed."""
+        """Create a set from node ids in any order; duplicates are allowed."""
         ids = list(nodes)
         if len(ids) > FEW and min(ids) >= 0:
             return cls.of_sorted(np.unique(np.array(ids, dtype=np.int64)))
@@ -133,16 +133,16 @@ class NodeSet:
         return np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)
 
     def of_each(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Return the entries of these nodes in an array over all nodes, ascending by node."""
+        """Return the entries of these nodes from an array over all nodes, ascending by node."""
         parts = [values[first : last + 1] for first, last in self.intervals.tolist()]
         return np.concatenate(parts) if parts else values[:0]
 
     def where(self, mask: npt.NDArray[np.bool_]) -> NodeSet:
-        """Return the nodes whose entries in a mask of all nodes are set."""
+        """Return the nodes of this set whose entries in a mask over all nodes are set."""
         return NodeSet.of_sorted(self.ids[self.of_each(mask)])
 
     def put(self, mask: npt.NDArray[np.bool_], value: bool) -> None:
-        """Set the entries of these nodes in a mask of all nodes."""
+        """Set the entries of these nodes in a mask over all nodes."""
         for first, last in self.intervals.tolist():
             mask[first : last + 1] = value
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options of a session, as set by a preset."""
+"""Options of a session. A preset sets them."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from rebat.core.dialect import PAPER, Dialect
 from rebat.core.recovery import Recovery
 
 SilentErrors = Literal["accept", "retry"]
-"""What happens to a job whose attempt ends with an error: the job ends, or it runs again."""
+"""What happens to a job whose attempt ends with an error: the job ends (accept) or runs again."""
 
 
 MAX_ATTEMPTS = 10_000
-"""Maximum number of attempts per job that failures may interrupt. A job that needs more attempts
+"""Maximum number of attempts of a job that failures may interrupt. A job that needs more attempts
 cannot complete on this machine."""
 
 
 class YoungDaly(msgspec.Struct, frozen=True):
-    """Checkpointing of jobs whose profiles define no checkpoints; in seconds.
+    """Checkpointing of jobs whose profiles define no checkpoints; times are in seconds.
 
-    ``mtbf_s`` is the MTBF of the machine. Lengths and walltimes already include the checkpoints.
+    ``mtbf_s`` is the MTBF of the machine. Run times and walltimes already include the checkpoints.
     """
 
     mtbf_s: float
@@ -36,25 +36,25 @@ class SessionOptions(msgspec.Struct, frozen=True):
     Attributes
     ----------
     dialect : Dialect
-        Differences between the node-stealing paper and its program.
+        Choices in which the node-stealing paper and its program differ.
     strict : bool
-        Whether a refused proposal is an error (a bug in the policy), not only a ledger entry.
+        Whether a refused proposal is an error (a bug in the policy). If not, it is only recorded.
     young_daly : YoungDaly, optional
         Checkpointing of jobs whose profiles have no checkpoint fields.
     silent_errors : str
-        'retry' requeues an entire job that ends with a return code other than 0, until it succeeds
-        (sections 3.2 and 4.1 of Benoit et al., RR-9296).
+        'retry': a job that ends with a return code other than 0 is requeued as a whole, until it
+        succeeds (sections 3.2 and 4.1 of Benoit et al., RR-9296).
     resize_cost : str
-        Cost of a resize, added to the recovery (see ``models.migration.cost_us``).
+        Cost of a resize, which prolongs the recovery (see ``models.migration.cost_us``).
     migration_cost : str
         Cost of a checkpoint and restart, in the same notation.
     purge_s : float
         Interval at which Slurm purges jobs (see ``models.migration``).
     cores_per_node : int
-        Number of the simulation's nodes (cores) that form a node.
+        Number of Batsim's hosts (cores) that form a node; 1 if hosts are nodes.
     resumes_moldable : bool
-        Whether a moldable job that changes its number of nodes continues from its last checkpoint.
-        If not, it starts again from the beginning.
+        Whether a moldable job continues from its last checkpoint after a change of its number of
+        nodes. If not, it starts again from the beginning.
     max_attempts : int
         Number of interrupted attempts after which a job ends as failed.
     recovery : Recovery, optional

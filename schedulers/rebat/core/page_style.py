@@ -11,4 +11,4 @@ table { border-collapse: collapse; font-variant-numeric: tabular-nums }
   linear-gradient(270deg, Canvas 30%, transparent) local 100% 0 / 3rem 100% no-repeat,
   linear-gradient(90deg, #8888, transparent) 0 0 / 1rem 100% no-repeat,
   linear-gradient(270deg, #8888, transparent) 100% 0 / 1rem 100% no-repeat }"""
-"""Style of body and tables. A shadow at the side of a table or figure shows that it scrolls."""
+"""Style of body and tables. A shadow at the side of a table or figure shows that it can scroll."""

@@ -21,12 +21,12 @@ class Rigid(msgspec.Struct, frozen=True, tag_field="kind", tag="rigid"):
 
 
 class Moldable(msgspec.Struct, frozen=True, tag_field="kind", tag="moldable"):
-    """A job that runs on any of these numbers of nodes; the number is chosen at the start."""
+    """A job that runs on one of these numbers of nodes; the number is chosen at the start."""
 
     sizes: tuple[int, ...]
 
     def with_request(self, request: int) -> list[int]:
-        """Return the sizes and the requested size, ascending."""
+        """Return the sizes and the requested size, in ascending order."""
         return sorted({request, *self.sizes})
 
     def allows(self, n_nodes: int, request: int) -> bool:
@@ -71,7 +71,7 @@ def shape_of(fields: Mapping[str, Any]) -> Shape:
 
 
 def fields_of(shape: Shape) -> dict[str, Any]:
-    """Return the JSON fields of a shape, none for a rigid shape; see `shape_of`.
+    """Return the JSON fields of a shape (no fields for a rigid shape); see `shape_of`.
 
     >>> fields_of(Malleable(2, 31))
     {'shape': {'kind': 'malleable', 'min': 2, 'max': 31}}
@@ -87,14 +87,14 @@ def kind_of(shape: Shape) -> str:
 
 
 def check_shape(shape: Shape, request: int, n_nodes: int) -> None:
-    """Check a shape against the number of nodes that its job requests and that the machine has.
+    """Raise InputError if a shape does not fit its job's request or the machine.
 
     Raises
     ------
     InputError
-        For sizes beyond the machine, and for a malleable job with a request outside its range. A
-        moldable job may request a size that is not in its list; it can then run on this size and on
-        the listed sizes.
+        For sizes larger than the machine, and for a malleable job with a request outside its range.
+        A moldable job may request a size that is not in its list. It can then run on this size and
+        on the listed sizes.
     """
     if isinstance(shape, Malleable):
         if not shape.min <= request <= shape.max:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Inputs included in the package, by name: ``mira-like-june-2017``, ``toy``."""
+"""Inputs that the package contains, by name, for example ``mira-like-june-2017`` or ``toy``."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ _PACKAGE = Path(__file__).parents[1]
 
 
 def folder(kind: str) -> Path:
-    """Return the folder of a kind.
+    """Return the folder of a kind of inputs.
 
     The kinds are ``workloads``, ``failure_events``, ``platforms``, ``campaigns`` and
-    ``workloads/mappings``.
-    The folder is in the installed package, or next to the package in a checkout.
+    ``workloads/mappings``. The folder is in the installed package, or next to the package in a
+    checkout.
     """
     installed = _PACKAGE / "shipped" / kind
     return installed if installed.is_dir() else _PACKAGE.parents[1] / kind
 
 
 def names(kind: str, *endings: str) -> dict[str, Path]:
-    """Return the path of each input of a kind, by name without file extension.
+    """Return the path of each input of a kind; names have no file extension.
 
     Inputs in subfolders are named ``folder/name``.
 
@@ -42,7 +42,7 @@ def names(kind: str, *endings: str) -> dict[str, Path]:
 
 
 def located(path: Path, kind: str, *endings: str) -> Path:
-    """Return a file of the user, or the included file with that name.
+    """Return the path if it is a file of the user, or else the included input with this name.
 
     Raises
     ------

@@ -10,7 +10,7 @@ MAX_NODES = 10_000_000
 
 
 def check_machine(n_nodes: int, where: str = "nodes") -> int:
-    """Return the number of nodes of a machine, checked.
+    """Return the number of nodes of a machine, after a check of its size.
 
     Raises
     ------

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""JSON objects with a field that selects their type."""
+"""JSON objects whose type is the value of one of their fields."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 def tagged(value: Any, field: str, kinds: Mapping[str, type[T]], noun: str) -> T:
-    """Return the struct of an object; its ``field`` is a key of ``kinds``.
+    """Return a JSON object as a struct. The value of ``field``, a key of ``kinds``, is its type.
 
     Raises
     ------

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Properties of a job in its JSON other than size and times: memory, partition and others."""
+"""Properties in a job's JSON other than size and times: memory, partition and others."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import msgspec
 from rebat.core.errors import InputError, short
 
 MAX_MEMORY_MB = 1e9
-"""Maximum memory of a task."""
+"""Maximum memory of a task in MB."""
 
 
 class Traits(msgspec.Struct, frozen=True, gc=False):
@@ -22,7 +22,7 @@ class Traits(msgspec.Struct, frozen=True, gc=False):
     memory_mb : float or None
         Memory of each task in MB; None: unknown.
     checkpointable : bool
-        Whether a checkpointer can save and restart the job without help of the job.
+        Whether the batch system can checkpoint and restart the job without help of the application.
     partition : str
         Requested partition; empty: no particular partition.
     eternal : bool
@@ -40,7 +40,7 @@ class Traits(msgspec.Struct, frozen=True, gc=False):
 
 
 OWNERS = ("user", "queue")
-"""Fields by which metrics group jobs."""
+"""Fields by which metrics can group jobs."""
 
 USUAL = Traits()
 _NAMES = frozenset(Traits.__struct_fields__)

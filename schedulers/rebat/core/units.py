@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Times in microseconds as integers, the resolution of Batsim's messages (`%.6f`).
 
-Integers of equal instants compare equal, so the engine and plans need no tolerance. Names that end
-in ``_us`` are integers in microseconds, names that end in ``_s`` are seconds.
+Equal times are equal integers, so the engine and plans need no tolerance. Names that end in ``_us``
+are integers in microseconds. Names that end in ``_s`` are seconds.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from rebat.core.errors import InputError
 
 US_PER_S = 1_000_000
 FOREVER_US = 2**62
-"""Later than any time; the end time of anything without an end."""
+"""A time later than any other, for jobs, outages and waits without an end."""
 
 MAX_SECONDS = 1e11
-"""Maximum time or duration (3,000 years)."""
+"""Maximum time or duration in seconds (3,000 years)."""
 
 _UNITS = {
     "us": 1e-6, "ms": 1e-3, "s": 1.0, "sec": 1.0, "min": 60.0, "m": 60.0,
@@ -60,7 +60,7 @@ def parse_duration(text: str | float) -> float:
 
 
 def format_duration(seconds: float) -> str:
-    """Return a duration in the largest unit that fits, as human-readable text.
+    """Return a duration as readable text, in the largest unit that fits.
 
     >>> format_duration(0.25), format_duration(5400), format_duration(180000)
     ('0.25 s', '1.5 h', '2.08 d')
@@ -72,7 +72,7 @@ def format_duration(seconds: float) -> str:
 
 
 def exact(seconds: Any) -> str:
-    """Return a duration in the largest unit in which no digit is lost.
+    """Return a duration as text, in the largest unit in which no digit is lost.
 
     >>> exact(5400), exact(3600.25)
     ('1.5 h', '3600.25 s')

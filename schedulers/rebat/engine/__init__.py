@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Embedded engine: behaves like Batsim 4.2.1 for delay workloads, without a network."""
+"""The embedded engine: behaves like Batsim 4.2.1 for delay profiles, without a network."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Decisions on which a real Batsim aborts, as typed errors."""
+"""Errors for decisions on which a real Batsim aborts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rebat.core.errors import BatsimAbort
 
 
 class AbortRule(StrEnum):
-    """The rule that a decision broke."""
+    """The rules of Batsim that a decision can violate."""
 
     UNKNOWN_JOB = "unknown job"
     NOT_SUBMITTED = "job not submitted or already started"
@@ -19,6 +19,7 @@ class AbortRule(StrEnum):
     NODE_BUSY = "execution on a busy node"
     KILLED_ENDED = "kill of a job whose completion was already sent"
     KILLED_PENDING = "kill of a job that was never started"
+    KILLED_TWICE = "kill of jobs that are already being killed"
     CALL_IN_PAST = "call at a time that is not later than now"
     DATE_ORDER = "decision with a time outside its message"
     DYNAMIC_OFF = "registration without --enable-dynamic-jobs"
@@ -28,6 +29,9 @@ class AbortRule(StrEnum):
     UNKNOWN_PROFILE = "unknown profile"
     BAD_JOB = "malformed job"
     BAD_PROFILE = "malformed profile"
+    COLLECTED = "end of a job whose sequence has a part of another workload"
+    PERIODIC = "periodic call that does not fit"
+    POWER_STATE = "unknown power state"
     MACHINE_EVENTS = "machine events that do not alternate"
     DEADLOCK = "no event is left, but jobs still wait"
 
@@ -38,9 +42,14 @@ class Abort(BatsimAbort):
     Attributes
     ----------
     rule : AbortRule
-        The rule of Batsim that was broken.
+        The rule of Batsim that was violated.
+    problem : str
+        The rule and the decision.
+    now_s : float
+        The time in seconds.
     """
 
     def __init__(self, rule: AbortRule, detail: str, now_s: float) -> None:
-        super().__init__(f"Batsim would abort at {now_s:.6f} s: {rule} ({detail})")
-        self.rule = rule
+        self.problem = f"{rule} ({detail})"
+        super().__init__(f"Batsim would abort at {now_s:.6f} s: {self.problem}")
+        self.rule, self.now_s = rule, now_s

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Effects of decisions on a simulation, and checks for decisions on which Batsim aborts."""
+"""Effects of decisions on a simulation, and checks whether Batsim would abort on them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import ClassVar
 
 from rebat.core.decisions import (
@@ -21,6 +21,7 @@ from rebat.core.decisions import (
 from rebat.core.errors import InputError
 from rebat.core.events import JobCompleted, JobsKilled
 from rebat.core.jobs import delay_us, leg_durations_us
+from rebat.core.nodes import NodeSet
 from rebat.core.units import to_s
 from rebat.engine.aborts import AbortRule
 from rebat.engine.jobs import KILLED, REJECTED, EngineJob, progress, registered_job
@@ -60,9 +61,15 @@ class Decisions(EngineState):
             raise self._abort(rule, f"job {job.id}, node {obstacle}")
         if (job.workload, job.profile) in self._composed_late:
             raise self._abort(AbortRule.COMPOSED, f"profile {job.profile} of job {job.id}")
+        self._start(
+            job, nodes, leg_durations_us(job.profiles, job.profile, self.options.speed_flops)
+        )
+
+    def _start(self, job: EngineJob, nodes: NodeSet, legs: Iterator[int]) -> None:
+        """Start a job on these nodes; ``legs`` are its delays in order."""
         job.nodes, job.start_us = nodes, self.now_us
         self._running += 1
-        job.legs = leg_durations_us(job.profiles, job.profile, self.options.speed_flops)
+        job.legs = legs
         if not self._begin_leg(job):  # a composed profile without parts
             self._push(self.now_us, self._on_leg_end, job)
 
@@ -86,7 +93,7 @@ class Decisions(EngineState):
         self._outbox.append(JobsKilled(at_us=self.now_us, job_ids=ids, progress=killed))
 
     def _end_was_sent(self, job: EngineJob) -> bool:
-        """Return whether the scheduler was informed that a job completed, other than by a kill."""
+        """Return whether the scheduler was informed that a job completed without being killed."""
         if job.end_us < 0 or job.state == KILLED:
             return False
         unsent = (event for event in self._outbox if isinstance(event, JobCompleted))
@@ -96,7 +103,7 @@ class Decisions(EngineState):
         if decision.when_us <= self.now_us:
             raise self._abort(AbortRule.CALL_IN_PAST, f"{to_s(decision.when_us)} s")
         self._calls += 1
-        self._push(decision.when_us, self._on_call, None)
+        self._push(decision.when_us, self._on_call, decision.name)
 
     def _need_registration(self) -> None:
         if not self.options.dynamic_jobs:

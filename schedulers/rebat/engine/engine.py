@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Batsim 4.2.1's behaviour for delay workloads, on a platform without latency, in process.
+"""The behaviour of Batsim 4.2.1 for delay profiles on a platform without latency.
 
 Observed behaviour of Batsim that the engine reproduces:
 
 - All events of an instant are in one message, in the order in which their sources began to wait. A
-  completion waits from the start of its job, a submission from the previous submission, a machine
-  event from the previous machine event. Sources that began to wait at the same instant keep their
-  order.
-- The immediate effects of a reply (kills, acknowledged registrations) are in a further message of
-  the same instant. This message also contains the notices that no more jobs will be submitted and
-  no more events will occur.
+  completion waits since the start of its job, a submission since the previous submission, and a
+  machine event since the previous machine event. Sources that began to wait at the same time keep
+  their order.
+- The immediate effects of a reply (kills, acknowledged registrations) are in another message of the
+  same instant. This message also contains the notices that no more jobs will be submitted and no
+  more events will occur.
 - The simulation ends when all jobs have ended, no call is pending, every event of a file has
   occurred and, with dynamic jobs, the registration is finished. Failures that are drawn during the
   simulation do not prolong it.
@@ -52,9 +52,10 @@ class External:
     """A source of external events."""
 
     def __init__(self, events: Iterator[list[Any]], ends: bool) -> None:
-        """Store events grouped by time; with ``ends``, the simulation waits for the last event.
+        """Store events that are grouped by time.
 
-        ``left`` states whether events are left.
+        With ``ends``, the simulation does not end before the last event. The attribute ``left`` is
+        whether events are left.
         """
         self.events, self.ends, self.left = events, ends, False
 
@@ -66,19 +67,19 @@ class Engine(Decisions):
     ----------
     workload : Workload
     n_nodes : int, optional
-        Number of nodes of the machine (default: the workload's).
+        Number of nodes of the machine (default: that of the workload).
     events : iterable of ExternalEvent
-        Failures and rejuvenations, and generic events. All events of a sequence (an event file)
-        occur, as in Batsim. Any other iterable must be in order of time; no event occurs after the
-        end of the last job.
+        Failures, repairs and generic events. If this is a sequence (an event file), all events
+        occur, as in Batsim. Other iterables must be in order of time. Their events after the end of
+        the last job do not occur.
     operations : sequence of GenericEvent
-        Operations of an administrator: a second file of events, in order of time.
+        Operations of an administrator, in order of time; treated like a second event file.
     options : EngineOptions
 
     Attributes
     ----------
     ended : list of EngineJob
-        Every job that ended or was rejected, in the order of Batsim's jobs.csv.
+        All jobs that ended or were rejected, in the order of Batsim's jobs.csv.
 
     Raises
     ------
@@ -96,13 +97,12 @@ class Engine(Decisions):
         options: EngineOptions | None = None,
     ) -> None:
         super().__init__(n_nodes or workload.n_nodes, options or EngineOptions())
-        self.profiles["w0"] = _used_profiles(workload)
         self._notices: list[type[Event]] = []
         self._add_static_jobs(workload)
         self._statics = self._by_time(
             sorted(self._jobs.values(), key=static_job_order), "submit_us"
         )
-        self._statics_left = bool(workload.jobs)
+        self._statics_left = bool(self._jobs)
         self._await_submissions()
         ordered = in_order(events) if isinstance(events, Sequence) else events
         self._files = [
@@ -115,6 +115,7 @@ class Engine(Decisions):
     # ---- set-up
 
     def _add_static_jobs(self, workload: Workload) -> None:
+        self.profiles["w0"] = used_profiles(workload)
         profiles: dict[str, dict[str, dict[str, Any]]] = {}
         for job in workload.jobs:
             if job.profile not in profiles:
@@ -132,7 +133,7 @@ class Engine(Decisions):
 
     @staticmethod
     def _by_time(items: Iterable[Any], time: str) -> Iterator[list[Any]]:
-        """Yield the items in groups of equal time; a source waits from one group to the next."""
+        """Yield the items in groups of equal time."""
         return (list(same) for _, same in groupby(items, key=attrgetter(time)))
 
     def _await_submissions(self) -> bool:
@@ -150,12 +151,12 @@ class Engine(Decisions):
     # ---- the loop
 
     def run(self, scheduler: Scheduler, on_progress: OnProgress | None = None) -> None:
-        """Simulate to the end; ``on_progress`` receives (time, jobs ended, jobs) regularly.
+        """Simulate to the end. ``on_progress`` regularly receives (time, jobs ended, jobs).
 
         Raises
         ------
         Abort
-            If the real Batsim would have aborted or deadlocked.
+            If a real Batsim would abort or deadlock.
         """
         self._exchange(scheduler, (self._began(),))
         rounds = 0
@@ -178,26 +179,34 @@ class Engine(Decisions):
 
     def _exchange(self, scheduler: Scheduler, events: tuple[Event, ...]) -> None:
         reply = scheduler(Message(self.now_us, events))
-        if reply.now_us < self.now_us:
-            raise self._abort(AbortRule.DATE_ORDER, f"reply at {to_s(reply.now_us)} s")
+        self._check_times(reply)
         later_us = self.options.latency_us if reply.decisions else 0
         for decision in reply.decisions:
-            if decision.at_us > reply.now_us:
-                raise self._abort(AbortRule.DATE_ORDER, f"decision at {to_s(decision.at_us)} s")
             if decision.at_us + later_us <= self.now_us:
                 self._decide[type(decision)](self, decision)
             else:
                 self._push(decision.at_us + later_us, self._on_decision, decision)
-        # A reply in the future: events until then are sent afterwards.
+        # if the reply is in the future, events until then are sent after it
         until_us = reply.now_us + later_us
         while until_us > self.now_us:
-            self._advance(min(until_us, self._heap[0][0] if self._heap else until_us))
+            self._pass(min(until_us, self._heap[0][0] if self._heap else until_us))
+
+    def _pass(self, until_us: int) -> None:
+        """Move to a time while the scheduler decides."""
+        self._advance(until_us)
+
+    def _check_times(self, reply: Reply) -> None:
+        if reply.now_us < self.now_us:
+            raise self._abort(AbortRule.DATE_ORDER, f"reply at {to_s(reply.now_us)} s")
+        for decision in reply.decisions:
+            if decision.at_us > reply.now_us:
+                raise self._abort(AbortRule.DATE_ORDER, f"decision at {to_s(decision.at_us)} s")
 
     def _advance(self, until_us: int, single: bool = False) -> None:
-        """Move to a time and process all its events, or only the first one (``single``).
+        """Set the time and process its events: all, or only the first (``single``).
 
-        A notice that a source is exhausted waits for the next message, unless another source of
-        the same instant sends an event after it.
+        A notice that a source has no more events is in the next message. If another source sends an
+        event after it at the same time, the notice is in this message.
         """
         self.now_us, join = until_us, False
         while self._heap and self._heap[0][0] <= until_us:
@@ -275,6 +284,9 @@ class Engine(Decisions):
                 kind = str(event.data.get("type"))
                 self._outbox.append(Notified(at_us=self.now_us, kind=kind, data=event.data))
         self._await_events(file)
+        self._note_events_end()
+
+    def _note_events_end(self) -> None:
         if not any(source.left for source in self._files):
             self._notices.append(NoMoreExternalEvents)
 
@@ -312,8 +324,8 @@ def _hosts(n_nodes: int) -> list[dict[str, Any]]:
     ]
 
 
-def _used_profiles(workload: Workload) -> dict[str, dict[str, Any]]:
-    """Return the profiles of static jobs; Batsim drops other profiles when it loads a workload."""
+def used_profiles(workload: Workload) -> dict[str, dict[str, Any]]:
+    """Return the profiles that static jobs use; Batsim does not load other profiles."""
     used: dict[str, dict[str, Any]] = {}
     for job in workload.jobs:
         if job.profile not in used:

@@ -24,9 +24,9 @@ NO_LEGS: Iterator[int] = iter(())
 
 
 class EngineJob(msgspec.Struct, gc=False):
-    """One Batsim job, static or registered; times in microseconds.
+    """A Batsim job, static or registered; times in microseconds.
 
-    There may be millions of jobs, so data of ended jobs are released.
+    There may be millions of jobs. Therefore, data of ended jobs are deleted.
     """
 
     id: str
@@ -36,11 +36,16 @@ class EngineJob(msgspec.Struct, gc=False):
     profile: str
     workload: str
     submission: Job | dict[str, Any] | None
-    """Content of the submission event (for a registered job, its JSON); None once it is sent."""
+    """Content of the submission event: the job, or the JSON of a registered job.
+
+    None after the event was sent.
+    """
     return_code: int = 0
     profiles: dict[str, dict[str, Any]] = {}
     """The job's profile and its parts, even if Batsim has dropped them; jobs may share profiles."""
     submitted: bool = False
+    registered: bool = False
+    """Whether the scheduler registered the job during the simulation."""
     start_us: int = -1
     end_us: int = -1
     state: str = ""
@@ -61,7 +66,7 @@ def static_job_order(job: EngineJob) -> tuple[int, str]:
 
 
 def registered_job(job_id: str, fields: dict[str, Any]) -> EngineJob:
-    """Return a job from a REGISTER_JOB's JSON; raise InputError if Batsim would abort."""
+    """Return the job in the JSON of a REGISTER_JOB; raise InputError if Batsim would abort."""
     if any(mark in job_id for mark in "(),|}"):
         raise InputError("a job id must not contain ( ) , | or }", f"job {job_id!r}")
     workload, _, name = job_id.partition("!")
@@ -80,12 +85,15 @@ def registered_job(job_id: str, fields: dict[str, Any]) -> EngineJob:
         raise InputError(f"walltime is {walltime!r}", f"job {job_id}", "seconds above 0, or -1")
     return EngineJob(
         job_id, n_nodes, to_us(subtime), None if walltime == -1 else to_us(walltime),
-        profile, workload, {**fields, "id": job_id},
+        profile, workload, {**fields, "id": job_id}, registered=True,
     )  # fmt: skip
 
 
 def progress(profiles: dict[str, dict[str, Any]], name: str, elapsed_us: int) -> dict[str, Any]:
-    """Return a job's progress as in JOB_KILLED; composed profiles include the current task."""
+    """Return the progress of a job as JOB_KILLED contains it.
+
+    For composed profiles, it includes the current task.
+    """
     profile = profiles[name]
     if profile["type"] != "composed":
         total = duration_us(profiles, name)
@@ -99,4 +107,25 @@ def progress(profiles: dict[str, dict[str, Any]], name: str, elapsed_us: int) ->
         "profile_name": name,
         "current_task_index": index,
         "current_task": progress(profiles, parts[index], elapsed_us),
+    }
+
+
+def sequence_progress(
+    profiles: dict[str, dict[str, Any]], name: str, elapsed_us: int
+) -> dict[str, Any]:
+    """Return a job's progress as in Batsim 5, with the repetition of each nested sequence."""
+    profile = profiles[name]
+    if profile["type"] != "composed":
+        return progress(profiles, name, elapsed_us)
+    lengths = [duration_us(profiles, part) for part in profile["seq"]]
+    repetition = min(elapsed_us // sum(lengths), int(profile.get("repeat", 1)) - 1)
+    left_us, index = elapsed_us - repetition * sum(lengths), 0
+    while index < len(lengths) - 1 and left_us >= lengths[index]:
+        left_us -= lengths[index]
+        index += 1
+    return {
+        "profile_name": name,
+        "current_repetition": repetition,
+        "current_task_index": index,
+        "current_task": sequence_progress(profiles, profile["seq"][index], left_us),
     }

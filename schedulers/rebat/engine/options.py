@@ -22,7 +22,7 @@ class EngineOptions(msgspec.Struct, frozen=True):
     latency_us: int = 0
     """Delay of decisions, as on a platform with network latency."""
     split_instants: bool = False
-    """Send each event of an instant in a separate message, as Batsim does if its messages take
-    time; for tests of schedulers."""
+    """Send each event of an instant in a separate message. Batsim does this if messages take time.
+    For tests of schedulers."""
     speed_flops: float = 1e9
     """Speed of the nodes in flop/s."""

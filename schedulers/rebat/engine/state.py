@@ -9,6 +9,7 @@ from typing import Any
 
 from rebat.core.events import CallRequested, Event, JobCompleted, JobSubmitted
 from rebat.core.jobs import Job, duration_us, job_fields, with_parts
+from rebat.core.nodes import NodeSet
 from rebat.core.units import to_s
 from rebat.engine.aborts import Abort, AbortRule
 from rebat.engine.jobs import FAILED, NO_LEGS, SUCCESS, WALLTIME, EngineJob
@@ -16,14 +17,14 @@ from rebat.engine.options import EngineOptions
 from rebat.models.node_pool import NodePool
 
 HELD = 0
-"""Tag of nodes that a job holds; the engine does not record which job."""
+"""Tag of all nodes that are in use; the engine does not record which job uses a node."""
 
 Happening = Callable[[Any], None]
 """Handler of a pending event."""
 
 
 class EngineState:
-    """State of a simulation, and the changes that need no decision."""
+    """State of a simulation, and the changes of state that need no decision."""
 
     def __init__(self, n_nodes: int, options: EngineOptions) -> None:
         self.options = options
@@ -68,14 +69,17 @@ class EngineState:
 
     def _send_submission(self, job: EngineJob) -> None:
         job.submitted = True
-        forward = self.options.forward_profiles
-        profile = self.profiles[job.workload][job.profile] if forward else None
+        profile = self._forwarded(job) if self.options.forward_profiles else None
         submission, job.submission = job.submission, None
         assert submission is not None
         fields = job_fields(submission, job.id) if isinstance(submission, Job) else submission
         self._outbox.append(
             JobSubmitted(at_us=self.now_us, job_id=job.id, job=fields, profile=profile)
         )
+
+    def _forwarded(self, job: EngineJob) -> dict[str, Any]:
+        """Return the profile in the submission of a job."""
+        return self.profiles[job.workload][job.profile]
 
     def _begin_leg(self, job: EngineJob) -> bool:
         """Start the next delay of a job; return whether there is one."""
@@ -104,7 +108,7 @@ class EngineState:
         assert job.nodes is not None
         job.state, job.end_us = state, self.now_us
         self._running -= 1
-        self._pool.release(job.nodes)
+        self._vacate(job.nodes)
         self._outbox.append(
             JobCompleted(
                 at_us=self.now_us,
@@ -120,11 +124,19 @@ class EngineState:
         self.ended.append(job)
         job.legs, job.submission = NO_LEGS, None
         self._unfinished -= 1
+        self._collect(job)
+
+    def _vacate(self, nodes: NodeSet) -> None:
+        """Release the nodes of a job that ended."""
+        self._pool.release(nodes)
+
+    def _collect(self, job: EngineJob) -> None:
+        """Forget the profile of a job that ended, if it was its last job."""
         use = (job.workload, job.profile)
         self._uses[use] -= 1
         if not self._uses[use] and not self.options.profile_reuse:
             del self.profiles[job.workload][job.profile]
 
-    def _on_call(self, _: None) -> None:
+    def _on_call(self, name: str) -> None:
         self._calls -= 1
-        self._outbox.append(CallRequested(at_us=self.now_us))
+        self._outbox.append(CallRequested(at_us=self.now_us, name=name))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tasks as bytes for worker processes, with classes of scripts and notebooks by value.
+"""Tasks as bytes for worker processes, including classes that a script or notebook defines.
 
-cloudpickle writes such classes, but not structs of msgspec: the fields of a struct are fixed when
-its class is created. A struct is therefore written as its fields, then its other attributes.
+cloudpickle can write these classes, except structs of msgspec: the fields of a struct are fixed
+when its class is created. A struct is therefore written as its fields, then its other attributes.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def by_value(task: Any) -> bytes:
 
 class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
     def reducer_override(self, obj: Any) -> Any:
-        """Return how to write an object; NotImplemented for the usual way."""
+        """Return how to write an object; NotImplemented means as cloudpickle does."""
         if isinstance(obj, type) and issubclass(obj, msgspec.Struct) and not _importable(obj):
             return _struct, _creation(obj), _other_attributes(obj), None, None, _add
         return super().reducer_override(obj)

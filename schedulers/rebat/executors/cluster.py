@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tasks on the jobs of a batch system (Slurm, PBS, SGE or LSF), through Dask.
 
-This process runs the Dask scheduler, which listens on the network. Connections need the keys of
-this start (TLS in both directions), which are in the results folder. The jobs are cancelled when
-the process ends. If the process is killed, connected workers end, and jobs that start later end
-after Dask's death timeout.
+This process runs the Dask scheduler, which listens on the network. Connections need TLS keys in
+both directions. Each start creates new keys in the results folder. The jobs are cancelled when the
+process ends. If the process is killed, connected workers end, and jobs that start later end after
+Dask's death timeout.
 """
 
 from __future__ import annotations

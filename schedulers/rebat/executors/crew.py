@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The batch jobs that run the workers of a Dask scheduler: submit, watch and replace them."""
+"""Submission, supervision and replacement of the batch jobs that run Dask workers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rebat.executors.systems import System, queued
 LOOK_S = 10.0
 """Seconds between queries of the queue; more frequent queries would load the batch system."""
 STILLBORN = 3
-"""After this number of consecutive jobs without a worker, ended jobs are not replaced."""
+"""Ended jobs are no longer replaced after this number of consecutive jobs without a worker."""
 
 
 class Crew:

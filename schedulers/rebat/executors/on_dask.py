@@ -2,8 +2,8 @@
 """Tasks on a Dask cluster: an existing cluster, or a new cluster on this machine.
 
 A Dask worker executes any code that it receives. The new cluster therefore listens on 127.0.0.1,
-and connections need the keys of this start (TLS in both directions), which are only in the memory
-of its processes.
+and connections need TLS keys in both directions. Each start creates new keys, which are only in
+the memory of its processes.
 """
 
 from __future__ import annotations

@@ -4,7 +4,8 @@
 Tasks may contain objects of classes that a script or notebook defines: cloudpickle sends these
 classes by value. Workers read only what this process sends.
 
-If a worker dies, its task is tried once more and then passed to ``lost``. Other tasks continue.
+If a worker dies, another worker tries its task once more. If this worker also dies, the task is
+passed to ``lost``. Other tasks continue.
 """
 
 from __future__ import annotations
@@ -83,7 +84,7 @@ class _Worker(Generic[T]):
 def _without_main() -> Iterator[None]:
     """Prevent processes started in the block from running the user's script again.
 
-    multiprocessing finds the main module through these two names, see
+    multiprocessing finds the main module through ``__file__`` and ``__spec__``, see
     `multiprocessing.spawn.get_preparation_data`. Tasks do not need the main module.
     """
     main = vars(sys.modules["__main__"])

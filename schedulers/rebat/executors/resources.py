@@ -49,7 +49,7 @@ class Resources(msgspec.Struct, frozen=True, kw_only=True):
     """Resources of an executor. Each executor uses some of the fields."""
 
     workers: int = 1
-    """Number of workers; 0: the workers of one job of a batch system."""
+    """Number of workers; 0: as many as one job of the batch system has."""
     address: str | None = None
     """Address of a Dask scheduler."""
     jobs: Jobs = Jobs()

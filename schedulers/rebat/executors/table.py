@@ -3,7 +3,7 @@
 
 An executor applies a function to many tasks: in local processes, on Dask, in jobs of a batch
 system, or in this process. It yields outcomes as they complete. If a worker dies, its task is
-tried again and then passed to ``lost``, and other tasks continue.
+tried again. If this also fails, the task is passed to ``lost``. Other tasks continue.
 """
 
 from __future__ import annotations

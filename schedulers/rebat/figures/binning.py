@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A run as an image of any machine: each pixel has the mean colour of its node time."""
+"""A run as an image, for machines of any size. A pixel has the mean colour of its node time."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rebat.results.measures.timeline import CAUSES, Timeline
 Float = npt.NDArray[np.float64]
 
 PALE = 0.75
-"""Share of white in the colour of progress that was kept first and lost later."""
+"""Share of white in the colour of progress that was saved by a checkpoint and lost later."""
 
 
 class Rectangles(NamedTuple):
@@ -28,7 +28,7 @@ class Rectangles(NamedTuple):
 
 
 def binned(timeline: Timeline, window_us: tuple[int, int], rows: int, columns: int) -> Float:
-    """Return an image (rows x columns x 3, 0 to 1) of all nodes in a window, the lowest on top.
+    """Return an image (rows x columns x 3, 0 to 1) of all nodes in a window, node 0 at the top.
 
     A pixel has the mean colour of its node time. Kept work has one colour, lost work the colour of
     its cause. Down nodes are black, held nodes pale grey, and free nodes white.
@@ -48,8 +48,8 @@ def coverage(
 ) -> Float:
     """Return the share of each pixel (rows x columns) that rectangles cover; overlaps add up.
 
-    The result is exact: the edges of a rectangle are steps in both directions, and the cumulative
-    sums of their changes over the pixels are the shares. The cost is linear in the number of
+    The result is exact. The edges of a rectangle change the cover of pixels, and the cumulative
+    sums of these changes in both directions are the shares. The cost is linear in the number of
     rectangles plus the number of pixels.
     """
     first, last = window_us
@@ -96,8 +96,8 @@ def _layers(timeline: Timeline) -> Iterator[tuple[tuple[float, ...], Rectangles]
 def tail_us(timeline: Timeline) -> npt.NDArray[np.int64]:
     """Return the lost time at the end of each attempt, in microseconds.
 
-    For an interrupted attempt, all time after its recovery and the kept progress is lost. For any
-    attempt, progress that was kept first and lost later is added.
+    In an interrupted attempt, all time after its recovery and the kept progress is lost. Progress
+    that a checkpoint saved and that was lost later is added for every attempt.
     """
     run = timeline.end_us - timeline.start_us
     unkept = run - np.minimum(timeline.pattern.recovery_us + timeline.kept_us, run)

@@ -64,7 +64,7 @@ def boxes(
 ) -> str:
     """Draw panels of boxes in a row, as SVG.
 
-    ``one_line`` draws a line at 1, for ratios. Dots are the failure-free values (Figure 1).
+    ``one_line`` draws a line at 1, for ratios. Dots are values without failures (Figure 1).
     """
     figure = new_figure(5.2 * len(panels), 3.4)
     axes = figure.subplots(1, len(panels), squeeze=False)[0]

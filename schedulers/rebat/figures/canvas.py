@@ -64,7 +64,7 @@ _UNITS = (("days", 86_400.0), ("h", 3600.0), ("min", 60.0), ("s", 1.0))
 
 
 def time_unit(values_s: Iterable[float]) -> tuple[str, float]:
-    """Return the largest unit in which the largest value is at least 1, and its seconds."""
+    """Return the name and the seconds of the largest unit in which some value is at least 1."""
     largest = max(map(abs, values_s), default=0.0)
     return next(((name, size) for name, size in _UNITS if largest >= size), _UNITS[-1])
 
@@ -89,7 +89,7 @@ def new_figure(width: float, height: float) -> Any:
 
 
 def written(figure: Any, sink: IO[Any], **options: Any) -> None:
-    """Draw a figure into a file without matplotlib's warnings, with full numbers at ticks."""
+    """Draw a figure into a file, without warnings of matplotlib, and with full numbers at ticks."""
     for axes in figure.axes:
         for formatter in (axes.xaxis.get_major_formatter(), axes.yaxis.get_major_formatter()):
             if hasattr(formatter, "set_useOffset"):

@@ -26,7 +26,7 @@ HELD_COLOUR = "#d5d5d5"
 """The colour of nodes that are held for a job that does not run on them."""
 
 STOPPED = INTERRUPTED | {Cause.SILENT_ERROR}
-"""Ends after which the work since the last checkpoint must be repeated."""
+"""Causes of an end after which the work since the last checkpoint must be repeated."""
 
 KEPT_COLOUR = CAUSE_COLOURS[Cause.COMPLETED]
 """The colour of kept work, for all ends of attempts."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nodes and their cores at single times: the job of each core."""
+"""Charts of the job on each core of each node, at single times."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from rebat.results.measures.timeline import holds_of, timeline_of
 from rebat.session.ledger import Ledger
 
 MOST_NODES, MOST_ATTEMPTS = 128, 400
-"""Larger charts with all attempts drawn and named are not readable."""
+"""Limits of readable charts in which every attempt is drawn with its name."""
 
 
 _HATCH = "///"
@@ -118,7 +118,7 @@ def _attempts(axis: Any, ledger: Ledger, n_nodes: int, scale: float) -> None:
 
 
 def _outages(axis: Any, ledger: Ledger, end_us: int, scale: float) -> None:
-    """Draw the outages up to the last end, because events of the machine may continue after it."""
+    """Draw the outages up to the last end of an attempt; later outages are left out."""
     spans = defaultdict(list)
     for node, down, up in down_intervals(ledger.node_events, end_us):
         if down < end_us:

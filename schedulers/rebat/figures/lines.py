@@ -85,7 +85,7 @@ def _draw(place: Any, panel: Panel, shades: Mapping[str, Any]) -> None:
 
 
 def _ends(mean: Interval, size: float) -> tuple[float, float]:
-    """Return the ends of an interval; the mean itself without interval."""
+    """Return the ends of an interval; the mean if there is no interval."""
     if mean.low is None or mean.high is None:
         return mean.mean / size, mean.mean / size
     return mean.low / size, mean.high / size

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Published values (diamonds) and rebat's (points with 95 % intervals), a panel per metric."""
+"""Published values (diamonds) next to rebat's (points with 95 % intervals), a panel per metric."""
 
 from __future__ import annotations
 

@@ -43,9 +43,9 @@ def ratios_figure(rows: Sequence[MetricRow]) -> Any:
 
 
 def ratios_svg(by_title: Ratios, base: str, over: str, neutral: float = 1.0) -> str:
-    """Draw ratios as an SVG text for reports; ``over`` names the values behind the means.
+    """Draw ratios as SVG text for reports; ``over`` states over what the means are.
 
-    With a ``neutral`` of 0 the values are differences.
+    If ``neutral`` is 0, the values are differences.
     """
     return svg_of(_drawn(by_title, base, over, neutral))
 
@@ -72,7 +72,7 @@ def _drawn(by_title: Ratios, base: str, over: str, neutral: float = 1.0) -> Any:
 
 
 def point(axis: Any, ratio: Interval, at: float, shade: Any) -> None:
-    """Draw a mean and the line of its interval at a height."""
+    """Draw a mean and its interval at the height ``at``."""
     low = ratio.mean if ratio.low is None else ratio.low
     high = ratio.mean if ratio.high is None else ratio.high
     axis.plot([low, high], [at, at], color=shade, linewidth=2)

@@ -75,7 +75,7 @@ def _step(
 
 
 def binned_gantt(timelines: Sequence[Timeline], window_us: Window | None = None) -> Any:
-    """Draw a panel per policy as an image in which pixels are means, see `binned`.
+    """Draw a panel per policy as an image whose pixels are means, see `binned`.
 
     ``window_us`` is the visible time (default: from 0 to the last end).
     """

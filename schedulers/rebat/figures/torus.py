@@ -64,7 +64,7 @@ def flat_shape(extents: Sequence[int]) -> tuple[int, int]:
 
 
 def _colours(owner: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-    """Return a colour per unit, with distant hues for consecutive numbers."""
+    """Return a colour per unit; consecutive job numbers have very different hues."""
     from matplotlib.colors import hsv_to_rgb
 
     hue = (owner % _HUES) * _GOLDEN % 1.0

@@ -28,14 +28,14 @@ PAGE, TEXT, RECORD = "advice.html", "advice.md", "advice.json"
 
 
 class Advice(msgspec.Struct, frozen=True, kw_only=True):
-    """Five answers, from `advise`.
+    """The result of `advise`: five answers.
 
     Attributes
     ----------
     answers
         Each with a question, a sentence, whether it could be answered, and the numbers behind it.
     assumed
-        What the simulations assume.
+        The assumptions of the simulations.
     page
         The file of the page.
     """
@@ -87,25 +87,26 @@ def advise(
     workload : Workload, str or Path
         The recorded jobs.
     failures : FailureOptions
-        From `rebat.failures`; ``file=`` for the recorded failures of the cluster.
+        From `rebat.failures`. Set ``file`` for the recorded failures of the cluster.
     policy : str
-        The policy that stands for the cluster's scheduler today.
+        The policy that represents the cluster's current scheduler.
     minutes : float
-        Time for simulations. More seeds are added while the time lasts and intervals are wide.
+        Time for simulations. Seeds are added until the intervals are narrow or this time is over.
     most_seeds : int
         Largest number of seeds.
     workers : int, optional
         Number of processes (default: one per core).
     out : str or Path
-        Folder of the page, the numbers and all runs. The same call continues an interrupted one.
+        Folder of the page, the numbers and all runs. After an interruption, the same call
+        continues.
     **options
         ``checkpoint``, ``checkpoint_cost``, ``recovery_cost``, ``nodes``, ``cores_per_node``, as
-        in `rebat.run`; checkpoints are ``"young-daly"`` unless set.
+        in `rebat.run`. The default of ``checkpoint`` is ``"young-daly"``.
 
     Raises
     ------
     InputError
-        Without failures, and for invalid options or files.
+        If there are no failures, and for invalid options or files.
     PolicyError
         If a run fails.
     """
@@ -127,7 +128,7 @@ def advised(
     if minutes <= 0:
         raise InputError(f"is {minutes:g}", "minutes", "more than 0")
     if out.exists() and any(out.iterdir()) and not (out / OVERVIEW).exists():
-        raise InputError("contains other files", str(out), "a new folder, or that of an advice")
+        raise InputError("contains other files", str(out), "a new folder, or an earlier advice")
     site = site_of(workload, policy, options)
     evidence = gather(site, out, minutes, most_seeds, workers)
     owners = owners_of(site, out, range(min(evidence.n_seeds, FEWEST)))

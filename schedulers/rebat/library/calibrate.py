@@ -13,10 +13,12 @@ from rebat.console.json_text import json_text
 from rebat.console.progress import compiling_notice, counting_bar
 from rebat.core.errors import InputError, PolicyError
 from rebat.core.files import write_text
+from rebat.core.jobs import Workload
 from rebat.library.calibration import design
 from rebat.library.calibration.design import CalibratedRun, Configuration
 from rebat.library.calibration.distance import RecordedWaits
 from rebat.library.calibration.page import MOST_LINES, NOT_MODELLED, report_of
+from rebat.library.calibration.partitions import separate_parts, simulated_in_parts
 from rebat.library.calibration.record import read_use, read_waits
 from rebat.library.calibration.verdict import Verdict, verdict_of
 from rebat.library.workloads import LoadedWorkload, load_workload
@@ -29,7 +31,7 @@ PAGE, TEXT, RECORD = "calibration.html", "calibration.md", "calibration.json"
 
 
 class Calibration(msgspec.Struct, frozen=True, kw_only=True):
-    """How far simulations are from a record, from `calibrate`.
+    """The result of `calibrate`: how far simulations are from a record.
 
     Attributes
     ----------
@@ -89,7 +91,7 @@ def calibrate(
     policies : str, or several of them
         Policies to simulate. The nearest four are also simulated with fewer nodes.
     failures : FailureOptions, optional
-        From `rebat.failures`; ``file=`` for the recorded failures of the cluster.
+        From `rebat.failures`. Set ``file`` for the recorded failures of the cluster.
     workers : int, optional
         Number of processes (default: one per core).
     **options
@@ -120,11 +122,11 @@ def calibrated(
     first = [Configuration(policy, n_nodes, n_nodes) for policy in dict.fromkeys(policies)]
     if not first:
         raise InputError("no policy", expected="a name from 'rebat policies'")
-    for configurations in (first, None):
-        todo = configurations or design.with_fewer_nodes(
-            design.nearest_first(runs, recorded), n_nodes
-        )
-        runs |= _simulated(workload, options, todo, workers)
+    parts = [] if options.failure_law() or options.nodes else separate_parts(workload)
+    runs |= _simulated(workload, options, first, workers)
+    near = design.nearest_first(runs, recorded)
+    runs |= _simulated(workload, options, design.with_fewer_nodes(near, n_nodes), workers)
+    runs |= _in_parts(parts, options, design.in_parts(near, n_nodes, len(parts)), workers)
     failed = {run.configuration.title: run.error for run in runs.values() if run.error}
     ranked = design.nearest_first(runs, recorded)
     if not ranked:
@@ -145,6 +147,17 @@ def _simulated(
         return {}
     with compiling_notice(), counting_bar("runs", len(todo)) as on_done:
         runs = design.simulated(workload, options.scenario(), todo, workers, on_done)
+        return {run.configuration: run for run in runs}
+
+
+def _in_parts(
+    parts: Sequence[Workload], options: ScenarioOptions, todo: Sequence[Configuration],
+    workers: int | None,
+) -> dict[Configuration, CalibratedRun]:  # fmt: skip
+    if not todo:
+        return {}
+    with counting_bar("runs in partitions", len(todo)) as on_done:
+        runs = simulated_in_parts(parts, options.scenario(), todo, workers, on_done)
         return {run.configuration: run for run in runs}
 
 

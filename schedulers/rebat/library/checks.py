@@ -65,7 +65,7 @@ def check_options(options: ScenarioOptions, used: UsedOptions) -> None:
     Raises
     ------
     InputError
-        For an option without effect, named as on the command line, or a too short duration.
+        For an option without effect, or a duration that is too short.
     """
     if options.law is not None:
         _check_with_law(options, options.law, used)

@@ -26,7 +26,7 @@ def workload_of_table(table: DataFrame, n_nodes: int, name: str = "table") -> Wo
     ----------
     table : DataFrame
         Columns ``job_id``, ``size`` (nodes), ``submission_time``, ``run_time`` and optionally
-        ``walltime`` (seconds). A missing walltime is no walltime. Other columns are additional
+        ``walltime`` (seconds). A job with a missing walltime has none. Other columns are additional
         fields of the jobs; missing values are left out.
     n_nodes : int
         Number of nodes of the machine.
@@ -66,7 +66,7 @@ def _job(row: Mapping[str, Any], profiles: dict[str, Any]) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value as JSON has it: numbers of numpy as int or float, integral ones as int."""
+    """Return a value as a JSON type: NumPy numbers as int or float, whole numbers as int."""
     value = value.item() if hasattr(value, "item") else value
     return int(value) if isinstance(value, float) and value.is_integer() else value
 

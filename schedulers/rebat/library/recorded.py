@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from rebat.core.files import file_hash
+from rebat.library.node_names import node_list
 from rebat.library.result import Result
 from rebat.results.files.recorded import RECORDED, RecordSource
 from rebat.runs.comparing import PolicyRuns
@@ -74,17 +75,19 @@ def recorded_result(
 def _of_shared(count: int) -> list[str]:
     if not count:
         return []
-    text = "on shared nodes: the attempts on a node have equal shares of its time"
+    text = "on shared nodes: the time of a node is divided equally among its attempts"
     return [f"{counted_attempts(count)} {text}"]
 
 
 def _provenance(schedule: RecordedSchedule, source: RecordSource, workload: Path) -> dict[str, Any]:
     notes = schedule.workload.notes
+    names = node_list(schedule.workload, schedule.workload.n_nodes)
     return {
         "workload": {
             "file": workload.name,
             "jobs": len(schedule.workload.jobs),
             **({"notes": notes} if notes else {}),
+            **({"nodes": names} if names else {}),
         },
         "options": {
             "nodes": schedule.workload.n_nodes,

@@ -16,6 +16,7 @@ from rebat.core.files import write_text
 from rebat.core.folders import atomic_folder
 from rebat.library import frames, sheets
 from rebat.library.checks import in_python
+from rebat.library.node_names import names_in
 from rebat.library.page import Page, page
 from rebat.library.plots import Plot
 from rebat.results.catalogue import USUAL, VERDICT
@@ -250,12 +251,9 @@ class Result:
         ledgers = {name: self.run_of(name).ledger for name in shown}
         if len(shown) > MOST_TOGETHER:
             raise InputError(f"{len(shown)} policies", "explore", f"at most {MOST_TOGETHER}")
-        text = Page(
-            explorer_page(
-                timelines_of(ledgers, self._n_nodes),
-                f"rebat: {self.provenance['workload']['file']}",
-            )
-        )
+        source = self.provenance["workload"]
+        timelines, names = timelines_of(ledgers, self._n_nodes), names_in(source.get("nodes"))
+        text = Page(explorer_page(timelines, f"rebat: {source['file']}", node_names=names))
         if path is not None:
             write_text(Path(path), text)
         return text
@@ -338,7 +336,8 @@ class Result:
         """Return the runs, or raise InputError for a result of several seeds."""
         if not self.runs:
             expected = f"run(..., failures=failures(..., seed={self.seeds.seeds[0]})) without seeds"
-            raise InputError("not available: several seeds have only metrics", label, expected)
+            problem = "not available: a result of several seeds has only metrics"
+            raise InputError(problem, label, expected)
         return self.runs
 
     # ---- notebooks

@@ -27,7 +27,7 @@ def by_metric(
 ) -> Sheet:
     """Return a row per metric and a column per policy, with changes against the first policy.
 
-    The caption says in which place the other metrics are (``others_in``).
+    ``others_in`` is the place of all other metrics, for the caption.
     """
     base, *others = summaries
     incomparable = [
@@ -52,7 +52,7 @@ def by_metric(
 
 
 def _measured(summaries: Sequence[RunSummary]) -> str:
-    """Return the measured time and the number of jobs; ends can differ between policies."""
+    """Return the measured time and the number of jobs; its end can differ between policies."""
     (low, _), ends = summaries[0].window_s, [summary.window_s[1] for summary in summaries]
     until = ", ".join(format_duration(end) for end in ends[: 1 if len(set(ends)) == 1 else None])
     each = " (when the last job of each policy ends)" if len(set(ends)) > 1 else ""

@@ -23,6 +23,7 @@ from rebat.library.checks import (
 )
 from rebat.library.choosing import Policies, chosen
 from rebat.library.many import SeedOptions
+from rebat.library.node_names import errors_name_nodes, names_in, node_list
 from rebat.library.remarks import Remark
 from rebat.library.result import Result
 from rebat.library.workloads import LoadedWorkload
@@ -67,12 +68,14 @@ class Study(msgspec.Struct, frozen=True, kw_only=True):
     def provenance(self) -> dict[str, Any]:
         """The workload with its hash, and all options."""
         jobs, notes = len(self.stage.workload.jobs), self.stage.workload.notes
+        names = node_list(self.workload, self.stage.n_nodes)
         return {
             "workload": {
                 "file": Path(self.workload.origin.file or "").name,
                 "sha256": self.workload.sha256,
                 "jobs": jobs,
                 **({"notes": notes} if notes else {}),
+                **({"nodes": names} if names else {}),
             },
             "options": {
                 "nodes": self.stage.n_nodes,
@@ -158,7 +161,8 @@ def study(
     if of_law := options.uses_law_mtbf:
         options = options.with_law_mtbf(nodes or jobs.n_nodes)
         scenario = options.scenario()
-    stage = staged(prepared(jobs, scenario), scenario)
+    with errors_name_nodes(names_in((jobs.machine or {}).get("nodes"))):
+        stage = staged(prepared(jobs, scenario), scenario)
     return Study(
         policies=presets, workload=jobs, stage=stage, options=options, many=many,
         uses_law_mtbf=of_law,

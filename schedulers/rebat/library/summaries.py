@@ -43,7 +43,8 @@ def compared_summaries(folders: Sequence[Path]) -> str:
     sizes = {name: summary.n_nodes for name, summary in summaries.items()}
     if len(set(sizes.values())) > 1:
         listed = ", ".join(f"{name} {n_nodes}" for name, n_nodes in sizes.items())
-        raise InputError(f"the machines differ in their nodes: {listed}", expected="one machine")
+        problem = f"the machines have different numbers of nodes: {listed}"
+        raise InputError(problem, expected="one machine")
     seeds = Seeds(list(summaries))
     for name, summary in summaries.items():
         seeds.add(0, name, flat_metrics(as_json(summary)))
@@ -79,4 +80,5 @@ def _jobs(summaries: Mapping[str, RunSummary]) -> str:
     jobs = {name: summary.jobs for name, summary in summaries.items()}
     if len(set(jobs.values())) == 1:
         return ""
-    return f"The runs differ in their jobs: {', '.join(f'{n} {k}' for n, k in jobs.items())}.\n"
+    numbers = ", ".join(f"{name} {n_jobs}" for name, n_jobs in jobs.items())
+    return f"The runs have different numbers of jobs: {numbers}.\n"

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 FILE = Path("sweep.toml")
-"""Name of the campaign file that a sweep stands for."""
+"""Name of the campaign file in the results of a sweep."""
 
 _CHECKPOINT = {"checkpoint_cost": "cost", "recovery_cost": "recovery",
                "checkpoint_rounding": "rounding", "checkpoint_mtbf": "mtbf"}  # fmt: skip
@@ -46,7 +46,7 @@ _FAILURES = tuple(name for name in FailuresIn.__struct_fields__ if name not in (
 
 
 class SweepResult:
-    """The runs of a sweep, from `sweep`.
+    """The result of `sweep`.
 
     Attributes
     ----------
@@ -117,8 +117,8 @@ class SweepResult:
         *metrics : str
             As in ``means`` (default: useful utilisation, mean flow, largest flow).
         over : str, optional
-            The parameter (default: the first of ``axes``). Each combination of the others has
-            panels of its own.
+            The parameter (default: the first of ``axes``). Each combination of the other parameters
+            has separate panels.
         """
         from rebat.figures.lines import Panel, lines_figure
 
@@ -180,7 +180,8 @@ def sweep(
     workload : Workload, str or Path
         A workload, or an argument of `load_workload`.
     policies : str or sequence of str
-        Names of policies. ``{name}`` in a policy stands for each value of the parameter ``name``.
+        Names of policies. ``{name}`` in a policy is replaced by each value of the parameter
+        ``name``.
     seeds : int
         Number of seeds of the failures. All policies see the same failures.
     law : str, optional
@@ -192,9 +193,10 @@ def sweep(
         Folder of the results. If a sweep is interrupted, the same call continues it.
     **parameters
         Values, or lists of values: the parameters of the law (``mtbf``, ``downtime``, ...),
-        ``checkpoint_cost``, ``recovery_cost``, ``checkpoint_mtbf``, ``nodes``, the names in
-        policies. One value only: ``begin``, ``horizon`` and other keys of ``[grid.failures]``,
-        ``window``, ``select`` and other keys of ``[[grid]]`` in a campaign file.
+        ``checkpoint_cost``, ``recovery_cost``, ``checkpoint_mtbf``, ``nodes``, and the names in
+        braces in policies. Parameters with one value only: ``begin``, ``horizon`` and other keys of
+        ``[grid.failures]``, ``window``, ``select`` and other keys of ``[[grid]]`` in a campaign
+        file.
 
     Raises
     ------

@@ -81,8 +81,8 @@ def load_workload(file: str | Path | DataFrame, **options: Any) -> LoadedWorkloa
         A Batsim workload (``.json``) or a trace (``.swf``, ALCF's ``.csv``), plain or ``.gz``, a
         table of jobs (``.parquet``, or any file with ``mapping``), or a workload included in rebat:
         ``mira-like-june-2017``, ``synthetic-small``, ``toy``. Or a DataFrame with a row per job and
-        the columns of ``LoadedWorkload.frame``. Its only options are ``n_nodes``, the number of
-        nodes of the machine, and ``name``.
+        the columns of ``LoadedWorkload.frame``. A DataFrame accepts only the options ``n_nodes``
+        (the number of nodes of the machine) and ``name``.
     **options
         Import options of a trace, as in ``rebat workload import``: ``mapping`` (of a table:
         ``"f-data"``, or a TOML file), ``months`` (``"2018-11"``, or several), ``cap`` (reduce
@@ -121,7 +121,7 @@ def _of_table(table: Any, options: dict[str, Any]) -> LoadedWorkload:
         expected = "a file, a name, or a DataFrame of jobs"
         raise InputError(f"is a {type(table).__name__}", "workload", expected)
     if unknown := sorted(options.keys() - {"n_nodes", "name"}):
-        raise InputError("is no option of a table", unknown[0], "n_nodes, name")
+        raise InputError("is not an option of a table", unknown[0], "n_nodes, name")
     if "n_nodes" not in options:
         raise InputError("missing", "n_nodes", "the number of nodes of the machine")
     return LoadedWorkload(**_fields(workload_of_table(table, **options)))

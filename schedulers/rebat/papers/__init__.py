@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reports of published evaluations: a folder per paper, and ``common`` for shared code."""
+"""Reports of published evaluations: a folder for each paper, and ``common`` for shared code."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The reports of simulations by name, and the inputs of each in addition to the results."""
+"""Reports of simulations by name, and their inputs in addition to the results table."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def maker(name: str) -> ReportMaker:
 
 
 def gather(units: Sequence[Unit]) -> tuple[str, list[Table], list[Picture], list[str]]:
-    """Return the name of the units' report, its workload tables, pictures and provenance."""
+    """Return the name of the report of these units, workload tables, pictures and provenance."""
     from rebat.papers.common.runs import workload_tables
 
     name = units[0].spec.report or USUAL

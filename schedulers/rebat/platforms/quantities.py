@@ -29,7 +29,7 @@ UNITS: dict[str, tuple[dict[str, float], str]] = {
     "bandwidth": (_BANDWIDTH, "bytes or bits per second above 0, like 2GBps"),
     "latency": (_LATENCY, "a time, like 1us"),
 }
-"""(Factor by unit, expected text) by kind; a number without a unit is in the base unit."""
+"""Kind -> (factor of each unit, expected text). A number without a unit is in the base unit."""
 
 _QUANTITY = re.compile(r"\s*([0-9]*\.?[0-9]+(?:[eE][-+]?[0-9]+)?)\s*([A-Za-z]*)\s*\Z")
 

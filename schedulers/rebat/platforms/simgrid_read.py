@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Facts of a SimGrid platform file that a batch scheduler needs.
+"""Reading of SimGrid platform files: the facts that a batch scheduler needs.
 
 The XML is read by defusedxml, which expands no entities and opens no other files.
 """
@@ -39,8 +39,8 @@ class PlatformFacts(msgspec.Struct, frozen=True):
     latency_s : float
         Maximum latency of a link; 0 if Batsim's messages take no time.
     in_order : bool
-        Whether Batsim's numbering of the hosts (by name) is their order in the file, which is the
-        numbering of a torus.
+        Whether Batsim numbers the hosts, which it sorts by name, in the order of the file. Torus
+        coordinates follow the order of the file.
     """
 
     n_hosts: int

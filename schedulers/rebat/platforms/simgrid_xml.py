@@ -48,8 +48,8 @@ ZERO_LATENCY = Hardware(bandwidth="1e30GBps", latency="0us")
 """For exact times: Batsim's messages take no time.
 
 The bandwidth is unrealistically high on purpose. At 1e6 GBps, a byte takes 1e-15 s, which changes
-Batsim's clock during the first several hundred seconds. An instant is then split into several
-messages, and a job may be started on a node that Batsim has already marked as unavailable.
+Batsim's clock during the first several hundred seconds. Batsim then splits simultaneous events into
+several messages, and a job may start on a node that Batsim has already marked as unavailable.
 """
 
 _FILE = """<?xml version='1.0'?>
@@ -96,7 +96,7 @@ def platform_xml(spec: PlatformSpec, hardware: Hardware | None = None) -> str:
 
 
 def first_radical(n_nodes: int) -> int:
-    """Return the number of the first host: a power of ten, so that all have equal length.
+    """Return the number of the first host: a power of ten, so that all names have equal length.
 
     >>> first_radical(4), first_radical(49152)
     (10, 100000)

@@ -13,7 +13,7 @@ EXPECTED = f"{', '.join(TORI)}, torus:SIZES like torus:8,8,8,8, or flat:NODES li
 
 
 class PlatformSpec(msgspec.Struct, frozen=True):
-    """A homogeneous machine; ``name`` is also its file name, ``torus`` is None if it is flat."""
+    """A machine of equal nodes. ``name`` is also its file name; ``torus`` is None if it is flat."""
 
     name: str
     n_nodes: int

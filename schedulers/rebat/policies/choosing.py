@@ -20,7 +20,7 @@ SYNONYMS = {"recovery": "react", "block": "unit"}
 
 
 class Variants(Options, frozen=True):
-    """Choice of the parts of a scheduler; each part has further options."""
+    """The options that choose the parts of a scheduler; each part has further options."""
 
     planning: Annotated[str, choice(PLANNINGS, "Rule that decides when jobs start.")] = "list"
     placement: Annotated[
@@ -35,7 +35,8 @@ class Variants(Options, frozen=True):
         str,
         several(
             ("requeue", *REACTIONS),
-            "What happens to running jobs, for example after a failure; join several with +.",
+            "Rules that decide what happens to running jobs, for example after a failure; join "
+            "several rules with +.",
         ),
     ] = "requeue"
 
@@ -60,9 +61,9 @@ def point(**options: Any) -> Point:
 
 
 def changed(base: Point, changes: Mapping[str, Any], folder: Path | None = None) -> Point:
-    """Return a scheduler with some options replaced and checked; numbers may be text.
+    """Return a scheduler with some options changed and checked; numbers may be text.
 
-    Relative paths of user-defined rules start from ``folder``, or from the working directory.
+    Relative paths of user-defined rules start from ``folder`` (default: the working directory).
 
     Raises
     ------

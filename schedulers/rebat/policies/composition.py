@@ -22,13 +22,13 @@ class Reaction(Protocol):
 
 
 class Duty(Reaction, Protocol):
-    """A reaction that rarely has work to do."""
+    """A reaction that is called only if ``has_work`` returns True."""
 
     def has_work(self, news: News) -> bool: ...
 
 
 class Scheduler(Policy):
-    """A policy composed of a planning and reactions; duties run before the reactions."""
+    """A policy composed of a planning and reactions; duties are called before the reactions."""
 
     def __init__(
         self,

@@ -18,7 +18,7 @@ from rebat.policies.queue_order import QueueOrder
 from rebat.policies.variants import Options
 
 RIGID = as_asked(MANAGERS["fpsma"])
-"""Treatment of malleable jobs by a planning for rigid jobs only."""
+"""The rule of plannings that treat malleable jobs as rigid."""
 
 
 class Context(msgspec.Struct, frozen=True):
@@ -43,7 +43,7 @@ class Context(msgspec.Struct, frozen=True):
     n_spares : int
         Number of nodes reserved by reactions.
     hit_first : bool
-        Whether idle nodes are reserved for queued attempts that were hit.
+        Whether idle nodes are reserved for queued attempts that lost a node.
     """
 
     order: QueueOrder
@@ -89,7 +89,7 @@ class ReactionOptions(Options, frozen=True):
 
     @property
     def hit_first(self) -> bool:
-        """Whether idle nodes are reserved for queued attempts that were hit."""
+        """Whether idle nodes are reserved for queued attempts that lost a node."""
         return False
 
     kind: ClassVar[Any]

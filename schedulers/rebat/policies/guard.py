@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A wrapper for untrusted policies: every error becomes one line that names place and time."""
+"""A wrapper for user-defined policies: errors become one line with the place and the time."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Guarded(Policy):
         return self._ask(view, self._policy.plan, view, changes)
 
     def _ask(self, view: View, method: Callable[..., Any], *arguments: Any) -> Iterator[Proposal]:
-        """Yield the proposals of a method, each checked first.
+        """Yield the proposals of a method after checking each of them.
 
         Raises
         ------
@@ -85,7 +85,7 @@ class Guarded(Policy):
         )
 
     def _line_of(self, error: BaseException, method: Callable[..., Any]) -> str:
-        """Return the last executed line of the policy's files, or where the method is defined."""
+        """Return the last executed line of the policy's files; else the place of the method."""
         frames = traceback.extract_tb(error.__traceback__)
         own = [frame for frame in frames if frame.filename in self._files]
         if own:

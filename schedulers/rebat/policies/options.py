@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Policy options as JSON: the scheduler, its options, and the checkpointing of jobs.
 
-The JSON comes from ``--options``, from Batsim's ``--sched-cfg`` (which takes precedence) or from
+The JSON is the value of ``--options``, of Batsim's ``--sched-cfg`` (which takes precedence), or of
 pybatsim's ``-o``.
 """
 
@@ -24,7 +24,7 @@ _CHECKPOINT = {"mtbf": None, "checkpoint_cost": 300.0, "recovery_cost": 300.0}
 
 
 def parse_options(text: str, where: str) -> dict[str, Any]:
-    """Return the options in a JSON object; an empty text contains no options.
+    """Return the options in a JSON object; none for an empty text.
 
     Raises
     ------
@@ -43,7 +43,7 @@ def parse_options(text: str, where: str) -> dict[str, Any]:
 
 
 class Configured(msgspec.Struct, frozen=True):
-    """A scheduler that can be created, and the options of its session."""
+    """A configured scheduler: its name, a function that creates it, and its session options."""
 
     name: str
     make: Callable[[], Policy]
@@ -51,7 +51,9 @@ class Configured(msgspec.Struct, frozen=True):
 
 
 def configure(policy: str, options: Mapping[str, Any]) -> Configured:
-    """Return the scheduler of a name and options; the option ``policy`` overrides the name.
+    """Return the scheduler with this name and these options.
+
+    The option ``policy`` overrides the name.
 
     Raises
     ------

@@ -25,14 +25,14 @@ class OwnPolicy(msgspec.Struct, frozen=True):
     kind: Any
     """The class."""
     place: str
-    """The file and class; empty for a class in a notebook."""
+    """File and class, FILE.py:CLASS; empty for a class in a notebook."""
     session: SessionOptions = SessionOptions()
     orders: bool = False
-    """Whether operations are carried out for the policy."""
+    """Whether rebat carries out operations for the policy."""
 
     @staticmethod
     def of_class(kind: Any, place: str = "") -> OwnPolicy:
-        """Return the policy of a class.
+        """Return the policy that a class defines.
 
         Raises
         ------
@@ -50,11 +50,11 @@ class OwnPolicy(msgspec.Struct, frozen=True):
         return OwnPolicy(name, kind, place)
 
     def carrying_out(self) -> OwnPolicy:
-        """Return the policy, extended to carry out operations before its own reactions."""
+        """Return the policy with operations carried out before its own reactions."""
         return msgspec.structs.replace(self, orders=True)
 
     def make(self) -> Policy:
-        """Return a new policy: call the class without arguments, and check all its answers.
+        """Call the class without arguments, and return the policy with checks of its proposals.
 
         Raises
         ------
@@ -74,7 +74,7 @@ class OwnPolicy(msgspec.Struct, frozen=True):
 
     @property
     def sources(self) -> tuple[OwnCode, ...]:
-        """The file, for the records; empty for a class in a notebook."""
+        """Name and hash of the file, to record with the results; empty for a notebook class."""
         return (source_of(self.place),) if self.place else ()
 
 
@@ -91,6 +91,6 @@ def own_policy(spec: str, folder: Path | None = None) -> OwnPolicy:
 
 
 def _defined_in(kind: Any) -> str:
-    """Return the file or notebook cell of a class, as tracebacks name it."""
+    """Return the name of a class's file or notebook cell in tracebacks."""
     code = getattr(kind.plan, "__code__", None)
     return str(code.co_filename) if code else ""

@@ -30,7 +30,7 @@ _SHARES = re.compile(r"(\d+(?:\.\d+)?)%-(\d+(?:\.\d+)?)%\Z")
 
 
 class PartitionText(msgspec.Struct, frozen=True):
-    """A partition in an option: ``nodes`` are 'all', a set like 0-3, or a share like 0%-25%."""
+    """A partition as written in the axis; ``nodes``: 'all', a set (0-3) or a share (0%-25%)."""
 
     name: str
     nodes: str
@@ -82,8 +82,9 @@ PartitionsOption = Annotated[
     str,
     text(
         read_partitions,
-        "Partitions NAME:NODES[:TIER][:reversed], joined by +. NODES are 'all', a set like 0-3, "
-        "or shares like 0%-25% of the nodes. Empty: no partitions.",
+        "Partitions NAME:NODES[:TIER][:reversed], joined by +. NODES is 'all', a set like 0-3, or "
+        "a share like 0%-25%. The highest TIER goes first. 'reversed' fills the partition from its "
+        "last node. Empty: no partitions.",
     ),
 ]
 
@@ -95,7 +96,7 @@ def partitions_on(text: str, n_nodes: int, cores_per_node: int) -> tuple[Partiti
     Raises
     ------
     InputError
-        For nodes that the machine does not have, and for partitions of one tier that overlap.
+        For nodes that the machine does not have, and for overlapping partitions of one tier.
     """
     count = groups_of(n_nodes, cores_per_node)
     partitions = [
@@ -136,10 +137,11 @@ def _nodes(row: PartitionText, count: int) -> NodeSet:
 
 
 def open_to(partitions: Sequence[Partition], traits: Traits, size: int = 1) -> list[Partition]:
-    """Return the partitions in which a job may run, in order.
+    """Return the partitions in which a job may run, in the order of the list.
 
-    A job that names a partition runs in this partition. Other jobs run in the highest tier, eternal
-    jobs in the lowest tier. Partitions that are too small are excluded, unless all are too small.
+    A job that names a partition runs in this partition. Other jobs run in the highest tier, and
+    other eternal jobs in the lowest tier. Partitions that are too small for the job are left out,
+    unless all are too small.
 
     Raises
     ------

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A scheduler as a combination of a planning, a placement, reactions, and common options.
 
-To add a variant, write a module with its options and add a row to one of the tables below.
+To add a planning, a placement or a reaction, write a module with its options. Then add its options
+to one of the tables below.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ from rebat.policies.variants import (
 PLANNINGS: dict[str, type[PlanningOptions]] = table(
     ListOptions, FlexibleOptions, ShelfOptions, PlainShelfOptions, FifoOptions
 )
-"""Plannings by name: how to decide on starts."""
+"""Plannings by name: when attempts start."""
 
 PLACEMENTS: dict[str, type[PlacementOptions]] = table(
     AnyOptions,
@@ -93,11 +94,12 @@ REACTIONS: dict[str, type[ReactionOptions]] = table(
     ExclusionOptions,
     PreemptionOptions,
 )
-"""Reactions to running jobs by name; 'requeue' is not a reaction: the session handles failures."""
+"""Reactions by name: what happens to running jobs. 'requeue' means no reaction: the session then
+requeues failed jobs."""
 
 
 def _check_power(watts: str) -> None:
-    """Check the option power, which may be empty; raise InputError if it is not valid."""
+    """Raise InputError if the option power is neither empty nor valid."""
     if watts:
         read_power(watts)
 
@@ -117,8 +119,9 @@ class CommonOptions(Options, frozen=True):
         str,
         choice(
             DIALECTS,
-            "Whether to follow the node-stealing paper or its authors' program. Sets the state "
-            "of a job after an interruption, and all options that are 'auto'.",
+            "Whether to follow the text of the node-stealing paper or the program of its authors. "
+            "This sets how interrupted jobs continue, and the value of all options that are "
+            "'auto'.",
         ),
     ] = "paper"
     passes: Difference = "auto"
@@ -126,15 +129,17 @@ class CommonOptions(Options, frozen=True):
     silent_errors: Annotated[
         str,
         choice(
-            ("accept", "retry"), "Whether a job that ends with a silent error fails or runs again."
+            ("accept", "retry"),
+            "What happens to a job that ends with a silent error: it fails (accept), or runs "
+            "again (retry).",
         ),
     ] = "accept"
     migration_cost: Annotated[
         str | float,
         text(
             partial(price, "migration_cost"),
-            "Cost of a checkpoint and restart: seconds, table (Table 1 of Rodríguez-Pascual et al. "
-            "2019), constant*SECONDS or bandwidth*MB_PER_S.",
+            "Time to checkpoint and restart a job: a number of seconds, 'table' (Table 1 of "
+            "Rodríguez-Pascual et al. 2019), or bandwidth*MB_PER_S.",
             ("table",),
         ),
     ] = "table"
@@ -142,23 +147,25 @@ class CommonOptions(Options, frozen=True):
         float,
         number(
             0, 1e9, "seconds",
-            "Slurm's PURGE_JOB_INTERVAL. The costs table and bandwidth include half of this "
-            "interval.",
+            "Slurm's PURGE_JOB_INTERVAL in seconds. Half of this interval is part of the migration "
+            "costs 'table' and 'bandwidth'.",
         ),
     ] = 60.0  # fmt: skip
     drain: Annotated[
         str,
         choice(
             ("auto", *DRAINS),
-            "How to empty nodes that an operation drains. auto: migrate in runs with operations; "
-            "ignore under an external simulator, because its events may be for other programs.",
+            "What happens to jobs on nodes that an operation drains: they are checkpointed and "
+            "requeued (migrate), or run to their ends (wait). ignore: no operation is carried out. "
+            "auto: migrate in runs with operations, ignore under an external simulator.",
         ),
     ] = "auto"
     power: Annotated[
         str,
         text(
             _check_power,
-            "Power of a node in watts, asleep/empty/full, like 10/100/300; empty: no energy.",
+            "Power of a node in watts when it sleeps, is empty, and is full, like 10/100/300. If "
+            "this option is empty, no energy is computed.",
         ),
     ] = ""
     detect: Annotated[str | float, _stage("Time until a failure of a job is detected")] = "0"
@@ -173,20 +180,21 @@ class CommonOptions(Options, frozen=True):
         _stage("Time until a failed job has started again, before it loads its checkpoint"),
     ] = "0"
     operators: Annotated[
-        str, text(str, "Users who may request operations, joined by +; or all.")
+        str, text(str, "Users who may request operations, joined by +. all: every user.")
     ] = "all"
     horizon: Annotated[
         float,
         number(
             0, 1e9, "seconds",
-            "Time at which eternal jobs end; 0: they end when only eternal jobs are left.",
+            "Time at which eternal jobs end, in seconds. 0: they end when no other job is left.",
         ),
     ] = 0.0  # fmt: skip
     seed: Annotated[
         int,
         number(
             0, 2**63 - 1, "a whole number",
-            "Seed of the order random and the placement rps. For rps, the failure seed is added.",
+            "Seed of the queue order 'random' and of the placement 'rps'. rps adds the seed of the "
+            "failures.",
         ),
     ] = 0  # fmt: skip
 
@@ -232,7 +240,7 @@ class Point(msgspec.Struct, frozen=True):
 
     @property
     def dialect(self) -> Dialect:
-        """Differences between the node-stealing paper and its program."""
+        """The choices in which the node-stealing paper and its program differ."""
         dialect = DIALECTS[self.common.semantics]
         values = {name: value for name, value in self.values.items() if value != "auto"}
         values["hold_margin_s"] = float(values.get("hold_margin", dialect.hold_margin_s))
@@ -241,7 +249,7 @@ class Point(msgspec.Struct, frozen=True):
 
     @property
     def session(self) -> SessionOptions:
-        """The options of the session of this scheduler."""
+        """Options of the session that runs this scheduler."""
         common, values = self.common, self.values
         return SessionOptions(
             dialect=self.dialect,
@@ -267,11 +275,11 @@ class Point(msgspec.Struct, frozen=True):
 
     @property
     def own_sources(self) -> dict[str, OwnCode]:
-        """Source records by option, for user-defined rules."""
+        """File name, function and hash of each user-defined rule, by option."""
         return {name: source_of(place) for name, place in self.own_places.items()}
 
     def check(self) -> None:
-        """Raise InputError for parts, or options of a part, that cannot be combined."""
+        """Raise InputError if parts, or options of a part, cannot be combined."""
         for part in self.parts:
             part.check()
         self._check_pauses()
@@ -299,7 +307,7 @@ class Point(msgspec.Struct, frozen=True):
             raise InputError("wait=hold with passes=two", "axis wait", "passes=one")
 
     def policy(self, hazards: Hazards | None = None) -> Policy:
-        """Return a new policy; a policy with user-defined rules is guarded.
+        """Return a new policy. Errors of user-defined rules name the line of the rule.
 
         ``hazards`` is the failure law of the run, if there is one.
         """

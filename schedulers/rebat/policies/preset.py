@@ -46,7 +46,7 @@ class Preset(msgspec.Struct, frozen=True):
 
     @property
     def foresight(self) -> str:
-        """Source of the prediction, without its error: 'law', 'fit', or a file or rule."""
+        """The option ``foresight`` without its factor: 'law', 'fit', a rule or a file."""
         return believed(self.point.values.get("foresight", "law"))[0]
 
     def reseeded(self, seed: int) -> Preset:
@@ -54,7 +54,7 @@ class Preset(msgspec.Struct, frozen=True):
         return self._with(seed=(self.point.common.seed + seed) % 2**63)
 
     def knowing(self, hazards: Hazards | None) -> Preset:
-        """Return the preset with this failure law."""
+        """Return the preset with this failure law for its foresight."""
         return msgspec.structs.replace(self, hazards=hazards)
 
     @property
@@ -67,11 +67,14 @@ class Preset(msgspec.Struct, frozen=True):
         return self.point.placement.units(n_nodes)
 
     def allotted(self, n_nodes: int) -> Allotment | None:
-        """Return a function from requested to allocated numbers of nodes; None if always equal."""
+        """Return a function from the requested to the allocated number of nodes.
+
+        None if both numbers are always equal.
+        """
         return self.point.placement.allotted(n_nodes)
 
     def carrying_out(self) -> Preset:
-        """Return the preset with operations carried out, unless its options disable them."""
+        """Return the preset with operations carried out, unless its option ``drain`` is set."""
         return self._with(drain="migrate") if self.point.common.drain == "auto" else self
 
     def _with(self, **common: Any) -> Preset:
@@ -98,7 +101,7 @@ class Preset(msgspec.Struct, frozen=True):
 
     @property
     def sources(self) -> tuple[OwnCode, ...]:
-        """The files with user-defined rules, for the records."""
+        """Names and hashes of the files with user-defined rules, to record with the results."""
         return tuple(self.point.own_sources.values())
 
 
@@ -106,12 +109,12 @@ LATER = {
     "expected": "jobs+repairs", "wait": "requeue", "restarts": "beginning", "lenders": "rule",
     "detect": "0", "diagnose": "0", "reschedule": "0", "init": "0",
 }  # fmt: skip
-"""Defaults of options that earlier versions did not have. They are no part of the identity, so that
-results of earlier versions stay valid."""
+"""Defaults of options that earlier versions did not have. `identity` leaves out these defaults, so
+that results of earlier versions stay valid."""
 
 
 def identity(chosen: Preset | OwnPolicy) -> Any:
-    """Return what determines a scheduler's results: effective options and file contents."""
+    """Return everything that determines a scheduler's results: options and file contents."""
     if isinstance(chosen, OwnPolicy):
         return _content(chosen.sources[0]) if chosen.sources else {"class": chosen.name}
     options = chosen.point.effective

@@ -79,13 +79,13 @@ _ROWS = [
     ),
     Preset(
         "r-list-0",
-        "greedy list scheduling in a priority order (LPT); jobs with errors run again",
+        "list scheduling without reservations, longest jobs first; jobs with errors run again",
         f"{_RESILIENT_LISTS}, section 4.1, algorithm 1",
         point(depth="greedy", order="lpt", silent_errors="retry"),
     ),
     Preset(
         "r-list-1",
-        "r-list-0 with a reservation for the first job of the queue (for the first m: depth=m)",
+        "r-list-0 with a reservation for the first job of the queue, or the first m jobs (depth=m)",
         f"{_RESILIENT_LISTS}, section 4.1, algorithm 1",
         point(depth="easy", reserve="first", order="lpt", silent_errors="retry"),
     ),
@@ -97,19 +97,19 @@ _ROWS = [
     ),
     Preset(
         "r-shelf-b",
-        "shelves in a priority order (LPT), with backfilling; jobs with errors run again",
+        "shelves (jobs that start together), longest first, backfilled; jobs with errors run again",
         f"{_RESILIENT_LISTS}, section 4.3, algorithm 2",
         point(planning="shelf", order="lpt", silent_errors="retry"),
     ),
     Preset(
         "r-shelf-nb",
-        "r-shelf-b, but the first job that does not fit closes the shelf",
+        "r-shelf-b without backfilling: the first job that does not fit closes the shelf",
         f"{_RESILIENT_LISTS}, section 4.3, algorithm 2",
         point(planning="shelf-nb", order="lpt", silent_errors="retry"),
     ),
     Preset(
         "slurm-linear",
-        "baseline on the first free blocks in a line, like Slurm's linear plugin",
+        "baseline; takes the first free blocks in a line, like Slurm's linear plugin",
         f"{_PARTITIONS}, section 2.2",
         point(placement="slurm-linear"),
     ),
@@ -133,13 +133,13 @@ _ROWS = [
     ),
     Preset(
         "sa",
-        "baseline; moldable jobs get the size that ends first, malleable jobs the requested size",
+        "baseline; moldable jobs get the size that ends first; malleable jobs keep their size",
         f"{_REPLACEMENT}, section III (SA of Cirne and Berman 2002)",
         point(planning="flexible", malleable="asked"),
     ),
     Preset(
         "pra",
-        "sa, but malleable jobs start small, and grow before queued jobs start",
+        "sa, but malleable jobs start on their minimum, and grow before queued jobs start",
         f"{_REPLACEMENT}, section V (PRA of Buisson et al. 2007)",
         point(planning="flexible", malleable="pra"),
     ),
@@ -151,7 +151,7 @@ _ROWS = [
     ),
     Preset(
         "dbes",
-        "pwa, but jobs on which most reservations depend grow first, then all jobs equally",
+        "pwa, but the jobs that most reservations wait for grow first, then all jobs equally",
         f"{_REPLACEMENT}, section III (DBES of Prabhakaran et al. 2015)",
         point(planning="flexible"),
     ),
@@ -175,7 +175,7 @@ _ROWS = [
     ),
     Preset(
         "tiers",
-        "cluster; eternal jobs use idle cores, and stop with a checkpoint if normal jobs need them",
+        "cluster; eternal jobs use idle cores; a checkpoint stops them when normal jobs need cores",
         f"{_MIGRATION}, sections 3.3.2 and 4.3",
         changed(_CLUSTER, {"fit": "first", "partitions": "normal:all:2+eternal:all:1:reversed"}),
     ),
@@ -216,16 +216,16 @@ _TIMINGS = {
     "proactive": "after a checkpoint",
     "next": "at its next checkpoint",
 }
-_VICTIMS = {"fewest-nodes": "the smallest job", "latest-release": "the latest released job"}
+_VICTIMS = {"fewest-nodes": "the smallest job", "latest-release": "the job submitted last"}
 _CRITERIA = {
     "fewer-nodes": "if it is smaller than the failed job",
-    "later-release": "if it was released later than the failed job",
+    "later-release": "if it was submitted after the failed job",
     "smaller-flow": "if this reduces the longer flow of the two jobs",
 }
 
 
 def _variants() -> Iterator[Preset]:
-    """Yield H_xyz except H111, in the order of section 7.1: x timing, y victim, z criterion."""
+    """Yield H_xyz except H111, as in section 7.1: x timing, y victim rule, z criterion."""
     for x, (timing, when) in enumerate(_TIMINGS.items(), 1):
         for y, (victim, source) in enumerate(_VICTIMS.items(), 1):
             for z, (criterion, worth) in enumerate(_CRITERIA.items(), 1):
@@ -233,14 +233,14 @@ def _variants() -> Iterator[Preset]:
                 if (x, y, z) != (1, 1, 1):
                     yield Preset(
                         f"h{x}{y}{z}",
-                        f"baseline; steals from {source} {when}, {worth}",
+                        f"baseline; steals a node from {source} {when}, {worth}",
                         f"{_STEALING_PAPER}, section 7.1",
                         point(react="stealing", **own),
                     )
 
 
 def _as_the_program(row: Preset) -> Preset:
-    """Return a node-stealing scheduler as the authors' Batsched variant runs it."""
+    """Return a scheduler of the node-stealing paper as the program of its authors runs it."""
     changes = {
         "semantics": "authors",
         "order": "fcfs-by-id",

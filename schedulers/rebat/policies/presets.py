@@ -23,10 +23,10 @@ __all__ = ["ALIASES", "PRESETS", "Preset", "preset", "scheduler", "schedulers"]
 
 
 def preset(spec: str, folder: Path | None = None) -> Preset:
-    """Return the preset of a name or alias, with the options that the text changes.
+    """Return a preset by its name or alias, with the axes in the text changed.
 
-    Names are case-insensitive. A choice that names no axis is a queue order. Relative paths of
-    user-defined rules start from ``folder``, or from the working directory.
+    Names are case-insensitive. A choice without an axis is a queue order. Relative paths of
+    user-defined rules start from ``folder`` (default: the working directory).
 
     >>> preset("baseline:depth=easy,react=stealing").point == preset("easy-sfsj").point
     True
@@ -61,7 +61,7 @@ def preset(spec: str, folder: Path | None = None) -> Preset:
 
 
 def _change(text: str) -> tuple[str, str]:
-    """Return an axis and its choice in lower case; file names are unchanged."""
+    """Return the axis and the choice in a text, in lower case except file names."""
     axis, equals, value = text.partition("=")
     if not equals and (is_own(text) or text.lower() in QUEUE_ORDERS):
         axis, value = "order", text
@@ -69,7 +69,7 @@ def _change(text: str) -> tuple[str, str]:
 
 
 def scheduler(spec: str, folder: Path | None = None) -> Preset | OwnPolicy:
-    """Return a preset by name, or a custom policy ``FILE.py:CLASS`` from ``folder``."""
+    """Return a preset by name, or a custom policy ``FILE.py:CLASS``; see `preset`."""
     if is_own(spec) and spec.strip().partition(":")[0].lower() not in {*PRESETS, *ALIASES}:
         return own_policy(spec, folder)
     return preset(spec, folder)
@@ -78,7 +78,7 @@ def scheduler(spec: str, folder: Path | None = None) -> Preset | OwnPolicy:
 def schedulers(specs: Iterable[str]) -> list[Preset | OwnPolicy]:
     """Return the schedulers in order, without duplicates.
 
-    Custom policies with the same class name are named by file and class.
+    If several custom policies have the same class name, their names are file and class.
     """
     rows: dict[Any, Preset | OwnPolicy] = {}
     typed: dict[Any, str] = {}

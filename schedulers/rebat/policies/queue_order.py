@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Queue orders: key functions; the attempt with the smallest key is first.
+"""Queue orders: functions that return the sort key of an attempt; the smallest key is first.
 
-The last part of a key is unique. Every order puts higher priorities first (failed, then victim,
-then regular), so that each reaction works with each order.
+The last part of a key is unique. Every order puts failed jobs first, then victims, then other jobs,
+so that each reaction works with each order.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Key = tuple[Any, ...]
 QueueOrder = Callable[[Attempt], Key]
 
 LONGEST_US = 2**60
-"""Maximum walltime in plans, so that a time plus a walltime never overflows."""
+"""Maximum walltime in plans (microseconds), so that a time plus a walltime never overflows."""
 
 
 def planned_us(attempt: Attempt, margin_us: int = 0) -> int:
@@ -36,7 +36,8 @@ def fcfs(attempt: Attempt) -> Key:
 def program_id(attempt: Attempt) -> str:
     """Return the id of an attempt in the node-stealing authors' program.
 
-    As text, any resubmission sorts before any original job, and the tenth before the second.
+    Ids are compared as text: any resubmission sorts before any original job, and the tenth
+    resubmission before the second.
 
     >>> program_id(Attempt("w0!7#2", "w0!7", 9, 1, 2, 4, 100, 5, 70))
     'resubmit!7-2'
@@ -69,8 +70,8 @@ def smallest_first(attempt: Attempt) -> Key:
 class RuleOrder(msgspec.Struct, frozen=True):
     """A priority rule of Benoit et al. (RR-9296, sections 4.2.1 and 5.1) as a queue order.
 
-    The time of a job is its planned duration; ties are broken by job index. A job that returns
-    after an error has the same place as before.
+    The time in the rule is the planned duration. Ties are broken by job index. A job that returns
+    to the queue after an error has the same key as before.
 
     Attributes
     ----------
@@ -93,7 +94,7 @@ class RuleOrder(msgspec.Struct, frozen=True):
 
 
 def bound(order: QueueOrder, n_nodes: int, margin_us: int, seed: int) -> QueueOrder:
-    """Return the order with the machine's size (for LJF), the margin, and the seed (for RANDOM)."""
+    """Return the order with its parameters set: machine size (LJF), margin, seed (RANDOM)."""
     if isinstance(order, RuleOrder):
         return RuleOrder(order.rule, n_nodes, margin_us, seed)
     return order

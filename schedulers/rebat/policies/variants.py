@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Declaration and checks of the options of plannings, placements and reactions.
+"""Declaration and checks of the options of plannings, placements and reactions (the variants).
 
-A variant is a struct in its own module. Its tag is the name of the variant, its docstring the help
-text. Each field is an option; its annotation holds the choices or the range, and the description.
+A variant is a struct in its own module. Its tag is the name of the variant. Its docstring is the
+help text. Each field is an option. The annotation of the field contains the description, and the
+choices or the range.
 """
 
 from __future__ import annotations
@@ -23,9 +24,10 @@ from rebat.policies.own import is_own, own_rule
 def choice(
     names: Iterable[str], description: str, custom: Callable[[Any], Any] | None = None
 ) -> Meta:
-    """Describe an option that names a row of a table.
+    """Describe an option whose value is a key of a table.
 
-    ``custom`` creates a rule from a function of the user's file; without it, files are rejected.
+    ``custom`` creates a rule from a function in the user's file. Without ``custom``, the option
+    does not accept files.
     """
     return Meta(description=description, extra={"choices": names, "custom": custom})
 
@@ -36,15 +38,15 @@ def number(least: float, most: float, unit: str, description: str) -> Meta:
 
 
 def text(check: Callable[[Any], Any], description: str, names: Iterable[str] = ()) -> Meta:
-    """Describe an option with its own notation; ``check`` raises InputError.
+    """Describe an option whose text has its own syntax; ``check`` raises InputError.
 
-    ``names`` are the values that are words, for shell completion.
+    ``names`` are the fixed words that the option accepts, for shell completion.
     """
     return Meta(description=description, extra={"check": check, "names": names})
 
 
 def several(names: Iterable[str], description: str) -> Meta:
-    """Describe an option that names several rows of a table, joined by +."""
+    """Describe an option whose value is one or more keys of a table, joined by +."""
     return Meta(description=description, extra={"choices": names, "several": True})
 
 
@@ -72,7 +74,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     """Why the variant cannot be combined with boxes of a torus; empty if it can."""
 
     uncustom: ClassVar[bool] = False
-    """Whether the variant cannot be combined with user-defined placements either."""
+    """Whether the variant also cannot be combined with user-defined placements."""
 
     @property
     def name(self) -> str:
@@ -80,14 +82,14 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
         return str(type(self).__struct_config__.tag)
 
     def idle(self) -> frozenset[str]:
-        """Return the options without an effect, depending on the other options."""
+        """Return the options that have no effect, given the other options."""
         return frozenset()
 
     def check(self) -> None:
         """Raise InputError for options that do not fit together."""
 
     def rule(self, name: str) -> Any:
-        """Return the row that an option names, or the rule from the user's file."""
+        """Return the table entry of an option's value, or the rule from the user's file."""
         value, extra = getattr(self, name), fields(type(self))[name].extra
         if is_own(value):
             return own_rule(name, value, extra["custom"])
@@ -95,7 +97,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 
 
 Difference = Annotated[str, Meta(extra={"dialect": True})]
-"""An option of the dialect: 'auto', or a choice of the field of `Dialect` with the same name."""
+"""An option with the name and the choices of a field of `Dialect`, and 'auto'."""
 
 
 def difference(name: str) -> Meta:
@@ -106,7 +108,7 @@ def difference(name: str) -> Meta:
 
 
 class OptionField(msgspec.Struct, frozen=True):
-    """One option: its type without the annotation, its default, and the annotation."""
+    """An option: its name, type, default and annotation."""
 
     name: str
     type: Any
@@ -115,21 +117,21 @@ class OptionField(msgspec.Struct, frozen=True):
 
     @property
     def extra(self) -> dict[str, Any]:
-        """Entries of `choice`, `number`, `text` or `several`."""
+        """What `choice`, `number`, `text` or `several` stored in the annotation."""
         return self.meta.extra or {}
 
     @property
     def names(self) -> list[str]:
-        """The values that are words: all choices, or the names of a notation."""
+        """The fixed words that the option accepts."""
         return [*(self.extra.get("choices") or self.extra.get("names") or ())]
 
     def convert(self, value: Any) -> Any:
-        """Convert and check a value, which may be text.
+        """Return a value, which may be text, converted and checked.
 
         Raises
         ------
         InputError
-            For a value of another type, outside the range, or not among the choices.
+            If the value has the wrong type, is out of range, or is not one of the choices.
         """
         try:
             value = msgspec.convert(value, self.type, strict=False)
@@ -154,14 +156,14 @@ class OptionField(msgspec.Struct, frozen=True):
 
 
 def _check_parts(option: str, text: str, choices: Iterable[str]) -> None:
-    """Check that each part exists and occurs once; 'requeue' must be the only part."""
+    """Raise InputError for unknown or duplicate parts, and for 'requeue' with other parts."""
     names = parts(text)
     for name in names:
         if name not in choices:
             raise unknown_name(option, name, choices)
     alone = "requeue" in names and len(names) > 1
     if len(set(names)) < len(names) or alone or (option == "react" and not names):
-        expected = "choices joined by +, each at most once; requeue only alone"
+        expected = "choices joined by +, without duplicates; requeue cannot be combined"
         raise InputError(f"{option} {text!r}", expected=expected)
 
 

@@ -26,8 +26,8 @@ class MetricLine(msgspec.Struct, frozen=True):
     name : Name, optional
         The name in comparison.csv.
     of_window : bool
-        Whether the metric is a share of the window's node time, see
-        `measures.backlog.are_comparable`.
+        Whether the metric is a share of the window's node time. Such a share is not always
+        comparable, see `measures.backlog.are_comparable`.
     """
 
     metric: str
@@ -37,7 +37,7 @@ class MetricLine(msgspec.Struct, frozen=True):
     of_window: bool = False
 
     def ratio(self, name: str, base: str) -> float | None:
-        """Return the value of a policy over that of another; None if a value is missing or 0."""
+        """Return a policy's value divided by that of ``base``; None if a value is missing or 0."""
         value, first = self.values[name], self.values[base]
         return value / first if value is not None and first else None
 

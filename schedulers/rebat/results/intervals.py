@@ -25,8 +25,8 @@ few per cent of its width. The stream is seeded, so the same values always have 
 interval."""
 
 FEWEST = 5
-"""The smallest number of values with an interval. A median needs one more: the extremes of five
-values contain the median in 93.75 % of all samples."""
+"""The smallest number of values with an interval. A median needs one more value, because the
+extremes of five values contain the median in only 93.75 % of all samples."""
 
 FEWEST_RESAMPLED = 10
 """The smallest number of values with a bootstrap interval."""
@@ -95,7 +95,7 @@ def interval(
     of_median : bool
         Return the median instead of the mean.
     among : int
-        Number of intervals that contain their means jointly with 95 % (Bonferroni).
+        Number of intervals that together have a confidence of 95 % (Bonferroni).
 
     >>> interval([1.0, 2.0, 3.0, 4.0])
     Interval(mean=2.5, low=None, high=None, n=4, single=None)
@@ -130,7 +130,7 @@ def students_quantile(n: int, level: float) -> float:
 def _resampled(values: Sequence[float], level: float) -> tuple[float, float]:
     """Return the ends of the bias-corrected and accelerated bootstrap interval of a mean.
 
-    A higher level has more resamples, so that the tails have as many as at 95 %.
+    A higher level uses more resamples, so that each tail has as many resamples as at 95 %.
     """
     import numpy as np
     from scipy.stats import bootstrap
@@ -153,9 +153,9 @@ def _of_ranks(ordered: Sequence[float]) -> Interval:
 
 
 def _rank(n: int) -> int:
-    """Return the largest rank j whose order statistics contain the median with 95 %; 0 if none.
+    """Return the largest rank j whose interval contains the median with 95 %; 0 if none.
 
-    The order statistics are the j-th smallest and the j-th largest of n values.
+    The interval is from the j-th smallest to the j-th largest of n values.
 
     >>> [_rank(n) for n in (5, 6, 10, 20)]
     [0, 1, 2, 6]
@@ -210,7 +210,7 @@ Shown = Callable[[float], str]
 
 
 def spread(estimate: Interval | None, shown: Shown) -> str:
-    """Format a centre with its interval; a unit that all numbers share is written once.
+    """Format a mean or median with its interval; a unit that all numbers share is written once.
 
     >>> spread(Interval(0.5, 0.4, 0.7, 9), "{:.1%}".format)
     '50.0% [40.0, 70.0]'

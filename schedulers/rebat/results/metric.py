@@ -23,7 +23,7 @@ Unit = Literal["share", "time", "factor", "count", "node time"]
 UNITS: dict[Unit, str] = {
     "share": "share", "time": "s", "factor": "factor", "count": "count", "node time": "node-s",
 }  # fmt: skip
-"""The unit of the plain number: a share of 0.5 is 50 %."""
+"""The unit of a value in files, in which a share of 50 % is 0.5."""
 
 Whole = Literal["", "node time", "all node time", "node time that was up", "core time", "time"]
 """The total to which a share refers."""
@@ -53,7 +53,7 @@ class Metric(msgspec.Struct, frozen=True):
     of : callable, optional
         Computes the value for comparisons from the metrics of a run.
     derived : bool
-        Whether only `of` provides the metric: it is not in the summary and the files of a run.
+        Whether only `of` provides the metric, so that the summary and the files of a run lack it.
     """
 
     name: str
@@ -181,7 +181,7 @@ def flat_metrics(summary: dict[str, Any]) -> Iterator[tuple[str, str | None, flo
 
 
 def metric_names(kind: Any, prefix: str = "") -> Iterator[str]:
-    """Yield the names that `flat_metrics` yields for a type; ``*`` stands for a key of the run."""
+    """Yield the names of the metrics of a type, as in `flat_metrics`; ``*`` stands for any key."""
     for field in msgspec.structs.fields(kind):
         bare = without_none(field.type)
         if field.name in _BY_CLASS:

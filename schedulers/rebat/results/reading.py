@@ -32,7 +32,7 @@ def read_results(path: Path, kind: str, columns: Sequence[str]) -> Iterator[tupl
     missing = {"kind", *columns} - {*table.columns}
     if missing and not table.empty:
         problem = f"has no column {min(missing)}: another version wrote this file"
-        raise InputError(problem, str(path), "a file that rebat campaign report has rewritten")
+        raise InputError(problem, str(path), "a file written again by 'rebat campaign report'")
     if table.empty or not (table["kind"] == kind).any():
         raise InputError("contains no results yet", str(path))
     table = table.loc[table["kind"] == kind, list(columns)]

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Intervals of any statistic of several samples, by the rule of `results.intervals`.
 
-A statistic that is not a mean, such as the largest of several means, has no standard error of its
-own. With few samples its interval is Student's, with the standard error of the jackknife; for a
-mean both are the same. With more it is the bias-corrected and accelerated bootstrap interval.
+A statistic that is not a mean, such as the largest of several means, has no formula for its
+standard error. With few samples, its interval is Student's t interval with the standard error of
+the jackknife. (For a mean, this is the usual standard error.) With more samples, it is the
+bias-corrected and accelerated bootstrap interval.
 
 References
 ----------
@@ -28,14 +29,14 @@ from rebat.results.intervals import (
 Floats = npt.NDArray[np.float64]
 
 RESAMPLES = 1_000
-"""Fewer than for means: a statistic may take a millisecond."""
+"""Number of resamples; fewer than for means, because a statistic may take a millisecond."""
 
 Statistic = Callable[[int], float | None]
-"""Row of `Weights` -> the statistic of the samples with these weights; None if there is none."""
+"""Row of `Weights` -> the statistic of the samples with these weights; None if undefined."""
 
 
 class Weights:
-    """Numbers of times that each of n samples counts: once, left out, and resampled.
+    """How often each of n samples counts: all once, one left out, and resampled.
 
     Parameters
     ----------

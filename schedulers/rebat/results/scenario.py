@@ -14,13 +14,13 @@ from rebat.core.units import exact
 
 AUTO = "auto"
 USUAL_HORIZONS_S = (None, 5e6)
-"""Horizons that do not end the failures before the workload; 5e6 s is the authors' horizon."""
+"""Horizons after the end of the workload, which labels omit; 5e6 s is the authors' horizon."""
 
 FOR_MTBF = ", for an MTBF of "
 """Text of a checkpoint period for an MTBF that differs from that of the failures."""
 
 USUAL_CHECKPOINTS = "Young/Daly (cost 5 min, recovery 5 min, ceil)"
-"""Section 5.2 of the node-stealing paper, with the period for the failures' MTBF."""
+"""Checkpoints as in section 5.2 of the node-stealing paper; the MTBF is that of the failures."""
 
 
 class ScenarioLabel(NamedTuple):
@@ -53,7 +53,8 @@ class ScenarioLabel(NamedTuple):
 
     @property
     def failure_free(self) -> tuple[ScenarioLabel, ...]:
-        """The same machine and measures without failures: with and without the checkpoints."""
+        """The scenarios with the same machine and measures, no failures, and with or without the
+        checkpoints."""
         calm = ScenarioLabel(
             nodes=self.nodes,
             cores_per_node=self.cores_per_node,

@@ -38,7 +38,7 @@ class Seeds:
         return dict(sorted(self._values.get((policy, metric), {}).items()))
 
     def mean(self, policy: str) -> Callable[[str], float | None]:
-        """Return a function from a metric of the entire run to the policy's mean of this metric."""
+        """Return a function that maps a metric of the entire run to its mean for the policy."""
 
         def of(name: str) -> float | None:
             values = self.of(policy, (name, None)).values()
@@ -67,8 +67,8 @@ class Seeds:
 class MetricRow(msgspec.Struct, frozen=True):
     """A metric of a policy, and its ratio to the first policy (None for the first).
 
-    ``comparable``: whether both runs have the same work at hand in the window; None if the metric
-    is not about a window's node time (see `measures.backlog`).
+    ``comparable``: whether the ratio compares equal work at hand in the window; None if the metric
+    is not a share of the window's node time (see `measures.backlog`).
     """
 
     metric: Name

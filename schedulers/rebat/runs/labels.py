@@ -55,7 +55,7 @@ def scenario_of(spec: RunSpec) -> ScenarioLabel:
 
 
 def _law_text(spec: RunSpec) -> str | None:
-    """Return the other parameters of the law, its files by campaign path, and the begin."""
+    """Return the law's other parameters and start time; file paths begin at the campaign."""
     failures = spec.scenario.failures
     if failures is None:
         return None

@@ -21,6 +21,7 @@ from rebat.models.failures.law import Law
 from rebat.models.failures.laws import make_law, parameters
 from rebat.models.failures.recorded import Recorded
 from rebat.models.failures.scaled import Scaled
+from rebat.models.failures.trace import Trace
 from rebat.models.operations import read_operations
 from rebat.models.tiers import SURVIVES, USUAL, parse_tiers
 from rebat.results.measures.platform import WalltimeKills
@@ -99,7 +100,7 @@ class FailureOptions(msgspec.Struct, frozen=True, kw_only=True):
     cascade: Annotated[
         Probability,
         _doc(
-            "Probability P that a failure causes another one, which may cause a third, and so on. A failure then causes P/(1 - P) further failures on average, which the MTBF does not include."
+            "Probability P that a failure causes another failure, which can cause the next failure. On average a failure causes P/(1 - P) further failures. The MTBF does not include them."
         ),
     ] = 0.0
     cascade_window: Annotated[
@@ -109,7 +110,7 @@ class FailureOptions(msgspec.Struct, frozen=True, kw_only=True):
     cascade_within: Annotated[
         Count | None,
         _doc(
-            "With --cascade: size of the aligned group of nodes around a failure in which the next one occurs (default: the entire machine)."
+            "With --cascade: number of nodes in the aligned group around the failed node. The next failure occurs in this group (default: the entire machine)."
         ),
     ] = None
 
@@ -139,7 +140,7 @@ class FailureOptions(msgspec.Struct, frozen=True, kw_only=True):
         if self.law is not None:
             return self.law
         if self.failures is not None:
-            return make_law("trace", {"file": str(self.failures)})
+            return Trace(str(self.failures))
         if self.mtbf is None:
             return None
         values: dict[str, Any] = {"mtbf": self.mtbf}
@@ -188,7 +189,7 @@ class ScenarioOptions(FailureOptions, frozen=True, kw_only=True):
     silent_error_probability: Annotated[
         Probability | None,
         _doc(
-            "Draw silent errors so that this is the probability of an error for a job of average area (q-bar of RR-9296, section 5.1)."
+            "Draw silent errors so that a job of average area has an error with this probability (q-bar of RR-9296, section 5.1)."
         ),
     ] = None
     operations: Annotated[
@@ -210,7 +211,7 @@ class ScenarioOptions(FailureOptions, frozen=True, kw_only=True):
     select: Annotated[
         str,
         _doc(
-            "Jobs whose flow is measured: all, FIRST:LAST:count (a range of the jobs by number), FIRST:LAST:time (by submission time) or auto. The node-stealing paper uses 0.2:0.8:count, its program 0.2:0.8:time."
+            "Jobs whose flow is measured: all, FIRST:LAST:count (from this share of the jobs to that share), FIRST:LAST:time (from this share of the submission period to that share), or auto (0.2:0.8:count for months, otherwise all). The node-stealing paper uses 0.2:0.8:count, its program 0.2:0.8:time."
         ),
     ] = "auto"
     walltime_kills: Annotated[
@@ -219,12 +220,12 @@ class ScenarioOptions(FailureOptions, frozen=True, kw_only=True):
     ] = "wasted"
     max_attempts: Annotated[
         Count,
-        _doc("End a job as failed when failures have interrupted this many attempts of it."),
+        _doc("End a job as failed after failures have interrupted this number of its attempts."),
     ] = MAX_ATTEMPTS
     accounting: Annotated[
         Accounting,
         _doc(
-            "Time that counts as checkpoints. exact: all checkpoints; program: only checkpoints of full periods, as in the program of the node-stealing authors, where a closing checkpoint counts as useful time."
+            "Which checkpoints count as checkpoint time. exact: all; program: only checkpoints that end full periods, as in the program of the node-stealing authors. A closing checkpoint then counts as useful time."
         ),
     ] = "exact"
 

@@ -53,7 +53,7 @@ def distinct(values: Sequence[Any], where: str) -> None:
     """Reject duplicate values."""
     duplicates = [value for value in dict.fromkeys(values) if list(values).count(value) > 1]
     if duplicates:
-        raise InputError(f"has {duplicates[0]!r} twice", where)
+        raise InputError(f"lists {duplicates[0]!r} twice", where)
 
 
 def nonempty(values: Sequence[Any], where: str) -> None:

@@ -22,11 +22,11 @@ from rebat.session.ledger import AttemptRecord, Ledger
 from rebat.workloads.recorded import RecordedAttempt, RecordedSchedule
 
 MEASURES = Measures(walltime_kills="useful")
-"""Jobs that reached their walltime complete in a simulation of the workload. Their work is useful
-in both."""
+"""Jobs that reached their walltime in the record complete in a simulation of the workload. Their
+work counts as useful in both."""
 
 TOGETHER_US = 5 * US_PER_S
-"""An attempt ends with NODE_FAIL up to this time before or after the failure of its node."""
+"""Maximum time between the failure of a node and the recorded end of the attempt on this node."""
 
 STATES: dict[Cause, str] = {
     Cause.COMPLETED: SUCCESS, Cause.JOB_FAILED: FAILED, Cause.WALLTIME: WALLTIME,
@@ -83,7 +83,7 @@ def _attempt(
 def _hits(
     ledger: Ledger, events: Sequence[MachineEvent], n_nodes: int
 ) -> Iterator[tuple[int, int]]:
-    """Yield the failures of nodes with attempts that they ended: time, number of free nodes."""
+    """Yield time and number of free nodes of each failure that ended an attempt."""
     ended = sorted(
         (record for record in ledger.attempts if record.cause == Cause.NODE_FAILURE),
         key=lambda record: record.end_us,

@@ -72,7 +72,7 @@ class _Task(msgspec.Struct, frozen=True):
 def run_seeds(
     requested: SeedRuns, on_done: Callable[[int, int], None] = lambda done, of: None
 ) -> Seeds:
-    """Run all policies with all seeds; ``on_done`` receives the numbers of done and all runs.
+    """Run all policies with all seeds; ``on_done`` receives the numbers of ended and of all runs.
 
     Raises
     ------
@@ -96,7 +96,7 @@ def run_seeds(
 
 
 def _batches(requested: SeedRuns, seeds: Seeds) -> Iterator[range]:
-    """Yield the initial seeds, then half as many more until the interval is narrow enough."""
+    """Yield the initial seeds, then batches of 50 % more until the interval is narrow enough."""
     first, n = requested.first_seed, requested.n_seeds
     yield range(first, first + n)
     while requested.narrow and n < MOST_SEEDS and _too_wide(seeds, requested.narrow):

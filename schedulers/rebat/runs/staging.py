@@ -104,7 +104,7 @@ def check_foresight(scenario: Scenario) -> None:
     """
     if scenario.failures and isinstance(scenario.failures.law, Correlated):
         problem = "failures are correlated, but the policy predicts independent failures of nodes"
-        raise InputError(problem, "failure group, cascade", "none of the two")
+        raise InputError(problem, "failure group, cascade", "neither of the two")
     if scenario.failures and scenario.cores_per_node > 1:
         cores = scenario.cores_per_node
         problem = f"is {cores}, but the policy predicts independent failures of nodes"
@@ -112,7 +112,7 @@ def check_foresight(scenario: Scenario) -> None:
 
 
 def staged(workload: Workload, scenario: Scenario) -> Stage:
-    """Combine a workload that was `prepared` for the scenario with the scenario's events.
+    """Combine a workload, after `prepared`, with the events of the scenario.
 
     Raises
     ------
@@ -142,7 +142,7 @@ def prepared(workload: Workload, scenario: Scenario) -> Workload:
     Raises
     ------
     InputError
-        For a job whose id is that of a resubmission of another job.
+        If the id of a job is the id of another job's resubmission.
     """
     try:
         check_ids([job.id for job in workload.jobs])

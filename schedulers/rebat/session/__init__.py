@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""State machine of the scheduler, without sockets and files; it calls a policy."""
+"""The session: the state of a simulation, and calls of the policy. It uses no sockets or files."""

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls requested from Batsim. They carry no name, so wakes and stops are recorded here."""
+"""Calls requested from Batsim, and the wakes and stops for which they are requested.
+
+Batsim's call does not state for what it was requested.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +14,10 @@ from rebat.core.units import FOREVER_US
 from rebat.session.board import Board
 
 UNKNOWN_LAG_US = 1_000
-"""Minimum delay of a call, used until a kill has shown how long replies take.
+"""Minimum delay of a call (microseconds), used until a kill has shown how long replies take.
 
-Without network latency on the platform, replies take no time, and later calls are exact.
+On a platform without network latency, replies take no time. Calls after the first kill are then
+exact.
 """
 
 
@@ -34,7 +38,7 @@ class Agenda:
         return None
 
     def woken(self) -> list[str]:
-        """Return and remove the tags that are due, by time."""
+        """Return and remove the tags of the wakes that are due, sorted by time."""
         due = sorted(self.due(), key=lambda wake: wake.at_us)
         if due:
             self.wakes = [wake for wake in self.wakes if wake not in due]
@@ -45,19 +49,22 @@ class Agenda:
         return [wake for wake in self.wakes if wake.at_us <= self._board.now_us]
 
     def note_lag(self, sent_us: int) -> None:
-        """Update the maximum delay of replies, from the send time of an acknowledged message."""
+        """Update the maximum delay of replies from the send time of an acknowledged message."""
         lag_us = self._board.now_us - sent_us
         self._lag_us = lag_us if self._lag_us is None else max(self._lag_us, lag_us)
 
     def call_at(self, at_us: int) -> None:
-        """Request a call. Batsim aborts if the time of the call is past when the reply arrives."""
+        """Request a call at a time, or as soon as possible after it.
+
+        Batsim aborts if the time of the call has passed when it receives the request.
+        """
         margin_us = UNKNOWN_LAG_US if self._lag_us is None else 2 * self._lag_us
         when_us = max(at_us, self._board.now_us + margin_us)
         self._called.add(at_us)
         self._board.out.append(CallMeLater(at_us=self._board.now_us, when_us=when_us))
 
     def call_at_all(self, others_us: Iterable[int]) -> None:
-        """Request one call for each time, of the wakes and of ``others_us``."""
+        """Request a call for the time of each wake and for each of ``others_us``."""
         times = {*others_us, *(wake.at_us for wake in self.wakes)}
         for at_us in sorted(times - self._called):
             if at_us > self._board.now_us:

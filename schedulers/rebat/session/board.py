@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shared state of the parts of a session."""
+"""State that all parts of a session share."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rebat.session.ledger import Ledger
 
 
 class Board(msgspec.Struct):
-    """The time, pending messages to the policy and to Batsim, and the records."""
+    """The time, the news for the policy, the decisions for Batsim, and the records."""
 
     options: SessionOptions
     ledger: Ledger
@@ -30,9 +30,9 @@ class Board(msgspec.Struct):
     changes: Changes = msgspec.field(default_factory=Changes)
     news: News = msgspec.field(default_factory=News)
     out: list[Decision] = []
-    """Decisions of the next reply."""
+    """Decisions for the next reply."""
     kills: list[str] = []
-    """Attempts to kill with the next reply."""
+    """Attempts that the next reply kills."""
     by_tag: dict[int, str] = {}
     """Ids of running attempts by serial."""
     by_hold: dict[int, str] = {}
@@ -46,7 +46,7 @@ class Board(msgspec.Struct):
         return self.serial
 
     def refuse(self, refusal: Refusal) -> None:
-        """Record that a proposal is refused.
+        """Record the refusal of a proposal.
 
         Raises
         ------
@@ -59,7 +59,7 @@ class Board(msgspec.Struct):
         self.note(refusal)
 
     def note(self, refusal: Refusal) -> None:
-        """Record that an accepted proposal did not happen; this is not an error of the policy."""
+        """Record that an accepted proposal was cancelled; this is not an error of the policy."""
         self.ledger.refusals.append((self.now_us, refusal.subject, refusal.reason))
         self.changes.refused.append(refusal)
         self.news.refused.append(refusal)

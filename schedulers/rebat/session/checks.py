@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks of proposals: each returns a refusal, or None.
+"""Checks of proposals: each returns a refusal, or None if the proposal passes.
 
-The checks reject every proposal on which a real Batsim would abort.
+The checks refuse every proposal on which a real Batsim would abort.
 """
 
 from __future__ import annotations
@@ -52,14 +52,14 @@ def why_not_stop(stop: Stop, jobs: Lifecycle) -> Refusal | None:
 
 
 def why_not_alive(running: Running, claims: Claims) -> Refusal | None:
-    """Check that no node of a running attempt is down, since this prevents a checkpoint."""
+    """Check that no node of a running attempt is down: it could not be checkpointed."""
     if not running.nodes.of_each(claims.down).any():
         return None
     return Refusal(running.attempt.id, "cannot be checkpointed: one of its nodes is down")
 
 
 def why_not_move(move: Move, running: Running, claims: Claims, jobs: Lifecycle) -> Refusal | None:
-    """Check that each target node is usable, and is the attempt's, free, or being vacated."""
+    """Check that each target node is usable and will be free when the attempt moves there."""
     nodes, attempt = move.nodes, running.attempt
     if not nodes.size:
         return Refusal(attempt.id, "cannot move: no target nodes given")
@@ -92,7 +92,7 @@ def _conflicting_move(attempt_id: str, nodes: NodeSet, jobs: Lifecycle) -> Refus
 
 
 def why_not_drain(change: Drain | Undrain, claims: Claims) -> Refusal | None:
-    """Check that the nodes exist, and that the reason is new (drain) or set (undrain) for them."""
+    """Check that the nodes exist, and that a drain or undrain for this reason changes them."""
     nodes, drains, reason = change.nodes, isinstance(change, Drain), ""
     if nodes.size and int(nodes.intervals[-1, 1]) >= claims.n_nodes:
         reason = f"are not all on the machine, which has {claims.n_nodes} nodes"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Holders of nodes. No other module writes the node pool."""
+"""Records which attempt or hold has each node. No other module changes the node pool."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from rebat.models.node_pool import NodePool
 
 
 class Claims:
-    """The nodes of a machine: up, down or drained; free, or held by a tag.
+    """The nodes of a machine: up, down or drained, and free or held by a tag.
 
-    A tag is the serial of an attempt, or of a hold. A node that goes down or is drained keeps its
-    tag until the holder releases it.
+    A tag is the serial of an attempt or of a hold. A node that fails or is drained keeps its tag
+    until the holder releases it.
 
     Attributes
     ----------
     down, drained : bool arrays, shape (n,)
     up_since_us : int64 array, shape (n,)
-        When each node last came up; 0 or less: before the simulation.
+        When each node last came up, in microseconds; negative if before the simulation.
     failed_us : int64 array, shape (n,)
         When each node last failed, or came up if it has not failed in the simulation.
     """
@@ -42,7 +42,7 @@ class Claims:
         self._reported_unusable: set[int] = set()
 
     def begin(self, uptime_us: npt.NDArray[np.int64]) -> None:
-        """Set how long each node has been up at time 0."""
+        """Set how long each node has been up at time 0, in microseconds."""
         if len(uptime_us) != self.n_nodes:
             expected = f"{self.n_nodes}, one per node"
             raise InputError(f"{len(uptime_us)} uptimes", expected=expected)
@@ -60,16 +60,16 @@ class Claims:
         return free
 
     def tag(self, node: int) -> int:
-        """Return the holder of a node; -1 if there is none."""
+        """Return the tag of a node's holder; -1 if there is none."""
         return int(self._pool.owner[node])
 
     @property
     def all_tags(self) -> npt.NDArray[np.int32]:
-        """Holder of each node, -1 for none; a new array."""
+        """Tag of the holder of each node; -1: none. A new array."""
         return self._pool.owner.copy()
 
     def tags(self, nodes: NodeSet) -> npt.NDArray[np.int32]:
-        """Return the holder of each of these nodes, ascending by node; -1 for none."""
+        """Return the tag of the holder of each of these nodes, ascending by node; -1: none."""
         return nodes.of_each(self._pool.owner)
 
     def obstacle(self, nodes: NodeSet) -> int:
@@ -81,32 +81,32 @@ class Claims:
         return self._pool.lowest(count)
 
     def up(self, nodes: NodeSet) -> NodeSet:
-        """Return the nodes that are up, drained or not."""
+        """Return those of these nodes that are up, even if they are drained."""
         return NodeSet.of_sorted(nodes.ids[~nodes.of_each(self.down)])
 
     def usable(self, nodes: NodeSet) -> NodeSet:
-        """Return the nodes that are usable."""
+        """Return those of these nodes that are usable."""
         return self._pool.usable(nodes)
 
     def usable_and_free(self, nodes: NodeSet) -> NodeSet:
-        """Return the nodes that are usable and not held."""
+        """Return those of these nodes that are usable and not held."""
         return self._pool.usable(nodes, unheld=True)
 
     # ---- holders
 
     def take(self, nodes: NodeSet, tag: int) -> None:
-        """Give free nodes to a tag."""
+        """Mark free nodes as held by a tag."""
         obstacle = self._pool.take(nodes, tag)
         assert obstacle < 0, f"node {obstacle} is not up and free"
 
     def release(self, nodes: NodeSet) -> None:
-        """Take nodes from their tag."""
+        """Mark nodes as no longer held."""
         self._pool.release(nodes)
 
     # ---- states
 
     def fail(self, nodes: NodeSet, now_us: int) -> list[int]:
-        """Mark nodes as down; return the tags that hold some of them, ascending and unique."""
+        """Mark nodes as down; return the tags that hold any of them, ascending and unique."""
         tags = {self.tag(node) for node in nodes} - {FREE}
         for node in nodes:
             self.down[node] = True
@@ -125,7 +125,7 @@ class Claims:
         self._use(nodes)
 
     def drained_for(self, why: str) -> npt.NDArray[np.bool_]:
-        """Return which nodes are drained for a reason; the array itself."""
+        """Return which nodes are drained for a reason; not a copy."""
         if why not in self._drained_for:
             self._drained_for[why] = np.zeros(self.n_nodes, dtype=np.bool_)
         return self._drained_for[why]
@@ -146,7 +146,7 @@ class Claims:
         self._changed.update(dict.fromkeys(nodes))
 
     def undrain(self, nodes: NodeSet, why: str = "") -> None:
-        """Remove a reason; nodes return to service if they are up and have no other reason."""
+        """Remove a reason for drains; nodes return to service if they are up and have no other."""
         nodes.put(self.drained_for(why), False)
         nodes.put(self.drained, False)
         for mask in self._drained_for.values():
@@ -162,7 +162,8 @@ class Claims:
     def news(self) -> Iterator[tuple[int, bool, bool]]:
         """Yield each changed node, whether it is usable, and whether the last report differs.
 
-        Since the last report, a node may have been repaired and failed again, even at one time.
+        A node may have been repaired and failed again since the last report, so that it does not
+        differ.
         """
         for node in self._changed:
             unusable, reported = bool(self._pool.down[node]), self._reported_unusable

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nodes held for a job that waits or moves: plans see them as a running attempt.
+"""Nodes held for a job that waits or moves. For plans, they look like a running attempt.
 
-The node-stealing paper submits a fictitious job for this purpose (section 7.2.1). Here, Batsim is
-not informed of held nodes.
+The node-stealing paper submits a fictitious job to hold nodes (section 7.2.1). rebat does not
+inform Batsim about held nodes.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Holds:
         self._records: dict[int, Hold] = {}
 
     def hold(self, attempt: Attempt, nodes: NodeSet, span_us: int) -> Running:
-        """Hold free nodes for a job, for an expected duration."""
+        """Hold free nodes for a job; ``span_us`` is the expected duration."""
         serial = self._board.next_serial()
         held = msgspec.structs.replace(
             attempt,
@@ -58,14 +58,14 @@ class Holds:
             record.until_us = self._board.now_us
 
     def note_nodes(self, tags: Iterable[int]) -> None:
-        """Start a new record for each hold with one of these tags, without nodes that are down."""
+        """Start a new record, without nodes that are down, for each hold with one of these tags."""
         for tag in sorted(self._held.keys() & tags):
             held = self._held[tag]
             self._end(tag)
             self._begin(tag, held, self._claims.up(held.nodes))
 
     def without_the_dead(self, held: Running) -> Running | None:
-        """Release the unusable nodes of a hold; return the new hold, or None if none is left."""
+        """Release the unusable nodes of a hold; return the new hold, or None if no node is left."""
         self.let_go(held)
         alive = self._claims.usable(held.nodes)
         attempt = msgspec.structs.replace(
@@ -74,7 +74,7 @@ class Holds:
         return self._take(Running(attempt, held.start_us, alive)) if alive.size else None
 
     def let_go(self, *holds: Running | None) -> None:
-        """Release holds; plans that have not seen a hold are not informed."""
+        """Release holds. A hold that no plan has seen is removed from the changes."""
         for held in filter(None, holds):
             self._claims.release(held.nodes)
             del self._board.by_hold[held.attempt.serial]

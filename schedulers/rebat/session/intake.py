@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Intake of events: all events of a message update the state before any decision."""
+"""Processing of events: all events of a message update the state before any decision."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Intake:
         self._hit: dict[str, Failure] = {}
 
     def take(self, events: Iterable[Event]) -> bool:
-        """Update the state with a message's events; return whether a decision is needed.
+        """Update the state with the events of a message; return whether a decision is needed.
 
         Raises
         ------
@@ -72,7 +72,10 @@ class Intake:
         return isinstance(event, CallRequested | NoMoreExternalEvents)
 
     def hit(self) -> dict[str, Failure]:
-        """Return the attempts on nodes that failed since the last call, unless being stopped."""
+        """Return the attempts on nodes that failed since the last call.
+
+        Attempts that are being stopped are left out.
+        """
         if not self._hit:
             return {}
         names, self._hit = self._hit, {}
@@ -150,10 +153,10 @@ class Intake:
         running.nodes.pack()
 
     def _retry(self, running: Running) -> None:
-        """Requeue an entire job after an error was detected at its end.
+        """Requeue a job with all its work after an error was detected at its end.
 
-        The time of the error is unknown, so no checkpoint is valid, and the work of earlier
-        attempts is lost too.
+        The time of the error is unknown, so no checkpoint is valid. The work of earlier attempts is
+        lost too.
         """
         attempt = self._registry.retry(running.attempt.id)
         self._board.ledger.lose(attempt.job_id, Cause.SILENT_ERROR)
@@ -162,14 +165,14 @@ class Intake:
 
     def _on_killed(self, event: JobsKilled) -> None:
         for attempt_id in event.job_ids:
-            # An attempt that completed at the instant of its kill is not resubmitted.
+            # an attempt that completed at the time of its kill is not resubmitted
             self._transactions.acknowledge(attempt_id, attempt_id in event.progress)
         self._transactions.waits.second_pass()
 
     # ---- nodes
 
     def _check_nodes(self, nodes: NodeSet, down: bool) -> None:
-        """Check that nodes exist, and that their state changes."""
+        """Raise InputError if a node does not exist, or is already in the new state."""
         n_nodes = self._claims.n_nodes
         if nodes.size and int(nodes.intervals[-1, 1]) >= n_nodes:
             raise InputError(f"event for nodes {nodes}, but the machine has {n_nodes} nodes")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Table of the jobs: their profiles, submissions and attempts, and the checks on them."""
+"""Table of the jobs: their profiles, submissions and attempts, and checks of jobs."""
 
 from __future__ import annotations
 
@@ -29,16 +29,19 @@ from rebat.session.board import Board
 
 
 class Work(msgspec.Struct, gc=False):
-    """The session's record of an attempt, including what the policy must not know."""
+    """The session's record of an attempt, including data that the policy must not know."""
 
     attempt: Attempt
     workload: str
     profile: str
     checkpointing: Checkpointing | None
     at_risk_us: int = 0
-    """Work that resizes kept and no checkpoint contains, at the speed of this attempt."""
+    """Work that resizes kept but no checkpoint contains yet.
+
+    In microseconds, at the speed of this attempt.
+    """
     period_s: float = 0.0
-    """Checkpoint period, if it is not a whole number of microseconds; else 0."""
+    """Checkpoint period in seconds if it is not a whole number of microseconds; otherwise 0."""
 
 
 class JobTable:
@@ -82,7 +85,7 @@ class JobTable:
         except InputError as error:
             raise error.at(f"job {event.job_id}") from None
         if not scalable:
-            checkpointing = None  # only delays can be shortened: other jobs lose all their work
+            checkpointing = None  # only delays can be shortened; other jobs lose all their work
         elif checkpointing is None:
             young_daly = self._board.options.young_daly
             checkpointing = derived_checkpointing(attempt.n_nodes, machine_nodes, young_daly)
@@ -96,9 +99,10 @@ class JobTable:
         return attempt
 
     def _check_id(self, job_id: str) -> None:
-        """Refuse a job with the id of a resubmission, and a job whose resubmission has a known id.
+        """Raise InputError if ids of this job and of resubmissions could be equal.
 
-        Ids are never reused, so ids that look like resubmissions are remembered.
+        Ids are never reused. Ids of jobs that have the form of a resubmission are stored, to check
+        later jobs.
         """
         base, number = split_attempt(job_id)
         if number:
@@ -109,7 +113,10 @@ class JobTable:
             raise taken_id(self._like_resubmissions[job_id], job_id)
 
     def forget(self, job_id: str, alive: Callable[[str], bool]) -> None:
-        """Forget a job that ended, to save memory, unless a peer continues one of its attempts."""
+        """Delete the data of a job that ended, unless one of its attempts still exists.
+
+        This saves memory.
+        """
         attempts = [job_id]
         while self._is_of(job_id, following := resubmission_id(job_id, len(attempts))):
             attempts.append(following)
@@ -120,14 +127,14 @@ class JobTable:
                 self.failures.pop(attempt_id, None)
 
     def _is_of(self, job_id: str, attempt_id: str) -> bool:
-        """Return whether an attempt belongs to a job; other jobs may have ids of this form."""
+        """Return whether an attempt belongs to a job. A similar id alone is not sufficient."""
         work = self.work.get(attempt_id)
         return work is not None and work.attempt.job_id == job_id
 
     # ---- checks
 
     def why_not_again(self, attempt_id: str) -> Refusal | None:
-        """Return why Batsim could not run the rest of an attempt; None if it can."""
+        """Return why Batsim could not run the remaining work of an attempt; None if it can."""
         work, began = self.work[attempt_id], self._board.began
         if not self._board.registering:
             return Refusal(attempt_id, "Batsim accepts no new jobs")
@@ -166,10 +173,10 @@ class JobTable:
         return Refusal(attempt_id, reason) if reason else None
 
     def starts_over(self, attempt_id: str, n_nodes: int) -> bool:
-        """Return whether an attempt loses all its work: a moldable job on another number of nodes.
+        """Return whether an attempt would start from the beginning on this number of nodes.
 
-        A moldable job is resized by starting it again from the beginning (section III of
-        Prabhakaran et al. 2018), unless it can continue from its checkpoint (section V-C).
+        This is the case for a moldable job on another number of nodes (section III of Prabhakaran
+        et al. 2018), unless it can continue from its checkpoint (section V-C).
         """
         if self._board.options.resumes_moldable:
             return False
@@ -180,11 +187,11 @@ class JobTable:
     # ---- costs
 
     def image_us(self, attempt_id: str) -> int:
-        """Return the cost of a checkpoint and restart; each node of the simulation is a task."""
+        """Return the cost of a checkpoint and restart in microseconds; each host is a task."""
         return self.price_us(self._board.options.migration_cost, self.work[attempt_id].attempt)
 
     def price_us(self, cost: str, attempt: Attempt) -> int:
-        """Return a cost for an attempt; see `models.migration.cost_us`."""
+        """Return a cost for an attempt in microseconds; see `models.migration.cost_us`."""
         memory_mb = self.submissions[attempt.job_id].traits.memory_mb
         return cost_us(cost, attempt.n_nodes, memory_mb, self._board.options.purge_s)
 
@@ -196,7 +203,7 @@ class JobTable:
 
 
 def _as_forwarded(c: Checkpointing, n_nodes: int) -> tuple[float, Checkpointing]:
-    """Return a job's period as Batsim forwards it: in seconds, and in a `Checkpointing`.
+    """Return a job's checkpoint period as Batsim forwards it: in seconds, and in a `Checkpointing`.
 
     Batsim writes the numbers of a profile with six decimals.
     """

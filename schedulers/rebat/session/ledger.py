@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Outcome of every attempt. All metrics derive from it, with the embedded engine or Batsim."""
+"""The outcome of every attempt. All metrics are computed from these records."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rebat.models.remaining import Remaining
 
 
 class AttemptRecord(msgspec.Struct, gc=False):
-    """One execution, or an attempt that never ran (rejected, molded); in microseconds."""
+    """An attempt that ended, or that never ran (rejected, molded); times in microseconds."""
 
     attempt: Attempt
     profile: str
@@ -26,13 +26,13 @@ class AttemptRecord(msgspec.Struct, gc=False):
     cause: Cause
     state: str
     useful_us: int
-    """Progress that was kept, including regular checkpoints but not the recovery."""
+    """Progress that was kept. It includes regular checkpoints, but not the recovery."""
     nodes: NodeSet | None
     lost_us: int = 0
-    """Last part of ``useful_us`` that was lost later."""
+    """The last part of ``useful_us``, which was lost later."""
     lost_to: Cause | None = None
     """Cause of the loss ``lost_us``: a silent error in a later attempt, a failure before the next
-    checkpoint of a resized job, or a move for which the job started again."""
+    checkpoint of a resized job, or a move after which the job started again."""
     why: str = ""
     """Label of the stop, from the policy."""
     imaged: bool = False
@@ -46,7 +46,7 @@ class AttemptRecord(msgspec.Struct, gc=False):
 
 
 class Drained(msgspec.Struct, gc=False):
-    """Nodes that were out of service from a time on; ``until_us`` None: until the end."""
+    """Nodes that were out of service; ``until_us`` is None if they did not return."""
 
     nodes: NodeSet
     since_us: int
@@ -55,9 +55,9 @@ class Drained(msgspec.Struct, gc=False):
 
 
 class Hold(msgspec.Struct, gc=False):
-    """Nodes that were up and held for a job that did not run on them; in microseconds.
+    """Nodes that were up and held for a job that did not run on them; times in microseconds.
 
-    ``until_us`` None: until the end of the simulation.
+    ``until_us`` is None if they were held until the end of the simulation.
     """
 
     job_id: str
@@ -73,17 +73,17 @@ Part = tuple[AttemptRecord, int]
 
 
 class Ledger(msgspec.Struct):
-    """Attempts in the order of their ends, machine events, and counters."""
+    """Records of a simulation: attempts in the order of their ends, machine events, counters."""
 
     attempts: list[AttemptRecord] = []
     interrupted: dict[str, int] = {}
-    """Number of attempts that failures interrupted, by job."""
+    """Job -> number of attempts that failures interrupted."""
     given_up: list[str] = []
     """Jobs that ended after too many interruptions."""
     progress: dict[str, list[Part]] = {}
-    """Useful progress of interrupted attempts, by job."""
+    """Job -> useful progress of its interrupted attempts."""
     at_risk: dict[str, list[Part]] = {}
-    """Part of the progress that resizes kept and no checkpoint contains, by job."""
+    """Job -> parts of the progress that resizes kept but no checkpoint contains yet."""
     node_events: list[tuple[int, bool, NodeSet]] = []
     refusals: list[tuple[int, str, str]] = []
     """Proposals that were not carried out: time, subject, reason."""
@@ -92,14 +92,14 @@ class Ledger(msgspec.Struct):
     steals: list[int] = []
     """Times at which a steal was decided."""
     steals_off: list[tuple[int, Why]] = []
-    """Cancelled steals of T2 and T3: time, and whether the victim ended or was hit, or the failed
-    job had too few nodes left."""
+    """Cancelled steals with timing T2 or T3: time and reason. The victim ended or was hit, or the
+    failed job had too few nodes left."""
     drain_events: list[tuple[int, bool, NodeSet, str]] = []
-    """Drains by a policy, and returns to service (True): time, kind, nodes, reason."""
+    """Drains by a policy and returns to service: time, whether it is a return, nodes, reason."""
     not_done: list[int] = []
     """Times of operations that were not carried out."""
     holds: list[Hold] = []
-    """Nodes held for jobs that wait or move, by start; a node that fails leaves its hold."""
+    """Nodes held for jobs that wait or move, sorted by start; failed nodes are not included."""
     shared: bool = False
     """Whether attempts run on the same nodes at the same time, as in accounting records."""
 
@@ -122,7 +122,10 @@ class Ledger(msgspec.Struct):
         return sorted(spans, key=lambda span: (span.since_us, span.why, span.nodes.lowest))
 
     def add(self, record: AttemptRecord, remaining: Remaining | None = None) -> None:
-        """Add an attempt that ended or never ran; ``remaining`` is what an interruption left."""
+        """Add an attempt that ended or never ran.
+
+        ``remaining`` is what remains of it after an interruption.
+        """
         self.attempts.append(record)
         if remaining is None or record.cause not in INTERRUPTED:
             return
@@ -132,7 +135,7 @@ class Ledger(msgspec.Struct):
         if remaining.useful_us < 0:
             self._lose(self.at_risk.pop(job_id, ()), record.cause)
         elif remaining.imaged or at_risk_us < remaining.useful_us:
-            self.at_risk.pop(job_id, None)  # a checkpoint of this attempt contains it
+            self.at_risk.pop(job_id, None)  # a checkpoint of this attempt contains this progress
         if record.useful_us:
             self.progress.setdefault(job_id, []).append((record, record.useful_us))
         if at_risk_us:

@@ -30,7 +30,7 @@ class State(StrEnum):
     WAITING = "waiting"
     """The job is stopped, and nodes are held for it."""
     MOVING = "moving"
-    """The job is stopped, and continues on the claimed nodes within the instant."""
+    """The job is stopped, and continues on the claimed nodes within the same instant."""
     ENDED = "ended"
 
 
@@ -42,13 +42,13 @@ NEXT: dict[State, frozenset[State]] = {
     State.MOVING: frozenset({State.RUNNING, State.QUEUED, State.ENDED}),
     State.ENDED: frozenset(),
 }
-"""The next states of each state. RUNNING -> QUEUED: an attempt ended with a silent error.
-STOPPING -> ENDED: the attempt completed at the instant of its kill, or the job was given up.
-Waiting and moving jobs can be given up too."""
+"""State -> possible next states. RUNNING -> QUEUED: an attempt ended with a silent error. STOPPING
+-> ENDED: the attempt completed at the time of its kill, or the job was given up after too many
+interruptions. Waiting and moving jobs can be given up too."""
 
 
 class Stopping(msgspec.Struct):
-    """A stop sent at ``sent_us``; ``claims`` are nodes held for its move."""
+    """A stop whose kill was sent at ``sent_us``; ``claims`` are nodes held for its move."""
 
     stop: Stop
     remaining: Remaining
@@ -64,11 +64,11 @@ class Scheduled(msgspec.Struct):
     remaining: Remaining
     """What remains of the attempt after the stop."""
     due_us: int
-    """When the checkpoint is done."""
+    """When the checkpoint is complete."""
     at_us: int
     """When the stop is carried out: ``due_us``, possibly rounded to six digits."""
     if_hit: Remaining
-    """What would have remained if the attempt had been hit when the stop was decided."""
+    """What would have remained if a failure had hit the attempt when the stop was decided."""
     claims: list[Running] = []
 
     def due(self, now_us: int) -> bool:
@@ -89,7 +89,7 @@ class Waiting(msgspec.Struct):
     over: bool = False
     """Whether the wait ends in the second pass of the instant."""
     shrinks: bool = False
-    """Whether the hold is renewed in the second pass, on the nodes that are left."""
+    """Whether the second pass holds the lowest free nodes instead, as many as are left."""
 
     def due(self, now_us: int) -> bool:
         """Return whether the wait is due and does not end in the second pass."""
@@ -97,7 +97,7 @@ class Waiting(msgspec.Struct):
 
     @property
     def n_lost(self) -> int:
-        """Number of the job's nodes that are not held, because they failed or were drained."""
+        """Number of the job's nodes that are not held because they failed or were drained."""
         return self.stopping.running.attempt.n_nodes - self.n_held
 
 
@@ -107,9 +107,9 @@ class Lifecycle:
     Attributes
     ----------
     queue, running : dict
-        Attempts by id, in order of entry; attempts being stopped still run.
+        Attempts by id, in order of entry. Attempts that are being stopped still run.
     stopping, scheduled : dict
-        Stops that were sent, and scheduled stops, by the attempt's id.
+        Stops whose kill was sent, and scheduled stops, by the attempt's id.
     waiting, moving : dict
         Stopped jobs by the job's id.
     """
@@ -144,11 +144,11 @@ class Lifecycle:
         return gone
 
     def alive(self, attempt_id: str) -> bool:
-        """Return whether an attempt waits or runs."""
+        """Return whether an attempt is queued or runs."""
         return attempt_id in self.queue or attempt_id in self.running
 
     def state(self, job_id: str) -> State:
-        """Return the state of a job; KeyError for an unknown job."""
+        """Return the state of a job; raise KeyError for an unknown job."""
         return self._state[job_id]
 
     def knows(self, job_id: str) -> bool:
@@ -156,7 +156,7 @@ class Lifecycle:
         return job_id in self._state
 
     def enqueue(self, attempt: Attempt) -> None:
-        """Add a first or a further attempt to the queue."""
+        """Add an attempt to the queue."""
         self.moving.pop(attempt.job_id, None)
         self._go(attempt.job_id, State.QUEUED)
         self.queue[attempt.id] = attempt
@@ -169,7 +169,7 @@ class Lifecycle:
         self.running[running.attempt.id] = running
 
     def replace(self, queued: Attempt, other: Attempt) -> None:
-        """Replace a queued attempt by an attempt with another id."""
+        """Replace a queued attempt with an attempt that has another id."""
         del self.queue[queued.id]
         self.queue[other.id] = other
 
@@ -208,7 +208,7 @@ class Lifecycle:
         self.waiting[job_id] = waiting
 
     def move(self, stopping: Stopping) -> None:
-        """Let a stopped job move within the instant."""
+        """Let a stopped job move within the same instant."""
         job_id = stopping.running.attempt.job_id
         self._go(job_id, State.MOVING)
         self.moving[job_id] = stopping

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Remaining work of attempts, and its registration as further attempts.
+"""Computes the remaining work of attempts, and registers it as new attempts.
 
 Each attempt after the first starts from the last checkpoint. Its work is scaled if its number of
 nodes changes.
@@ -53,7 +53,7 @@ class Registry(JobTable):
     # ---- remaining work
 
     def after_stop(self, attempt_id: str, ran_us: int, when: When) -> Remaining:
-        """Return what remains of an attempt that is stopped after a run of ``ran_us``."""
+        """Return what remains of an attempt that is stopped after ``ran_us``."""
         work, dialect = self.work[attempt_id], self._board.options.dialect
         if failure := self.failures.get(attempt_id):
             ran_us, when, c = failure.ran_us, When.NOW, work.checkpointing
@@ -70,7 +70,7 @@ class Registry(JobTable):
         return remaining
 
     def _written(self, work: Work, ran_us: int, when: When) -> Written | None:
-        """Return the resubmission with the numbers of the authors' program; None if undefined."""
+        """Return the numbers of a resubmission in the authors' program; None if undefined."""
         c, now_us = work.checkpointing, self._board.now_us
         if c is None or c.never or c.perfect or c.image_us or work.at_risk_us:
             return None
@@ -86,14 +86,14 @@ class Registry(JobTable):
     def walltime_after_us(
         self, attempt_id: str, remaining: Remaining, n_nodes: int | None = None
     ) -> int:
-        """Return the walltime of what remains, by default on the same number of nodes."""
+        """Return the walltime of the remaining work, by default on the same number of nodes."""
         work = self.work[attempt_id]
         if n_nodes in (None, work.attempt.n_nodes):
             return resumed_length_us(work.attempt.walltime_us, work.checkpointing, remaining)
         return self._in_size(work, self._with_cost(work, remaining), n_nodes)[1]
 
     def walltime_on_us(self, attempt_id: str, n_nodes: int) -> int:
-        """Return the walltime of an attempt that starts (again) on ``n_nodes`` nodes."""
+        """Return the walltime of an attempt that starts, or starts again, on ``n_nodes`` nodes."""
         work = self._origin(attempt_id, n_nodes)
         if n_nodes == work.attempt.n_nodes:
             return work.attempt.walltime_us
@@ -102,19 +102,22 @@ class Registry(JobTable):
     def _before_mold(self, old: Work, attempt_id: str, n_nodes: int) -> Remaining:
         """Return what remains of a queued attempt that starts on ``n_nodes`` nodes.
 
-        This is the entire attempt, plus the cost of a resize if the job continues earlier work.
+        This is the entire attempt, plus the cost of a resize if the job has run before.
         """
         remaining = untouched(old.checkpointing)
         resumes = self.work[attempt_id].attempt.number and not self.starts_over(attempt_id, n_nodes)
         return self._with_cost(old, remaining) if resumes else remaining
 
     def _origin(self, attempt_id: str, n_nodes: int) -> Work:
-        """Return the work from which an attempt on ``n_nodes`` starts: its own, or the job's."""
+        """Return the work with which an attempt on ``n_nodes`` starts.
+
+        This is its own work, or the job's entire work if the job starts from the beginning.
+        """
         work = self.work[attempt_id]
         return self.work[work.attempt.job_id] if self.starts_over(attempt_id, n_nodes) else work
 
     def _with_cost(self, work: Work, remaining: Remaining) -> Remaining:
-        """Return what remains, plus the cost of a resize."""
+        """Return the remaining work, plus the cost of a resize."""
         paid_us = self.price_us(self._board.options.resize_cost, work.attempt)
         recovery_us = remaining.first_recovery_us + paid_us
         return msgspec.structs.replace(remaining, first_recovery_us=recovery_us)
@@ -122,7 +125,7 @@ class Registry(JobTable):
     # ---- as resubmitted
 
     def need_registration(self, attempt_id: str) -> None:
-        """Check that Batsim accepts a resubmission; raise InputError if it does not."""
+        """Raise InputError if Batsim does not accept a resubmission."""
         refusal = self.why_not_again(attempt_id)
         if refusal:
             raise InputError(
@@ -134,9 +137,9 @@ class Registry(JobTable):
     def again(
         self, attempt_id: str, remaining: Remaining, priority: int, n_nodes: int | None = None
     ) -> Attempt:
-        """Register what remains of a stopped attempt, optionally on another number of nodes.
+        """Register the remaining work of a stopped attempt, optionally on another number of nodes.
 
-        If the job starts again, the progress of its earlier attempts is lost.
+        If the job starts from the beginning, the progress of its earlier attempts is lost.
         """
         last = self.work[attempt_id].attempt
         size = n_nodes or last.n_nodes
@@ -158,7 +161,7 @@ class Registry(JobTable):
         return attempt
 
     def molded(self, attempt: Attempt, n_nodes: int) -> Attempt:
-        """Register a queued attempt in another size; it keeps its place in the queue."""
+        """Register a queued attempt on another number of nodes; it keeps its place in the queue."""
         old = self._origin(attempt.id, n_nodes)
         if self.starts_over(attempt.id, n_nodes):
             self._board.ledger.lose(attempt.job_id, Cause.MOVED)
@@ -175,7 +178,7 @@ class Registry(JobTable):
         return new
 
     def retry(self, attempt_id: str) -> Attempt:
-        """Register an entire job again in its last size, after an error at its end."""
+        """Register a job with all its work again, in its last size, after an error at its end."""
         failed = self.work[attempt_id]
         self.need_registration(attempt_id)
         first = self.work[failed.attempt.job_id]
@@ -189,7 +192,7 @@ class Registry(JobTable):
         return attempt
 
     def _as_written(self, old: Work, it: Written) -> tuple[dict[str, Any], int]:
-        """Return profile and walltime in microseconds as the authors' program writes them."""
+        """Return profile and walltime (microseconds) as the authors' program writes them."""
         profile = {
             **self._content(old),
             "delay": max(LEAST_DELAY_S, it.delay_s),
@@ -203,14 +206,14 @@ class Registry(JobTable):
         return profile, max(1, to_us(it.walltime_s)) if has_walltime else FOREVER_US
 
     def _in_size(self, old: Work, remaining: Remaining, size: int) -> tuple[dict[str, Any], int]:
-        """Return profile and walltime in microseconds of what remains, on ``size`` nodes."""
+        """Return profile and walltime (microseconds) of the remaining work on ``size`` nodes."""
         profile = self._profile_after(old, remaining, size)
         return profile, self._walltime_us(old, remaining, size, profile)
 
     def _left_us(self, old: Work, length_us: int, remaining: Remaining, size: int) -> int:
-        """Return what remains of a length or walltime, with its recovery (eq. 4).
+        """Return what remains of a run time or walltime, including the recovery (eq. 4).
 
-        Only the work is scaled to ``size`` nodes. Periods, checkpoints and the recovery are not.
+        Only the work is scaled to ``size`` nodes, not periods, checkpoints and the recovery.
         """
         left_us, before = resumed_length_us(length_us, old.checkpointing, remaining), old.attempt
         if size == before.n_nodes:
@@ -232,10 +235,10 @@ class Registry(JobTable):
     def _walltime_us(
         self, old: Work, remaining: Remaining, size: int, profile: dict[str, Any]
     ) -> int:
-        """Return the walltime of what remains.
+        """Return the walltime of the remaining work, in microseconds.
 
-        A walltime that is long enough before a resize is long enough afterwards. Walltime and
-        length may end in the same checkpoint, and then include the same work.
+        If the walltime was sufficient before a resize, it is sufficient afterwards. Walltime and
+        run time may end in the same checkpoint. They then include the same work.
         """
         walltime_us = old.attempt.walltime_us
         if not old.attempt.has_walltime:
@@ -246,7 +249,7 @@ class Registry(JobTable):
         return left_us
 
     def _profile_after(self, old: Work, remaining: Remaining, size: int) -> dict[str, Any]:
-        """Return the profile of what remains; profiles other than delays start again."""
+        """Return the profile of the remaining work; profiles other than delays start again."""
         profile = self._content(old)
         if profile.get("type") != "delay":
             return profile
@@ -302,7 +305,7 @@ class Registry(JobTable):
         self.work[attempt.id] = Work(attempt, old.workload, name, checkpointing)
 
     def _free_name(self, old: Work, attempt: Attempt) -> str:
-        """Return a new profile name for a resubmission, not used in the workload."""
+        """Return a profile name for a resubmission that the workload does not use."""
         name = attempt_profile(job_name(attempt.id), old.profile)
         while name in self._profiles[old.workload]:
             name += "'"
@@ -311,7 +314,7 @@ class Registry(JobTable):
     def _loaded(self, old: Work, profile: dict[str, Any]) -> str:
         """Return the name of a composed profile that Batsim has loaded.
 
-        If a composed profile is registered, Batsim crashes when a job with it starts.
+        Batsim crashes when a job starts with a composed profile that was registered.
         """
         if profile != self._content(old):
             raise InputError(

@@ -1,35 +1,35 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The session holds the state of the simulation and asks a policy for decisions.
+"""The session keeps the state of the simulation and requests decisions from a policy.
 
 It uses no socket, file or clock.
 
 An instant
     All messages with the same simulated time. Batsim may split an instant into any number of
-    messages: a failure in one, the end of the failed job in the next, the acknowledgement of a kill
-    in a third. Decisions must not depend on this number. Therefore, the session does not call the
-    policy for a message that only acknowledges decisions.
+    messages. For example, the first contains a failure, the second the end of the failed job, and
+    the third the acknowledgement of a kill. Decisions must not depend on the number of messages.
+    Therefore, the session does not call the policy for a message that only acknowledges decisions.
 
 A stop
-    The only way to interrupt a running attempt. A stop takes up to three messages: the policy
-    proposes the stop (which may wait for a checkpoint), the kill is sent, the kill is acknowledged.
-    Then the remaining work is queued, moved, held back, or dropped, within the same instant: *stop,
-    then requeue | move | wait | end* is one transaction.
+    The only way to interrupt a running attempt. A stop takes up to three messages. The policy
+    proposes the stop, which may wait for a checkpoint. Then the kill is sent, and later
+    acknowledged. Within the instant of the acknowledgement, the remaining work is queued, moved,
+    held back, or dropped. *Stop, then requeue | move | wait | end* is one transaction.
 
 Why a kill comes before a registration
     Until the kill is acknowledged, the attempt may complete. If its resubmission were already
-    registered, the job could run twice. The nodes also belong to the attempt until the
-    acknowledgement: Batsim aborts if another job is executed on them.
+    registered, the job could run twice. Until the acknowledgement, the nodes also belong to the
+    attempt. Batsim aborts if another job is executed on them.
 
 Planning during a kill
-    No attempt is started while a kill is not acknowledged. A failure often stops several attempts.
-    A plan between two of their kills would use nodes that the hit jobs should get first. Therefore,
-    reactions are processed first. One plan follows when all kills are acknowledged. The program of
-    the node-stealing authors plans twice instead (``Dialect.passes``). Plans see the nodes held for
-    a waiting job as a running attempt.
+    No attempt starts until all kills are acknowledged. A failure often stops several attempts. A
+    plan between two of these kills would use nodes that the failed jobs should get first.
+    Therefore, the session first processes all reactions and kills, and then makes one plan. The
+    program of the node-stealing authors plans twice instead (``Dialect.passes``). For plans, nodes
+    held for a waiting job look like a running attempt.
 
 Decisions
-    The policy only makes proposals. Each one is carried out or refused (`contract.Refusal`) before
-    the next one is requested. The session refuses every proposal on which a real Batsim would
+    The policy only makes proposals. The session carries out or refuses (`contract.Refusal`) each
+    proposal before it requests the next one. It refuses every proposal on which a real Batsim would
     abort. It stops attempts on dead nodes even if the policy does not propose these stops.
 
 ``validate`` checks the invariants after every message.
@@ -61,19 +61,19 @@ from rebat.session.validate import check_jobs, check_nodes
 from rebat.session.view import SessionView
 
 MOST_ROUNDS = 3
-"""Maximum number of plans in a row: a plan is repeated if proposals other than starts changed the
-state, or if proposals were refused."""
+"""Maximum number of plans for a message. A plan is repeated if proposals other than starts changed
+the state, or if proposals were refused."""
 
 
 class Session:
-    """One simulation from the scheduler's side; ``handle`` processes each message.
+    """A simulation as the scheduler sees it; ``handle`` processes each message.
 
     Parameters
     ----------
     policy : Policy
     options : SessionOptions
     uptime_us : int64 array, shape (n,), optional
-        How long each node has been up when the simulation begins (default: 0).
+        How long each node has been up when the simulation begins, in microseconds (default: 0).
 
     Raises
     ------
@@ -116,7 +116,7 @@ class Session:
 
     @property
     def began(self) -> SimulationBegan | None:
-        """The first event of the simulation; None before it."""
+        """The first event of the simulation; None if it has not arrived yet."""
         return self._board.began
 
     @property
@@ -152,7 +152,7 @@ class Session:
         Raises
         ------
         InputError
-            For an impossible message (an unknown job ends, the time decreases, ...).
+            For an impossible message, for example if an unknown job ends or the time decreases.
         PolicyError
             If a proposal is refused and the session is strict.
         """
@@ -180,7 +180,7 @@ class Session:
         Raises
         ------
         BrokenInvariant
-            For an attempt in two places, a node with two holders, or an attempt on a dead node.
+            For example, for a node with two holders, or an attempt that runs on a dead node.
         """
         check_jobs(self._jobs)
         check_nodes(self._jobs, self._claims)
@@ -227,7 +227,7 @@ class Session:
             transactions.stop_hit(running, called_off.get(running.attempt.id))
         transactions.send_kills()
         if transactions.carry_out_due():
-            # No plan until the victims are gone: other jobs would take their nodes.
+            # no plan until the victims are gone, because other jobs would take their nodes
             self._may_plan_while_killing = False
 
     def _plan(self) -> None:
@@ -251,11 +251,11 @@ class Session:
         self._transactions.send_kills()
 
     def _report_nodes(self, changes: Changes) -> None:
-        """Report the nodes whose state differs from the last report to the policy.
+        """Report to the policy the nodes whose state differs from the last report.
 
-        An attempt or hold that the plan has not seen took its nodes while they were usable. If the
-        last report already lists one of these nodes as dead, only its holder is reported. If one of
-        them was repaired, its holder is not reported.
+        Attempts and holds that no plan has seen yet are a special case. They took their nodes while
+        these were usable. If the last report already lists one of these nodes as dead, only its
+        holder is reported. If one of these nodes was repaired, its holder is not reported.
         """
         unplanned = {running.attempt.id for running in (*changes.moved, *changes.held)}
         for node, usable, news in self._claims.news():
@@ -273,7 +273,7 @@ class Session:
     def _finish(self) -> None:
         board, jobs = self._board, self._jobs
         self._transactions.ask_to_be_called()
-        if not jobs.stopping:  # an attempt that ended may still have a kill under way
+        if not jobs.stopping:  # the kill of an attempt that ended may not be acknowledged yet
             for job_id in jobs.take_gone():
                 self._registry.forget(job_id, jobs.alive)
         if board.registering and board.statics_over and jobs.idle:

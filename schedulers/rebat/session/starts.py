@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Starts of queued attempts, in their size or another size, and rejections."""
+"""Starts of queued attempts, on the requested or another number of nodes, and rejections."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from rebat.session.resubmission import Registry
 
 
 class Starts:
-    """Removes attempts from the queue: starts and rejections."""
+    """Removes attempts from the queue: starts or rejects them."""
 
     def __init__(self, board: Board, jobs: Lifecycle, claims: Claims, registry: Registry) -> None:
         self._board, self._jobs, self._claims, self._registry = board, jobs, claims, registry
 
     def start(self, start: Start) -> Refusal | None:
-        """Start a queued attempt, in its size or another size."""
+        """Start a queued attempt, on the requested or another number of nodes."""
         attempt = self._jobs.queue.get(start.attempt_id)
         refusal = checks.why_not_start(attempt, start, self._claims)
         if attempt and not refusal:
@@ -50,7 +50,7 @@ class Starts:
         return refusal
 
     def _mold(self, attempt: Attempt, size: int) -> Attempt:
-        """Reject a queued attempt and register it in another size; the job is not rejected."""
+        """Reject a queued attempt and register it in another size; the job itself continues."""
         board = self._board
         board.out.append(RejectJob(at_us=board.now_us, job_id=attempt.id))
         self._never_ran(attempt, Cause.MOLDED)

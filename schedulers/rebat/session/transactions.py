@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Execution of proposals: starts, and the transaction *stop, then queue | move | wait | end*.
 
-A stop takes up to three messages: it is proposed (and may wait for a checkpoint), its kill is sent,
-its kill is acknowledged. The remaining steps follow within the instant of the acknowledgement.
+A stop takes up to three messages: it is proposed and may wait for a checkpoint, its kill is sent,
+and its kill is acknowledged. The other steps follow within the instant of the acknowledgement.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Transactions:
         }
 
     def propose(self, proposal: Proposal) -> Refusal | None:
-        """Carry out a proposal; return the refusal if it is refused."""
+        """Carry out a proposal, or return the refusal."""
         refusal = self._carry_out[type(proposal)](proposal)
         if refusal:
             self._board.refuse(refusal)
@@ -100,7 +100,10 @@ class Transactions:
         return None
 
     def _why_not_then(self, stop: Stop, forced: bool) -> Refusal | None:
-        """Return why the step after a stop is impossible. A ``forced`` stop cannot be avoided."""
+        """Return why the step after a stop is impossible; None if it is possible.
+
+        A ``forced`` stop cannot be refused.
+        """
         registry, attempt_id = self._registry, stop.attempt_id
         if not (forced or isinstance(stop.then, End)) and (
             never := registry.why_not_again(attempt_id)
@@ -128,7 +131,7 @@ class Transactions:
         self._board.kills.append(stop.attempt_id)
 
     def _claim(self, stop: Stop) -> list[Running]:
-        """Hold the free nodes of a move's target, so that no plan uses them."""
+        """Hold those target nodes of a move that are free, so that no plan uses them."""
         if not isinstance(stop.then, Move):
             return []
         free = self._claims.usable_and_free(stop.then.nodes)
@@ -136,9 +139,9 @@ class Transactions:
         return [self._holds.hold(attempt, free, attempt.walltime_us)] if free.size else []
 
     def vacated(self, attempt_id: str) -> None:
-        """Hold the nodes that an attempt released, for the moves that need these nodes.
+        """Hold the nodes that an attempt released for moves of other attempts to these nodes.
 
-        If the attempt itself was scheduled to move, cancel that move.
+        If the attempt itself was scheduled to move, cancel its move.
         """
         jobs = self._jobs
         if not (jobs.scheduled or jobs.stopping or jobs.moving):
@@ -152,9 +155,10 @@ class Transactions:
             stop.claims.extend(self._claim(stop.stop))
 
     def stop_hit(self, running: Running, victim: Scheduled | None = None) -> None:
-        """Stop an attempt on a failed node and requeue it at the head, unless it is being stopped.
+        """Stop an attempt on a failed node and requeue it at the head of the queue.
 
-        ``victim`` is the cancelled stop, if the attempt was the victim of a steal.
+        An attempt that is already being stopped is left out. If the attempt was the victim of a
+        steal, ``victim`` is the cancelled stop.
         """
         attempt_id = running.attempt.id
         if attempt_id in self._jobs.running and attempt_id not in self._jobs.stopping:
@@ -167,7 +171,7 @@ class Transactions:
                 self._stop(Stop(attempt_id, Cause.NODE_FAILURE), forced=True)
 
     def spoil(self, stopping: Stopping) -> None:
-        """Turn a resize that a failure hit into a requeue from the last checkpoint."""
+        """Replace a resize that a failure hit by a requeue from the last checkpoint."""
         stop = stopping.stop
         if stop.when == When.RESIZE:
             ran_us = stopping.sent_us - stopping.running.start_us
@@ -177,7 +181,7 @@ class Transactions:
             stopping.claims = []
 
     def send_kills(self) -> None:
-        """Send one message with all pending kills."""
+        """Send all pending kills in one decision."""
         board = self._board
         if not board.kills:
             return
@@ -190,9 +194,9 @@ class Transactions:
     # ---- scheduled stops
 
     def call_off(self, attempt_id: str, why: Why, later: bool = False) -> Scheduled | None:
-        """Cancel the scheduled stop of an attempt, and requeue the jobs that waited for it.
+        """Cancel the scheduled stop of an attempt, and requeue the jobs that waited for this stop.
 
-        With ``later``, requeue them in the second pass.
+        With ``later``, the second pass requeues them.
         """
         scheduled = self._jobs.scheduled.pop(attempt_id, None)
         if scheduled is not None:
@@ -203,7 +207,7 @@ class Transactions:
         return scheduled
 
     def carry_out_due(self) -> bool:
-        """Carry out due stops and end due waits; return whether any attempt is killed."""
+        """Carry out due stops and end due waits; return whether an attempt was killed."""
         board, jobs = self._board, self._jobs
         if not (jobs.scheduled or jobs.waiting):
             return False
@@ -232,7 +236,10 @@ class Transactions:
     # ---- acknowledged kills
 
     def acknowledge(self, attempt_id: str, killed: bool) -> None:
-        """Complete a stop whose kill is acknowledged; if not ``killed``, the attempt completed."""
+        """Complete a stop whose kill is acknowledged.
+
+        If not ``killed``, the attempt completed before its kill.
+        """
         stopping = self._jobs.stopping.pop(attempt_id, None)
         if stopping is None:
             return
@@ -261,7 +268,7 @@ class Transactions:
         self._board.changes.resubmitted.append(attempt)
 
     def complete_moves(self) -> None:
-        """Execute each move whose target nodes have been released by all other attempts."""
+        """Execute each move for which all other attempts have released the target nodes."""
         if self._jobs.stopping or not self._jobs.moving:
             return
         for stopping in list(self._jobs.moving.values()):
@@ -338,6 +345,6 @@ class Transactions:
         )
 
     def ask_to_be_called(self) -> None:
-        """Request calls for scheduled stops and wakes, unless kills are under way."""
+        """Request calls for scheduled stops and wakes, unless kills are not yet acknowledged."""
         if not self._jobs.stopping and (self._jobs.scheduled or self.agenda.wakes):
             self.agenda.call_at_all(s.at_us for s in self._jobs.scheduled.values())

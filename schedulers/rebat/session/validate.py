@@ -15,11 +15,11 @@ from rebat.session.lifecycle import Lifecycle, State
 
 
 class BrokenInvariant(RebatError):
-    """A session is in an impossible state; this is an error of rebat."""
+    """A session is in an impossible state. This is a bug in rebat."""
 
 
 def check_jobs(jobs: Lifecycle) -> None:
-    """Check that every attempt is in one place, and every job in the matching state.
+    """Check that every attempt is in one table, and every job in the state of this table.
 
     Raises
     ------
@@ -52,7 +52,7 @@ def check_nodes(jobs: Lifecycle, claims: Claims) -> None:
     Raises
     ------
     BrokenInvariant
-        For a node with two holders or an unknown holder, and for an attempt on a wrong number of
+        If a node has two holders or an unknown holder, or an attempt runs on a wrong number of
         nodes or on a dead node.
     """
     tags = np.full(claims.n_nodes, FREE, dtype=np.int32)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stopped jobs that wait with held nodes: steals with timings T2 and T3.
+"""Stopped jobs that wait and hold nodes: in steals with timings T2 and T3.
 
-The node-stealing paper decides within one instant. The authors' program has two passes
-(``passes=two``): a wait that ends in the first pass frees its nodes in the second pass, after the
-kills of the first pass are acknowledged.
+In the node-stealing paper there is one planning pass after a failure. The authors' program has two
+passes (``passes=two``). If a wait ends in the first pass, its nodes become free in the second pass,
+when the kills of the first pass are acknowledged.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Waits:
             self._agenda.call_at(until_us)
 
     def _held_for_us(self, due_us: int) -> int:
-        """Return the duration that plans assume for a hold."""
+        """Return the duration of a hold that plans assume, in microseconds."""
         if due_us >= FOREVER_US:
             return FOREVER_US
         margin_us = round(self._board.options.dialect.hold_margin_s * 1e6)
@@ -65,7 +65,7 @@ class Waits:
     # ---- failures of held nodes
 
     def lose(self, tags: list[int]) -> None:
-        """Update the waits whose holds lost nodes; ``tags`` are those of the holds."""
+        """Update the waits whose holds lost nodes; ``tags`` are the tags of the holds."""
         for job_id, waiting in self._jobs.waiting.items():
             held = waiting.held
             if held is None or held.attempt.serial not in tags:
@@ -78,7 +78,7 @@ class Waits:
             self._board.news.held_hit.append(job_id)
 
     def _shrink(self, waiting: Waiting) -> None:
-        """Hold the same number of the lowest free nodes; the wait continues."""
+        """Hold the lowest free nodes instead, as many as are left; the wait continues."""
         held, scheduled = waiting.held, self._jobs.scheduled.get(waiting.on)
         waiting.shrinks = False
         if held is None or scheduled is None:
@@ -114,7 +114,7 @@ class Waits:
                 self.end(job_id)
 
     def second_pass(self) -> bool:
-        """Do postponed steps, unless kills are under way; return whether there were any."""
+        """Carry out postponed steps if all kills are acknowledged; return if there were any."""
         if self._jobs.stopping or not self._jobs.waiting:
             return False
         postponed = [(name, w) for name, w in self._jobs.waiting.items() if w.over or w.shrinks]

@@ -14,16 +14,16 @@ from rebat.core.events import Message, SimulationBegan
 from rebat.core.units import to_s
 from rebat.policies.options import configure
 from rebat.session.session import Session
-from rebat.wire import batsim4
 from rebat.wire.instants import WholeInstants
+from rebat.wire.protocols import Wire, wire_for
 from rebat.wire.workload_ids import check_workloads
 
 
 class Conversation:
-    """The scheduler's side of a Batsim 4 conversation.
+    """The scheduler's side of a conversation with Batsim 4 or 5.
 
-    The session is created when the simulation begins, because Batsim's ``--sched-cfg`` may
-    configure it. Every failure of the peer is an InputError with the number of the message.
+    The session is created when the simulation begins, because Batsim's command line may configure
+    it. Every failure of the peer is an InputError with the number of the message.
 
     Parameters
     ----------
@@ -31,12 +31,21 @@ class Conversation:
         Creates the session from Batsim's scheduler configuration (text, usually empty).
     whole_instants : bool
         Delay decisions on repairs until the entire instant is known (see `wire.instants`). A real
-        Batsim requires this.
+        Batsim 4 requires this. Batsim 5 accepts starts on failed nodes.
+    protocol : int, optional
+        Batsim's major version, 4 or 5 (default: as the first frame shows).
     """
 
-    def __init__(self, configure: Callable[[str], Session], whole_instants: bool = False) -> None:
+    def __init__(
+        self,
+        configure: Callable[[str], Session],
+        whole_instants: bool = False,
+        protocol: int | None = None,
+    ) -> None:
         self._configure, self._whole_instants = configure, whole_instants
+        self._protocol = protocol
         self._handle: Callable[[Message], Reply] | None = None
+        self.wire: Wire | None = None
         self.session: Session | None = None
         self.messages = 0
 
@@ -44,25 +53,30 @@ class Conversation:
         """Return the reply to a message, both as bytes."""
         self.messages += 1
         try:
-            message = batsim4.decode_message(data)
-            if self._handle is None:
-                self.session = self._begin(message)
-                handle = self.session.handle
-                self._handle = WholeInstants(handle) if self._whole_instants else handle
-            return batsim4.encode_reply(self._handle(message))
+            if self.wire is None:
+                self.wire = wire_for(data, self._protocol)
+            return self.wire.opening(data) or self._answer(self.wire, data)
         except InputError as error:
             raise error.at(f"message {self.messages} of the peer") from None
 
-    def _begin(self, message: Message) -> Session:
+    def _answer(self, wire: Wire, data: bytes) -> bytes:
+        message = wire.decode(data)
+        if self._handle is None:
+            self.session = self._begin(message, wire.config)
+            handle = self.session.handle
+            whole = self._whole_instants and wire.version == 4
+            self._handle = WholeInstants(handle) if whole else handle
+        return wire.encode(self._handle(message))
+
+    def _begin(self, message: Message, config: str) -> Session:
         first = message.events[0] if message.events else None
         if not isinstance(first, SimulationBegan):
             raise InputError("the simulation has not begun", expected="SIMULATION_BEGINS")
         check_workloads(first)
-        config = first.config.get("sched-config")
-        return self._configure(config if isinstance(config, str) else "")
+        return self._configure(config)
 
     def finished(self) -> bool:
-        """Return whether SIMULATION_ENDS was answered."""
+        """Return whether the end of the simulation was answered."""
         return self.session is not None and self.session.ended
 
     def standing(self) -> str:

@@ -16,12 +16,21 @@ from rebat.core.files import open_text
 TO_SCHEDULER, TO_SIMULATOR = "batsim->sched", "sched->batsim"
 
 
-class Line(msgspec.Struct, frozen=True):
-    """One message: number, direction, and bytes as text."""
+class Line(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One message: number, direction, and bytes as text.
+
+    ``hex`` contains the bytes if they are no UTF-8 text, as the first frame of Batsim 5 may be.
+    """
 
     seq: int
     dir: str
     raw: str
+    hex: str = ""
+
+    @property
+    def data(self) -> bytes:
+        """The bytes of the message."""
+        return bytes.fromhex(self.hex) if self.hex else self.raw.encode()
 
 
 class Recorder:
@@ -42,7 +51,8 @@ class Recorder:
 
     def __call__(self, direction: str, data: bytes) -> None:
         """Write one message."""
-        line = Line(self._seq, direction, data.decode(errors="replace"))
+        text = data.decode(errors="replace")
+        line = Line(self._seq, direction, text, "" if text.encode() == data else data.hex())
         self._file.write(msgspec.json.encode(line) + b"\n")
         self._file.flush()
         self._seq += 1

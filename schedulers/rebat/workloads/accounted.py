@@ -41,7 +41,7 @@ def import_accounting(
     form: str, path: Path, *, events: Path | None = None, strict: bool = False,
     schedule: bool = False, **options: Any,
 ) -> ImportedWorkload:  # fmt: skip
-    """Read accounting records as a workload: a job per id, with the run time of its last attempt.
+    """Read accounting records as a workload: one job per job id, with its last attempt's run time.
 
     Parameters
     ----------
@@ -49,19 +49,19 @@ def import_accounting(
     path : Path
         The dump, plain or .gz.
     events : Path, optional
-        Node events (``sacctmgr -P show event``). An attempt that overlaps a down interval of a
-        node ends at the beginning of this interval.
+        Node events (``sacctmgr -P show event``). If a node fails during an attempt, the attempt is
+        cut at the failure.
     strict : bool
         Whether the first invalid line is an error.
     schedule : bool
-        Whether to return all attempts as well.
+        Whether to return the recorded schedule as well, with all attempts.
     **options
         See `rebat.workloads.trace.TraceOptions`; ``tz`` is the zone of local times.
 
     Raises
     ------
     InputError
-        If a file is invalid, if no job is left, or if the attempts need a larger machine.
+        If a file is invalid, if no job remains, or if the attempts need a larger machine.
     """
     chosen = trace_options(options)
     tz = zone(chosen.tz)
@@ -128,12 +128,12 @@ def _run_times(table: AttemptTable, jobs: JoinedJobs, cuts: dict[int, Correction
 
 
 def _id(job: str, raw: str) -> str:
-    """Return the id for users, unless it has characters that Batsim rejects."""
+    """Return the user-visible id; the batch system's id if Batsim rejects a character in it."""
     return raw if any(c in "(),|}!" or not c.isprintable() for c in job) else job
 
 
 def _extras(table: AttemptTable, rows: Any) -> Any:
-    """Return account, QOS and requested memory of each job; equal ones share a dict."""
+    """Return account, QOS and requested memory of each job; jobs with equal values share a dict."""
     shared: dict[tuple[str, str, float], dict[str, Any]] = {}
     memory = np.nan_to_num(table.column("memory_mb"), nan=-1.0)
     extras = np.empty(len(rows), dtype=object)
@@ -147,7 +147,7 @@ def _extras(table: AttemptTable, rows: Any) -> Any:
 
 
 def _machine(table: AttemptTable, events: NodeEvents | None) -> dict[str, Any] | None:
-    """Return the machine as far as the records name it; None without node names."""
+    """Return the machine that the records describe; None if they have no node names."""
     lists: dict[str, set[str]] = {}
     for partition, hosts in set(zip(table.texts["partition"], table.texts["hosts"], strict=True)):
         if hosts:
@@ -177,8 +177,8 @@ def _notes(
     if restarted:
         total = int(jobs.n_attempts.sum())
         notes.append(
-            f"{counted(restarted)} with several attempts ({total} attempts in all): the first "
-            "submission and the run time of the last attempt"
+            f"{counted(restarted)} with several attempts ({total} attempts in all): imported with "
+            "the first submission and the run time of the last attempt"
         )
     states = Counter(table.texts["state"][row] for row in jobs.last[jobs.started])
     for group, text in ((OPEN, "still running: run time until the end of the records"),

@@ -26,7 +26,7 @@ from rebat.workloads.trace import PlacedTrace
 
 
 class AccountedAttempts(NamedTuple):
-    """All attempts in accounting records, with the cut ones by row, and the down intervals."""
+    """All attempts in accounting records, the cut attempts by row, and the down intervals."""
 
     table: AttemptTable
     jobs: JoinedJobs
@@ -37,12 +37,12 @@ class AccountedAttempts(NamedTuple):
 def accounted_schedule(record: AccountedAttempts, done: PlacedTrace) -> RecordedSchedule:
     """Return the attempts of the jobs of a workload, with the nodes of its machine.
 
-    If the records have names of nodes, attempts without names are left out.
+    If the records have node names, attempts without node names are left out.
 
     Raises
     ------
     InputError
-        If no attempt is left, or if the machine has too few nodes.
+        If no attempt remains, or if the machine has too few nodes.
     """
     machine, counts = done.workload.machine or {}, Counter[str]()
     names = sorted_names([machine["nodes"]]) if "nodes" in machine else ()

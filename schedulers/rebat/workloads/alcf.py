@@ -62,9 +62,9 @@ def read_alcf(path: Path, **options: Any) -> Workload:
 
 
 def import_alcf(path: Path, schedule: bool = False, **options: Any) -> ImportedWorkload:
-    """Read a log as in `read_alcf`; with ``schedule``, also read EXIT_STATUS if it is there.
+    """Read a log as in `read_alcf`; with ``schedule``, also read EXIT_STATUS if present.
 
-    Node numbers of the recorded schedule are assigned.
+    rebat assigns the node numbers of the recorded schedule.
     """
     chosen = trace_options(options)
     path = Path(path)

@@ -24,7 +24,7 @@ class Arrivals(msgspec.Struct, frozen=True):
     Parameters
     ----------
     kind : str
-        ``zero`` (all jobs at time 0), ``poisson``, or a trace file, whose first arrivals are used.
+        ``zero`` (all jobs at time 0), ``poisson``, or a trace file (its first arrivals are used).
     gap_s : float, optional
         Mean time between arrivals in seconds.
     load : float, optional
@@ -35,8 +35,8 @@ class Arrivals(msgspec.Struct, frozen=True):
     Raises
     ------
     InputError
-        For an invalid kind, gap or load, if gap and load are both set, and for a Poisson process
-        without gap and load.
+        For an invalid kind, gap or load, if both gap and load are set, and for a Poisson process
+        with neither of them.
     """
 
     kind: str = "zero"
@@ -52,7 +52,7 @@ class Arrivals(msgspec.Struct, frozen=True):
         if used and self.kind == "zero":
             raise InputError("has no effect", next(iter(used)), "arrivals other than zero")
         if len(used) > 1 or (self.kind == "poisson" and not used):
-            raise InputError("has no unique rate", "arrivals", "either gap_s or load")
+            raise InputError("needs exactly one rate", "arrivals", "either gap_s or load")
         ending = Path(self.kind.removesuffix(".gz")).suffix.lower()
         if self.kind not in ("zero", "poisson") and ending not in READERS:
             raise InputError(f"is {self.kind!r}", "arrivals", _KINDS)
@@ -100,5 +100,5 @@ class Arrivals(msgspec.Struct, frozen=True):
         gaps_s = np.diff(np.sort(recorded)[:n_jobs]) / US_PER_S
         if n_jobs > 1 and not gaps_s.any() and (self.load or self.gap_s):
             problem = f"the first {n_jobs} jobs arrive at the same time"
-            raise InputError(problem, str(file), "gaps to scale")
+            raise InputError(problem, str(file), "arrivals at different times")
         return gaps_s

@@ -2,7 +2,8 @@
 """Batsim's workload format: a JSON object with ``nb_res``, ``jobs`` and ``profiles``.
 
 Source: Batsim's documentation, *Workload*, and tests with Batsim 4.2.1. Reading is strict: an
-error names the file, the job or profile, and the field.
+error names the file, the job or profile, and the field. The reader accepts both Batsim 4's form and
+Batsim 5's (`rebat.workloads.batsim5_json`).
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from rebat.core.shapes import check_shape, shape_of
 from rebat.core.traits import traits_of
 from rebat.core.units import MAX_SECONDS, to_us
 from rebat.models.speedup import speedup_of
+from rebat.workloads.batsim5_json import is_five, jobs_of_five, profiles_of_five
 
 MAX_NODES = 2**31 - 1
 """Batsim stores ``res`` and ``nb_res`` in a C int."""
@@ -65,7 +67,7 @@ def read_workload(path: Path) -> Workload:
 
 
 def to_json(workload: Workload) -> dict[str, Any]:
-    """Return the workload as Batsim's JSON object. Times are in seconds, integral ones as ints.
+    """Return the workload as Batsim's JSON object. Times are in seconds; whole seconds are ints.
 
     The order of the fields is fixed. Notes and machine are stored under keys that Batsim ignores.
     """
@@ -81,18 +83,25 @@ def to_json(workload: Workload) -> dict[str, Any]:
 
 def write_workload(workload: Workload, path: Path) -> None:
     """Write a Batsim workload file, one job or profile per line; compressed if it ends in .gz."""
-    write_parts(Path(path), _texts(workload))
+    document = to_json(msgspec.structs.replace(workload, jobs=()))
+    document["jobs"] = (job_fields(job) for job in workload.jobs)
+    write_document(document, path)
 
 
-def _texts(workload: Workload) -> Iterator[str]:
+def write_document(document: dict[str, Any], path: Path) -> None:
+    """Write a JSON object; ``jobs`` (an iterable) and ``profiles`` have one entry per line."""
+    write_parts(Path(path), _texts(document))
+
+
+def _texts(document: dict[str, Any]) -> Iterator[str]:
     """Yield the JSON of a workload in parts."""
     encode = msgspec.json.Encoder(decimal_format="number").encode
     before = "{"
-    for key, value in to_json(msgspec.structs.replace(workload, jobs=())).items():
+    for key, value in document.items():
         yield f'{before}"{key}":'
         before = ",\n"
         if key == "jobs":
-            rows = (encode(job_fields(job)).decode() for job in workload.jobs)
+            rows = (encode(job).decode() for job in value)
             yield from _listed("[", rows, "]")
         elif key == "profiles":
             rows = (f"{encode(n).decode()}:{encode(p).decode()}" for n, p in value.items())
@@ -136,8 +145,11 @@ def _place(text: str, message: str) -> str:
 def workload_of(name: str, document: dict[str, Any]) -> Workload:
     """Return the workload of a JSON object, see `read_workload`."""
     n_nodes = _count(document, "nb_res")
-    profiles = _profiles(_required(document, "profiles", dict, "an object of profiles by name"))
+    raw_profiles = _required(document, "profiles", dict, "an object of profiles by name")
     raw_jobs = _required(document, "jobs", list, "a list of jobs")
+    if is_five(raw_profiles):
+        raw_profiles, raw_jobs = profiles_of_five(raw_profiles), jobs_of_five(raw_jobs)
+    profiles = _profiles(raw_profiles)
     if not raw_jobs:
         raise InputError("the workload contains no job", "jobs", "at least one job")
     jobs: dict[str, Job] = {}

@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The laws of Cirne's model of rigid and moldable jobs, as Prabhakaran et al. 2018 use it.
+"""The laws of Cirne's model of rigid and moldable jobs, as used by Prabhakaran et al. 2018.
 
 Source: Prabhakaran et al., "Efficient fault tolerance through dynamic node replacement", 2018,
 section IV-B, equations (4) to (6) and Tables I and II, after Cirne and Berman. Every law is sampled
 by inversion of uniform random numbers, which the caller passes.
 
-The paper leaves three details open. Here, the nearest power of two replaces 2**u. The first
-argument of equation (6) is the minimum size and the second the mean parallelism (the other order
-contradicts the law of the minimum sizes). A mean parallelism below the minimum size is raised to
-this size.
+The paper leaves three details open, which rebat defines as follows:
+
+- The nearest power of two replaces 2**u.
+- The first argument of equation (6) is the minimum size, and the second is the mean parallelism.
+  The other order contradicts the law of the minimum sizes.
+- A mean parallelism below the minimum size is raised to the minimum size.
 """
 
 from __future__ import annotations
@@ -58,7 +60,7 @@ PHI, GAMMA, ETA, RHO = 0.009548, -0.01877, 0.07468, -0.009198
 
 
 def rigid_sizes(uniform: Floats, powers: Floats, most: int) -> Ints:
-    """Return sizes of rigid jobs; each uses two uniform numbers, for the size and the rounding."""
+    """Return sizes of rigid jobs, from one uniform number for the size and one for the rounding."""
     exponents = SIZE.exponents(uniform)
     rounded = (2 ** np.rint(exponents)).astype(np.int64)
     sizes = np.where(powers < POWER_OF_TWO, rounded, SIZE.integers(uniform))

@@ -3,8 +3,8 @@
 
 Source: "Job migration in HPC clusters by means of checkpoint/restart", section 4.4. Run times and
 degrees of parallelism are exponential. Arrivals are uniform over 24 hours. Jobs are added until
-they request the given share of the cluster. The figures with the means are lost; the defaults
-reproduce the published shares of mixed nodes.
+they request the given share of the cluster. The paper's figures with the means are not available.
+The defaults reproduce the published shares of mixed nodes.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ def _rng(seed: int, purpose: str) -> np.random.Generator:
 
 
 def _drawn(seed: int, options: ClusterDay, n_cores: int) -> tuple[Ints, Ints]:
-    """Return sizes and run times (microseconds) of the jobs that make up the area."""
+    """Return sizes and run times (microseconds) of jobs, until their area reaches the load."""
     mean = options.parallelism * options.length_s * US_PER_S
     count = math.ceil(1.5 * options.area_us / mean) + 100
     if count > MAX_JOBS:

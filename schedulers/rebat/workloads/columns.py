@@ -31,7 +31,7 @@ class TraceColumns:
     run_s: Floats
     walltime_s: Floats
     why_not: npt.NDArray[np.int64]
-    """Number of the reason (in ``reasons``, from 1) to exclude the record; 0: it is a job."""
+    """Why the record is excluded: a position in ``reasons``, from 1; 0: the record is a job."""
     users: npt.NDArray[np.object_]
     """Names of the users, empty if unknown."""
     queues: npt.NDArray[np.object_]
@@ -39,7 +39,7 @@ class TraceColumns:
     extras: npt.NDArray[np.object_] | None = None
     """Further fields of each job's JSON, a dict per job."""
     states: npt.NDArray[np.object_] | None = None
-    """Final states, named as by Slurm; empty if unknown."""
+    """Final states with Slurm's names; empty if unknown."""
     machine: dict[str, Any] | None = None
     """Description of the recorded machine, see `rebat.core.jobs.Workload`."""
     reasons: tuple[str, ...] = ()
@@ -56,7 +56,7 @@ class TraceColumns:
         return replace(self, **columns)
 
     def keep(self, mask: Mask, reason: str) -> TraceColumns:
-        """Return the records of a mask, with a note if records are excluded."""
+        """Return the records of a mask, with a note on excluded records."""
         n_dropped = int(len(mask) - mask.sum())
         if not n_dropped:
             return self

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Job sets by day of submission, as RR-9296 builds sets of rigid jobs from a trace.
 
-Section 5.1 of Benoit, Le Fèvre, Raghavan, Robert and Sun, "Design and comparison of resilient
-scheduling heuristics for parallel jobs", Inria RR-9296, 2020: the jobs submitted on a day form a
-set and are all released at the start of the day.
+The jobs that are submitted on a day form a set. All jobs of a set are released at the start of the
+day. Source: section 5.1 of Benoit, Le Fèvre, Raghavan, Robert and Sun, "Design and comparison of
+resilient scheduling heuristics for parallel jobs", Inria RR-9296, 2020.
 """
 
 from __future__ import annotations
@@ -81,8 +81,8 @@ def day_sets(workload: Workload, month: str | None = None, tz: str = "UTC") -> l
     ----------
     workload : Workload
     month : str, optional
-        Month that begins at time 0 of the workload. A day on which clocks change then has 23 or 25
-        hours. Without a month, days have 24 hours and are numbered from 1.
+        Month that begins at time 0 of the workload. With a month, a day on which clocks change has
+        23 or 25 hours. Without a month, days have 24 hours and are numbered from 1.
     tz : str
         Time zone of the month.
     """

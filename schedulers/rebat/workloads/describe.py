@@ -21,7 +21,8 @@ from rebat.workloads.published import SIZE_BOUNDS
 
 WHOLE_MACHINE = 0.99
 """Jobs of at least this share of the nodes count as jobs of the entire machine. The authors of node
-stealing reduced their size from 49,152 to 49,000 nodes, and from 40,960 to 40,900."""
+stealing reduced jobs of the entire machine from 49,152 to 49,000 nodes, and from 40,960 to
+40,900."""
 
 Floats = npt.NDArray[np.float64]
 
@@ -51,7 +52,7 @@ def describe(workload: Workload, period_s: float | None = None) -> dict[str, Any
         - ``too_large``: jobs larger than the machine
         - ``shapes``: number of jobs of each kind, with their minimum and maximum nodes
         - ``speedups``: number of jobs of each speedup model
-        - ``eternal``: jobs without an end, counted only here, in ``jobs`` and in ``shapes``
+        - ``eternal``: jobs without an end; only ``jobs`` and ``shapes`` count them as well
     """
     n_jobs, shapes = len(workload.jobs), _shapes(workload)
     ending = tuple(job for job in workload.jobs if not traits_of(job.extra).eternal)
@@ -83,8 +84,8 @@ def describe(workload: Workload, period_s: float | None = None) -> dict[str, Any
 def checkpointing(workload: Workload, mtbf_s: float, cost_s: float) -> dict[str, float | None]:
     """Return the share of jobs of each size class that run for at least one Young/Daly period.
 
-    These jobs write at least one checkpoint (section 6.1 of Du et al. 2024). None for a class
-    without jobs.
+    These jobs write at least one checkpoint (section 6.1 of Du et al. 2024). The share is None for
+    a class without jobs.
 
     Parameters
     ----------

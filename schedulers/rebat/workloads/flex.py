@@ -27,15 +27,15 @@ def flex(
 ) -> Workload:
     """Make shares of the rigid jobs malleable and moldable; their other fields do not change.
 
-    A malleable job that requests n nodes runs on n/4 (rounded down) to 2n nodes, at least 1 and at
-    most the machine. A moldable job runs on n/4, n/2, n or 2n nodes, if these are integers and fit
-    the machine. The profile gets a speedup of Downey's model with the smallest mean parallelism for
-    which all these sizes are useful, by equation (5) of Prabhakaran et al. 2018. A profile that
-    already has a speedup keeps it.
+    A malleable job that requests n nodes runs on n/4 (rounded down, at least 1) to 2n nodes (at
+    most the entire machine). A moldable job runs on n/4, n/2, n or 2n nodes, if these are integers
+    and fit the machine. The profile gets a speedup of Downey's model, unless it has one. The
+    speedup has the smallest mean parallelism for which all these sizes are useful, by equation (5)
+    of Prabhakaran et al. 2018.
 
-    Each job draws a number u. It becomes malleable if u < ``malleable`` and moldable if
-    u >= 1 - ``moldable``. A larger share therefore includes the jobs of a smaller share. Jobs
-    larger than the machine, and jobs that need Batsim's network model, do not change.
+    A random number u is drawn for each job. The job becomes malleable if u < ``malleable``, and
+    moldable if u >= 1 - ``moldable``. A larger share therefore includes the jobs of a smaller
+    share. Jobs larger than the machine, and jobs that need Batsim's network model, do not change.
 
     Parameters
     ----------
@@ -79,7 +79,9 @@ def flex(
 
 
 def useful_to(most: int, sigma: float) -> Downey:
-    """Return the speedup of smallest mean parallelism that grows up to ``most`` nodes: eq. (5).
+    """Return the speedup with the smallest mean parallelism that grows up to ``most`` nodes.
+
+    The mean parallelism follows from equation (5) of Prabhakaran et al. 2018.
 
     >>> useful_to(31, 0.5), useful_to(46, 2.0)
     (Downey(parallelism=16.0, sigma=0.5), Downey(parallelism=16.0, sigma=2.0))

@@ -111,10 +111,10 @@ def flexible_load(seed: int, options: FlexibleLoad | None = None) -> Workload:
     """Return jobs in random order, with sizes, estimates and speedups of `cirne_berman`.
 
     - A rigid job has ``res`` processors.
-    - A moldable or malleable job has a minimum size and a mean parallelism by the joint law, and a
-      variance up to ``SIGMA_MAX``. Its maximum useful size follows from equation (5), limited to
-      the machine.
-    - A malleable job runs on all sizes in this range. Its ``res`` is log-uniform in the range.
+    - A moldable or malleable job has a minimum size and a mean parallelism by their joint law, and
+      a variance up to ``SIGMA_MAX``. Its maximum size is the largest useful size by equation (5),
+      at most the machine.
+    - A malleable job runs on all sizes between both. Its ``res`` is log-uniform in this range.
     - A moldable job requests its minimum size and further log-uniform sizes. Its ``res`` is the
       second request, if there is one.
     - The estimate is the walltime on ``res`` processors, by the same law for all jobs. The run time
@@ -172,7 +172,7 @@ class _Draft(NamedTuple):
 
 
 def _drafts(rng: Callable[[str], np.random.Generator], kinds: list[str], most: int) -> list[_Draft]:
-    """Draw the sizes of all jobs; a job of any kind consumes the same number of random numbers."""
+    """Draw the sizes of all jobs; every job uses the same number of random numbers."""
     n_jobs = len(kinds)
     rigid = laws.rigid_sizes(rng("sizes").random(n_jobs), rng("powers").random(n_jobs), most)
     least = np.minimum(laws.LEAST_SIZE.integers(rng("least sizes").random(n_jobs)), most)

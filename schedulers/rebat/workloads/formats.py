@@ -50,7 +50,7 @@ def detected(path: Path) -> str:
 
 
 def _form_of(first: str) -> str | None:
-    """Return the format of a text by its first line; None if the line is of no format."""
+    """Return the format of a text by its first line; None if no format matches."""
     if "COBALT_JOBID" in first:
         return "alcf"
     if RECORD.match(first.rstrip("\r\n")):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Node numbers for attempts of records that have no names of nodes."""
+"""Node numbers for the attempts of records without node names."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def most_used(start_us: Sequence[int], end_us: Sequence[int], sizes: Sequence[in
     changes = [(start, size) for start, end, size in spans if start < end]
     changes += [(end, -size) for start, end, size in spans if start < end]
     used = most = 0
-    for _, change in sorted(changes):  # at the same time, ends are first
+    for _, change in sorted(changes):  # at the same time, ends come before starts
         used += change
         most = max(most, used)
     return max([most, *sizes])
@@ -26,10 +26,10 @@ def most_used(start_us: Sequence[int], end_us: Sequence[int], sizes: Sequence[in
 def lowest_free(
     start_us: Sequence[int], end_us: Sequence[int], sizes: Sequence[int], n_nodes: int
 ) -> list[NodeSet]:
-    """Return the lowest free nodes of each attempt, in order of their starts.
+    """Assign to each attempt the lowest free nodes, in order of starts; return the nodes.
 
     If too few nodes are free (see `most_used`), an attempt also gets the nodes with the fewest
-    other attempts. An attempt of time 0 gets the lowest nodes.
+    other attempts. An attempt with a run time of 0 gets the lowest nodes.
     """
     held = np.zeros(n_nodes, dtype=np.int64)
     nodes = [NodeSet.of(())] * len(sizes)

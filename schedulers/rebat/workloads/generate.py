@@ -2,8 +2,8 @@
 """Generators of workloads, for use without traces.
 
 The workloads follow Du et al. 2024 (node stealing), Prabhakaran et al. 2018 (rigid, moldable and
-malleable jobs) and Rodríguez-Pascual et al. 2019 (a day of a small cluster). There is also a load
-for a torus.
+malleable jobs) and Rodríguez-Pascual et al. 2019 (a day of a small cluster). One more generator
+creates a load for a torus.
 """
 
 from __future__ import annotations
@@ -90,8 +90,9 @@ class MonthOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     order : {'random', 'sessions'}
         Order of the jobs: random, or sessions of similar jobs as on Mira in 2018.
     walltimes : {'uniform', 'mira', 'exact'}
-        Run time / walltime: uniform from 0.1 to 1, as on Mira in 2018 by size, or 1. Walltimes are
-        multiples of 5 min. With sessions, the jobs of a session have the same quantile.
+        Run time / walltime: uniform from 0.1 to 1, or by job size as on Mira in 2018, or 1.
+        Walltimes are multiples of 5 min. The jobs of a session have the same quantile of this
+        ratio.
     """
 
     order: Literal["random", "sessions"] = "random"
@@ -104,9 +105,8 @@ def mira_like(month: str, seed: int, options: MonthOptions | None = None) -> Wor
     Data of Du et al. 2024:
 
     - The number of jobs per size interval is exact (Table 2).
-    - Minimum, maximum, mean and median run time are exact to the second, the mean to 1/n s
-      (Table 3).
-    - The stress is exact to 1e-6, with the jobs of the entire machine reduced as by the authors
+    - Minimum, maximum and median run time are exact to the second, the mean to 1/n s (Table 3).
+    - The stress is exact to 1e-6. Jobs of the entire machine are reduced, as the authors do
       (section 5.2).
 
     Assumptions:
@@ -114,8 +114,8 @@ def mira_like(month: str, seed: int, options: MonthOptions | None = None) -> Wor
     - Sizes within an interval are Blue Gene partitions (``PARTITION_WEIGHTS``).
     - Run times are log-uniform below the median. Above the median, they follow a truncated Pareto
       law whose exponent is set by the mean.
-    - Larger jobs run longer. The stress sets the strength of this coupling of ranks, by bisection
-      and then by swaps.
+    - Larger jobs run longer. The strength of this rank correlation is chosen to match the stress,
+      by bisection and then by swaps.
     - Arrivals follow a daily and a weekly cycle over the month (``month_model.cycle``).
     - Walltimes are run time / U[0.1, 1], rounded up to 5 min and always above the run time.
     - The order of jobs is random. `MonthOptions` has sessions of similar jobs, and walltimes as on

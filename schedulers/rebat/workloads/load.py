@@ -38,7 +38,7 @@ def load_workload(path: Path, mapping: str | Path | None = None, **options: Any)
         return read_table(path, mapping=mapping, **options)
     ending = Path(path.name.removesuffix(".gz")).suffix.lower()
     if ending not in READERS:
-        raise InputError("unknown kind of workload", str(path), _KNOWN_ENDINGS)
+        raise InputError("unknown kind of workload file", str(path), _KNOWN_ENDINGS)
     return READERS[ending](path, **options)
 
 
@@ -46,7 +46,7 @@ def _read_json(path: Path, **options: Any) -> Workload:
     names = sorted(name for name, value in options.items() if value is not None)
     if names:
         raise InputError(
-            f"option {', '.join(names)} does not apply to a Batsim workload",
+            f"{', '.join(names)}: no effect on a Batsim workload",
             str(path),
             "trace options only with a trace",
         )

@@ -26,8 +26,8 @@ WALLTIME_LIMIT_S = 86_400
 """Assumption: the queue allows 24 h, or the run time of the job if this is longer."""
 
 LEAST_ACCURACY = 0.1
-"""Assumption: run time / walltime is uniform from this to 1, mean 0.55 (Mira, November 2018: 0.56
-for jobs that did not exceed their walltime)."""
+"""Assumption: run time / walltime is uniform from this value to 1. The mean is 0.55 (Mira, November
+2018: 0.56 for jobs that did not exceed their walltime)."""
 
 STRESS_TOLERANCE = 1e-6
 """Relative tolerance of the stress, which the paper publishes with four digits."""
@@ -45,7 +45,7 @@ def sizes(data: PublishedMonth, rng: np.random.Generator) -> Ints:
 def run_times(data: PublishedMonth, rng: np.random.Generator) -> Ints:
     """Return ascending run times in whole seconds that match Table 3 exactly."""
     n = data.n_jobs
-    n_side = (n - 1) // 2  # jobs on either side of the one or two in the middle
+    n_side = (n - 1) // 2  # jobs on either side of the one or two median jobs
     below = data.min_s * (data.median_s / data.min_s) ** _strata(n_side, rng)
     below[0] = data.min_s
     fixed = [*np.rint(below).astype(np.int64), *[data.median_s] * (n - 2 * n_side)]
@@ -66,7 +66,7 @@ def _strata(n: int, rng: np.random.Generator) -> Floats:
 
 
 def _pareto(data: PublishedMonth, u: Floats, exponent: float) -> Ints:
-    """Return quantiles of a Pareto law truncated at median and maximum, with any exponent."""
+    """Return quantiles of a Pareto law between the median and the maximum, for any exponent."""
     width = np.log(data.max_s / data.median_s)
     scale = exponent if abs(exponent) > 1e-9 else 1e-9
     logs = -np.log1p(-u * -np.expm1(-scale * width)) / scale
@@ -75,7 +75,7 @@ def _pareto(data: PublishedMonth, u: Floats, exponent: float) -> Ints:
 
 
 def _spread(values: Ints, target: int, largest: int) -> Ints:
-    """Distribute the rounding error of the sum, one second per job."""
+    """Correct the rounding error of the sum, by one second per job."""
     gap = target - int(values.sum())
     free = np.flatnonzero(values < largest)[-gap:] if gap > 0 else np.empty(0, dtype=np.int64)
     values[free] += 1
@@ -164,9 +164,10 @@ def requested(run_s: Ints, accuracy: Floats) -> Ints:
 def bursts(
     data: PublishedMonth, continues: npt.NDArray[np.bool_], rng: np.random.Generator
 ) -> Floats:
-    """Return ascending submission times (s): a job that continues a session follows immediately.
+    """Return ascending submission times (s) of jobs in sessions.
 
-    All other jobs have the times of `arrivals`.
+    A job that continues a session follows soon after the job before it. All other jobs have the
+    times of `arrivals`.
     """
     first = arrivals(data, rng, int((~continues).sum()))
     following = np.arange(len(continues)) - np.maximum.accumulate(

@@ -34,12 +34,12 @@ def n_own_spares(text: str, n_nodes: int) -> int:
 
 
 def with_own_spares(workload: Workload, spares: str) -> Workload:
-    """Return the workload with spare nodes for each rigid job, at most up to the machine.
+    """Return the workload with spare nodes for each rigid job; no job exceeds the machine.
 
-    A job that needs n nodes requests n + s. Its shape has the range from n to n + s, and its speed
-    does not depend on the number of nodes. A scheduler with ``malleable=fixed`` starts it on n + s
-    nodes. With ``react=replacement`` it continues without interruption until it has lost more than
-    s nodes. The spare nodes count as used by the job.
+    A job that needs n nodes requests n + s nodes. It can run on n to n + s nodes, at the same
+    speed. A scheduler with ``malleable=fixed`` starts it on n + s nodes. With ``react=replacement``
+    the job continues without interruption until it has lost more than s nodes. The spare nodes
+    count as used by the job.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ def with_own_spares(workload: Workload, spares: str) -> Workload:
         profiles[name] = workload.profiles[job.profile] | _constant(job.n_nodes)
         jobs.append(_widened(job, request, name))
         n_changed += 1
-    note = f"{counted(n_changed)} with {spares} own spare nodes"
+    note = f"{counted(n_changed)} with {spares} spare nodes each"
     notes = (*workload.notes, note)
     return msgspec.structs.replace(workload, jobs=tuple(jobs), profiles=profiles, notes=notes)
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 import msgspec
 
 SIZE_BOUNDS = (1, 2, 8, 32, 128, 512, 2048, 8192, 32768)
-"""Lower bounds of the size intervals of Table 2, which are half open. The last interval contains
-jobs of at least 2^15 nodes, except jobs of the entire machine, which have their own column."""
+"""Lower bounds of the half-open size intervals of Table 2. The last interval contains jobs of at
+least 2^15 nodes, except jobs of the entire machine, which have a separate column."""
 
 
 class PublishedMonth(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,8 +33,8 @@ class PublishedMonth(msgspec.Struct, frozen=True, kw_only=True):
     stress : float
         Sum of size x run time over nodes x length of the month (section 5.2).
     min_s, max_s, mean_s, median_s : int
-        Run times in seconds (Table 3). The paper publishes all but the minimum in hours with two
-        decimals, so their precision is 18 s.
+        Run times in seconds (Table 3). The paper publishes maximum, mean and median in hours with
+        two decimals, so their precision is 18 s.
     """
 
     machine: str

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The recorded schedule of a workload: attempts of its jobs with times, nodes and causes.
 
-A record contains executions. `recorded_schedule` numbers them per job, in the times of the
-workload. Nothing runs before its submission, and no two attempts of a job overlap.
+A record contains executions of jobs. `recorded_schedule` converts them to attempts, which are
+numbered per job, with times relative to time 0 of the workload. No attempt starts before the
+submission of its job, and no two attempts of a job overlap.
 """
 
 from __future__ import annotations
@@ -50,15 +51,15 @@ class Execution(NamedTuple):
     start_s, end_s : float
         An unknown end is NaN.
     state : str
-        Slurm's name of the final state.
+        Final state, with Slurm's name.
     size : int
         Number of nodes.
     nodes : NodeSet, optional
-        The nodes; None if the record has no names of nodes.
+        The nodes; None if the record has no node names.
     limit_s : float
         Maximum run time; NaN if there is none.
     cut_s, failed_node : float, str
-        Failure of a node during the execution, and this node; infinite without a failure.
+        Time of a node failure during the execution (infinite without a failure), and this node.
     continued : bool
         Whether the next execution continues the work of this one.
     """
@@ -104,9 +105,9 @@ class RecordedSchedule(msgspec.Struct, frozen=True):
     events : tuple of MachineEvent
         Failures and repairs of nodes.
     assigned_nodes : bool
-        Whether the record has no names of nodes, so that the node numbers are assigned.
+        Whether rebat assigned the node numbers, because the record has no node names.
     notes : tuple of str
-        How executions became attempts.
+        How the executions were converted to attempts.
     """
 
     workload: Workload
@@ -144,8 +145,8 @@ def recorded_schedule(
     done : PlacedTrace
         The workload and time 0.
     executions : iterable of Execution
-        All have nodes, or none has. Those without nodes get the lowest free nodes, in order of
-        their starts.
+        Either all executions have nodes, or none has. Executions without nodes get the lowest free
+        nodes, in order of their starts.
     until_s : float
         End of the record, for jobs that still run.
     events, notes : sequence, optional
@@ -227,10 +228,10 @@ def _end_us(execution: Execution, after_us: int | None, clock: _Clock, counts: C
 
 
 def _cause(execution: Execution, hit: bool, last: bool) -> tuple[Cause, str]:
-    """Return why an execution ended, and a note with what its cause does not express.
+    """Return why an execution ended, and a note on details that the cause does not express.
 
-    ``hit`` states whether it ended at the failure of a node, ``last`` whether it is the last of its
-    job.
+    ``hit`` states whether the execution ended at the failure of a node, and ``last`` whether it is
+    the last execution of its job.
     """
     state = execution.state
     if hit:
@@ -287,8 +288,8 @@ def _notes(attempts: Sequence[RecordedAttempt], counts: Counter[str], without: b
         notes.append(f"{ended}: all work counts as lost, because the record has no checkpoints")
     if without:
         notes.append(
-            "the record has no names of nodes: each attempt has the lowest free nodes, in order of "
-            "the starts"
+            "the record has no node names: each attempt has the lowest free nodes, in order of the "
+            "starts"
         )
     if counts["crowded"]:
         notes.append(

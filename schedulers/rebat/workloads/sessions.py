@@ -3,7 +3,7 @@
 
 A session is a series of jobs of similar size and run time that one user submits. A few sessions are
 open at a time. Each job continues the session of the job before it with probability `CONTINUES`.
-Otherwise it belongs to any open session. A session that ends is replaced by a new one.
+Otherwise it belongs to a random open session. A session that ends is replaced by a new session.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
 CONTINUES, OPEN_SESSIONS, MEAN_LENGTH = 0.35, 3, 5.0
-"""Fit by a grid search: two jobs k submissions apart belong to the same session about as often as
-log sizes and log run times correlate on Mira, September to December 2018 (lag 1: 0.45, 2: 0.32,
-5: 0.17, 10: 0.10)."""
+"""Fitted by a grid search: the probability that two jobs k submissions apart belong to the same
+session is close to the correlation of log sizes and log run times at lag k on Mira, September to
+December 2018 (lag 1: 0.45, 2: 0.32, 5: 0.17, 10: 0.10)."""
 
 BURST_GAP_S = 10
-"""Assumption: gap between a job and the next job of its session if no other job comes between.
-Medians on Mira, September to December 2018: 6 to 19 s; between other jobs 217 to 328 s."""
+"""Assumption: gap between two consecutive jobs of the same session. Medians on Mira, September to
+December 2018: 6 to 19 s; between jobs of different sessions 217 to 328 s."""
 
 ACCURACY: dict[int, tuple[float, ...]] = {
     1: (0.001, 0.069, 0.276, 0.498, 0.532, 0.637, 0.818, 0.864, 1.0, 1.0, 1.0),
@@ -51,12 +51,12 @@ class Sessions(NamedTuple):
 
     @property
     def continues(self) -> npt.NDArray[np.bool_]:
-        """Whether each job has the session of the job before it; shape (n,)."""
+        """Whether each job belongs to the session of the job before it; shape (n,)."""
         return np.concatenate([[False], self.of[1:] == self.of[:-1]])
 
 
 def apart(n: int) -> Sessions:
-    """Return n jobs in their order, each a session of its own."""
+    """Return n jobs in their order, each in a separate session."""
     return Sessions(np.arange(n), np.arange(n))
 
 

@@ -26,10 +26,10 @@ from rebat.workloads.trace_schedule import PARTIAL, trace_schedule
 
 N_FIELDS = 18
 PARTIAL_STATUSES = (2, 3, 4)
-"""Status of records of single executions, which follow the summary record of their job."""
+"""Status of partial executions, whose records follow the summary record of their job."""
 
 EARLIEST_EPOCH_S = 5e8
-"""Later times (after 1985) count from the Unix epoch, because some traces omit UnixStartTime."""
+"""Times above this value (1985) count from the Unix epoch; some traces omit UnixStartTime."""
 
 _HEADER = re.compile(r";\s*(MaxNodes|MaxProcs|UnixStartTime):\s*(-?\d+)")
 
@@ -63,7 +63,7 @@ def import_swf(path: Path, schedule: bool = False, **options: Any) -> ImportedWo
     """Read a trace as in `read_swf`; with ``schedule``, also read waiting times and status.
 
     The recorded attempts of a job are its partial executions, if it has any. A node of the schedule
-    is a processor. Node numbers are assigned.
+    is a processor. rebat assigns the node numbers.
     """
     chosen = trace_options(options)
     trace = _parse(Path(path))
@@ -170,7 +170,8 @@ def _starts(
     submit_s: npt.NDArray[np.float64],
     partial: npt.NDArray[np.bool_],
 ) -> npt.NDArray[np.float64]:
-    """Return the starts; a partial execution without submission waits from the previous one on."""
+    """Return the start times; a partial execution without submission waits from the end of the
+    previous one."""
     starts_s = np.where(table[:, 2] >= 0, submit_s + table[:, 2], np.nan)
     ends_s: dict[float, float] = {}
     for row in np.flatnonzero(partial).tolist():

@@ -16,13 +16,12 @@ def write_swf(workload: Workload, path: Path) -> None:
     """Write a trace in the Standard Workload Format, compressed if its name ends in .gz.
 
     Jobs, users and queues are numbered from 1 in their order. Times are rounded to seconds. Waiting
-    times are unknown (-1). A machine with a recorded time 0 has a UnixStartTime.
+    times are unknown (-1). UnixStartTime is set if the recorded time 0 is known.
 
     Raises
     ------
     InputError
-        For a profile that needs a network model, or a file that cannot be
-        written.
+        For a profile that needs a network model, or a file that cannot be written.
     """
     write_text(Path(path), "".join(f"{line}\n" for line in _lines(workload)))
 

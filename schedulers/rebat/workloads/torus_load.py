@@ -16,7 +16,7 @@ from rebat.workloads.build import delay_workload
 Floats = npt.NDArray[np.float64]
 
 RUN_S = (600.0, 172_800.0)
-"""Log-uniform run times, from 10 min to 48 h (second longest in Vardas et al. 2022)."""
+"""Log-uniform run times, from 10 min to 48 h (the second longest of Vardas et al. 2022)."""
 
 WALLTIME_FACTOR = (1.1, 2.0)
 """Range of the uniform ratio walltime / run time."""
@@ -26,7 +26,7 @@ SMALLEST = 256
 
 SIZE_EXPONENT = -0.5
 """The weight of a size is size**SIZE_EXPONENT. Each size is 1.41 times as frequent as the next
-larger size, and its jobs use 1.41 times less of the machine."""
+larger size, whose jobs together use 1.41 times as much node time."""
 
 _TOLERANCE = 1e-9
 _STEPS = 200
@@ -56,10 +56,10 @@ class TorusLoad(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def torus_load(seed: int, options: TorusLoad | None = None) -> Workload:
     """Return jobs with sizes of powers of two, random arrivals and a given load.
 
-    Sizes have the weights of ``SIZE_EXPONENT``. Run times are log-uniform over ``RUN_S``. Walltimes
-    are longer by ``WALLTIME_FACTOR``. The number of jobs is the load divided by the mean area of a
-    job, and their arrivals are uniform over the days. The uniform numbers of the run times are
-    raised to a common power, so that the load is exact to 1e-6. (Run times are whole seconds.)
+    Sizes have the weights of ``SIZE_EXPONENT``. Run times are log-uniform over ``RUN_S``, in whole
+    seconds. Walltimes are longer by ``WALLTIME_FACTOR``. The number of jobs is the load divided by
+    the mean area of a job. Arrivals are uniform over the days. The load is exact to 1e-6: the
+    uniform random numbers of the run times are raised to a common power.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ def _mean_run_s() -> float:
 def _run_times(uniform: Floats, size: npt.NDArray[np.int64], target: float) -> Floats:
     """Return run times in whole seconds that sum to the target work, by bisection of the power."""
     low_s, high_s = RUN_S
-    low, high = 1e-6, 1e6  # the larger the power, the shorter the run times
+    low, high = 1e-6, 1e6  # a larger power results in shorter run times
     for _ in range(_STEPS):
         power = float(np.sqrt(low * high))
         run_s = low_s * (high_s / low_s) ** (uniform**power)

@@ -50,7 +50,7 @@ class TraceOptions(msgspec.Struct, frozen=True, kw_only=True):
     overrun : {"raise-walltime", "clamp", "drop", "keep"}
         How to import jobs that ran up to their walltime or longer, see ``OVERRUN_RULES``.
     missing_walltime : {"run", "none", "drop"}
-        Walltime of jobs without walltime: run time + 1 s, none, or leave the job out.
+        How to import jobs without walltime: set it to run time + 1 s, set none, or drop the job.
     max_jobs : int, optional
         Maximum number of jobs, in order of submission (the walltime rules may drop more).
     """
@@ -134,7 +134,7 @@ def _select(trace: TraceColumns, options: TraceOptions) -> TraceColumns:
     if len(selected) == len(trace):
         return selected
     return selected.noting(
-        f"{len(selected)} of {len(trace)} records selected: the counts are of these"
+        f"{len(selected)} of {len(trace)} records selected; all other counts refer to these"
     )
 
 
@@ -283,9 +283,9 @@ def _build(trace: TraceColumns, options: TraceOptions) -> Workload:
 
 
 def _owners(trace: TraceColumns) -> list[dict[str, Any]]:
-    """Return user, queue and the extras of each job as fields; equal ones share a dict.
+    """Return user, queue and the extras of each job as fields; jobs with equal values share a dict.
 
-    Equal extras are the same object.
+    ``extras`` contains the same object for equal values.
     """
     pairs = list(zip(trace.users.tolist(), trace.queues.tolist(), strict=True))
     fields = {pair: {n: v for n, v in zip(OWNERS, pair, strict=True) if v} for pair in set(pairs)}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The recorded schedule of a trace with start times, but without names of nodes."""
+"""The recorded schedule of a trace that has start times, but no node names."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def trace_schedule(trace: TraceColumns, done: PlacedTrace) -> RecordedSchedule:
     Parameters
     ----------
     trace : TraceColumns
-        All records. A record that is marked for exclusion is an execution of the job with the same
-        number before it, if it has a final state.
+        All records. A record that is marked for exclusion and has a final state is an execution of
+        the job with the same number above it.
     done : PlacedTrace
         The workload.
 

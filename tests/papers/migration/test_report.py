@@ -313,7 +313,7 @@ def test_what_of_the_energy_sleeping_alone_saves() -> None:
     kwh = {"cluster": 10.0, "cluster:react=sleep": 7.0, "compaction:react=compaction+sleep": 6.0}
     numbers = {("g", "w", policy): {"energy_kwh": [value]} for policy, value in kwh.items()}
     (sentence,) = answers.answers(_told(numbers))
-    assert "sleeping alone -30.0%, with compaction -40.0%; sleeping alone makes up 75%" in (
+    assert "sleeping alone -30.0%, with compaction -40.0%; sleeping alone achieves 75%" in (
         sentence.replace("\N{NO-BREAK SPACE}", " ")
     )
     claim = "w", "compaction saves energy if empty nodes sleep"

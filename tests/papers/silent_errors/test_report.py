@@ -22,8 +22,8 @@ from tests.papers.silent_errors.builders import means, small
 def test_the_report_shows_both_kinds_of_reservations_and_says_why(tmp_path: Path, done) -> None:
     campaign, results = done
     page, text = (path.read_text() for path in write_report(campaign, results, tmp_path))
-    assert "never cancels a reservation" in text
-    assert "never cancels a reservation" in page
+    assert "never deletes a reservation" in text
+    assert "never deletes a reservation" in page
     for words in ("(Algorithm 1)", "(stale reservations)"):
         assert f"R-LIST-Q is far above R-LIST-0 at q-bar = 0.5 {words}" in text
     assert page.count("<svg") == 3 + 2 + 2 + 2 + 2  # panels of five figures

@@ -163,11 +163,13 @@ BAD = {
     ),
     "no law": ('law = "weibull"\n', "", "law.short.law: is missing"),
     "no duration": ('["30min", "2h"]', "[]", "grid[0].durations: is empty"),
-    "duration twice": ('["30min", "2h"]', '["30min", 1800]', "grid[0].durations: has 1800.0 twice"),
+    "duration twice": (
+        '["30min", "2h"]', '["30min", 1800]', "grid[0].durations: lists 1800.0 twice",
+    ),
     "duration of zero": ('"30min"', "0", "grid[0].durations: is 0"),
     "horizon no duration": ("20000h", "long", "grid[1].horizon: not a duration"),
     "seed below zero": ("[0, 1, 2]", "[-1]", "grid[0].seeds: is -1"),
-    "seed twice": ("[0, 1, 2]", "[1, 1]", "grid[0].seeds: has 1 twice"),
+    "seed twice": ("[0, 1, 2]", "[1, 1]", "grid[0].seeds: lists 1 twice"),
 }  # fmt: skip
 
 
@@ -226,7 +228,7 @@ def test_the_report(tmp_path: Path) -> None:
     kept = write_pages(tmp_path / "a" / "results.parquet", tmp_path / "c")
     assert [path.read_text() for path in kept] == [page, words]
     assert page.count("<svg") == 4
-    for said in ("Table 1", "Figure 3", "Figure 4", "Contradictions in the paper", "46.8%"):
+    for said in ("Table 1", "Figure 3", "Figure 4", "The paper contains contradictions", "46.8%"):
         assert said in words
     for said in ("Figure 2", "Figure 3", "Figure 4"):
         assert f'<span class="paper">{said}' in page

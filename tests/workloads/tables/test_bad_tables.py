@@ -232,7 +232,7 @@ def test_unknown_and_needless_mappings(capsys) -> None:
         "'acme'; did you mean acmetrace? (expected a file, or one of: acmetrace, f-data" in printed
     )
     assert "absent.toml: cannot read" in refused(capsys, "--mapping", "absent.toml")
-    assert "no mapping fits its columns" in refused(capsys, "--format", "table")
+    assert "no mapping fits the columns" in refused(capsys, "--format", "table")
     assert "--mapping: has no effect on swf (expected --format table)" in (
         refused(capsys, "--format", "swf", "--mapping", "pm100")
     )

@@ -229,7 +229,7 @@ def test_repeated_ids_and_hours(tmp_path: Path) -> None:
     workload = read_table(path, mapping=rules, n_nodes=4, tz="Europe/Paris")
     assert [job.id for job in workload.jobs] == ["a", "a-2"]
     assert submissions(workload) == [0, 7200]
-    assert "1 local times are in the repeated hour of autumn" in workload.notes[0]
+    assert "1 local times are in the hour that clocks repeat in autumn" in workload.notes[0]
 
 
 def test_zones_may_differ_from_row_to_row(tmp_path: Path) -> None:

@@ -34,8 +34,13 @@ function attemptLines(run, i) {
   return lines;
 }
 
+let NODE_NAMES = [];
+function nodeText(node) { // 17 (n018)
+  return NODE_NAMES[node] ? `${node} (${NODE_NAMES[node]})` : `${node}`;
+}
+
 function markLines(run, mark) {
-  if (mark.kind === "failure") return [`Node ${mark.node} failed`, clockTime(mark.at)];
+  if (mark.kind === "failure") return [`Node ${nodeText(mark.node)} failed`, clockTime(mark.at)];
   return attemptLines(run, mark.attempt);
 }
 
@@ -49,6 +54,7 @@ class Explorer {
       cause.lostRgb = cause.lost ? rgb(cause.lost) : null;
     }
     HELD = rgb(data.heldColour);
+    NODE_NAMES = data.nodeNames;
     const named = (name) => doc.get_model_by_name(name);
     this.runs = data.runs.map((run, k) => new Run(run, data.causes, named(`gantt${k}`)));
     this.series = ["busy", "queued", "free"].map((name) => [name, named(name)]);
@@ -260,12 +266,12 @@ class Explorer {
     const mark = run.markAt(x, y, (x1 - x0) / width, (y1 - y0) / height);
     if (mark) return markLines(run, mark);
     const i = run.attemptAt(x, node);
-    if (i >= 0) return [...attemptLines(run, i), `node ${node} at ${clockTime(x)}`];
+    if (i >= 0) return [...attemptLines(run, i), `node ${nodeText(node)} at ${clockTime(x)}`];
     const k = run.outageAt(x, node), between = (a, b) => `${clockTime(a)} to ${clockTime(b)}`;
-    if (k >= 0) return [`Node ${node} down`, between(run.down[k], run.up[k])];
+    if (k >= 0) return [`Node ${nodeText(node)} down`, between(run.down[k], run.up[k])];
     const h = run.holdAt(x, node);
     return h < 0 ? null
-      : [`Node ${node} held for job ${run.heldFor[h]}`, between(run.heldFrom[h], run.heldTo[h])];
+      : [`Node ${nodeText(node)} held for job ${run.heldFor[h]}`, between(run.heldFrom[h], run.heldTo[h])];
   }
 
   valuesAt(name, x) {

@@ -32,7 +32,10 @@ MOST_TOGETHER = 6
 
 
 def explorer_page(
-    timelines: Sequence[Timeline], title: str, window_us: tuple[int, int] | None = None
+    timelines: Sequence[Timeline],
+    title: str,
+    window_us: tuple[int, int] | None = None,
+    node_names: Sequence[str] = (),
 ) -> str:
     """Return an interactive page of runs that needs no other file and no network.
 
@@ -43,12 +46,14 @@ def explorer_page(
     title : str
     window_us : (int, int), optional
         The time that is visible first, in microseconds (default: all).
+    node_names : sequence of str
+        The name of each node (default: nodes have numbers only).
     """
     import jinja2
     from bokeh.embed import components
     from bokeh.resources import Resources
 
-    data = page_data(timelines, window_us)
+    data = page_data(timelines, window_us) | {"nodeNames": list(node_names)}
     colours = policy_colours([timeline.name for timeline in timelines])
     figures = _figures(data)
     script, places = _settled(*components(figures))
@@ -97,7 +102,7 @@ def _asset(name: str) -> str:
 
 
 def _causes(timelines: Sequence[Timeline]) -> list[tuple[str, str]]:
-    """Return name and colour of the occurring causes, for the legend."""
+    """Return name and colour of the causes that occur, for the legend."""
     seen = {int(number) for timeline in timelines for number in set(timeline.cause[timeline.ran])}
     return [
         (str(cause), colour)
@@ -107,7 +112,7 @@ def _causes(timelines: Sequence[Timeline]) -> list[tuple[str, str]]:
 
 
 def _shown(data: dict[str, Any]) -> set[str]:
-    """Return the other occurring entries of the legend."""
+    """Return the other entries of the legend that occur."""
     signs = {
         "tail": any((run["tail"] > 0).any() for run in data["runs"]),
         "checkpoints": any((run["period"] > 0).any() for run in data["runs"]),

@@ -30,11 +30,11 @@ from rebat.results.intervals import FEWEST, Interval
 from rebat.results.verdict import change_text
 
 MOST_CLASSES = 3
-"""Size classes that a sentence names."""
+"""Maximum number of size classes that a sentence names."""
 
 
 class Figure(msgspec.Struct, frozen=True):
-    """A number behind an answer: a change with its 95 % interval (None without one)."""
+    """A number behind an answer: a change, with its 95 % interval if there is one."""
 
     name: str
     metric: str
@@ -132,7 +132,7 @@ def _which_rule(site: AdvisedSite, evidence: Evidence) -> AnsweredQuestion:
         item for item in compared if item.significant(FLOW) and item.changes[FLOW, None].mean < 1
     ]
     if not helping:
-        sentence = f"None of the {len(compared)} rules shortens the mean flow significantly."
+        sentence = f"None of the {len(compared)} other rules shortens the mean flow significantly."
         return AnsweredQuestion(question, sentence, True, figures)
     best = min(helping, key=lambda item: item.changes[FLOW, None].mean)
     parts = [f"{row_of(name).title} {change_text(best.changes[name, None])}"
@@ -144,7 +144,7 @@ def _which_rule(site: AdvisedSite, evidence: Evidence) -> AnsweredQuestion:
 
 
 def _hurt(best: EffectOfChoice) -> str:
-    """Return a sentence on the size classes that wait longer."""
+    """Return a sentence on the size classes whose mean flow is longer."""
     hurt = [
         f"jobs of {of} nodes (mean flow {change_text(change)})"
         for (name, of), change in best.changes.items()
@@ -201,7 +201,7 @@ def _periods(site: AdvisedSite, evidence: Evidence) -> AnsweredQuestion:
     compared = periods(site, evidence.runs)
     if not compared:
         return AnsweredQuestion(
-            question, "Not asked: jobs have no checkpoints with a cost.", False, []
+            question, "Not answered: jobs have no checkpoints, or free checkpoints.", False, []
         )
     figures = [
         _figure(period_title(factor), USEFUL, change, "difference")
@@ -224,7 +224,9 @@ def _periods(site: AdvisedSite, evidence: Evidence) -> AnsweredQuestion:
             f"By Young/Daly: every {period_text(site)}. No other period is significantly better"
         )
         sentence += (
-            "." if never is None else f"; without checkpoints {_points(never, signed=True)}."
+            "."
+            if never is None
+            else f"; without checkpoints it changes by {_points(never, signed=True)}."
         )
     return AnsweredQuestion(question, sentence, True, figures)
 
@@ -262,10 +264,7 @@ def _points(change: Interval, signed: bool = False) -> str:
 
 
 def _too_few(question: str, figures: list[Figure], evidence: Evidence) -> AnsweredQuestion:
-    """Return the refusal to answer with fewer seeds than an interval needs.
-
-    With more seeds, fewer than `FEWEST` of them show any change.
-    """
+    """Return the refusal to answer, because too few seeds ran, or too few show any change."""
     if evidence.n_seeds >= FEWEST:
         text = f"No answer: fewer than {FEWEST} of {evidence.n_seeds} seeds show any change."
         return AnsweredQuestion(question, text, False, figures)

@@ -103,7 +103,10 @@ def spares(site: AdvisedSite, runs: RunIndex[str]) -> list[tuple[int, EffectOfCh
 
 
 def periods(site: AdvisedSite, runs: RunIndex[str]) -> dict[float | None, Interval]:
-    """Return useful utilisation of each period minus that of Young/Daly's; None: no checkpoints."""
+    """Return the useful utilisation of each period minus that of Young/Daly's period.
+
+    The key is the multiple of Young/Daly's period; None stands for no checkpoints.
+    """
     usual = _by_factor(site, runs).get(1.0)
     if usual is None:
         return {}
@@ -154,7 +157,7 @@ def _ratios(
 def _with_support(change: Interval, n_changed: int) -> Interval:
     """Return a change without its interval if fewer than `FEWEST` seeds show any change.
 
-    If most seeds have no change, an interval of few seeds is too narrow.
+    If most seeds show no change, their interval is too narrow.
     """
     if n_changed >= FEWEST:
         return change

@@ -48,24 +48,24 @@ TODAY, OTHER_RULES, SPARES, PERIODS, FITTED = "today", "rules", "spares", "perio
 
 
 class AdvisedSite(msgspec.Struct, frozen=True, kw_only=True):
-    """The cluster that asks for advice.
+    """The cluster that needs advice.
 
     Attributes
     ----------
     workload
         Its jobs.
     policy
-        The policy that stands for its scheduler today.
+        The policy that represents its current scheduler.
     options
         Machine, failures and checkpoints.
     n_nodes
-        Number of nodes of the machine (with several cores per node: of nodes).
+        Number of nodes of the machine; nodes, not cores.
     mtbf_s
         Mean time between failures of the machine.
     down_nodes
         Mean number of nodes that are down.
     fitted
-        A law fitted to the recorded failures; None if the failures follow a law already.
+        A law fitted to the recorded failures; None if the options already contain a law.
     """
 
     workload: LoadedWorkload
@@ -96,7 +96,7 @@ def specs(site: AdvisedSite, seeds: Iterable[int]) -> list[RunSpec]:
 
 
 def today(site: AdvisedSite, seeds: Iterable[int]) -> Iterator[RunSpec]:
-    """Yield today's policy with failures, and once without."""
+    """Yield today's policy with the failures of each seed, and once without failures."""
     failing = [scenario(site, seed) for seed in seeds]
     calm = msgspec.structs.replace(failing[0], failures=None)
     yield _spec(site, TODAY, site.policy, calm)
@@ -172,14 +172,15 @@ def _spec(site: AdvisedSite, grid: str, policy: str, conditions: Scenario) -> Ru
 
 
 def turned(events: Path, n_nodes: int) -> Recorded:
-    """Return the law of recorded events: each seed begins at another time of the record."""
+    """Return the law of recorded events: each seed starts at a different time of the record."""
     return Recorded(str(events.absolute()), format="events", size=n_nodes, turn=True)
 
 
 def fitted_law(law: Recorded, n_nodes: int) -> Renewal | None:
     """Return the renewal law that fits a record: Weibull gaps, log-normal repairs.
 
-    None with too few failures for a fit. Shape and spread are limited to the law's ranges.
+    Return None if there are too few failures for a fit. Shape and spread are limited to the law's
+    ranges.
     """
     in_order = msgspec.structs.replace(law, turn=False)
     gaps, _, repairs = samples(list(in_order.events(n_nodes, 0, LONGEST_RECORD_S)), n_nodes)
@@ -204,13 +205,13 @@ def site_of(workload: LoadedWorkload, policy: str, options: ScenarioOptions) -> 
     Raises
     ------
     InputError
-        Without failures, or if the failures do not depend on the seed.
+        If there are no failures, or if they do not depend on the seed.
     """
     n_nodes = groups_of(options.nodes or workload.n_nodes, options.cores_per_node)
     options = _with_law(options, n_nodes).with_law_mtbf(n_nodes)
     law = options.failure_law()
     if law is None or not law.seeded:
-        expected = "--failures EVENTS, --law or --mtbf, so that each seed has other failures"
+        expected = "--failures EVENTS, --law or --mtbf, so that failures differ between seeds"
         raise InputError("is missing", "failures", expected)
     first_year = list(law.events(n_nodes, 0, YEAR_S))
     return AdvisedSite(
@@ -227,7 +228,7 @@ def _with_law(options: ScenarioOptions, n_nodes: int) -> ScenarioOptions:
         return options
     if options.cores_per_node > 1:
         expected = "--law record:file=EVENTS,turn=true, where EVENTS numbers nodes"
-        raise InputError("numbers processors", str(options.failures), expected)
+        raise InputError("numbers processors, not nodes", str(options.failures), expected)
     law = turned(options.failures, n_nodes)
     return msgspec.structs.replace(options, law=law, failures=None)
 

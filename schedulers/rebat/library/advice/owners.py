@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Users and queues that lose most work to failures, from the files of single runs."""
+"""Users and queues that lose the most work to failures, from the files of single runs."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ class WorkOwner(msgspec.Struct, frozen=True):
     def text(self) -> str:
         """A sentence on the owner."""
         return (
-            f"{self.kind.capitalize()} {self.name} loses {self.lost:.0%} of all lost node time "
-            f"with {self.used:.0%} of the use."
+            f"{self.kind.capitalize()} {self.name} has {self.used:.0%} of the node time, but "
+            f"{self.lost:.0%} of the lost node time."
         )
 
 
@@ -84,7 +84,7 @@ def _rows(path: Path) -> list[dict[str, str]]:
 
 
 def losers(owners: Sequence[WorkOwner]) -> list[WorkOwner]:
-    """Return the user and the queue that lose most, if they lose clearly more than they use."""
+    """Return the user and queue that lose the most, if they lose clearly more than they use."""
     chosen = []
     for kind in ("user", "queue"):
         of_kind = [owner for owner in owners if owner.kind == kind]

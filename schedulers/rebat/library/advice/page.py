@@ -45,8 +45,8 @@ def report_of(
     return Report(
         title=f"Advice for {site.workload.name}",
         lead=(
-            f"{len(site.workload.jobs)} jobs on {site.n_nodes} nodes that fail every "
-            f"{format_duration(site.mtbf_s)}; the scheduler today: {site.policy}. Values are means "
+            f"{len(site.workload.jobs)} jobs on {site.n_nodes} nodes, MTBF of the machine "
+            f"{format_duration(site.mtbf_s)}. The scheduler today: {site.policy}. Values are means "
             f"over {over} with 95 % intervals; all policies see the same failures."
         ),
         judgements=[],
@@ -64,7 +64,7 @@ def report_of(
 
 
 def assumptions(site: AdvisedSite) -> list[str]:
-    """Return what the simulations assume, a phrase each."""
+    """Return the assumptions of the simulations, one phrase each."""
     model, failures = site.options.scenario().checkpoint, site.options.failure_law()
     phrases = [
         "jobs are submitted at the recorded times and run as long as recorded",
@@ -79,7 +79,7 @@ def assumptions(site: AdvisedSite) -> list[str]:
     else:
         phrases.append("jobs write no checkpoints" if model is None else "checkpoints cost nothing")
     if site.fitted is not None:
-        phrases.append("each seed begins at another time of the record of failures")
+        phrases.append("each seed starts at a different time of the failure record")
     elif failures is not None:
         phrases.append(f"failures follow the law {failures.label() or 'of the MTBF'}")
     return phrases
@@ -157,7 +157,7 @@ def _tables(site: AdvisedSite, evidence: Evidence, owners: Sequence[WorkOwner]) 
         ]
         if len(listed) > 1:
             columns = [kind, "share of node time", "share of lost node time", "failures per run"]
-            yield Table("", f"{kind.capitalize()}s that lose most work", columns, cells)
+            yield Table("", f"{kind.capitalize()}s that lose the most work", columns, cells)
 
 
 def _points(value: float) -> str:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Simulations in rounds of more and more seeds, until intervals are narrow or time is over."""
+"""Simulations in rounds, each with more seeds, until intervals are narrow or time is over."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from rebat.runs.simulating import units
 from rebat.runs.spec import RunSpec
 
 ROUND = 5
-"""Seeds of a round after the first seed."""
+"""Maximum number of seeds added in a round."""
 
 ENOUGH = 20
-"""Number of seeds before which narrow intervals do not end the simulations."""
+"""Number of seeds from which on narrow intervals end the simulations."""
 
 NARROW = 0.04
-"""Relative width of the interval of each rule's mean flow at which no more seeds are needed."""
+"""Largest relative width of a narrow interval, for the mean flow of each rule."""
 
 OWNER = Owner("advise", "rebat advise")
 
@@ -42,7 +42,7 @@ class Evidence(msgspec.Struct, frozen=True):
     n_seeds, n_runs
         Number of seeds, and of simulations.
     seconds_per_seed
-        Wall time of a seed, measured in this call; None if all runs had been done before.
+        Wall time of a seed, measured in this call; None if earlier calls did all runs.
     spent_s
         Wall time of this call.
     """
@@ -57,7 +57,7 @@ class Evidence(msgspec.Struct, frozen=True):
 def gather(
     site: AdvisedSite, folder: Path, minutes: float, most_seeds: int, workers: int | None
 ) -> Evidence:
-    """Simulate seed 0, then further seeds while the time lasts; results of earlier calls count.
+    """Simulate seed 0, then further seeds while time is left; results of earlier calls count.
 
     Raises
     ------
@@ -89,7 +89,7 @@ def _affordable(n_new: int, spent_s: float, left_s: float) -> int:
 def _perform(
     site: AdvisedSite, seeds: range, folder: Path, workers: int | None
 ) -> tuple[int, bool]:
-    """Run the missing runs; return the number of runs, and whether any was missing.
+    """Perform the missing runs; return the number of all runs, and whether any was missing.
 
     The first `FEWEST` runs of today's policy keep their files, for users and queues.
     """

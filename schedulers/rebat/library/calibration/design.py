@@ -39,15 +39,18 @@ N_NEAREST = 4
 
 
 class Configuration(msgspec.Struct, frozen=True):
-    """A policy on a number of nodes."""
+    """A policy on a number of nodes, or on ``parts`` separate partitions (0: one machine)."""
 
     policy: str
     nodes: int
     of_nodes: int
+    parts: int = 0
 
     @property
     def title(self) -> str:
-        """The policy, and the share of the nodes unless it has all of them."""
+        """The policy, with its separate partitions or its share of the nodes."""
+        if self.parts:
+            return f"{self.policy} in {self.parts} separate partitions"
         if self.nodes == self.of_nodes:
             return self.policy
         return f"{self.policy} on {self.nodes / self.of_nodes:.0%} of the nodes"
@@ -62,9 +65,9 @@ class CalibratedRun(msgspec.Struct, frozen=True):
     waits_s : dict of str to float
         Wait of each job until its first start, in seconds; jobs that did not start are left out.
     utilisation : float
-        Share of the node time of the record's machine in which nodes worked.
+        Useful share of the node time of the recorded machine.
     error : str
-        Why the simulation failed; empty if it did not.
+        Why the simulation failed; empty if it succeeded.
     """
 
     configuration: Configuration
@@ -73,12 +76,12 @@ class CalibratedRun(msgspec.Struct, frozen=True):
     error: str = ""
 
     def compared(self, recorded: RecordedWaits) -> tuple[RecordedWaits, Floats]:
-        """Return the recorded waits of the jobs that started here too, and the waits here."""
+        """Return the recorded and the simulated waits of the jobs that started in both."""
         both = recorded.of(np.array([name in self.waits_s for name in recorded.ids], dtype=bool))
         return both, np.array([self.waits_s[name] for name in both.ids], dtype=np.float64)
 
     def near(self, recorded: RecordedWaits) -> Nearness:
-        """Return how near the waits are to the recorded ones."""
+        """Return how near the simulated waits are to the recorded waits."""
         return nearness(*self.compared(recorded))
 
 
@@ -143,6 +146,15 @@ def nearest_first(
 def _mean(near: Nearness) -> float:
     estimate = interval(near.distance)
     return estimate.mean if estimate else math.inf
+
+
+def in_parts(
+    ranked: Sequence[tuple[CalibratedRun, Nearness]], n_nodes: int, n_parts: int
+) -> list[Configuration]:
+    """Return the nearest policies on separate partitions; none if there is one partition."""
+    policies = dict.fromkeys(run.configuration.policy for run, _ in ranked)
+    nearest = list(policies)[:N_NEAREST] if n_parts else []
+    return [Configuration(policy, n_nodes, n_nodes, n_parts) for policy in nearest]
 
 
 def with_fewer_nodes(

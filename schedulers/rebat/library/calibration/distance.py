@@ -96,8 +96,8 @@ class Nearness(msgspec.Struct, frozen=True):
     correlation : float
         Spearman's rank correlation of the waits; NaN if all waits are equal.
     same_order : float
-        Share of the pairs of jobs that waited at the same time whose starts have the recorded
-        order; NaN without such pairs.
+        Share of job pairs whose simulated starts have the recorded order. A pair is two jobs that
+        waited at the same time in the record. NaN if there are no pairs.
     """
 
     jobs: int
@@ -215,5 +215,5 @@ def _class(low: int, high: int) -> str:
 
 
 def closer(a: Nearness, b: Nearness) -> BySeed:
-    """Return how much farther ``b`` is than ``a``, by part that both have."""
+    """Return the distance of ``b`` minus the distance of ``a``, by part of the recorded time."""
     return {part: b.distance[part] - a.distance[part] for part in a.distance.keys() & b.distance}

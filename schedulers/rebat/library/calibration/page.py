@@ -21,7 +21,7 @@ MOST_LINES = 3
 
 NOT_MODELLED = (
     "priorities, fair share, reservations and limits of users",
-    "partitions, and features of nodes",
+    "partitions that share nodes, and features of nodes",
     "memory, if jobs share nodes",
     "jobs that wait for other jobs, or were held",
 )
@@ -36,7 +36,7 @@ def report_of(
         lead=(
             "The recorded jobs, simulated under several configurations. A distance is the mean "
             "factor between recorded and simulated waits (plus one minute) at the same quantile; "
-            f"1 is equal, up to {GOOD} is good, up to {FAIR} is fair. Brackets are 95 % intervals "
+            f"1 means equal, up to {GOOD} is good, up to {FAIR} is fair. Brackets: 95 % intervals "
             f"over {N_PARTS} equal parts of the recorded time; the first part is left out, because "
             "the simulated machine is empty at the beginning."
         ),

@@ -22,7 +22,7 @@ Texts = npt.NDArray[np.object_]
 COLUMNS = ("job_id", "submission_time", "first_start", "size")
 
 FEWEST = 100
-"""Fewer jobs are not compared."""
+"""Minimum number of jobs for a comparison."""
 
 
 def read_waits(folder: Path, workload: Workload) -> RecordedWaits:
@@ -60,7 +60,7 @@ def _numbers(rows: Rows, column: Texts, started: Mask) -> Floats:
     try:
         numbers: Floats = column[started].astype(np.float64)
     except ValueError:
-        raise InputError("a number is invalid", str(rows.path), "a file of rebat") from None
+        raise InputError("a number is invalid", str(rows.path), "a file written by rebat") from None
     return numbers
 
 
@@ -72,7 +72,7 @@ class RecordedUse(NamedTuple):
 
 
 def read_use(folder: Path) -> RecordedUse:
-    """Return what the summary of a recorded schedule says about the use of nodes."""
+    """Return the use of nodes from the summary of a recorded schedule."""
     path = next((p for p in (folder / FOLDER / SUMMARY, folder / SUMMARY) if p.is_file()), None)
     if path is None:
         return RecordedUse()

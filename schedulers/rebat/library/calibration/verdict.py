@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which configuration is nearest to the record, and how far it is."""
+"""The configuration that is nearest to the record, and its distance."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ class ComparedConfiguration(msgspec.Struct, frozen=True):
     jobs : int
         Number of jobs compared.
     distance, low, high : float
-        Mean factor between the waits at the same quantile, with its interval (None: too few parts).
+        Mean factor between the waits at the same quantile, with its interval; no interval if there
+        are too few parts.
     farther, farther_low, farther_high : float, optional
         Its distance divided by that of the nearest configuration, with its interval.
     factor_of_job, correlation, same_order : float
@@ -64,14 +65,14 @@ class ComparedConfiguration(msgspec.Struct, frozen=True):
 
     @property
     def farther_text(self) -> str:
-        """How much farther it is than the nearest configuration; empty for the nearest."""
+        """The distance divided by that of the nearest configuration; empty for the nearest."""
         if self.farther is None:
             return ""
         return f"x {_text(self.farther, self.farther_low, self.farther_high)}"
 
     @property
     def as_near(self) -> bool:
-        """Whether the record does not show that it is farther than the nearest configuration."""
+        """Whether it is not significantly farther than the nearest configuration."""
         return self.farther is not None and not (self.farther_low and self.farther_low > 1)
 
 
@@ -149,7 +150,7 @@ def _others(verdict: Verdict) -> Iterator[str]:
     equal = [item.title for item in verdict.configurations[1:] if item.as_near]
     if equal:
         names = ", ".join(equal[:3]) + (f" and {len(equal) - 3} more" if len(equal) > 3 else "")
-        yield f"The record does not show that these are farther: {names}."
+        yield f"Not significantly farther: {names}."
     elif len(verdict.configurations) > 1:
         second = verdict.configurations[1]
         yield f"The next one, {second.title}, is farther by a factor of {second.farther_text[2:]}."
@@ -157,7 +158,7 @@ def _others(verdict: Verdict) -> Iterator[str]:
 
 def _of_jobs(near: ComparedConfiguration) -> str:
     return (
-        f"Single waits: half of them differ by a factor of more than {near.factor_of_job:.1f}, and "
+        f"Single jobs: half of the waits differ by a factor of more than {near.factor_of_job:.1f}; "
         f"the rank correlation is {near.correlation:.2f}. Use the simulation for distributions, "
         "not for single jobs."
     )
@@ -179,6 +180,6 @@ def _used(verdict: Verdict) -> Iterator[str]:
         )
     if verdict.shared:
         yield (
-            f"In the record {verdict.shared} attempts share nodes. In the simulation a job has its "
-            "nodes for itself, so the simulated machine is fuller."
+            f"In the record {verdict.shared} attempts share nodes. In the simulation jobs never "
+            "share nodes, so the simulated machine is fuller."
         )

@@ -4,6 +4,8 @@
 A line of a file is a JSON object, ``{"type": "machine_unavailable", "resources": "0-4 6",
 "timestamp": 10}`` or ``machine_available``. For each node the two types must alternate, starting
 with ``machine_unavailable``; otherwise Batsim crashes. Other types are Batsim's generic events.
+If ``resources`` numbers the cores of nodes, rebat also writes ``"cores_per_node": 4``. Batsim
+ignores this field. The lines of Batsim 5 (`rebat.models.failures.events5`) are read too.
 """
 
 from __future__ import annotations
@@ -12,11 +14,12 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
-from rebat.core.cores import nodes_of
+from rebat.core.batsim5 import line_of_five
+from rebat.core.cores import nodes_of, processors_of
 from rebat.core.errors import InputError, short
 from rebat.core.files import open_text, write_text
 from rebat.core.nodes import NodeSet
@@ -24,6 +27,9 @@ from rebat.core.units import MAX_SECONDS, to_s, to_us
 from rebat.models.failures.batsim_order import batsim_order
 
 UNAVAILABLE, AVAILABLE = "machine_unavailable", "machine_available"
+
+Numbers = Literal["cores", "nodes"]
+"""What an event file numbers if nodes have several cores."""
 
 MAX_NODE = 10_000_000
 """Larger node ids are errors."""
@@ -78,23 +84,29 @@ def _key(event: ExternalEvent) -> tuple[int, int]:
     return event.at_us, kind
 
 
-def read_events(path: Path, cores_per_node: int = 1) -> list[MachineEvent]:
+def read_events(
+    path: Path, cores_per_node: int | None = None, numbers: Numbers = "cores"
+) -> list[MachineEvent]:
     """Read the machine events of an event file, plain or .gz; see `read_event_file`."""
-    return read_event_file(path, cores_per_node).machine_events
+    return read_event_file(path, cores_per_node, numbers).machine_events
 
 
-def read_event_file(path: Path, cores_per_node: int = 1) -> EventFile:
+def read_event_file(
+    path: Path, cores_per_node: int | None = None, numbers: Numbers = "cores"
+) -> EventFile:
     """Read an event file, plain or .gz.
 
     The lines need not be sorted (the node-stealing authors write each repair after its failure).
-    Like Batsim, the reader sorts them. Events of other types stay unchanged. An event must contain
-    either all processors of a node or none.
+    Like Batsim, the reader sorts them. Events of other types stay unchanged. If the file numbers
+    cores, an event must contain either all cores of a node or none. If it numbers nodes, the
+    result contains the cores of these nodes. Without ``cores_per_node`` the numbers stay unchanged.
 
     Raises
     ------
     InputError
         For broken JSON, missing fields, invalid node sets or times, a part of a node, a failure of
-        a node that is down, or a repair of a node that is up; the error names file and line.
+        a node that is down, a repair of a node that is up, or numbers of another kind than the file
+        states; the error names file and line.
     """
     located: list[tuple[ExternalEvent, str]] = []
     with open_text(Path(path)) as lines:
@@ -102,7 +114,9 @@ def read_event_file(path: Path, cores_per_node: int = 1) -> EventFile:
             if line.strip():
                 where = f"{path}:{number}"
                 event = read_event(line, where)
-                _check_whole(event, where, cores_per_node)
+                if isinstance(event, MachineEvent) and cores_per_node is not None:
+                    _check_stated(line, where, cores_per_node, numbers)
+                    event = _on_cores(event, where, cores_per_node, numbers)
                 located.append((event, where))
     ordered = batsim_order(located, [_key(event) for event, _ in located])
     machine = [(event, where) for event, where in ordered if isinstance(event, MachineEvent)]
@@ -119,6 +133,7 @@ def read_event(line: str, where: str) -> ExternalEvent:
     if not isinstance(raw, dict) or not isinstance(raw.get("type"), str):
         raise InputError("not an event", where, "an object with type, resources, timestamp")
     at_us = to_us(_timestamp(raw, where))
+    raw = line_of_five(raw)
     if raw["type"] not in (UNAVAILABLE, AVAILABLE):
         return GenericEvent(at_us, raw)
     return MachineEvent(at_us, raw["type"] == AVAILABLE, _nodes(raw, where), _cause(raw, where))
@@ -131,12 +146,39 @@ def _cause(raw: dict[str, Any], where: str) -> str | None:
     return cause if raw["type"] == UNAVAILABLE else None
 
 
-def _check_whole(event: ExternalEvent, where: str, cores_per_node: int) -> None:
-    if isinstance(event, MachineEvent) and cores_per_node > 1:
-        try:
-            nodes_of(event.nodes, cores_per_node)
-        except InputError as error:
-            raise error.at(where) from None
+def _check_stated(line: str, where: str, cores_per_node: int, numbers: Numbers) -> None:
+    """Raise InputError if the line states other cores per node than the run has."""
+    stated = _cores_in(line) if "cores_per_node" in line else None
+    if stated is not None and (stated != cores_per_node or numbers != "cores"):
+        raise InputError(
+            f"numbers the cores of nodes with {stated} cores", where, _run_with(stated)
+        )
+
+
+def _cores_in(line: str) -> int | None:
+    cores = msgspec.json.decode(line).get("cores_per_node")
+    return cores if isinstance(cores, int) else None
+
+
+def _run_with(cores: int) -> str:
+    return f"--cores-per-node {cores}" if cores > 1 else "a run without --cores-per-node"
+
+
+def _on_cores(
+    event: MachineEvent, where: str, cores_per_node: int, numbers: Numbers
+) -> MachineEvent:
+    """Return an event with the cores of its nodes."""
+    if cores_per_node == 1:
+        return event
+    if numbers == "nodes":
+        return msgspec.structs.replace(event, nodes=processors_of(event.nodes, cores_per_node))
+    try:
+        nodes_of(event.nodes, cores_per_node)
+    except InputError as error:
+        law = f"--law trace:file={where.rpartition(':')[0]},numbers=nodes"
+        expected = f"{error.expected}; if the file numbers nodes: {law}"
+        raise InputError(error.problem, where, expected) from None
+    return event
 
 
 def _timestamp(raw: dict[str, Any], where: str) -> float:
@@ -205,7 +247,9 @@ def _alternate(event: MachineEvent, where: str, down: set[int]) -> None:
         down |= nodes
 
 
-def write_events(events: Iterable[MachineEvent], path: Path, decimals: int = 6) -> None:
+def write_events(
+    events: Iterable[MachineEvent], path: Path, decimals: int = 6, cores_per_node: int = 1
+) -> None:
     """Write an event file, a line per event in the given order; compress if the name ends in .gz.
 
     Parameters
@@ -215,15 +259,19 @@ def write_events(events: Iterable[MachineEvent], path: Path, decimals: int = 6) 
     decimals : int
         Decimals of the timestamps (s), without trailing zeros. The node-stealing authors use 2,
         Batsim's own resolution is 6.
+    cores_per_node : int
+        Above 1, the events number cores, and each line states the cores per node.
     """
-    write_text(Path(path), "".join(_line(event, decimals) for event in events))
+    stated = f', "cores_per_node": {cores_per_node}' if cores_per_node > 1 else ""
+    write_text(Path(path), "".join(_line(event, decimals, stated) for event in events))
 
 
-def _line(event: MachineEvent, decimals: int) -> str:
+def _line(event: MachineEvent, decimals: int, stated: str) -> str:
     kind = AVAILABLE if event.available else UNAVAILABLE
     at_s = round(to_s(event.at_us), decimals)
     cause = f', "cause": {json.dumps(event.cause)}' if event.cause else ""
-    return f'{{"type": "{kind}", "resources": "{event.nodes}", "timestamp": {at_s!r}{cause}}}\n'
+    fields = f'"resources": "{event.nodes}", "timestamp": {at_s!r}{stated}{cause}'
+    return f'{{"type": "{kind}", {fields}}}\n'
 
 
 def machine_mtbf_s(events: Sequence[MachineEvent]) -> float | None:
@@ -233,64 +281,6 @@ def machine_mtbf_s(events: Sequence[MachineEvent]) -> float | None:
     """
     times_us = {event.at_us for event in events if not event.available}
     return to_s(events[-1].at_us) / len(times_us) if times_us else None
-
-
-def describe_events(
-    events: Sequence[MachineEvent],
-    n_nodes: int,
-    window_s: tuple[float, float] | None = None,
-    n_busiest: int = 5,
-) -> dict[str, Any]:
-    """Return a summary of a failure scenario.
-
-    Parameters
-    ----------
-    events : sequence of MachineEvent
-        Sorted and alternating.
-    n_nodes : int
-        Size of the machine.
-    window_s : (float, float), optional
-        Start and end of the window in seconds. Down intervals are clipped to it. Default: from 0 to
-        the last event.
-    n_busiest : int
-        Number of nodes in the list of the nodes that fail most often.
-
-    Returns
-    -------
-    dict
-        ``failures``: number of failures of single nodes in the window.
-        ``dates``: number of different failure times.
-        ``mtbf_s``: MTBF of the machine, window / dates.
-        ``node_mtbf_s``: window / failures.
-        ``mean_downtime_s``: mean over the failures in the window that are repaired.
-        ``downtime_share``: share of the node-seconds of the window.
-        ``nodes_hit``: number of nodes that fail.
-        ``busiest_nodes``: pairs of node and number of failures.
-        ``window_s``: start and end of the window.
-    """
-    check_alternation(events, n_nodes)
-    end_us = events[-1].at_us if events else 0
-    low, high = (to_us(window_s[0]), to_us(window_s[1])) if window_s else (0, end_us)
-    intervals = down_intervals(events)
-    last = high - 1 if window_s else high  # half open, but the default includes the last event
-    failures = [(node, a, b) for node, a, b in intervals if low <= a <= last]
-    repaired = [b - a for _, a, b in failures if b is not None]
-    down_us = sum(
-        max(0, min(high if b is None else b, high) - max(a, low)) for _, a, b in intervals
-    )
-    counts = Counter(node for node, _, _ in failures)
-    dates = len({a for _, a, _ in failures})
-    return {
-        "failures": len(failures),
-        "dates": dates,
-        "mtbf_s": to_s(high - low) / dates if failures else None,
-        "node_mtbf_s": to_s(high - low) / len(failures) if failures else None,
-        "mean_downtime_s": to_s(sum(repaired)) / len(repaired) if repaired else None,
-        "downtime_share": down_us / (n_nodes * (high - low)) if high > low else 0.0,
-        "nodes_hit": len(counts),
-        "busiest_nodes": sorted(counts.items(), key=lambda c: (-c[1], c[0]))[:n_busiest],
-        "window_s": (to_s(low), to_s(high)),
-    }
 
 
 def events_of_nodes(events: Sequence[MachineEvent], cores_per_node: int) -> list[MachineEvent]:

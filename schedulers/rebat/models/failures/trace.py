@@ -14,6 +14,7 @@ from rebat.core.nodes import NodeSet
 from rebat.core.units import FOREVER_US
 from rebat.models.failures.events import (
     MachineEvent,
+    Numbers,
     check_alternation,
     down_intervals,
     read_events,
@@ -28,12 +29,15 @@ class Trace(Law, frozen=True):
     ----------
     file : str
         The event file, plain or .gz.
+    numbers : str
+        With cores per node: whether the file numbers cores or nodes.
     """
 
     drawn: ClassVar[bool] = False
     paths: ClassVar[tuple[str, ...]] = ("file",)
 
     file: str
+    numbers: Numbers = "cores"
 
     def events(
         self,
@@ -44,15 +48,15 @@ class Trace(Law, frozen=True):
     ) -> Iterable[MachineEvent]:
         """Return the events of the file as a list. A simulation lasts at least to the last event.
 
-        With ``cores_per_node`` the file names processors. Each event contains all processors of a
-        node or none.
+        With ``cores_per_node`` the file numbers the cores or the nodes (``numbers``). If it numbers
+        cores, each event contains all cores of a node or none.
         """
         if horizon_s is not None:
             raise InputError(
                 "a horizon has no effect on recorded failures", self.file, "no horizon"
             )
         groups_of(n_nodes, cores_per_node)
-        events = read_events(Path(self.file), cores_per_node)
+        events = read_events(Path(self.file), cores_per_node, self.numbers)
         try:
             check_alternation(events, n_nodes)
         except InputError as error:
@@ -71,5 +75,11 @@ class Trace(Law, frozen=True):
         raise InputError("recorded failures have no probability", self.file, expected)
 
     def identity(self) -> dict[str, Any]:
-        """Return the hash of the file; its name does not matter."""
-        return {"sha256": file_hash(Path(self.file))}
+        """Return the hash of the file, whose name does not matter, and what it numbers."""
+        numbers = {} if self.numbers == "cores" else {"numbers": self.numbers}
+        return {"sha256": file_hash(Path(self.file)), **numbers}
+
+    def label(self) -> str | None:
+        """Return the file, and what it numbers unless these are cores."""
+        numbers = "" if self.numbers == "cores" else f",numbers={self.numbers}"
+        return f"file={self.file}{numbers}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Claims of a paper, and their verdicts in two levels: direction and size.
+"""Claims of a paper, and two verdicts on each: direction and size.
 
 The direction compares rebat's interval with the range that the claim allows. The size compares the
 published value with rebat's interval.
@@ -31,11 +31,11 @@ class Rule(NamedTuple):
     Attributes
     ----------
     words
-        The rule in words, as reports print it.
+        The rule in words, for reports.
     low, high
         The bounds.
     closed
-        Whether a number equal to a bound passes.
+        Whether the bounds are part of the range.
     """
 
     words: str
@@ -44,7 +44,7 @@ class Rule(NamedTuple):
     closed: bool = False
 
     def verdict(self, estimate: Interval) -> str:
-        """Return the direction: the position of the entire interval relative to the bounds."""
+        """Return the direction: whether the entire interval is within or outside the bounds."""
         if estimate.low is None or estimate.high is None:
             return TOO_FEW
         sides = {self._side(estimate.low), self._side(estimate.high)}
@@ -70,7 +70,7 @@ def below(bound: float) -> Rule:
 
 
 def between(low: float, high: float) -> Rule:
-    """Return the rule that a number must be between two bounds, or equal to a bound."""
+    """Return the rule that a number must be between two bounds, inclusive."""
     return Rule(f"from {low:g} to {high:g}", low, high, closed=True)
 
 
@@ -80,8 +80,8 @@ ABOVE, BELOW = above(0), below(0)
 class Claim(msgspec.Struct, frozen=True):
     """A statement of a paper, or of rebat, that simulations can support or contradict.
 
-    Functions take the subject of the claim: the object that `judge` passes as ``on``. Texts may
-    contain fields in braces, which `judge` fills.
+    The functions have one argument: the subject of the claim, which is the argument ``on`` of
+    `judge`. Texts may contain fields in braces, which `judge` fills.
 
     Attributes
     ----------
@@ -90,21 +90,21 @@ class Claim(msgspec.Struct, frozen=True):
     quantity
         The definition of the number.
     rule
-        The range that the claim allows, or a function that returns it; None for a claim that is a
-        published value alone.
+        The range that the claim allows, or a function that returns the range. None if the claim is
+        only a published value.
     paper
         The place in the paper, with its published values.
     number
-        A function that returns rebat's number; None if the claim cannot be judged. A number that
+        A function that returns rebat's number, or None if the claim cannot be judged. A number that
         is not an `Interval` counts as exact.
     about
         The runs that the claim is about, if they differ within a group of claims.
     why
-        The cause if the claim does not hold, as far as an experiment has shown it: a text, or a
-        function that returns it.
+        The reason why the claim does not hold, if an experiment has shown it: a text, or a function
+        that returns the text.
     published
-        The published value in the unit of the number, or its two ends; or a function that returns
-        it. None if there is none.
+        The published value or range in the unit of the number, or a function that returns it. None
+        if no value is published.
     own
         Whether the statement is rebat's, not the paper's.
     """
@@ -123,15 +123,15 @@ class Claim(msgspec.Struct, frozen=True):
 def judge(
     claims: Iterable[Claim], on: Any, about: str = "", words: Mapping[str, Any] = {}
 ) -> Iterator[Judgement]:
-    """Judge claims in their order, and omit those that cannot be judged.
+    """Judge claims in order; claims that cannot be judged are left out.
 
     Parameters
     ----------
     claims : iterable of Claim
     on : object
-        The argument of the claims' functions.
+        The subject: the argument of the functions of the claims.
     about : str
-        The runs that the claims are about, for claims without ``about``.
+        The runs, for claims without ``about``.
     words : mapping
         Values of the fields in braces.
     """
@@ -164,14 +164,14 @@ def _judged(
 def compared(
     about: str, text: str, paper: str, numbers: Mapping[str, tuple[Interval | None, float]]
 ) -> Judgement:
-    """Return the verdict on a group of published values: a place for each, no direction.
+    """Return the verdict on a group of published values: the size of each, and no direction.
 
     Parameters
     ----------
     about, text, paper : str
         The runs, the statement, and its place in the paper.
     numbers : mapping
-        A label -> rebat's interval, and the published value. Values without runs are omitted.
+        A label -> rebat's interval, and the published value. Values without runs are left out.
     """
     places = {
         label: place_of(ours, published) for label, (ours, published) in numbers.items() if ours
@@ -186,15 +186,15 @@ def extreme(
 ) -> Interval | None:
     """Return the largest or smallest of several means; None without values.
 
-    Its interval holds for all means jointly with 95 %.
+    The interval is widened so that it is valid for all means together with 95 %.
 
     Parameters
     ----------
     pick : {max, min}
     samples : sequence of mapping
-        Values of each mean.
+        For each mean, its values by seed.
     distance_from : float, optional
-        Compare the distances of the means from this number.
+        If set, the distance of a mean from this number is compared instead of the mean.
     """
     filled = [values for values in samples if values]
     means = [mean for values in filled if (mean := interval(values, among=len(filled)))]
@@ -203,9 +203,9 @@ def extreme(
 
 
 def share_of(part: str, *wholes: str) -> Callable[[Callable[[str], BySeed]], BySeed]:
-    """Return a function that computes a metric as a share of a sum.
+    """Return a function that divides a metric by the sum of other metrics, for each seed.
 
-    Seeds whose sum is 0 are skipped.
+    Seeds whose sum is 0 are left out.
     """
 
     def read(metric: Callable[[str], BySeed]) -> BySeed:

@@ -12,18 +12,19 @@ from rebat.results.intervals import FEWEST, Interval, spread
 
 HOLDS, CONTRADICTED, UNDECIDED = "holds", "contradicted", "undecided"
 TOO_FEW = f"fewer than {FEWEST} seeds"
-"""Directions. A claim holds if rebat's entire interval is within the range that the claim allows,
-it is contradicted if the entire interval is outside, and else undecided."""
+"""Directions. A claim holds if rebat's entire interval is within the range that the claim allows.
+It is contradicted if the entire interval is outside. Otherwise it is undecided."""
 
 INSIDE, NEAR, OUTSIDE = "inside", "near", "outside"
-"""Sizes: the published value lies inside the interval of rebat's mean; only within the range of
-95 % of single runs; or outside of both. Papers often publish the value of a single run."""
+"""Sizes. A published value is inside if it lies in the interval of rebat's mean. It is near if it
+lies outside the interval, but within the range of 95 % of single runs. Otherwise it is outside.
+Papers often publish the value of a single run."""
 
 Published = float | tuple[float, float]
 
 
 def place_of(estimate: Interval, published: Published) -> str:
-    """Return the size of a published value, or of the part of a published range closest to ours.
+    """Return the size of a published value; for a range, of its value closest to rebat's mean.
 
     >>> place_of(Interval(2.0, 1.5, 2.5, 9, (0.0, 4.0)), 3.5)
     'near'
@@ -45,21 +46,21 @@ class Judgement(msgspec.Struct, frozen=True):
     Attributes
     ----------
     workload
-        The runs that the claim is about: a workload, and its scenario if needed.
+        The runs that the claim is about: a workload, and the scenario if needed.
     claim
         The statement.
     rule
-        The rule in words; ``direction`` depends on ``rule`` and ``estimate`` alone.
+        The rule in words. ``direction`` depends only on the rule and on ``estimate``.
     estimate
         rebat's number with its interval; None for a group of published values.
     direction
-        `HOLDS`, `CONTRADICTED`, `UNDECIDED`, `TOO_FEW`, or '' for published values alone.
+        `HOLDS`, `CONTRADICTED`, `UNDECIDED` or `TOO_FEW`; '' if there are only published values.
     paper
         The place in the paper, with its published values.
     why
-        The cause if the claim does not hold, as far as an experiment has shown it.
+        The reason why the claim does not hold, if an experiment has shown it.
     sizes
-        The place of each published value: `INSIDE`, `NEAR`, `OUTSIDE` or `TOO_FEW`.
+        The size of each published value: `INSIDE`, `NEAR`, `OUTSIDE` or `TOO_FEW`.
     own
         Whether the statement is rebat's, not the paper's.
     """
@@ -91,7 +92,7 @@ class Judgement(msgspec.Struct, frozen=True):
 
     @property
     def size(self) -> str:
-        """The sizes as text; several are counted."""
+        """The sizes as text, with counts if there are several."""
         if not self.sizes:
             return "not published"
         if len(self.sizes) == 1:
@@ -109,14 +110,14 @@ def _digits(value: float) -> str:
 
 
 def _counted(words: Sequence[str]) -> list[tuple[str, int]]:
-    """Count verdicts, in the order of their definition."""
+    """Count each verdict; verdicts are in the order of their definition."""
     order = (HOLDS, CONTRADICTED, UNDECIDED, INSIDE, NEAR, OUTSIDE, TOO_FEW)
     counts = Counter(words)
     return [(word, counts[word]) for word in order if counts[word]]
 
 
 def summary_of(judgements: Sequence[Judgement]) -> list[str]:
-    """Return the counts of verdicts as sentences: the paper's claims, its values, rebat's own.
+    """Return the counts of verdicts as sentences: claims, published values, rebat's statements.
 
     >>> judged = Judgement("june", "a", "above 0", None, HOLDS, "Table 1", sizes=["near"])
     >>> summary_of([judged])

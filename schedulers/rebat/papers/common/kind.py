@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A kind of unit of work: how a campaign reads, runs, tabulates and reports its units."""
+"""A kind of unit: how a campaign reads, runs, tabulates and reports units of this kind."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Document(msgspec.Struct, frozen=True):
-    """A campaign file, for one kind of unit.
+    """A campaign file as one kind of unit reads it.
 
     Attributes
     ----------
@@ -25,9 +25,9 @@ class Document(msgspec.Struct, frozen=True):
     tables
         The entire content of the file.
     grids
-        The grids of this kind, each with its place in the file.
+        The grids of this kind: pairs of place in the file and content.
     trace
-        A trace that replaces every trace of the file.
+        A trace that replaces all traces that the file names.
     """
 
     path: Path
@@ -37,14 +37,14 @@ class Document(msgspec.Struct, frozen=True):
 
 
 class Expansion(msgspec.Struct, frozen=True):
-    """The units of a file in its order, and ``notes`` on excluded units."""
+    """The units of a file, in the order of the file, and ``notes`` on units that are left out."""
 
     units: list[Unit]
     notes: list[str] = []
 
 
 class Kind(msgspec.Struct, frozen=True, kw_only=True):
-    """A kind of unit: the functions and names with which a campaign handles it.
+    """A kind of unit: the names and functions that a campaign uses for its units.
 
     Attributes
     ----------
@@ -55,25 +55,26 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     tables
         Top-level keys of the file that belong to this kind.
     columns
-        Columns of the results table for a unit's labels, with their types.
+        Columns of the results table for the labels of a unit, with their types.
     details
         Columns of the results table that distinguish several values of one metric.
     files
-        Files that `perform` can write into a folder; it writes the last one at the end.
+        Files that `perform` can write into a folder. The last of these is written at the end.
     expand
         Checks a file and returns its units.
     perform
-        (unit, folder or None) -> the metrics of the result. Runs in a worker.
+        (unit, folder or None) -> the metrics of the result. Called in a worker process.
     rows
         (unit, metrics) -> rows of the results table: ``metric``, ``value`` and details.
     check
-        Checks before the first run that the inputs of units can be read and fit each other.
+        Checks before the first run that the inputs of units can be read and are consistent.
     warm_up
-        Compiles the code that units need, before several workers compile it at the same time.
+        Compiles the code that units need, so that workers do not compile it at the same time.
     extras
         The type that `gather` returns.
     gather
-        (units) -> the data that the report needs in addition to the results table, stored as JSON.
+        (units) -> the data that the report needs in addition to the results table. The campaign
+        stores these data as JSON.
     report
         (results table, gathered data, provenance) -> the report.
     """

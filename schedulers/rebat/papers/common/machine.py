@@ -16,7 +16,7 @@ Ints = npt.NDArray[np.int64]
 
 
 def owners(ledger: Ledger, units: Units, at_us: int) -> Ints:
-    """Return each unit's holder at a time: a job's serial, `FREE` or `DOWN`; shape (units,)."""
+    """Return the state of each block at a time, shape (blocks,): a job's serial, FREE or DOWN."""
     nodes = np.full(units.of_nodes.n_nodes, FREE, dtype=np.int64)
     for record in ledger.attempts:
         if record.nodes is not None and record.start_us <= at_us < record.end_us:

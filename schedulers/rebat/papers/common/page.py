@@ -12,13 +12,13 @@ from rebat.papers.common.judgement import Judgement
 from rebat.papers.common.parts import Report
 
 HEADINGS = ("Claims of the paper and rebat's results", "Statements of rebat")
-"""Headings of the tables of claims: the paper's, and rebat's own."""
+"""Headings of the two tables of claims."""
 
 HOW_TO_READ = (
-    "A claim holds if rebat's entire interval is within the range that the rule states. It is "
-    "contradicted if the entire interval is outside, and otherwise undecided. A published value is "
-    "inside if it lies in that interval, near if it lies only in the range of 95 % of single runs, "
-    "and otherwise outside."
+    "A claim holds if rebat's entire interval is within the range of the rule. It is contradicted "
+    "if the entire interval is outside this range. Otherwise it is undecided. A published value is "
+    "inside if it lies in rebat's interval. It is near if it lies outside the interval, but within "
+    "the range of 95 % of single runs. Otherwise it is outside."
 )
 
 _TEMPLATE = """<!DOCTYPE html>
@@ -134,7 +134,7 @@ def _columns(report: Report) -> list[str]:
 
 
 _TAG = re.compile(r"<(?=[A-Za-z/!?])")
-"""Where a tag begins in Markdown; "< 5" is no tag."""
+"""Matches the beginning of an HTML tag in Markdown; "< 5" does not match."""
 
 
 def _summary(report: Report) -> Iterator[str]:

@@ -39,9 +39,9 @@ class Key(msgspec.Struct, frozen=True):
 class Picture(msgspec.Struct, frozen=True):
     """A figure as SVG.
 
-    ``paper`` names the corresponding figure of the paper, ``title`` is the caption, ``key`` the
-    legend. ``svg`` may contain several panels, which the page places in a row if they fit.
-    ``note`` states the unit and the number of seeds.
+    ``paper`` names the corresponding figure of the paper. ``title`` is the caption, ``key`` the
+    legend, ``note`` the unit and the number of seeds. ``svg`` may contain several panels. The page
+    places them in a row if they fit.
     """
 
     paper: str
@@ -52,13 +52,13 @@ class Picture(msgspec.Struct, frozen=True):
 
 
 BOXES_NOTE = (
-    "Boxes are over the failure scenarios. All points are included (the paper excludes those of "
-    "its Table 10)."
+    "Each box shows the values of all failure scenarios. The paper leaves out the points in its "
+    "Table 10. They are included here."
 )
 
 
 _PARTS = re.compile(r", (?![^()]*\))")
-"""Where the parts of a subject end: commas outside of parentheses."""
+"""Matches the commas between the parts of a subject: those outside parentheses."""
 
 
 class Report(msgspec.Struct, frozen=True):
@@ -74,15 +74,15 @@ class Report(msgspec.Struct, frozen=True):
     tables : sequence of Table
     pictures : sequence of Picture
     provenance : sequence of str
-        Lines on the origin of the results.
+        Lines that state where the results come from.
     remarks : sequence of str
         Paragraphs after the summary.
     subject : str
         The heading of the first column of judgements.
     figures_note : str
-        A sentence on how to read the figures.
+        A sentence that explains the figures.
     unfinished : str
-        The progress of a campaign that has units left.
+        The progress of a campaign that is not complete.
     claims : bool
         Whether the report judges claims of a paper.
     findings : sequence of str
@@ -104,29 +104,29 @@ class Report(msgspec.Struct, frozen=True):
 
     @property
     def verdict(self) -> list[str]:
-        """Sentences on how many claims hold, and how many published values rebat reproduces."""
+        """Sentences with the counts of claims that hold and of published values reproduced."""
         return summary_of(self.judgements)
 
     @property
     def shared(self) -> str:
-        """The parts, after the first, that the subjects of all judgements share."""
+        """The parts that the subjects of all judgements have in common, except the first part."""
         subjects = [_PARTS.split(judgement.workload) for judgement in self.judgements]
         if len({tuple(parts) for parts in subjects}) < 2:
             return ""
         return ", ".join(p for p in subjects[0][1:] if all(p in parts for parts in subjects))
 
     def subject_of(self, judgement: Judgement) -> str:
-        """Return the subject of a judgement without the parts that all share."""
+        """Return the subject of a judgement without the parts in `shared`."""
         shared, (first, *others) = _PARTS.split(self.shared), _PARTS.split(judgement.workload)
         return ", ".join([first, *(part for part in others if part not in shared)])
 
     def of_paper(self, own: bool = False) -> list[Judgement]:
-        """Return the judgements of the paper's claims, or with ``own`` of rebat's statements."""
+        """Return the judgements of the paper's claims, or of rebat's statements if ``own``."""
         return [judgement for judgement in self.judgements if judgement.own == own]
 
     @property
     def contradicted(self) -> list[Judgement]:
-        """The judgements that contradict their claim."""
+        """The judgements of claims that are contradicted."""
         return [judgement for judgement in self.judgements if judgement.direction == CONTRADICTED]
 
 
@@ -151,12 +151,12 @@ def seeds_text(counts: Iterable[int]) -> str:
 
 
 def percent(value: float | None) -> str:
-    """Format a share with two decimals; empty for None."""
+    """Format a share in percent with two decimals; empty for None."""
     return "" if value is None else f"{value:.2%}"
 
 
 def share(value: float) -> str:
-    """Format a share with one decimal."""
+    """Format a share in percent with one decimal."""
     return f"{value:.1%}"
 
 

@@ -13,8 +13,8 @@ from rebat.results.intervals import FEWEST, BySeed, interval, marked, ratios
 from rebat.results.scenario import ScenarioLabel
 
 NOTE = (
-    "mean over {n} workloads of each workload's mean ratio, with the interval over the workloads: "
-    "what to expect of a further workload"
+    "The ratio of a workload is the mean over its seeds. The table shows the mean over {n} "
+    "workloads with its interval: what to expect of another workload."
 )
 
 

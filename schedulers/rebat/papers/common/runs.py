@@ -51,8 +51,8 @@ def report(
         lead=(
             "Values are means over seeds with 95 % intervals. Ratios are to the first "
             "policy of the file and paired by seed; = marks an interval that contains 1. If a "
-            "workload was generated with several seeds, each of its values is first averaged over "
-            "the seeds of the failures."
+            "workload was generated with several seeds, values are first averaged over the seeds "
+            "of the failures."
         ),
         judgements=[],
         tables=[
@@ -63,7 +63,7 @@ def report(
         ],
         pictures=[*_sweep_pictures(runs), *_pictures(runs), *pictures],
         provenance=provenance,
-        figures_note="Points are means over seeds, lines their 95 % intervals.",
+        figures_note="Points are means over seeds. Lines are their 95 % intervals.",
         claims=False,
         findings=[*_findings(runs)],
     )
@@ -75,11 +75,11 @@ def _without_number(table: Table) -> Table:
 
 
 MOST_FINDINGS = 12
-"""Largest number of sentences in the summary."""
+"""Maximum number of sentences in the summary."""
 
 
 def _findings(runs: RunIndex[str]) -> Iterator[str]:
-    """Yield a sentence per setting and policy: its changes against the first policy."""
+    """Yield a sentence per setting and policy: its changes compared with the first policy."""
     settings = [item for item in runs.settings if len(runs.cases(item)) > 1]
     _, labels = labels_of(settings) if settings else ("", [])
     sentences = []
@@ -100,7 +100,7 @@ def _findings(runs: RunIndex[str]) -> Iterator[str]:
 
 
 def n_of(runs: RunIndex[str], setting: Setting) -> str:
-    """Return the number of seeds, or of generated workloads, as text for a note."""
+    """Return the number of seeds or of generated workloads as text, for a note."""
     policies = runs.cases(setting)
     text = seeds_text(len(runs.values(setting, name, "useful_utilisation")) for name in policies)
     return text.replace("seeds", "draws") if setting in runs.drawn else text
@@ -128,10 +128,9 @@ def _overview(runs: RunIndex[str]) -> Iterator[Table]:
 
 
 def labels_of(settings: Sequence[Setting]) -> tuple[str, list[str]]:
-    """Return the parts that all settings share, and a short label for each.
+    """Return the parts that all settings have in common, and a short label for each setting.
 
-    The label is the name of the grid. If a grid has several settings, the parts that differ within
-    the grid follow.
+    The label is the name of the grid, followed by the parts that differ within the grid.
     """
     parts = [_parts(item) for item in settings]
     shared = [part for part in parts[0] if all(part in others for others in parts)]
@@ -174,12 +173,12 @@ def _settings(runs: RunIndex[str]) -> Iterator[Table]:
 
 
 def not_comparable(metric: str, same: bool | None) -> str:
-    """Return the mark of a ratio of node times that are not comparable; else an empty text."""
+    """Return the mark of a ratio whose node times are not comparable; otherwise an empty text."""
     return f" {NOT_COMPARABLE}" if same is False and of_window(metric) else ""
 
 
 def _apart(runs: RunIndex[str], setting: Setting) -> str:
-    """Return a note on values that are not comparable, in a table or with failure-free runs."""
+    """Return a note if values are not comparable with each other or with failure-free runs."""
     base, *others = runs.cases(setting)
     texts = []
     if any(runs.comparable((setting, item), (setting, base)) is False for item in others):
@@ -194,7 +193,7 @@ def _apart(runs: RunIndex[str], setting: Setting) -> str:
         if any(runs.comparable((setting, item), (calm, item)) is False for item in policies):
             texts.append(
                 "useful utilisation is not comparable with that of "
-                f"{scenario.label}: the work at hand in the window differs by more than "
+                f"{scenario.label}, because the work at hand in the window differs by more than "
                 f"{MOST_APART:.0%} of the window's node time, and at times no job waited"
             )
     return "".join(f"; {text}" for text in texts)
@@ -208,7 +207,7 @@ def _any(runs: RunIndex[str], setting: Setting, metric: Column) -> bool:
 
 
 MOST_SWEEPS = 24
-"""Largest number of line pictures."""
+"""Maximum number of line pictures."""
 
 
 def _sweep_pictures(runs: RunIndex[str]) -> Iterator[Picture]:

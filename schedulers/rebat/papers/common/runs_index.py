@@ -23,20 +23,20 @@ from rebat.results.reading import read_results
 from rebat.results.scenario import ScenarioLabel, scenario_of_row
 
 Where = TypeVar("Where", bound=Hashable)
-"""The key that compared runs share: a workload with its failures, for example."""
+"""The part of a key that is equal in compared runs, for example a workload with its failures."""
 
 Case = TypeVar("Case", bound=Hashable)
-"""The key in which compared runs differ: usually a policy, as parsed by a report."""
+"""The part of a key that differs between compared runs: usually a policy, parsed by a report."""
 
 Row = tuple[Where, Case, str, str, Any, float]
-"""Setting, case, metric, size class or '', seed, value."""
+"""Setting, case, metric, size class ('': none), seed, value."""
 
 Read = Callable[[str], BySeed]
-"""For one case: the name of a metric -> a value per seed."""
+"""Function for one case: returns the values of a metric by seed."""
 
 
 class Index(Generic[Where, Case]):
-    """Values by setting, case, metric and seed; the first value of a duplicate seed counts.
+    """Values by setting, case, metric and seed. If a seed has several values, the first counts.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ class Index(Generic[Where, Case]):
         self.settings = list(self._cases)
 
     def rows(self) -> Iterator[Row[Where, Case]]:
-        """Yield all values, as rows of the index; '' for no size class."""
+        """Yield all values as rows."""
         for (where, case, metric, of), cell in self._cells.items():
             yield from ((where, case, metric, of, seed, value) for seed, value in cell.items())
 
@@ -71,13 +71,13 @@ class Index(Generic[Where, Case]):
         return list(self._cases.get(where, ()))
 
     def size_classes(self, where: Where, metric: str = "flow_max_s") -> list[str]:
-        """Return the size classes with a value of a metric, in ascending order; 'all' last."""
+        """Return the size classes that have a metric, in ascending order; 'all' is last."""
         names = {key[3] for key in self._cells if key[0] == where and key[2] == metric}
         classes = sorted(names - {"all"}, key=lambda n: int(n.strip("[)>= ").split(",")[0]))
         return classes + ["all"] * ("all" in names)
 
     def values(self, where: Where, case: Case, metric: str, of: str | None = None) -> BySeed:
-        """Return a value per seed; flows are of all jobs unless ``of`` names a size class."""
+        """Return the values by seed; flows are of all jobs unless ``of`` is a size class."""
         if metric in self._derived:
             return self._derived[metric](lambda name: self.values(where, case, name, of))
         return self._by_seed(where, self._cell(where, case, metric, of))
@@ -98,12 +98,12 @@ class Index(Generic[Where, Case]):
         self, where: Where, case: Case, metric: str, of: str | None = None, *,
         of_median: bool = False,
     ) -> Interval | None:  # fmt: skip
-        """Return the mean, or the median, over the seeds with its interval."""
+        """Return the mean or the median over the seeds, with its interval."""
         return interval(self.values(where, case, metric, of), of_median=of_median)
 
 
 class Setting(NamedTuple):
-    """Runs that are compared: a workload of a grid, without its seed, and a failure scenario."""
+    """The runs that are compared: a workload of a grid (of any seed) under a failure scenario."""
 
     grid: str
     workload: str
@@ -130,7 +130,7 @@ def simulations(
     case_of : callable
         Parses the name of a policy.
     by_grid : bool
-        Whether the same runs in two grids are two settings.
+        Whether the same runs are separate settings if they are in two grids.
 
     Raises
     ------
@@ -148,9 +148,9 @@ def simulations(
 class RunIndex(Index[Setting, Case]):
     """Simulations by setting, policy and metric.
 
-    The seeds of rows are pairs: seed of the workload, seed of the failures. A workload that was
-    generated with several seeds is one setting. The values of this setting are by workload seed,
-    each the mean over the seeds of the failures. In other settings, values are by failure seed.
+    The seeds of rows are pairs: seed of the workload, seed of the failures. If a workload was
+    generated with several seeds, all its runs are one setting with a value per workload seed: the
+    mean over the failure seeds. Other settings have a value per failure seed.
     """
 
     def __init__(
@@ -168,7 +168,7 @@ class RunIndex(Index[Setting, Case]):
         return next((item for item in self.settings if item.workload == workload), None)
 
     def comparable(self, ours: tuple[Setting, Case], others: tuple[Setting, Case]) -> bool | None:
-        """Return whether shares of node time of two runs can be compared; None: unknown.
+        """Return whether the node times of two runs can be compared; None if this is unknown.
 
         See `measures.backlog`.
         """
@@ -177,13 +177,13 @@ class RunIndex(Index[Setting, Case]):
     def ratio(
         self, setting: Setting, ours: Case, base: Case, metric: str, of: str | None = None
     ) -> Interval | None:
-        """Return the ratio of a policy's values to another's, paired by seed."""
+        """Return the ratio of a policy's values to those of another policy, paired by seed."""
         return paired_ratio(*self.paired(setting, ours, base, metric, of))
 
     def paired(
         self, setting: Setting, ours: Case, base: Case, metric: str, of: str | None = None
     ) -> tuple[BySeed, BySeed]:
-        """Return the values of two policies, from the seeds that both have."""
+        """Return the values of two policies for the seeds that both have."""
         numbers = [self._cell(setting, case, metric, of) for case in (ours, base)]
         both = numbers[0].keys() & numbers[1].keys()
         mine, theirs = ({at: cell[at] for at in sorted(both)} for cell in numbers)
@@ -208,7 +208,7 @@ class Run(NamedTuple, Generic[Case]):
 def difference(
     index: RunIndex[Case], ours: Run[Case], base: Run[Case], metric: str, *, share: bool = False
 ) -> BySeed:
-    """Return ours - base per seed, or with ``share`` as a share of base."""
+    """Return ours - base by seed, divided by base if ``share``."""
     return (relative if share else minus)(index.values(*ours, metric), index.values(*base, metric))
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sweeps in a campaign: runs that differ in one number, as lines over this number."""
+"""Sweeps in a campaign: runs that differ in one number, drawn as lines over this number."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rebat.papers.common.runs_index import RunIndex, Setting, parsed
 from rebat.results.scenario import ScenarioLabel
 
 FEWEST_VALUES = 3
-"""The smallest number of values of a parameter in a report's line picture."""
+"""Minimum number of values of a parameter for a line picture in a report."""
 
 Item = TypeVar("Item", bound=Hashable)
 Value = float | str | None
@@ -34,18 +34,18 @@ _COSTS = re.compile(
 
 
 class SweptRuns(NamedTuple):
-    """Values of one parameter, with the runs of each policy.
+    """The values of a parameter, and the runs of each policy with these values.
 
     Attributes
     ----------
     axis
         The parameter.
     fixed
-        The setting of the first run; the settings of the others differ in the parameter alone.
+        The setting of the first run; the settings of other runs differ only in the parameter.
     lines
-        For each policy (without the parameter): value -> run.
+        Policy (without the parameter) -> value of the parameter -> run.
     level
-        Policies that do not have the parameter, each with its run.
+        Policy that does not have the parameter -> run.
     """
 
     axis: str
@@ -78,7 +78,7 @@ class SweptRuns(NamedTuple):
 
 
 def sweeps(runs: RunIndex[str], fewest: int = FEWEST_VALUES) -> Iterator[SweptRuns]:
-    """Yield the sweeps of all settings, over parameters of failures first, then of policies."""
+    """Yield the sweeps of all settings: first over failure parameters, then over policy options."""
     for grid, workload in dict.fromkeys((item.grid, item.workload) for item in runs.settings):
         settings = [
             item for item in runs.settings if (item.grid, item.workload) == (grid, workload)
@@ -117,7 +117,7 @@ def _over_policies(runs: RunIndex[str], setting: Setting, fewest: int) -> Iterat
 def _axes(
     items: Mapping[Item, Mapping[str, Value]], fewest: int
 ) -> Iterator[tuple[str, dict[Item, float]]]:
-    """Yield each name with the items that differ in this number alone, and their numbers."""
+    """Yield each parameter with the items that differ only in this parameter, and their values."""
     names = dict.fromkeys(name for values in items.values() for name in values)
     for name in names:
         groups: dict[tuple[tuple[str, Value], ...], dict[Item, float]] = {}
@@ -181,7 +181,10 @@ def _number(value: object) -> Value:
 
 
 def lines_of(runs: RunIndex[str], sweep: SweptRuns, metric: str, of: str | None = None) -> Lines:
-    """Return the means of a metric along a sweep; a level policy has its mean at both ends."""
+    """Return the means of a metric along a sweep.
+
+    A policy without the parameter has the same mean at both ends.
+    """
     ends = sweep.values[0], sweep.values[-1]
     points: dict[str, Iterable[tuple[float, Case]]] = {
         name: [(value, case) for value in ends] for name, case in sweep.level.items()

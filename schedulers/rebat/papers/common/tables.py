@@ -17,7 +17,8 @@ Written = Callable[[Interval | None, Shown], str]
 class Column(NamedTuple):
     """A metric as a column of a table.
 
-    ``shown`` formats a value, ``change`` a difference. ``relative``: differences are relative.
+    ``shown`` formats a value, ``change`` a difference. ``relative``: whether differences are
+    relative.
     """
 
     heading: str
@@ -28,7 +29,7 @@ class Column(NamedTuple):
 
 
 def column(name: str, change: Shown = str, relative: bool = False) -> Column:
-    """Return the column of a metric with the heading and the unit of the catalogue."""
+    """Return the column of a metric, with heading and unit from the catalogue of metrics."""
     row = metric(name)
     shown = "{:.1f}".format if row.unit == "count" else row.text
     return Column(row.recorded(None), name, shown, change, relative)
@@ -38,7 +39,7 @@ def means(
     index: RunIndex[Case], runs: Mapping[str, Run[Case]], columns: Sequence[Column],
     written: Written = spread,
 ) -> list[list[str]]:  # fmt: skip
-    """Return a row per run: its name and means over the seeds."""
+    """Return a row per run: its name, and the mean over the seeds for each column."""
     return [
         [name, *(written(mean_of(index, run, column.metric), column.shown) for column in columns)]
         for name, run in runs.items()
@@ -75,5 +76,5 @@ def mean_of(index: RunIndex[Case], run: Run[Case], metric: str) -> Interval | No
 def change_of(
     index: RunIndex[Case], ours: Run[Case], base: Run[Case], metric: str, *, share: bool = False
 ) -> Interval | None:
-    """Return the mean difference of two runs paired by seed, or as a share of the second."""
+    """Return the mean difference of two runs, paired by seed; relative if ``share``."""
     return interval(difference(index, ours, base, metric, share=share))

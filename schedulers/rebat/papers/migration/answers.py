@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Answers of the campaign: sentences built from its numbers."""
+"""Answers to questions about job migration: sentences with the numbers of a campaign."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ from rebat.results.intervals import (
 )
 
 _T_S = 1800.0
-"""The mean length of jobs in an example."""
+"""Mean run time of the jobs in an example, in seconds."""
 
 
 def effect(mean: Interval | None, shown: Shown, unit: str = "") -> str:
-    """Format a mean difference with its interval, and mark it if its sign is not significant.
+    """Format a mean difference with its interval; mark it if the interval contains 0.
 
     >>> effect(Interval(0.02, -0.01, 0.05, 9), points, " points").replace("\xa0", " ")
     '+2.00 [-1.00, +5.00] points (not significant)'
@@ -64,9 +64,9 @@ def _nearest(index: Runs) -> Iterator[str]:
         best = min(distances, key=lambda name: distances[name])
         texts = ", ".join(f"{name} {100 * value:.1f}" for name, value in distances.items())
         yield (
-            f"Which form of compaction is closest to Figure 4? {best[:1].upper()}{best[1:]}. Root "
-            "mean square difference, over the loads, between its changes of the mixed share and "
-            f"the published changes, in points: {texts}."
+            f"Which form of compaction is closest to Figure 4? {best[:1].upper()}{best[1:]}. The "
+            "distances from the published changes of the mixed share, in points (root mean square "
+            f"over the loads): {texts}."
         )
 
 
@@ -97,13 +97,13 @@ def _drains(index: Runs) -> Iterator[str]:
         yield (
             f"How long does it take to empty a node of {waiting.setting.workload}? With migration "
             f"the node is empty {delay}. Writing an image takes no time in these simulations: a "
-            "job pays the entire checkpoint and restart when it continues, up to "
+            "job pays for the entire checkpoint and restart when it continues, up to "
             f"{LONGEST_S:g} s for a job of {CORES} tasks. Waiting takes {narrow(mean_s, minutes)} "
-            f"min on average and {narrow(max_s, minutes)} min at most, over the "
+            f"min on average and {narrow(max_s, minutes)} min at most, for the "
             f"{narrow(empty, share)} of nodes that were empty before they returned to service. But "
-            "a node that waits keeps working: migration changes the mean flow by "
-            f"{flow} compared with waiting. If each of the {CORES} cores ran a separate job of "
-            "exponential length with mean T, waiting would take "
+            "under waiting the jobs on the node continue to run: migration changes the mean flow "
+            f"by {flow} compared with waiting. If each of the {CORES} cores ran a separate job "
+            "with an exponential run time of mean T, waiting would take "
             f"T * H_{CORES} = {WAITING_FACTOR:.4f} T: {minutes(WAITING_FACTOR * _T_S)} min "
             f"for jobs of {_T_S / 60:g} min. With fewer jobs on a node, waiting takes less time."
         )
@@ -120,8 +120,9 @@ def _eternal(index: Runs) -> Iterator[str]:
             f"The mean turnaround of normal jobs changes by {turnaround}. There are "
             f"{narrow(mean_of(index, mixed, 'migrations_a_day'), number)} preemptions a day, "
             f"which take {narrow(mean_of(index, mixed, 'cost_share'), share)} of the core time. In "
-            "these simulations a preempted job leaves its cores immediately and pays when it "
-            "continues. On a real cluster normal jobs wait until its checkpoint is written."
+            "these simulations a preempted job leaves its cores immediately and pays for the "
+            "checkpoint when it continues. On a real cluster normal jobs wait until the checkpoint "
+            "is written."
         )
 
 
@@ -129,8 +130,9 @@ def _energy(index: Runs) -> Iterator[str]:
     texts = list(filter(None, (_saved(index, group) for group in sleeping(index))))
     if texts:
         yield (
-            "Does compaction save energy, and how much of the saving is due to sleeping alone? "
-            f"Energy of a day compared with nodes that never sleep: {'; '.join(texts)}."
+            "Does compaction save energy, and how much energy does sleeping save without "
+            "compaction? Energy of a day compared with nodes that never sleep: "
+            f"{'; '.join(texts)}."
         )
 
 
@@ -150,7 +152,7 @@ def _saved(index: Runs, group: ComparedGroup) -> str:
     awake = f"; compaction without sleeping {text(AWAKE)}" if AWAKE in runs else ""
     return (
         f"{group.base.setting.workload}: sleeping alone {text('sleeping')}, with compaction "
-        f"{text('compaction and sleeping')}; sleeping alone makes up "
+        f"{text('compaction and sleeping')}; sleeping alone achieves "
         f"{narrow(interval(part), '{:.0%}'.format)} of this saving{awake}"
     )
 
@@ -160,10 +162,10 @@ def _defragmentation(index: Runs) -> Iterator[str]:
         blocked = change_of(index, moving, base, "fragmentation_blocked_share")
         used = change_of(index, moving, base, "useful_utilisation")
         yield (
-            f"Is defragmentation useful on {base.setting.workload}? The share of time with a "
-            f"blocked head of the queue changes by {effect(blocked, points, ' points')}, useful "
-            f"utilisation by {effect(used, points, ' points')}, the mean flow by "
-            f"{effect(ratio_of(index, moving, base, 'flow_mean_s'), change)}, with "
+            f"Is defragmentation useful on {base.setting.workload}? The share of time in which the "
+            f"head of the queue is blocked changes by {effect(blocked, points, ' points')}, useful "
+            f"utilisation by {effect(used, points, ' points')}, and the mean flow by "
+            f"{effect(ratio_of(index, moving, base, 'flow_mean_s'), change)}. There are "
             f"{narrow(mean_of(index, moving, 'migrations_a_day'), number)} migrations a day."
         )
 
@@ -199,7 +201,7 @@ def _moved(index: Runs, group: ComparedGroup, ours: Run[MigrationCase]) -> str:
     if not any(index.values(*ours, "migrations_count").values()):
         used = [index.values(*run, "useful_utilisation") for run in (ours, group.base)]
         same = used[0] == used[1]
-        return "No job was moved" + (", so the result equals the baseline's." if same else ".")
+        return "No job was moved" + (", so the baseline has the same result." if same else ".")
     hits = [narrow(mean_of(index, run, "failures_hit"), number) for run in (ours, group.base)]
     flows = ", ".join(
         f"{words} flow {effect(ratio_of(index, ours, group.base, f'flow_{metric}_s'), change)}"
@@ -207,7 +209,8 @@ def _moved(index: Runs, group: ComparedGroup, ours: Run[MigrationCase]) -> str:
         (("mean", "mean"), ("weighted mean", "weighted_mean"), ("largest", "max"))
     )  # fmt: skip
     return (
-        f"Failures under a job: {hits[0]}, baseline {hits[1]}. Compared with the baseline: {flows}."
+        f"Failures of nodes with a job: {hits[0]}, baseline {hits[1]}. Compared with the baseline: "
+        f"{flows}."
     )
 
 
@@ -216,5 +219,5 @@ def _with_stealing(index: Runs, both: Run[MigrationCase] | None) -> str:
     if both is None or any(index.values(*both, "steals").values()):
         return ""
     hit, free = (index.values(*both, name) for name in ("failures_hit", "free_node_at_hit"))
-    why = ", as a node was free at every failure" if hit == free else ""
-    return f" Combined with stealing, no node was stolen{why}."
+    why = ", because a node was free at every failure" if hit == free else ""
+    return f" In combination with stealing, no node was stolen{why}."

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables for which the paper has no results: sections 4.2 and 4.3, and further experiments."""
+"""Tables without published results: sections 4.2 and 4.3 of the paper, and other experiments."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SPAN = (minutes, lambda value: f"{value / 60:+.1f}", False)
 HOURS = (hours, change, True)
 COUNT = (number, signed, False)
 NODE_H = (lambda value: f"{value / 3600:,.0f}", change, True)
-"""Format of a metric, format of its differences, and whether these are relative."""
+"""Format of a metric, format of its differences, and whether differences are relative."""
 
 UTILISATION = Column("useful utilisation", "useful_utilisation", *SHARE)
 _MINUTES = Column("mean flow (min)", "flow_mean_s", *MINUTES)
@@ -78,7 +78,7 @@ def _means(
     runs: Mapping[str, Run[MigrationCase]],
     columns: Sequence[Column],
 ) -> Table:
-    """Return a table with a row per run; ``about``: place in the paper, title."""
+    """Return a table with a row per run; ``about`` is the place in the paper and the title."""
     over = f"means over {seeds(index, next(iter(runs.values())))}"
     paper = f"{about[0]}, {over}" if about[0] else over
     return Table(paper, about[1], ["", *headings(columns)], means(index, runs, columns, narrow))
@@ -88,7 +88,7 @@ def _differences(
     index: Runs, runs: Mapping[str, Run[MigrationCase]], pairs: Sequence[tuple[str, str]],
     columns: Sequence[Column],
 ) -> list[list[str]]:  # fmt: skip
-    """Return a row per pair of names, first minus second: shares in points, times in %."""
+    """Return a row per pair of names: first minus second, shares in points, times in %."""
     named = [(f"{ours} minus {base}", runs[ours], runs[base]) for ours, base in pairs]
     return differences(index, named, columns, narrow)
 
@@ -167,7 +167,7 @@ def _proactive(index: Runs, group: ComparedGroup) -> Iterator[Table]:
 
 
 def pairs(runs: dict[str, Run[MigrationCase]]) -> list[tuple[str, str]]:
-    """Return pairs: each run with the first, and each proactive run with each reactive run."""
+    """Return pairs of names: each run and the first, and each proactive and each reactive run."""
     first, *others = runs
     ahead = [name for name in others if "foresee" in runs[name].case.react]
     return [
@@ -177,5 +177,5 @@ def pairs(runs: dict[str, Run[MigrationCase]]) -> list[tuple[str, str]]:
 
 
 def subject(group: ComparedGroup) -> str:
-    """Return the workload and the grid, which names the failure scenario, as text."""
+    """Return workload and grid as text; the name of the grid identifies the failure scenario."""
     return f"{group.base.setting.workload}, {group.base.setting.grid}"

@@ -34,7 +34,7 @@ SMALL = below(0.01)
 """Overheads below 1 % of the core time, or of the mean turnaround, are small."""
 
 AN_ORDER, ORDERS = above(10), above(100)
-"""One order of magnitude, and several orders."""
+"""Factors of one and of several orders of magnitude."""
 
 _NOT_TRIED = "not in the paper"
 
@@ -47,7 +47,7 @@ class InGroup(NamedTuple):
     others: list[Run[MigrationCase]]
 
     def changes(self, metric: str, share: bool = False) -> list[dict[int, float]]:
-        """Return each run minus the base by seed, or with ``share`` as a share of the base."""
+        """Return each run minus the base by seed; if ``share``, relative to the base."""
         return [
             {**difference(self.runs, run, self.base, metric, share=share)} for run in self.others
         ]
@@ -70,7 +70,7 @@ def _change(metric: str, share: bool = False) -> Callable[[InGroup], BySeed]:
 
 
 def _of_all(pick: Callable[[list[float]], float], metric: str) -> Callable[[InGroup], BySeed]:
-    """Return a function that picks, with ``pick``, one change among all forms for each seed."""
+    """Return a function that applies ``pick`` to the changes of all forms, for each seed."""
     return lambda on: combined(pick, *on.changes(metric))
 
 
@@ -120,7 +120,7 @@ ENERGY = (
            "named as an application, not measured (sections 3.3.4 and 5)", own=True),
 )  # fmt: skip
 DEFRAGMENTATION = (
-    _claim("defragmentation: the head of the queue is blocked for a smaller share of time",
+    _claim("defragmentation lowers the share of time in which the head of the queue is blocked",
            "mean change",
            _change("fragmentation_blocked_share"), BELOW, _NOT_TRIED, True),
     _claim("defragmentation raises the useful utilisation", "mean change",
@@ -133,18 +133,18 @@ PROACTIVE = (
 )  # fmt: skip
 AGAINST = {("foresee",): ("baseline", "stealing", "replacement"),
            ("foresee", "stealing"): ("stealing",)}  # fmt: skip
-"""The reactions of a policy with proactive migration -> the policies with which to compare it."""
+"""Reactions of a policy with proactive migration -> the policies to compare with."""
 
 
 class Loads(NamedTuple):
-    """The subject of a claim on several loads: the decrease of the mixed share by load."""
+    """The subject of a claim on several loads: the decrease of the mixed share for each load."""
 
     falls: Mapping[int, BySeed]
 
     def gap(self, end: int) -> BySeed:
         """Return the mean of the middle loads minus the value at an end, not paired.
 
-        Workloads of one seed at two loads share only the seed.
+        Workloads with the same seed but different loads have different jobs.
         """
         return minus(combined(fmean, self.falls[50], self.falls[75]), self.falls[end])
 
@@ -160,7 +160,7 @@ MIDDLE = tuple(
 
 
 def judgements(index: Runs) -> Iterator[Judgement]:
-    """Judge all statements for which there are runs."""
+    """Judge all claims for which there are runs."""
     yield from _compaction(index)
     yield from _middle_loads(index)
     for base, forms in compactions(index):
@@ -191,7 +191,7 @@ def _percent(both: tuple[float, float]) -> str:
 
 
 def _compaction(index: Runs) -> Iterator[Judgement]:
-    """Judge all forms of compaction together: the worst form counts, for each seed."""
+    """Judge all forms of compaction together: for each seed, the worst form counts."""
     for load, pair in figure_4(index).items():
         words = {"n": len(pair.others), "mixed": _percent(MIXED[load])}
         yield from judge(COMPACTION, InGroup(index, *pair), f"load {load} %", words)

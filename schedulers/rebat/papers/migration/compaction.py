@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A picture for the report of job migration: a machine before and after a compaction."""
+"""A picture for the report on job migration: a machine before and after a compaction."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DAY, POLICY, CORES = "cluster-day:load=50", "compaction", 16
 
 
 class Instant(NamedTuple):
-    """A compaction: its time, the jobs that move, and the holder of each core before and after."""
+    """A compaction: its time, the jobs that move, and the job on each core before and after."""
 
     at_us: int
     jobs: list[int]
@@ -45,12 +45,12 @@ def migration_pictures() -> Iterator[Picture]:
 
 
 def first_compaction(result: RunResult) -> Instant | None:
-    """Return the first compaction that empties a node; None without one."""
+    """Return the first compaction that empties a node; None if there is none."""
     moved = [record for record in result.ledger.attempts if record.why == "compact"]
     if not moved:
         return None
     at_us = min(record.end_us for record in moved)
     jobs = [record.attempt.job_serial for record in moved if record.end_us == at_us]
-    each = Units(Torus((result.summary.n_nodes,)))  # a core is a unit
+    each = Units(Torus((result.summary.n_nodes,)))  # a block is a core
     before, after = (owners(result.ledger, each, time_us) for time_us in (at_us - 1, at_us))
     return Instant(at_us, sorted(jobs), before, after)

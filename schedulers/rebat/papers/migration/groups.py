@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The runs of each part of the evaluation, selected by policy.
+"""The runs for each part of the evaluation.
 
-Runs with published numbers are also selected by the name of the workload.
+Runs are selected by policy. If the paper publishes numbers, they are also selected by the name of
+the workload.
 """
 
 from __future__ import annotations
@@ -26,14 +27,17 @@ WAITING = MigrationCase("cluster", (), (("drain", "wait"),))
 ONE_TARGET = MigrationCase("compaction")
 SEVERAL_TARGETS = MigrationCase("compaction", (), (("targets", "several"),))
 FORMS = (ONE_TARGET, SEVERAL_TARGETS)
-"""The forms of compaction that are compared with the paper's form."""
+"""The forms of compaction that are compared with the paper."""
 
 PROMOTING, NOT_PROMOTING = MigrationCase("priorities"), MigrationCase("priorities", ("requeue",))
 TIERS = MigrationCase("tiers")
 
 
 def compactions(index: Runs) -> list[ComparedGroup]:
-    """Return each workload without and with compaction, in the first setting that has both."""
+    """Return the runs of each workload without and with compaction.
+
+    The runs are those of the first setting that has both.
+    """
     groups: dict[str, ComparedGroup] = {}
     for setting in index.settings:
         forms = [
@@ -53,7 +57,7 @@ def figure_4(index: Runs) -> dict[int, ComparedGroup]:
 
 
 def table_2(index: Runs) -> dict[int, ComparedGroup]:
-    """Return the loads of Table 2, without and with migration into the high partition."""
+    """Return the runs of Table 2 by load, without and with migration into the high partition."""
     groups: dict[int, ComparedGroup] = {}
     for setting in index.settings:
         load = WIDE.get(setting.workload)
@@ -71,7 +75,10 @@ def drained(index: Runs) -> Iterator[ComparedGroup]:
 
 
 def eternal(index: Runs) -> Iterator[ComparedGroup]:
-    """Yield a load alone and with eternal jobs: workloads named ``load-X`` and ``eternal-X``."""
+    """Yield the runs of each load without and with eternal jobs.
+
+    The names of the workloads are ``load-X`` and ``eternal-X``.
+    """
     tiered = {setting for setting in index.settings if TIERS in index.cases(setting)}
     for setting in index.settings:
         alone = setting._replace(workload=setting.workload.replace("eternal", "load"))
@@ -80,7 +87,7 @@ def eternal(index: Runs) -> Iterator[ComparedGroup]:
 
 
 def _reacting(index: Runs, word: str) -> Iterator[ComparedGroup]:
-    """Yield settings with a reaction: the first policy without reaction, and all others."""
+    """Yield settings with a reaction: the first policy without it, and all other policies."""
     for setting in index.settings:
         cases = index.cases(setting)
         base = next((case for case in cases if not case.react), None)

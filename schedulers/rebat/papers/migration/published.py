@@ -7,10 +7,10 @@ LOADS: dict[str, int] = {"load-25": 25, "load-50": 50, "load-75": 75, "load-90":
 """Workloads of Figures 1 to 4, as campaigns name them, by load in percent of the core time."""
 
 WIDE: dict[str, int] = {"wide-75": 75, "wide-90": 90}
-"""Workloads of Table 2 by load in percent; in rebat's runs, their jobs have more cores."""
+"""Workloads of Table 2 by load in percent. In rebat's runs, their jobs have more cores."""
 
 MEMORY_MB: dict[str, int] = {"memory-50": 1000}
-"""Memory per task of the workloads in which it is not `USUAL_MB`."""
+"""Memory per task, for workloads in which it is not `USUAL_MB`."""
 
 USUAL_MB = 100
 """Memory per task in MB. The paper does not report it for its workloads."""
@@ -59,5 +59,5 @@ TABLE_2: dict[int, dict[str, dict[str, tuple[float, float]]]] = {
 """Load -> partition -> state -> share of node time, without and with migration (Table 2)."""
 
 WAITING_FACTOR = sum(1 / n for n in range(1, CORES + 1))
-"""The harmonic number H_16. If each core runs a separate job of exponential length with mean T, the
-node is empty after T times this factor on average. Section 4.2 states no duration."""
+"""The harmonic number H_16. If each core runs a separate job with an exponential run time of mean
+T, the node is empty after T times this factor on average. Section 4.2 states no duration."""

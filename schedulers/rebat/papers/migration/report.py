@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The report of job migration: Figures 3 and 4, Tables 1 and 2, and the claims of the paper.
+"""The report on job migration: Figures 3 and 4, Tables 1 and 2, and the claims of the paper.
 
-Drains and eternal jobs are described in the paper but not measured. Energy, defragmentation and
-proactive migration go beyond the paper.
+The paper describes drains and eternal jobs, but does not measure them. Energy, defragmentation and
+proactive migration are not in the paper.
 
 References
 ----------
@@ -25,9 +25,9 @@ LEAD = (
     "M. Rodríguez-Pascual, J. Cao, J. A. Moríñigo, G. Cooperman, R. Mayo-García: Job migration in "
     "HPC clusters by means of checkpoint/restart, 2019. This report simulates section 4: random "
     "days of a cluster of eight nodes with 16 cores each. Jobs can be checkpointed and restarted "
-    "on other nodes, at the cost in Table 1. The paper shows one day per load; values here are "
+    "on other nodes, at the cost in Table 1. The paper shows one day per load. Values here are "
     "means over several days. The report also contains experiments that the paper names but does "
-    "not measure, and experiments beyond the paper."
+    "not measure, and experiments that are not in the paper."
 )
 
 
@@ -40,19 +40,18 @@ REMARKS = (
     "The days are drawn from the distributions that the paper names. The mean run time and the "
     "mean number of cores are only in figures of the paper. rebat chooses them so that the share "
     "of mixed nodes without migration is close to the paper's. The listings of the paper's two "
-    "algorithms are not available either. In rebat compaction empties one node per minute while "
-    "no job waits, and moves all of the node's jobs to one other node; with several targets, to "
-    "any nodes with room. Node time covers 24 hours and is integrated exactly; the paper samples "
+    "algorithms are not available either. In rebat, compaction empties one node per minute while "
+    "no job waits. All jobs of the node move to one other node or, with several targets, to any "
+    "nodes with room. Node time covers 24 hours and is integrated exactly. The paper samples it "
     "every 5 s.",
     "Intervals are over the seeds of the workloads, or over the seeds of the failures if there are "
-    "failures. Differences are paired by seed. The interval is omitted if all seeds agree. The "
-    "paper's values are from a single day. The direction of the changes in Table 2 at 90 % is not "
-    "judged, because the paper calls the percentages roughly the same.",
-    "The cost of migrations is in core-seconds: the seconds of Table 1 that a job pays when it "
-    "continues, times its cores. The cost per migration is therefore in core-seconds too. In "
-    f"seconds of a job, Table 1 has {_seconds(100)}, {_seconds(1000)}. "
-    "Energy depends on three assumed values: the watts of a node asleep, empty and full (axis "
-    "power). These values are not measured.",
+    "failures. Differences are paired by seed. No interval is shown if all seeds have the same "
+    "value. The paper's values are from a single day. The direction of the changes in Table 2 at "
+    "90 % is not judged, because the paper calls the percentages roughly the same.",
+    "The cost of a migration is in core-seconds: the seconds of Table 1 that the job pays when it "
+    f"continues, times its cores. The seconds in Table 1 are {_seconds(100)}, {_seconds(1000)}. "
+    "Energy depends on three assumed values, which are not measured: the power of a node that "
+    "sleeps, is empty, and is full (axis power).",
 )
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The simulations of a campaign by policy, and derived metrics."""
+"""The simulations of a campaign by policy, and metrics derived from their results."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _axis(name: str, value: str) -> str:
 
 
 def case_of(policy: str) -> MigrationCase:
-    """Parse a policy of a campaign; ``power`` is dropped, as it does not affect the schedule."""
+    """Parse a policy of a campaign, except ``power``, which does not affect the schedule."""
     name, axes = parsed(policy)
     react = axes.pop("react", "")
     axes.pop("power", None)
@@ -97,9 +97,9 @@ DERIVED: dict[str, Callable[[Read], BySeed]] = {
     "empty_after_s": _where("drains_mean_s", "drains_emptied"),
     "empty_after_max_s": _where("drains_max_s", "drains_emptied"),
 }
-"""Derived metrics: values per day, core-seconds per migration, the share of core time, the share of
-drained nodes that became empty, and the time until they were empty (only for seeds with emptied
-nodes)."""
+"""Derived metrics: values per day, core-seconds per migration, the share of core time for
+migrations, the share of drained nodes that became empty, and the time until they were empty. This
+time is only computed for seeds in which nodes became empty."""
 
 
 Runs = RunIndex[MigrationCase]
@@ -129,7 +129,7 @@ def seeds(index: Runs, run: Run[MigrationCase]) -> str:
 
 
 def named(runs: Sequence[Run[MigrationCase]]) -> dict[str, Run[MigrationCase]]:
-    """Return runs by readable name, which includes the axes if short names are not unique."""
+    """Return runs by readable name; names contain the axes if short names are not unique."""
     times = Counter(run.case.short for run in runs)
     return {
         run.case.short if times[run.case.short] == 1 else run.case.label: run for run in runs

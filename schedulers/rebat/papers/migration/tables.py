@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Figures 3 and 4 and Tables 1 and 2 as tables: rebat's values with intervals, and the paper's."""
+"""Figures 3 and 4 and Tables 1 and 2 as tables: rebat's values with intervals, published values."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rebat.results.intervals import BySeed, Shown, interval, minus, narrow
 
 
 def printed_text(values: BySeed, printed: float, shown: Shown) -> str:
-    """Format a published value, followed by its place if this is inside or near."""
+    """Format a published value, followed by 'inside' or 'near' if one of these applies."""
     ours = interval(values)
     place = place_of(ours, printed) if ours else ""
     return shown(printed) + (f" ({place})" if place in (INSIDE, NEAR) else "")
@@ -63,7 +63,7 @@ def _figure_4(index: Runs, loads: Mapping[int, ComparedGroup]) -> Table:
 
 
 class _Row(NamedTuple):
-    """A row of shares: label, rebat's and the paper's values by state, and their format."""
+    """A row of shares: label, rebat's and the published values by state, and their format."""
 
     label: str
     values: Mapping[str, BySeed]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Claims of the node-stealing paper on months and on its synthetic workload (section 6).
 
-A ratio is the value of SFSJ (H111) over Baseline's, paired by failure scenario.
+A ratio is the value of SFSJ (H111) divided by the value of Baseline, paired by failure scenario.
 """
 
 from __future__ import annotations
@@ -32,17 +32,18 @@ def _from(low: float, high: float) -> Rule:
 
 
 _REAL = (
-    "Generated months pack worse than real ones. On Mira's November 2018 with 30 seeds the ratio "
-    "is {} as in the paper and {} as in the program (docs/findings/differences.md)"
+    "The jobs of generated months fill the machine less well than those of real months. On Mira's "
+    "November 2018 with 30 seeds the ratio is {} with the semantics of the paper and {} with those "
+    "of the program (docs/findings/differences.md)"
 )
 
 T = TypeVar("T")
 
 SMALLEST = 128
-"""Section 6.1.2 speaks of jobs below this number of nodes; Intrepid has none."""
+"""Section 6.1.2 is about jobs with fewer nodes; Intrepid has no such jobs."""
 
 SMALL, LARGE = 512, 2048
-"""Bounds, in nodes, of the jobs that section 2 calls small and large."""
+"""Section 2 calls jobs below the first number of nodes small, and above the second large."""
 
 NEGLIGIBLE = 0.005
 """An overhead below this share of node time is negligible; the paper measures about 0.001."""
@@ -59,7 +60,7 @@ def _bounds(size_class: str) -> tuple[int, int]:
 
 
 def _large_suffer_more(on: InSemantics) -> Interval | None:
-    """Return the smallest rise of large jobs minus the largest rise of small jobs, by seed."""
+    """Return the smallest increase of large jobs minus the largest increase of small jobs."""
     bounds = {name: _bounds(name) for name in on.classes if name != "all"}
     large = [on.rise("flow_mean_s", n) for n, (low, _) in bounds.items() if low >= LARGE]
     small = [on.rise("flow_mean_s", n) for n, (_, high) in bounds.items() if high <= SMALL]
@@ -69,7 +70,10 @@ def _large_suffer_more(on: InSemantics) -> Interval | None:
 
 
 def _small_gain(on: InSemantics) -> Interval | None:
-    """Return the rise of the smallest jobs' largest flow; None without jobs below 128 nodes."""
+    """Return the increase of the largest flow of the smallest jobs.
+
+    None if no job has fewer than 128 nodes.
+    """
     smallest = on.classes[0]
     if smallest == "all" or _bounds(smallest)[0] >= SMALLEST:
         return None
@@ -89,7 +93,7 @@ def _of_workload(table: Mapping[str, T]) -> Callable[[InSemantics], T | None]:
 
 
 def _share(part: str, whole: str, complement: bool = False) -> Callable[..., Interval | None]:
-    """Return a function for the mean share of a metric of SFSJ, or the rest of it."""
+    """Return a function for the mean of part / whole under SFSJ, or of 1 - part / whole."""
 
     def number(on: InSemantics) -> Interval | None:
         parts, wholes = on.values("h111", part), on.values("h111", whole)
@@ -103,7 +107,7 @@ _HIGHER = "SFSJ has a higher useful utilisation than Baseline"
 
 MONTHS = (
     Claim("failures lengthen the mean flow of jobs above 2048 nodes more than of jobs below 512",
-          "smallest rise of a class of large jobs minus the largest of small jobs", ABOVE,
+          "smallest increase of a class of large jobs minus the largest of small jobs", ABOVE,
           "dramatically higher (section 2, observation 1)", _large_suffer_more),
     Claim("failures shorten the largest flow of the smallest jobs ({smallest})",
           "Baseline: largest flow with / without failures, minus 1", BELOW,
@@ -118,8 +122,8 @@ MONTHS = (
           "SFSJ: node time lost to stealing / all node time", below(NEGLIGIBLE),
           "around 0.1 % (section 6.1.1)", _share("platform_waste_stealing", "platform_total"),
           published=_of_workload(published.STEALING_OVERHEAD)),
-    Claim("at most failures of a running job a node is free",
-          "SFSJ: 1 - steals / failures under a job", above(0.5),
+    Claim("when a failure hits a running job, a node is usually free",
+          "SFSJ: 1 - steals / failures that hit a job", above(0.5),
           "84, 89 and 90 % on June, March and Intrepid (section 6.1.1); Table 5b: 86 % on June",
           _share("steals", "failures_hit", complement=True),
           published=_of_workload(published.FREE_AT_FAILURE)),
@@ -155,7 +159,7 @@ SYNTHETIC = (
 
 
 def judgements(runs: RunIndex[str]) -> Iterator[Judgement]:
-    """Judge the paper's claims in each semantics, as far as there are runs."""
+    """Judge the claims of the paper in each semantics for which there are runs."""
     for setting, family in main_settings(runs):
         claims = rows_of(setting.workload)
         for name in semantics(runs, setting):
@@ -168,7 +172,8 @@ def judgements(runs: RunIndex[str]) -> Iterator[Judgement]:
 def rows_of(workload: str) -> list[Claim]:
     """Return the claims about a workload.
 
-    Known causes apply to the paper's workloads only. Section 7 is about the months of Mira.
+    Known reasons (``why``) are only valid for the paper's workloads. Section 7 is about the months
+    of Mira.
     """
     claims: tuple[Claim, ...] = SYNTHETIC if workload == published.SYNTHETIC else MONTHS
     if workload not in published.UTILISATION:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The gain of node stealing under each difference between the paper and its program.
+"""The gain of node stealing for each difference between the paper and its program.
 
-The gain is the ratio of a stealing policy to Baseline with the same axes, paired by seed. The
-effect of a difference is the change of this ratio, paired by seed.
+The gain is the value of a stealing policy divided by the value of Baseline with the same axes,
+paired by seed. The effect of a difference is the change of this ratio, paired by seed.
 """
 
 from __future__ import annotations
@@ -31,22 +31,22 @@ def report(
         lead=(
             "The paper of Du, Marchal, Pallez and Robert (CCPE 2024) and its program differ in "
             "several details. This report shows the ratio of node stealing to Baseline with the "
-            "semantics of the paper, with the semantics of the program, and with one detail of "
-            "the other version at a time. The effect of a detail is the change of the ratio. "
-            "Ratios and effects are paired by seed; = marks an interval that contains no gain (1) "
-            "or no effect (0)."
+            "semantics of the paper and with those of the program. Then it replaces one detail at "
+            "a time by that of the other version. The effect of a detail is the change of the "
+            "ratio. Ratios and effects are paired by seed. = marks an interval that contains 1 (no "
+            "gain) or 0 (no effect)."
         ),
         judgements=[],
         tables=[*_tables(runs), *tables],
         pictures=[*_pictures(runs), *pictures],
         provenance=provenance,
-        figures_note="Points are means over seeds, lines their 95 % intervals.",
+        figures_note="Points are means over seeds. Lines are their 95 % intervals.",
         claims=False,
     )
 
 
 class Named(NamedTuple):
-    """A parsed policy: paper or program (a key of `ENDS`), name without prefix, and axes."""
+    """A parsed policy: its version (a key of `ENDS`), its name without prefix, and its axes."""
 
     end: str
     name: str
@@ -56,8 +56,8 @@ class Named(NamedTuple):
     def difference(self) -> str:
         """The difference from the paper or the program, as text.
 
-        If an axis sets ``semantics``, the other axes only fix values that would follow from
-        ``semantics``.
+        If an axis sets ``semantics``, the other axes are left out. They only keep values that
+        ``semantics`` would change.
         """
         if any(axis.startswith("semantics=") for axis in self.axes):
             return next(axis for axis in self.axes if axis.startswith("semantics="))
@@ -76,7 +76,7 @@ def parsed(policy: str) -> Named:
 
 
 def counterpart(policy: str, others: Iterable[str]) -> str | None:
-    """Return the Baseline of the same end that shares most axes and has no other axes.
+    """Return the Baseline of the same version that has most of a policy's axes and no others.
 
     >>> counterpart("h111:margin=5", ["baseline", "baseline:margin=5", "authors-baseline"])
     'baseline:margin=5'
@@ -101,7 +101,7 @@ def gain(runs: RunIndex[str], setting: Setting, policy: str, metric: str) -> ByS
 
 
 def _stealing(runs: RunIndex[str], setting: Setting, end: str) -> list[str]:
-    """Return the stealing policies of an end; the first has no differences."""
+    """Return the stealing policies of a version; the first has no differences."""
     names = [name for name in runs.cases(setting) if parsed(name).end == end]
     return [name for name in names if parsed(name).name != "baseline"]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Published values of the node-stealing paper's tables, each next to rebat's interval."""
+"""Published values in the tables of the node-stealing paper, compared with rebat's intervals."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _Numbers = Mapping[str, tuple[Interval | None, float]]
 
 
 def judgements(on: InSemantics, about: str) -> Iterator[Judgement]:
-    """Compare all tables that the paper publishes for a setting."""
+    """Compare the values in all tables that the paper publishes for a setting."""
     groups: list[tuple[str, str, _Numbers]] = [
         ("useful utilisation of each policy", "Tables 4, 7, 8", _utilisation(on)),
         ("time with an idle node under each policy, as published", "Tables 5a, 8", _idle(on)),
         ("steals of each variant", "Tables 5b, 9", _steals(on)),
         ("useful utilisation without failures", "Table 3", _failure_free(on)),
         ("largest flows of the largest and the smallest jobs, in days", "section 9", _flows(on)),
-        ("outliers: ratios of flows of the smallest jobs to Baseline's", "Table 10", _outliers(on)),
+        ("outliers: flows of the smallest jobs / Baseline's", "Table 10", _outliers(on)),
     ]
     for text, paper, numbers in groups:
         if any(ours for ours, _ in numbers.values()):
@@ -78,7 +78,7 @@ def _days(values: BySeed) -> Interval | None:
 
 
 def _outliers(on: InSemantics) -> _Numbers:
-    """Return the outliers, next to the median and the range of rebat's ratios."""
+    """Return the published outliers, each with the median and the range of rebat's ratios."""
     table = published.printed(published.OUTLIERS, on.setting)
     return {
         f"{policy} {metric.removesuffix('_s').replace('_', ' ')} {value:g}": (

@@ -32,7 +32,7 @@ _FLOWS = (("Largest flow", "flow_max_s"), ("Mean flow", "flow_mean_s"))
 
 
 def pictures(runs: RunIndex[str]) -> Iterator[Picture]:
-    """Yield tables with the paper's values, and Figures 1, 3 to 13 and 19 to 21, if runs exist."""
+    """Yield figures of published values, and Figures 1, 3 to 13 and 19 to 21, if runs exist."""
     for setting, family in main_settings(runs):
         yield from printed_pictures(runs, setting)
         names = policies(runs, setting)
@@ -75,7 +75,10 @@ def _series(
 def _flow_panels(
     runs: RunIndex[str], setting: Setting, names: Sequence[str], free: Setting | None = None
 ) -> list[boxes.Panel]:
-    """Return panels of largest and mean flow by size class; dots: Baseline in ``free``."""
+    """Return panels of largest and mean flow by size class.
+
+    Dots are the values of Baseline in the setting ``free``.
+    """
     panels = []
     for title, metric in _FLOWS:
         series = _series(runs, setting, names, metric, runs.values)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Values in the node-stealing paper next to rebat's in each semantics, as figures."""
+"""Figures of published values of the node-stealing paper and rebat's values in each semantics."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rebat.results.intervals import Interval, interval
 
 
 class PrintedValue(NamedTuple):
-    """A metric in the paper's tables: heading with unit, metric, conversion, the paper's values."""
+    """A metric in the paper's tables: heading with unit, metric, conversion, published values."""
 
     heading: str
     metric: str

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Published values of the node-stealing paper (Du, Marchal, Pallez, Robert 2024).
 
-Values are fractions where the paper states per cent. Workloads have the generators' names.
+Percentages are stored as fractions. Workloads have the names of their generators.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _SCENARIOS: dict[str, tuple[float, float]] = {
 }
 
 ACCOUNTING = "program"
-"""How the paper's values count checkpoints; also assumed for old results without this field."""
+"""How the paper counts checkpoints. Old results without this field are assumed to do the same."""
 
 
 def printed_for(setting: Setting) -> bool:
@@ -133,8 +133,8 @@ OUTLIERS: dict[str, dict[tuple[str, str], tuple[float, ...]]] = {
         ("h112", "flow_mean_s"): (3.58,),
     },
 }  # fmt: skip
-"""Table 10: ratios to Baseline of jobs of [1, 128] nodes that Figures 19 to 21 leave out. The rows
-of Figure 21 without a size are taken for the same jobs."""
+"""Table 10: values divided by Baseline's, for jobs of [1, 128] nodes, that Figures 19 to 21 leave
+out. Rows of Figure 21 without a size are assumed to be about the same jobs."""
 
 
 def idle_as_program(share: float, window_days: float = 20.0, divisor_days: float = 30.0) -> float:

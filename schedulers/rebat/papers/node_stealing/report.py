@@ -28,7 +28,7 @@ def report(
             "the paper's workloads, but other jobs: compare trends, not digits. Policies run with "
             "the semantics of the paper (as in the paper) or with those of the authors' program "
             "(as in the program). If a month was generated several times, "
-            "values and intervals are over the draws."
+            "means and intervals are over the generated months."
         ),
         judgements=list(judgements(runs)),
         tables=[*workloads, *tables(runs)],

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The runs of a campaign for each part of the report."""
+"""The runs of a campaign, selected for each part of the report."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rebat.results.scenario import ScenarioLabel
 HOUR = 3600.0
 ALIASES = {"sfsj": "h111", "conservative": "baseline", "authors-sfsj": "authors-h111"}
 PROGRAM = "authors-"
-"""Prefix of policies with the semantics of the authors' program; others have the paper's."""
+"""Prefix of policies with the semantics of the authors' program."""
 
 HEADINGS = {PROGRAM: "as in the program", "": "as in the paper"}
 
@@ -35,7 +35,7 @@ def base_of(policy: str) -> str:
 
 
 def policies(runs: RunIndex[str], setting: Setting) -> list[str]:
-    """Return the policies that have results under some semantics, baseline first."""
+    """Return the policies that have results in any semantics, baseline first."""
     names = {case.removeprefix(PROGRAM) for case in runs.cases(setting)}
     return sorted(names, key=lambda name: (name != "baseline", name))
 
@@ -46,7 +46,7 @@ def semantics(runs: RunIndex[str], setting: Setting) -> list[str]:
 
 
 def main_settings(runs: RunIndex[str]) -> Iterator[tuple[Setting, Family]]:
-    """Yield the settings of tables and figures, each with its family."""
+    """Yield the settings to show in tables and figures, each with its family."""
     families: dict[tuple[str, ScenarioLabel], list[Setting]] = {}
     for setting in runs.settings:
         if setting.scenario.failure_model is not None:
@@ -59,7 +59,7 @@ def main_settings(runs: RunIndex[str]) -> Iterator[tuple[Setting, Family]]:
 
 
 def main_of(runs: RunIndex[str], family: Family) -> Setting:
-    """Return the main setting: MTBF 1 h and downtime 1 h, else that with the most policies."""
+    """Return the setting with MTBF 1 h and downtime 1 h, or else the setting with most policies."""
     for item in family:
         if (item.scenario.mtbf_s, item.scenario.downtime_s) == (HOUR, HOUR):
             return item
@@ -69,7 +69,7 @@ def main_of(runs: RunIndex[str], family: Family) -> Setting:
 def ratios(
     runs: RunIndex[str], setting: Setting, policy: str, metric: str, of: str | None = None
 ) -> BySeed:
-    """Return the policy's value over Baseline's on the same failures, by seed."""
+    """Return the policy's value divided by Baseline's on the same failures, by seed."""
     return intervals.ratios(*runs.paired(setting, policy, base_of(policy), metric, of))
 
 

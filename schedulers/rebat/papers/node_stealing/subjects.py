@@ -46,12 +46,12 @@ class InSemantics(NamedTuple):
         return self.runs.values(self.setting, self.semantics + policy, metric, size_class)
 
     def ratios(self, metric: str, of: str | None = None, policy: str = "h111") -> BySeed:
-        """Return a policy's value over Baseline's, by seed."""
+        """Return a policy's value divided by Baseline's, by seed."""
         size_class = self.sizes.get(of or "", of)
         return ratios(self.runs, self.setting, self.semantics + policy, metric, size_class)
 
     def over_h111(self, policy: str, metric: str, of: str | None = None) -> BySeed:
-        """Return a variant's value over H111's, by seed."""
+        """Return a variant's value divided by H111's, by seed."""
         return intervals.ratios(self.values(policy, metric, of), self.values("h111", metric, of))
 
     def minus_h111(self, policy: str, metric: str) -> BySeed:
@@ -59,7 +59,7 @@ class InSemantics(NamedTuple):
         return minus(self.values(policy, metric), self.values("h111", metric))
 
     def rise(self, metric: str, of: str) -> BySeed:
-        """Return the relative rise of Baseline's value because of failures, by seed."""
+        """Return the relative increase of Baseline's value due to failures, by seed."""
         for scenario in self.setting.scenario.failure_free:
             free = self.setting._replace(scenario=scenario)
             without = self.runs.values(free, "baseline", metric, self.sizes.get(of, of))
@@ -68,7 +68,7 @@ class InSemantics(NamedTuple):
         return {}
 
     def printed(self, table: Mapping[str, Mapping[str, T]], policy: str) -> T | None:
-        """Return a published value of a policy; None for another scenario than the paper's."""
+        """Return a published value of a policy; None if the scenario is not the paper's."""
         return published.printed(table, self.setting).get(policy)
 
 

@@ -12,10 +12,10 @@ from rebat.results.intervals import BySeed, Interval, interval, minus
 
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0
 NEGLIGIBLE = between(0.99, 1.01)
-"""Ratios of the utilisation within 1 % count as negligible gains."""
+"""Gains of utilisation with a ratio in this range count as negligible."""
 
 CLOSE = between(0.95, 1.05)
-"""Ratios of flows within 5 % count as gains close to zero."""
+"""Gains of flow with a ratio in this range count as close to zero."""
 
 Number = Callable[[OverMtbf], Interval | None]
 
@@ -26,7 +26,7 @@ def _gained(on: OverMtbf) -> Interval | None:
 
 
 def _at(downtime_s: float, number: Number, workload: str = "") -> Number:
-    """Return a function for sweeps of one downtime only, and of one workload if given."""
+    """Return a function that only judges sweeps of one downtime, and of one workload if given."""
 
     def restricted(on: OverMtbf) -> Interval | None:
         here = on.downtime_s == downtime_s and workload in ("", on.settings[0].workload)
@@ -36,7 +36,10 @@ def _at(downtime_s: float, number: Number, workload: str = "") -> Number:
 
 
 def _below_a_day(number: Number) -> Number:
-    """Return a function for sweeps of shorter downtimes; at one day the gain is close to zero."""
+    """Return a function that only judges sweeps with downtimes below one day.
+
+    At one day the gain is close to zero.
+    """
     return lambda on: number(on) if (on.downtime_s or 0.0) < DAY else None
 
 
@@ -52,7 +55,7 @@ def _pick(
     pick: Callable[..., Interval], metric: str, of: str | None = None,
     mtbf: Callable[[float], bool] = lambda mtbf_s: True, distance_from: float | None = None,
 ) -> Number:  # fmt: skip
-    """Return a function for one of the ratios over the MTBFs that pass a test."""
+    """Return a function for the ratio that ``pick`` selects among the MTBFs that pass a test."""
     return lambda on: extreme(pick, _samples(on, metric, of, mtbf), distance_from)
 
 

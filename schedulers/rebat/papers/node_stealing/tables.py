@@ -26,11 +26,11 @@ from rebat.results.intervals import spread
 from rebat.results.measures.backlog import NOT_COMPARABLE, WHY_NOT
 
 Ours = Callable[[str], str]
-"""A policy, with the prefix of its semantics -> the text of rebat's value."""
+"""Function that returns rebat's value as text, for a policy with the prefix of its semantics."""
 
 
 def tables(runs: RunIndex[str]) -> Iterator[Table]:
-    """Yield Tables 4, 5, 7, 8 and 9 with the paper's and rebat's values, and sweeps."""
+    """Yield Tables 4, 5, 7, 8 and 9 with published and rebat's values, and tables of sweeps."""
     for setting, family in main_settings(runs):
         yield _utilisation(runs, setting)
         yield _idle(runs, setting)
@@ -42,7 +42,7 @@ def tables(runs: RunIndex[str]) -> Iterator[Table]:
 def _compared(
     runs: RunIndex[str], setting: Setting, printed: Mapping[str, str], columns: Mapping[str, Ours]
 ) -> tuple[list[str], list[list[str]]]:
-    """Return columns and rows: the value in the paper, then rebat's in each semantics."""
+    """Return columns and rows: the published value, then rebat's value in each semantics."""
     names = semantics(runs, setting)[::-1]
     heads = ["policy", *(["published"] if printed else [])]
     heads += [f"{heading}{HEADINGS[name]}" for heading in columns for name in names]
@@ -59,7 +59,7 @@ def _utilisation(runs: RunIndex[str], setting: Setting) -> Table:
         return spread(estimate, "{:.2%}".format)
 
     def of_all(policy: str) -> str:
-        """Return useful node time as a share of all node time, downtime included."""
+        """Return useful node time as a share of all node time, including downtime."""
         useful = runs.mean(setting, policy, "platform_useful")
         total = runs.mean(setting, policy, "platform_total")
         return percent(None if useful is None or not total else useful / total)
@@ -89,7 +89,7 @@ def _idle(runs: RunIndex[str], setting: Setting) -> Table:
     columns, rows = _compared(runs, setting, texts, parts)
     title = f"{setting.workload}: time with at least one idle node ({setting.scenario.label})"
     note = (
-        "share of time; nodes held for a failed job are not idle; published values are "
+        "share of time; nodes held for a failed job do not count as idle; published values are "
         "measured over 20 days but divided by 30 days; " + seeds_note(runs, setting)
     )
     return Table("Tables 5a, 8", title, columns, rows, note)
@@ -106,8 +106,8 @@ def _steals(runs: RunIndex[str], setting: Setting) -> Table:
     printed = published.printed(published.STEALS, setting)
     texts = {policy: f"{steals:.1f} + {empty:.1f}" for policy, (steals, empty) in printed.items()}
     columns, rows = _compared(runs, setting, texts, {"": counts})
-    title = f"{setting.workload}: reactions to failures under a job ({setting.scenario.label})"
-    note = "steals decided + other reactions (a free node, or no victim), within the window; "
+    title = f"{setting.workload}: reactions to failures that hit a job ({setting.scenario.label})"
+    note = "steals decided + other reactions (a node was free, or no victim), in the window; "
     return Table("Tables 5b, 9", title, columns, rows, note + seeds_note(runs, setting))
 
 

@@ -12,17 +12,17 @@ from rebat.papers.node_stealing.subjects import InSemantics, Number
 from rebat.results.intervals import BySeed, Interval, combined, interval, minus
 
 CLEARLY_HIGHER = 0.005
-"""A useful utilisation that is higher by less than this difference is not really higher."""
+"""Minimum difference of the useful utilisation that counts as really higher."""
 
 ALIKE = between(0.95, 1.05)
-"""Flows within 5 % of H111's show little impact of a choice."""
+"""A choice with a ratio of flows in this range has little impact."""
 
 _OTHER_CHOICES = ("h112", "h113", "h121", "h122", "h123")
 """Variants that steal immediately and choose another victim or criterion than H111."""
 
 
 def _below_all_others(on: InSemantics) -> Interval | None:
-    """Return H311's utilisation minus the lowest of the others, by seed."""
+    """Return H311's utilisation minus the lowest utilisation of the other policies."""
     others = [on.values(n, "useful_utilisation") for n in ("baseline", *on.variants) if n != "h311"]
     others = [values for values in others if values]
     if len(others) < 2:
@@ -58,7 +58,7 @@ def _steals_of_others(on: InSemantics) -> Interval | None:
 
 
 def _impact_by_idle_time(on: InSemantics) -> Interval | None:
-    """Return the correlation over variants of idle time and distance from Baseline, by seed."""
+    """Return the correlation of idle time and distance from Baseline over the variants."""
     idle = [on.values(name, "platform_idle_share") for name in on.variants]
     gains = [
         minus(on.values(name, "useful_utilisation"), on.values("baseline", "useful_utilisation"))
@@ -83,7 +83,10 @@ def _least_rise(variant: str, metric: str) -> Number:
 
 
 def _of_largest(*variants: str) -> Number:
-    """Return a function for the ratio to H111, for the largest jobs, that is farthest from 1."""
+    """Return a function for the ratio to H111 of the largest jobs.
+
+    If there are several variants, the ratio farthest from 1 counts.
+    """
     return lambda on: extreme(
         max, [on.over_h111(name, "flow_max_s", "largest") for name in variants], 1.0
     )
@@ -103,7 +106,7 @@ VARIANTS = (
           "correlation over the variants of idle time and distance from Baseline's utilisation",
           BELOW, "the table clearly shows (section 7.3)", _impact_by_idle_time),
     Claim("H311 (wait for the next checkpoint) has the lowest useful utilisation",
-          "H311's minus the lowest of the others", BELOW,
+          "H311's value minus the lowest value of the other policies", BELOW,
           "76.18 % and 75.17 %, the lowest of Table 8", _below_all_others),
     Claim("H311 steals more often than H111", "H311's steals minus H111's", ABOVE,
           "only variant 311 is able to increase the usage (section 7.3)",

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Dynamic node replacement: the evaluation of Prabhakaran et al. 2018 repeated, and on Mira."""
+"""Dynamic node replacement: the evaluation of Prabhakaran et al. 2018, also on Mira."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parameters that the paper leaves open: the effect of each on the makespans."""
+"""Parameters that the paper leaves open, and the effect of each on the makespans."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from rebat.papers.replacement.runs import ReplacementCase, Runs, rise
 from rebat.results.intervals import Interval, interval, spread
 
 Column = tuple[str, bool, str]
-"""A policy, whether it replaces nodes, and the value: a rise, the utilisation or a source."""
+"""A policy, whether it replaces nodes, and the value: a rise, the utilisation or the share of a
+source of replacements. A rise is the relative increase of the makespan due to failures."""
 
 COLUMNS: dict[str, tuple[Column, ...]] = {
     published.MIXED: (
@@ -25,7 +26,7 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         ("sa", True, "by_idle"), ("sa", True, "requeued"), ("sa", True, "by_restart"),
     ),
 }  # fmt: skip
-"""The columns of the tables for variants of two workloads; empty if there are no runs."""
+"""Workload -> columns of the table of its variants; a column without runs is empty."""
 
 RIGID = {"easy": "EASY", "greedy": "greedy"}
 """Policies for rigid jobs other than the baseline."""
@@ -34,7 +35,7 @@ Row = Mapping[Column, Interval]
 
 
 def choices(runs: Runs) -> Iterator[tuple[Table, str]]:
-    """Yield a table per workload, with the reference in the first row, and a sentence on it."""
+    """Yield a table and a sentence per workload; the first row of the table is the reference."""
     for workload, columns in COLUMNS.items():
         rows = dict(_rows(runs, columns, workload))
         if len(rows) > 1:
@@ -58,7 +59,7 @@ def _rows(runs: Runs, columns: Sequence[Column], workload: str) -> Iterator[tupl
 
 
 def _varies(setting: Setting, workload: str) -> bool:
-    """Return whether a setting is a variant of a workload of Table III, by its name."""
+    """Return whether the name of a setting is that of a variant of a workload of Table III."""
     return setting.workload not in published.FIGURES and setting.workload.startswith(f"{workload}-")
 
 
@@ -139,7 +140,7 @@ def _distance_text(workload: str, row: Row) -> str:
 
 
 def _sentence(workload: str, rows: Mapping[str, Row]) -> str:
-    """State which row is closest to the paper's rises, and which row affects each column most."""
+    """State which row is closest to the published rises, and which row changes each column most."""
     first, reference = next(iter(rows.items()))
     distances = {
         label: d for label, row in rows.items() if (d := _distance(workload, row)) is not None
@@ -147,10 +148,10 @@ def _sentence(workload: str, rows: Mapping[str, Row]) -> str:
     parts = []
     if distances:
         best = min(distances, key=lambda label: distances[label])
-        text = f"{best!r} is closest to the published rises ({100 * distances[best]:.1f} points"
+        text = f"{best!r} is closest to the published rises (distance {100 * distances[best]:.1f}"
         if first in distances:
-            text += f"; {first!r}: {100 * distances[first]:.1f}"
-        parts.append(f"{text})")
+            text += f" points; {first!r}: {100 * distances[first]:.1f}"
+        parts.append(f"{text} points)")
     for column in reference:
         moved = {
             label: row[column].mean - reference[column].mean
@@ -160,6 +161,6 @@ def _sentence(workload: str, rows: Mapping[str, Row]) -> str:
         if moved:
             most = max(moved, key=lambda label: abs(moved[label]))
             parts.append(
-                f"{most!r} has the largest effect on {_heading(column)} ({100 * moved[most]:+.1f})"
+                f"{most!r} changes '{_heading(column)}' most ({100 * moved[most]:+.1f} points)"
             )
     return f"{workload}, open parameters: " + "; ".join(parts) + "."

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The claims of section V of Prabhakaran et al. 2018, each with a rule.
 
-All numbers are medians over seeds. Compared values share the workload and the failures. A claim
-that one value exceeds another is judged by the sign of the median difference.
+All numbers are medians over seeds. Compared values come from the same workload and the same
+failures. A claim that one value exceeds another is judged by the sign of the median difference.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ from rebat.results.intervals import BySeed, combined, interval, minus, relative
 
 MALLEABLE = ("pra", "pwa", "dbes")
 CLOSE = 0.02
-"""Two makespans are close, or almost the same, if their relative difference is below the published
-difference of a close pair."""
+"""Two makespans are close, or almost the same, if their relative difference is below this value.
+The paper calls two makespans close that differ by this value."""
 
 NEGLIGIBLE = 0.02
 EQUAL_SHARES = 0.05
@@ -56,11 +56,11 @@ class InWorkload(NamedTuple):
     setting: Setting
 
     def free(self, name: str) -> BySeed:
-        """Return the makespans without failures."""
+        """Return the makespans of a policy without failures."""
         return free(self.runs, self.setting, ReplacementCase(name))
 
     def values(self, name: str, metric: str = "makespan_s", replaces: bool = False) -> BySeed:
-        """Return a metric under failures."""
+        """Return a metric of a policy under failures."""
         return self.runs.values(self.setting, ReplacementCase(name, replaces), metric)
 
     def rise(self, name: str, replaces: bool = False) -> BySeed:
@@ -68,7 +68,7 @@ class InWorkload(NamedTuple):
         return rise(self.runs, self.setting, ReplacementCase(name, replaces))
 
     def share(self, name: str, source: str) -> BySeed:
-        """Return the share of hits for which a source provided the replacement."""
+        """Return the share of failures of nodes with a job for which a source replaced the node."""
         return self.values(name, f"share_{source}", True)
 
     def without_step_4(self, metric: str) -> BySeed:
@@ -127,7 +127,8 @@ def _remote(name: str, paper: str) -> list[Claim]:
         _claim(f"{WORDS[name]}: most replacements come from other malleable jobs that shrink",
                "their median share of all hits", lambda on: on.share(name, "by_remote"),
                above(0.5), paper),
-        _claim(f"{WORDS[name]}: malleable jobs that shrink replace more nodes than idle nodes do",
+        _claim(f"{WORDS[name]}: more replacements come from malleable jobs that shrink than from "
+               "idle nodes",
                "median difference of the shares",
                lambda on: minus(on.share(name, "by_remote"), on.share(name, "by_idle")),
                ABOVE, paper),

@@ -10,10 +10,10 @@ RISES: dict[str, dict[str, float]] = {
     MIXED: {"baseline": 0.18, "pra": 0.06, "pwa": 0.11, "dbes": 0.05},
     MOLDABLE_RIGID: {"sa": 0.11},
 }
-"""Relative increase of the makespan by failures, without replacement (sections V-A and V-C)."""
+"""Relative increase of the makespan due to failures, without replacement (sections V-A, V-C)."""
 
 RISES_REPLACED: dict[str, dict[str, float]] = {MOLDABLE_RIGID: {"sa": 0.02}}
-"""Relative increase of the makespan by failures, with replacement (section V-C)."""
+"""Relative increase of the makespan due to failures, with replacement (section V-C)."""
 
 SOURCES: dict[str, dict[str, float]] = {
     MOLDABLE_RIGID: {"by_idle": 0.62, "requeued": 0.18, "by_restart": 0.20}
@@ -24,8 +24,8 @@ UTILISATION: dict[str, float] = {MOLDABLE_RIGID: 0.65}
 """Useful utilisation (section V-C)."""
 
 AFFECTED, REQUEUED = 220, 8
-"""Jobs affected by failures under DBES (mixed workload), and the number of them that are requeued
-if moldable jobs may not start over (section V-A)."""
+"""Number of jobs that failures affect under DBES (mixed workload), and how many of these are
+requeued if moldable jobs may not start over (section V-A)."""
 
 FIGURES: dict[str, tuple[str, str]] = {
     MIXED: ("Figure 4", "Figure 5"),
@@ -38,4 +38,4 @@ WORDS = {
     "baseline": "rigid", "sa": "SA", "pra": "PRA", "pwa": "PWA", "dbes": "DBES",
     "easy": "rigid, EASY", "greedy": "rigid, greedy", "sfsj": "stealing", "h111": "stealing",
 }  # fmt: skip
-"""The paper's names of the policies."""
+"""Policy -> its name in the paper."""

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The report of node replacement: Figures 4 to 9 and the claims of the paper.
+"""The report on node replacement: Figures 4 to 9 and the claims of the paper.
 
-Further tables show the parameters that the paper leaves open, and compare replacement with
-stealing.
+Other tables vary the parameters that the paper leaves open, and compare replacement with stealing.
 
 References
 ----------
@@ -24,8 +23,8 @@ LEAD = (
     "S. Prabhakaran, M. Neumann, F. Wolf: Efficient Fault Tolerance through Dynamic Node "
     "Replacement, 2018. This report simulates section V: workloads of rigid, moldable and "
     "malleable jobs on a machine with about one node failure per hour and no checkpoint cost. The "
-    "paper shows one run per case; values here are medians over several workloads, each with "
-    "separate failures."
+    "paper shows one run per case. Values here are medians over several workloads, each with its "
+    "own failures."
 )
 REMARKS = (
     "The workloads are drawn from the distributions published in the paper. They are not the "
@@ -34,12 +33,12 @@ REMARKS = (
     "DBES. rebat chooses these parameters. The tables of open parameters vary some of them one "
     "at a time.",
     "Values are paired: a workload with failures is compared with the same workload without, and "
-    "policies are compared on the same failures. The shares of the sources of "
-    "replacements count attempts that a failure hits. The paper does not state whether it counts "
-    "jobs, attempts or processors.",
-    "The interval of a median is given by order statistics: the true median lies between them "
-    "with 95 % (the 2nd and the 9th of ten values). Fewer than six values have no interval. "
-    "Means would depend on single workloads: a job "
+    "policies are compared on the same failures. The sources of replacements are shares of all "
+    "attempts that a failure hits. The paper does not state whether it counts jobs, attempts or "
+    "processors.",
+    "The interval of a median is between two of the sorted values, for ten values the 2nd and the "
+    "9th. It contains the true median with 95 %. Fewer than six values have no interval. "
+    "This report does not use means, because they would depend on single workloads: a job "
     "that needs nearly all processors waits until nearly every node is repaired, and repair "
     "times have a heavy tail.",
 )

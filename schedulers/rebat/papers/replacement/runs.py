@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The runs of a campaign for the report: with and without failures and replacement."""
+"""The runs of a campaign for the report, with and without failures and replacement."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ SOURCES = {
     "by_local": "shrinks itself", "by_idle": "idle", "by_remote": "others shrink",
     "by_restart": "moldable jobs start over", "requeued": "waits",
 }  # fmt: skip
-"""The outcomes of attempts that a failure hit: the counts of `measures.resizes`."""
+"""Outcomes of attempts that a failure hit, as `measures.resizes` counts them -> text."""
 
 _HOW = ("steps", "spares", "repair", "solver", "expected", "wait", "restarts", "lenders")
 """The axes of the replacement."""
 
 NO_STEP_4 = "steps=local+idle+remote+wait"
-"""Replacement without step 4: no moldable job starts over for another job."""
+"""Axis for replacement without step 4: no moldable job starts over for another job."""
 
 
 class ReplacementCase(NamedTuple):
@@ -76,24 +76,24 @@ DERIVED: dict[str, Callable[[Read], BySeed]] = {
         ("idle", "platform_idle"), ("down", "platform_downtime"), ("lost", "lost"),
     )},
 }  # fmt: skip
-"""Derived metrics: the share of hits per source of replacements, and shares of node time."""
+"""Derived metrics: shares of the sources of replacements, and shares of node time."""
 
 Runs = RunIndex[ReplacementCase]
 
 
 def index_of(path: Path) -> Runs:
-    """Return the index of the simulations in ``results.parquet``; settings have failures."""
+    """Return the index of the simulations in ``results.parquet``; its settings have failures."""
     return with_failures(RunIndex(simulations(path, case_of), DERIVED))
 
 
 def with_failures(runs: Runs) -> Runs:
-    """Return the index after removing settings without failures from its list."""
+    """Remove settings without failures from the list of an index, and return the index."""
     runs.settings = [item for item in runs.settings if item.scenario.failure_model]
     return runs
 
 
 def free(runs: Runs, setting: Setting, case: ReplacementCase, metric: str = "makespan_s") -> BySeed:
-    """Return a metric without failures, and therefore without replacement."""
+    """Return a metric of a case without failures, and therefore without replacement."""
     alone = case._replace(replaces=False, steals=False, how="")
     calm = (setting._replace(scenario=item) for item in setting.scenario.failure_free)
     return next(filter(None, (runs.values(item, alone, metric) for item in calm)), {})

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A picture for the report of node replacement: a small example run."""
+"""A picture for the report on node replacement: a small example run."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Figure 1: spare nodes of each job (1a, static) compared with a pool of spare nodes (1b, dynamic).
 
-The workload ``rigid`` runs with pools of several sizes. The workloads ``own-spares-N`` have the
-same jobs, each with N spare processors of its own.
+The workload ``rigid`` runs with pools of several sizes. In the workloads ``own-spares-N``, each of
+the same jobs requests N additional processors as spares.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MAGNITUDE = 10.0
 
 
 class SpareNodes(NamedTuple):
-    """The runs with a pool by its size, and the runs with spare processors of each job."""
+    """The runs with a pool, by pool size, and the runs with spares of each job, by their number."""
 
     runs: Runs
     pools: dict[int, Run[ReplacementCase]]
@@ -40,7 +40,7 @@ class SpareNodes(NamedTuple):
         return relative(self.values(run, "makespan_s"), self.values(self.plain, "makespan_s"))
 
     def reserved(self, run: Run[ReplacementCase]) -> BySeed:
-        """Return the mean number of processors that jobs hold as their own spare nodes."""
+        """Return the mean number of processors that jobs hold as spares."""
         more = minus(
             self.values(run, "platform_useful"), self.values(self.plain, "platform_useful")
         )
@@ -49,18 +49,21 @@ class SpareNodes(NamedTuple):
 
     @property
     def largest(self) -> Run[ReplacementCase]:
-        """The run with most spare processors per job."""
+        """The run with the most spare processors per job."""
         return self.own[max(self.own)]
 
     @property
     def sufficient(self) -> int | None:
-        """The smallest pool under which a smaller median share of the hit jobs waits."""
+        """The smallest pool under which no more jobs wait than in the run `largest`.
+
+        Compared is the median share of the jobs that a failure hits. None if there is no such pool.
+        """
         limit = self._waiting(self.largest)
         sizes = [size for size, run in self.pools.items() if size and self._waiting(run) <= limit]
         return min(sizes, default=None)
 
     def _waiting(self, run: Run[ReplacementCase]) -> float:
-        """Return the median share of the hit jobs that wait; NaN without values."""
+        """Return the median share of waiting jobs among those that a failure hits, or NaN."""
         estimate = interval(self.values(run, "share_requeued"), of_median=True)
         return estimate.mean if estimate else nan
 
@@ -112,7 +115,10 @@ def _row(spares: SpareNodes, name: str, reserved: str, run: Run[ReplacementCase]
 
 
 def _fewer(on: SpareNodes) -> BySeed:
-    """Return the spare processors of jobs / the smallest sufficient pool; empty without one."""
+    """Return the spare processors of all jobs / the smallest sufficient pool.
+
+    Empty if no pool is sufficient.
+    """
     size = on.sufficient
     return {} if size is None else {seed: n / size for seed, n in on.reserved(on.largest).items()}
 
@@ -120,7 +126,7 @@ def _fewer(on: SpareNodes) -> BySeed:
 CLAIMS = (
     Claim(
         "spare nodes of each job lengthen the makespan",
-        "most spare nodes: median relative difference to no replacement", ABOVE,
+        "median relative difference from no replacement, with the most spare nodes", ABOVE,
         "section I: poor system utilisation",
         lambda on: interval(on.longer(on.largest), of_median=True),
     ),

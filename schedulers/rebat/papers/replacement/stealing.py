@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rigid jobs of a production machine: replacement compared with node stealing."""
+"""Replacement compared with node stealing, for rigid jobs of a production machine."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def compared(runs: Runs) -> Iterator[Setting]:
 
 
 def tables(runs: Runs) -> Iterator[Table]:
-    """Yield a table of means and a table of differences from the baseline for each setting."""
+    """Yield two tables per setting: means, and differences from the baseline."""
     for setting in compared(runs):
         those = [Run(setting, case) for case in runs.cases(setting)]
         workload = setting.workload
@@ -55,7 +55,7 @@ def tables(runs: Runs) -> Iterator[Table]:
 
 
 def _pure(runs: Runs, setting: Setting) -> dict[str, Run[ReplacementCase]]:
-    """Return the runs of baseline, replacement, stealing and both, without other axes."""
+    """Return the runs of baseline, replacement, stealing, and both, all without other axes."""
     kinds = {
         (False, False): "baseline", (True, False): "replacement",
         (False, True): "stealing", (True, True): "replacement with stealing",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables of makespans, use of node time, and outcomes of hit jobs: medians over seeds."""
+"""Tables of makespans, use of node time, and outcomes of jobs that a failure hits (medians)."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _failing(runs: Runs, setting: Setting, case: ReplacementCase) -> list[str]:
 
 
 def printed_rise(workload: str, case: ReplacementCase) -> str:
-    """Return the rise of the makespan in the paper; empty if the paper has no value."""
+    """Return the published increase of the makespan; empty if the paper has no value."""
     table = (RISES_REPLACED if case.replaces else RISES).get(workload, {})
     plain = not (case.other_axes or case.how)
     return f"{table[case.name]:+.0%}" if plain and case.name in table else ""

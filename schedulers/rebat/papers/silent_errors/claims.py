@@ -32,14 +32,14 @@ LOW_Q = 0.2
 """Failure probabilities up to this value count as low."""
 
 FAR = above(0.10)
-"""Differences above 10 % are large; the paper calls those below 10 % little."""
+"""Differences above 10 % count as large. The paper calls differences below 10 % little."""
 
 WIDE = 15_000
 """The number of processors at which the paper compares R-LIST-Q with R-LIST-0."""
 
 
 class InSweep(NamedTuple):
-    """The subject of a claim: a sweep with one kind of reservations, and usually a heuristic."""
+    """The subject of a claim: a sweep, a kind of reservations, and usually a heuristic."""
 
     sweep: Sweep
     heuristic: str = ""
@@ -55,7 +55,7 @@ class InSweep(NamedTuple):
         return self.sweep.sets.weights(self.sweep.source)
 
     def line(self, rule: str = "LPT") -> Line:
-        """Return the means of the heuristic with a rule."""
+        """Return the means of the heuristic with a priority rule."""
         return self.sweep.line(self.heuristic, rule, self.reservations)
 
     def gaps(self) -> Line:
@@ -81,7 +81,7 @@ class InSweep(NamedTuple):
 class ClaimRow(NamedTuple):
     """A claim, and the heuristics for which it is judged separately.
 
-    ``both``: judge with both kinds of reservations, for heuristics that use reservations.
+    ``both``: whether to judge it with both kinds of reservations, for heuristics that use them.
     """
 
     claim: Claim
@@ -105,8 +105,8 @@ def with_both(
 ) -> Iterator[Judgement]:  # fmt: skip
     """Judge a claim with both kinds of reservations.
 
-    If the claim holds only with stale reservations, the kind of reservations is the cause why the
-    claim does not hold with Algorithm 1.
+    If the claim holds only with stale reservations, this is the reason why it does not hold with
+    Algorithm 1.
     """
     results: dict[str, Judgement] = {}
     for reservations, kind in KINDS:
@@ -126,7 +126,7 @@ def with_both(
 
 
 def _two_best(rules: tuple[str, str]) -> Callable[[InSweep], float | None]:
-    """Return a function for the best of the other rules minus the worse of two rules."""
+    """Return a function for the best other rule's mean minus the larger mean of ``rules``."""
 
     def number(on: InSweep) -> float | None:
         lines = {rule: on.line(rule) for rule in on.sweep.sets.rules(on.sweep.source)}
@@ -136,7 +136,7 @@ def _two_best(rules: tuple[str, str]) -> Callable[[InSweep], float | None]:
 
 
 def best_of_others(means: Mapping[str, float], best: tuple[str, str]) -> float | None:
-    """Return the smallest mean of other rules minus the larger mean of two; None if missing."""
+    """Return the smallest mean of the other rules minus the larger mean of the rules ``best``."""
     others = [mean for rule, mean in means.items() if rule not in best]
     if not others or not all(rule in means for rule in best):
         return None
@@ -211,7 +211,7 @@ def _zero_on_average(on: InSweep) -> float | None:
 _RISE = "LPT: largest mean / mean at q-bar = 0, minus 1"
 _HUMP = "normalised makespans first increase with"
 _FIGURE_2, _FIGURE_4A = "section 5.2, Figure 2", "section 5.2, Figure 4a"
-_OTHER_RULES = "best of the other rules minus the worse of the two"
+_OTHER_RULES = "best other rule minus the worse of these two rules"
 
 OVER_Q = (
     ClaimRow(Claim("{name}: " + _HUMP + " q-bar, then decrease",

@@ -27,10 +27,10 @@ from rebat.results.intervals import interval
 from rebat.results.resampling import Weights
 
 LARGEST = {"R-LIST": 1.5, "R-SHELF": 1.8}
-"""Upper bounds of the largest ratios in Table 1 (section 5.3)."""
+"""Upper bounds for the largest ratios in Table 1 (section 5.3)."""
 
 LOW_DEVIATION = 0.1
-"""Standard deviations over days up to this value count as low; Table 1 has at most 0.088."""
+"""Standard deviations over days up to this value count as low. Those in Table 1 reach 0.088."""
 
 
 class InDays(NamedTuple):
@@ -115,8 +115,8 @@ def _fewer_failures(on: InDays) -> str:
     if printed is None or ours > printed / 2:
         return ""
     return (
-        f"At this q-bar {ours:.1f} attempts fail on the days of the trace and {printed:.1f} on the "
-        "paper's days. At q-bar = 0.2 more attempts fail on Mira's days of January and February "
+        f"At this q-bar {ours:.1f} attempts fail per day of the trace, and {printed:.1f} per day "
+        "in the paper. At q-bar = 0.2 more attempts fail on Mira's days of January and February "
         "2020 than on the paper's days, and the value is 0.0211 "
         "(campaigns/silent-errors/more-failures.toml)."
     )
@@ -125,7 +125,7 @@ def _fewer_failures(on: InDays) -> str:
 RULES = (
     *(
         Claim(f"{heuristic}: LPT and LA are the two best rules on average",
-              "means over days and q-bar: best of the other rules minus the worse of the two",
+              "means over days and q-bar: best other rule minus the worse of these two rules",
               ABOVE, "section 5.3, Figures 5 and 6", lambda on, h=heuristic: _two_best(h, on))
         for heuristic in HEURISTICS
     ),
@@ -139,7 +139,7 @@ RULES = (
         for rule, why in (("LA", _fewer_failures), ("HPA", ""))
     ),
 )  # fmt: skip
-"""Claims on one failure probability are judged at the largest failure probability."""
+"""Claims about one failure probability are judged at the largest failure probability."""
 
 
 # ---- heuristics
@@ -199,7 +199,7 @@ COMPARISON = (
 
 
 def _few_jobs(on: InDays) -> str:
-    """Return a sentence if the deviation is due to days with fewer jobs than the paper's days."""
+    """Return a sentence if the deviation is low without days that have few jobs."""
     crowded = [
         [v for day, v in days.items() if on.sets.jobs.get((on.source, day), 0) >= LEAST_JOBS]
         for days in on.all_days(LISTS)
@@ -207,8 +207,9 @@ def _few_jobs(on: InDays) -> str:
     n_days = min(map(len, crowded))
     deviation = max(map(pstdev, crowded)) if n_days > 1 else LOW_DEVIATION + 1
     return "" if deviation > LOW_DEVIATION else (
-        f"The cause is days with few jobs: on the {n_days} days with {LEAST_JOBS} or more jobs, "
-        f"as on all of the paper's days, the deviation is {deviation:.4f}, and the claim holds."
+        f"The cause is days with few jobs. All of the paper's days have {LEAST_JOBS} or more jobs. "
+        f"On the {n_days} days with as many jobs the deviation is {deviation:.4f}, and the claim "
+        "holds."
     )  # fmt: skip
 
 
@@ -234,7 +235,7 @@ TABLE_1_SHELVES = (_largest("R-SHELF", SHELVES, ""),)
 
 
 def _table_1(on: InDays) -> Iterator[Judgement]:
-    """Compare the average ratios of Table 1 with the means over days, by heuristic."""
+    """Compare the average ratios in Table 1 with the means over days, for each heuristic."""
     for reservations, kind in KINDS:
         at = on._replace(reservations=reservations)
         numbers = {

@@ -63,7 +63,10 @@ def _failures(sets: JobSets, cell: Cell) -> float:
 
 
 def _days(title: str, by_rule: _ByRule, printed: Any) -> Callable[[Any], None]:
-    """Return the painter of a panel over the days: `SHOWN` rules, a band, published values."""
+    """Return the painter of a panel over the days.
+
+    It draws the rules in `SHOWN`, a band for the other rules, and published values.
+    """
 
     def paint(axis: Any) -> None:
         names = sorted({day for days in by_rule.values() for day in days})

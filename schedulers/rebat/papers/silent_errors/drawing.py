@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Drawing of the figures of RR-9296: panels with a shared scale, one SVG each, and colours."""
+"""Drawing of the figures of RR-9296: panels with a shared scale, each an SVG, and colours."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ WIDTH, HEIGHT = 5.0, 2.9
 
 
 class RatioPanel(NamedTuple):
-    """A panel with lines by name; ``marks`` are the published points of the paper by name."""
+    """A panel with named lines; ``marks`` are published points by the name of their line."""
 
     title: str
     axis: str
@@ -41,7 +41,7 @@ class RatioPanel(NamedTuple):
 
 
 def colour_of(name: str) -> str:
-    """Return the colour of a rule or a heuristic, for both kinds of reservations."""
+    """Return the colour of a rule or a heuristic; both kinds of reservations have the same."""
     plain = name.removesuffix(f", {STALE}")
     return RULE_COLOURS.get(plain) or HEURISTIC_COLOURS.get(plain) or PRINTED_COLOUR
 

@@ -27,16 +27,17 @@ Name = Annotated[str, msgspec.Meta(min_length=1, pattern="^[^/]*$")]
 
 
 class SyntheticIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """``[synthetic.NAME]``: job sets drawn as in Section 5.1, with its numbers as defaults."""
+    """``[synthetic.NAME]``: job sets drawn as in Section 5.1; the defaults are its numbers."""
 
     sets: Positive = SYNTHETIC_SETS
     jobs: Positive = SYNTHETIC_JOBS
 
 
 class DaysIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """``[days.NAME]``: a job set per day of a trace; without `file`, the user names the trace.
+    """``[days.NAME]``: a job set per day of a trace.
 
-    `size` is the trace option with the same name; its default is "allocated".
+    Without `file`, the option ``--trace`` names the trace. `size` is the trace option with the same
+    name; its default is "allocated".
     """
 
     file: str | None = None
@@ -57,7 +58,7 @@ class JobSet(NamedTuple):
 
 
 def job_sets(document: Document, seed: int) -> tuple[dict[str, list[JobSet]], list[str]]:
-    """Return the job sets of each source, and the sources without a trace.
+    """Return the job sets of each source, and the names of sources without a trace.
 
     Raises
     ------

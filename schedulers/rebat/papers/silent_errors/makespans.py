@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makespans of R-LIST and R-SHELF on job sets with explicit failure scenarios, from files.
+"""Makespans of R-LIST and R-SHELF for files with job sets and failure scenarios.
 
 A job set file is JSON with these fields; other fields are ignored.
 
@@ -28,7 +28,7 @@ from rebat.models.silent_errors import lower_bounds
 from rebat.policies.priority_rules import priority_rule, ranks
 
 PAPER_RULES = ("LPT", "SPT", "HPA", "LPA", "LA", "SA")
-"""The rules of Section 5.1 that need no random numbers."""
+"""The priority rules of Section 5.1 that need no random numbers."""
 
 _Positive = Annotated[int, msgspec.Meta(ge=1, le=1 << 53)]
 _Count = Annotated[int, msgspec.Meta(ge=0, le=1 << 53)]
@@ -75,7 +75,7 @@ class MakespanSet(msgspec.Struct, frozen=True):
 
 
 class MakespanRow(NamedTuple):
-    """A makespan; the fields are the columns of the table.
+    """A row of the table of makespans; its fields are the columns.
 
     `makespan` is exact, in the file's unit of time. `lower_bound` is ``L(f)`` of equations (5) and
     (6), correctly rounded. `scenario` counts from 0.
@@ -126,13 +126,13 @@ def makespans(
     heuristics : sequence of str
         ``R-LIST-0``, ``R-LIST-1``, ``R-LIST-<m>``, ``R-LIST-Q``, ``R-SHELF-B``, ``R-SHELF-NB``.
     rules : sequence of str
-        Names of `rebat.policies.priority_rules.PRIORITY_RULES`.
+        Keys of `rebat.policies.priority_rules.PRIORITY_RULES`.
     reservations : {'paper', 'easy_head', 'stale'}
         See `rebat.models.resilient.RESERVATIONS`.
     seed : int
-        Seed of the rule RANDOM, used together with the job's index.
+        Seed of the rule RANDOM.
     threads : int
-        Number of threads for the scenarios of a file; does not change the result.
+        Number of threads; does not change the result.
 
     Yields
     ------
@@ -142,8 +142,8 @@ def makespans(
     Raises
     ------
     InputError
-        For unknown names, before the first row; for an invalid file, before its rows; for two sets
-        with the same name.
+        For unknown names (before the first row), for an invalid file (before its rows), and for two
+        sets with the same name.
     """
     resilient.check_reservations(reservations)
     for rule in rules:
@@ -154,7 +154,7 @@ def makespans(
 
 
 class _Campaign(NamedTuple):
-    """The simulations of each file, with checked names."""
+    """The simulations to run for each file; the names are valid."""
 
     heuristics: tuple[resilient.Heuristic, ...]
     rules: tuple[str, ...]
@@ -204,7 +204,7 @@ def _play(jobs: MakespanSet, campaign: _Campaign) -> Iterator[MakespanRow]:
 
 
 def _checked(jobs: MakespanSet) -> MakespanSet:
-    """Check sizes against P and lengths against the number of jobs, and return the set."""
+    """Return the set; raise InputError if its sizes or numbers of values are inconsistent."""
     n = len(jobs.jobs)
     if not jobs.jobs:
         raise InputError("has no jobs", "$.jobs", "at least one job")

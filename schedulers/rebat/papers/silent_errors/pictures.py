@@ -28,9 +28,9 @@ PRINTED_KEY = Key("published value, in the colour of its heuristic", "#555555", 
 
 
 class _Axis(NamedTuple):
-    """One of the two axes: its figures, label, unit, fixed value and sweep.
+    """The horizontal axis of two figures: figures, label, unit, fixed value and sweep.
 
-    ``above`` contains the published percentages above R-LIST-0 by heuristic.
+    ``above`` contains the published percentages above R-LIST-0, by heuristic.
     """
 
     rules: str
@@ -90,7 +90,7 @@ def _of_heuristics(axis: _Axis) -> Iterator[Picture]:
 
 
 def _above_zero(axis: _Axis) -> Iterator[Picture]:
-    """Yield a picture of the percentages above R-LIST-0, with those published in the text."""
+    """Yield a picture of the percentages above R-LIST-0, with the published percentages."""
     zero = axis.sweep.best("R-LIST-0")
     printed = {
         name: [(x / axis.scale, y) for x, y in points] for name, points in axis.above.items()

@@ -9,7 +9,7 @@ from rebat.models.resilient import HEURISTICS
 
 
 class PrintedRatio(NamedTuple):
-    """A heuristic's ratios at one failure probability, over the 30 days of June 2019."""
+    """The ratios of a heuristic at one failure probability, over the 30 days of June 2019."""
 
     average: float
     deviation: float
@@ -17,7 +17,7 @@ class PrintedRatio(NamedTuple):
 
 
 LEAST_JOBS = 66
-"""Smallest number of jobs per day: the days of June 2019 have 66 to 277 jobs (section 5.1)."""
+"""Minimum number of jobs on the paper's days: June 2019 has 66 to 277 jobs a day (section 5.1)."""
 
 PRINTED_FAILURES = {0.0: 0.0, 0.05: 15.2913, 0.1: 254.453}
 """Average failure probability -> average number of failures (Table 1)."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The report of silent-error units: Figures 2 to 6 and Table 1 of RR-9296, and its claims.
+"""The report on silent errors: Figures 2 to 6, Table 1 and the claims of RR-9296.
 
 References
 ----------
@@ -22,12 +22,12 @@ from rebat.papers.silent_errors.tables import synthetic_tables, table_1
 
 STALE_REMARK = (
     "Why two kinds of reservations: Algorithm 1 deletes all reservations at every completion and "
-    "recomputes them. The authors' public program never cancels a reservation. A failed job "
+    "recomputes them. The authors' public program never deletes a reservation. A failed job "
     "therefore waits behind all earlier reservations, and processors stay idle that Algorithm 1 "
     "would use. With these stale reservations R-LIST-Q is about 25 % above R-LIST-0 at "
-    "q-bar = 0.5, as in the paper's Figure 4(a). With Algorithm 1 as published it is not. The "
-    "published figures therefore seem to come from the program. This is not a proof, because "
-    "their inputs are not published."
+    "q-bar = 0.5, as in Figure 4(a) of the paper. With Algorithm 1 the difference is smaller. The "
+    "published figures therefore seem to come from the program. This is not proven, because the "
+    "inputs of the figures are not published."
 )
 
 
@@ -44,8 +44,8 @@ def report(
             "A. Benoit, V. Le Fèvre, P. Raghavan, Y. Robert, H. Sun: Design and comparison of "
             "resilient scheduling heuristics for parallel jobs, Inria RR-9296, 2020. This report "
             "simulates section 5. Values are makespans divided by their lower bounds, averaged "
-            "over failure scenarios and job sets. Job sets are synthetic, or come from other days "
-            "than the paper's: compare trends, not digits."
+            "over failure scenarios and job sets. Job sets are synthetic, or come from days that "
+            "are not those of the paper: compare trends, not digits."
         ),
         remarks=[STALE_REMARK],
         judgements=[
@@ -62,5 +62,6 @@ def report(
         ],
         provenance=[*provenance, "means are over the completed job sets"],
         subject="job sets",
-        figures_note="Points are means over failure scenarios and, in Figures 2 to 4, job sets.",
+        figures_note="Points are means over failure scenarios. In Figures 2 to 4 they are also "
+        "means over job sets.",
     )

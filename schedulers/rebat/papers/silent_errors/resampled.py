@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Claims whose numbers have intervals over resampled job sets."""
+"""Intervals of the numbers of claims, by resampling job sets (bootstrap)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rebat.results.intervals import Interval
 
 
 def resampled(claim: Claim) -> Claim:
-    """Return the claim with the interval of its number over resampled job sets."""
+    """Return the claim with an interval for its number, computed from resampled job sets."""
 
     def number(on: Any) -> Interval | None:
         def statistic(row: int) -> float | None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The makespans of a campaign by source of job sets, and sweeps over one parameter."""
+"""The makespans of a campaign, by source of the job sets, and sweeps over a parameter."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from rebat.results.resampling import Floats, Weights
 
 Points = Sequence[tuple[float, float]]
 Line = Mapping[float, float]
-"""The mean by failure probability, or by number of processors."""
+"""Failure probability, or number of processors -> mean."""
 
 Sets = Mapping[Any, float]
-"""A value per job set."""
+"""Job set -> value."""
 
 LISTS = ("R-LIST-0", "R-LIST-1", "R-LIST-Q")
 SHELVES = ("R-SHELF-B", "R-SHELF-NB")
@@ -46,7 +46,7 @@ _COLUMNS = (*Cell._fields, "set", "scenarios", "metric", "value", "key")
 
 
 def span(counts: Iterable[float]) -> str:
-    """Format a number, or the smallest and the largest of several.
+    """Format the smallest and the largest of several numbers, or a single number.
 
     >>> span([30, 30]), span([9, 1000])
     ('30', '9 to 1,000')
@@ -56,7 +56,7 @@ def span(counts: Iterable[float]) -> str:
 
 
 class JobSets(Index[str, Cell]):
-    """Results by source, cell and job set; if grids share a cell, the first in the file counts.
+    """Results by source, cell and job set. If several grids have a cell, the first grid counts.
 
     Metrics are ``mean`` (mean normalised makespan), ``failures`` (mean number of failed attempts)
     and ``scenarios`` (number of failure scenarios).
@@ -92,7 +92,10 @@ class JobSets(Index[str, Cell]):
         return list(dict.fromkeys(cell.rule for cell in self.cases(source)))
 
     def of(self, cell: Cell, metric: str = "mean") -> Sets:
-        """Return values by job set; heuristics without reservations use those of `TRUE`."""
+        """Return the values by job set.
+
+        Heuristics without reservations have the same values as with the reservations `TRUE`.
+        """
         results = self.values(cell.source, cell, metric)
         if not results and cell.heuristic in ("R-LIST-0", *SHELVES):
             results = self.values(cell.source, cell._replace(reservations=TRUE), metric)
@@ -104,11 +107,11 @@ class JobSets(Index[str, Cell]):
         return fmean(values.values()) if values else None
 
     def weights(self, source: str) -> Weights:
-        """Return the resamples of a source's job sets."""
+        """Return the resamples of the job sets of a source."""
         return self._resamples_of(source).weights
 
     def weighted(self, row: int) -> ResampledSets:
-        """Return the same results with the job sets weighted by a row of `weights`."""
+        """Return the same results, with job sets weighted by a row of `weights`."""
         return ResampledSets(self, row)
 
     def means(self, cell: Cell) -> Floats | None:
@@ -126,7 +129,7 @@ class JobSets(Index[str, Cell]):
         return self._resamples[source]
 
     def basis(self, source: str, *, n_procs: int | None = None, q: float | None = None) -> str:
-        """Return the numbers of job sets and failure scenarios behind means, as text."""
+        """Return the numbers of job sets and failure scenarios of the means, as text."""
         scenarios = [
             self.values(source, cell, "scenarios")
             for cell in self.cases(source)
@@ -185,9 +188,10 @@ class ResampledSets(JobSets):
 
 
 class Sweep(NamedTuple):
-    """Means of a source over ``q`` or ``n_procs``, at a fixed value of the other.
+    """Means of a source for several values of one parameter, ``q`` or ``n_procs``.
 
-    ``axis`` names the varied parameter, ``xs`` contains its values.
+    ``axis`` names this parameter, ``xs`` contains its values. ``fixed`` is the value of the other
+    parameter.
     """
 
     sets: JobSets
@@ -198,7 +202,7 @@ class Sweep(NamedTuple):
 
     @property
     def basis(self) -> str:
-        """The numbers of job sets and failure scenarios behind the means."""
+        """The numbers of job sets and failure scenarios of the means, as text."""
         if self.axis == "q":
             return self.sets.basis(self.source, n_procs=int(self.fixed))
         return self.sets.basis(self.source, q=self.fixed)
@@ -206,7 +210,7 @@ class Sweep(NamedTuple):
     def line(
         self, heuristic: str, rule: str = "LPT", reservations: str = TRUE
     ) -> dict[float, float]:
-        """Return the means over scenarios and job sets, where there are results."""
+        """Return the means over scenarios and job sets, for values with results."""
         results = {}
         for x in self.xs:
             q, procs = (x, self.fixed) if self.axis == "q" else (self.fixed, x)
@@ -229,7 +233,7 @@ class Sweep(NamedTuple):
 
 
 def over_q(sets: JobSets, source: str) -> Sweep:
-    """Return the sweep of Figure 2, at the number of processors with most probabilities."""
+    """Return the sweep of Figure 2, for the number of processors with most probabilities."""
     results: dict[int, set[float]] = {}
     for cell in sets.cases(source):
         results.setdefault(cell.n_procs, set()).add(cell.q)
@@ -238,7 +242,7 @@ def over_q(sets: JobSets, source: str) -> Sweep:
 
 
 def over_procs(sets: JobSets, source: str) -> Sweep:
-    """Return the sweep of Figure 3, at the probability with most numbers of processors."""
+    """Return the sweep of Figure 3, for the probability with most numbers of processors."""
     results: dict[float, set[int]] = {}
     for cell in sets.cases(source):
         results.setdefault(cell.q, set()).add(cell.n_procs)

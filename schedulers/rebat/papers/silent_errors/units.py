@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Silent-error units of a campaign: the evaluation of RR-9296.
 
-A unit is one job set with one failure probability, number of processors and kind of reservations.
-It simulates all heuristics x rules x failure scenarios.
+A unit is a job set with a failure probability, a number of processors and a kind of reservations. A
+unit simulates all combinations of heuristics, rules and failure scenarios.
 
 References
 ----------
@@ -40,10 +40,10 @@ from rebat.runs.unit import Unit, key_of
 NAME = "silent-errors"
 
 RESULTS_FORMAT = 1
-"""Increase this number with every change of the form or the numbers of a unit's result."""
+"""Increase this number with every change of the format or the values of results."""
 
 RULES = (*PAPER_RULES, "RANDOM")
-"""The seven rules of Section 5.1."""
+"""The seven priority rules of Section 5.1."""
 
 _LISTS = ("sets", "failure_probability", "heuristics", "rules", "reservations")
 
@@ -57,9 +57,9 @@ DETAILS: dict[str, type] = {"heuristic": str, "rule": str}
 class JobSetGrid(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """``[[grid]]`` with job sets.
 
-    `procs` defaults to 10,000 for synthetic sets and to the machine of a trace. `most_failures`
-    bounds the failed attempts of a job, and `largest_probability` the error probability of an
-    attempt. The paper states no bounds.
+    `procs` defaults to 10,000 for synthetic sets, and to the size of the machine for a trace.
+    `most_failures` is the maximum number of failed attempts of a job, `largest_probability` the
+    maximum error probability of an attempt. The paper states no maxima.
     """
 
     name: Name
@@ -75,19 +75,19 @@ class JobSetGrid(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def bounds(self) -> dict[str, float]:
-        """The bounds that are set, by name."""
+        """The maxima that are set, by name."""
         names = ("most_failures", "largest_probability")
         return {name: value for name in names if (value := getattr(self, name)) is not None}
 
     def label(self, source: str) -> str:
-        """Return the name of a source in reports: with the bounds, if there are any."""
+        """Return the name of a source in reports, with the maxima that are set."""
         words = {"most_failures": "at most {} failures", "largest_probability": "q at most {}"}
         bounds = ", ".join(words[name].format(value) for name, value in self.bounds.items())
         return f"{source} ({bounds})" if bounds else source
 
 
 class SetSpec(msgspec.Struct, frozen=True):
-    """The job set of a unit and the name of its source; other data are in the unit's identity."""
+    """The job set of a unit and the name of its source; `identity` of the unit has other data."""
 
     source: str
     drawn: bool
@@ -118,7 +118,7 @@ def _seed(value: Any) -> int:
 
 
 def _grid(table: dict[str, Any], where: str) -> JobSetGrid:
-    """Convert a grid and check that its lists are not empty and its names exist."""
+    """Return a grid; raise InputError for empty lists or unknown names."""
     grid = convert(table, JobSetGrid, where)
     for key in _LISTS:
         nonempty(getattr(grid, key), f"{where}.{key}")
@@ -181,10 +181,10 @@ def _unit(grid: str, spec: SetSpec, identity: dict[str, Any]) -> Unit:
 
 
 def play(unit: Unit) -> dict[str, Any]:
-    """Run a unit: return mean and maximum of the normalised makespan by heuristic and rule.
+    """Run a unit; return mean and maximum of the normalised makespan by heuristic and rule.
 
-    Every scenario has a separate random stream, named by seed, job set and scenario. All heuristics
-    therefore have the same failures, and the number of failures grows with the probability.
+    Every scenario has its own random stream, which depends on seed, job set and scenario. All
+    heuristics therefore have the same failures, and more failures at a higher probability.
     """
     values, (name, times, sizes, _) = unit.identity, unit.spec.jobs
     seed, n_procs, rate = values["seed"], values["n_procs"], error_rate(times, sizes, values["q"])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The batches of a campaign for the report: completion times, gains, mean times to failure."""
+"""Batches of a campaign, for the report: completion times, gains, mean times to failure."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CASES = (
 class BatchSetting(NamedTuple):
     """A setting for comparisons: trace, torus, number of jobs, and their size in nodes.
 
-    Without jobs, the setting is about the failures of the trace alone.
+    A setting without jobs only contains failures.
     """
 
     trace: str
@@ -43,7 +43,7 @@ class BatchSetting(NamedTuple):
 
     @property
     def convention(self) -> str:
-        """The age of the machine and the length of its failure trace as text."""
+        """The age of the machine and the end of its failure trace, as text."""
         age = f"machine aged {self.begin_s / HOUR_S:,.0f} h" if self.begin_s else "new machine"
         end_s = self.trace_end_s
         return age if end_s is None else f"{age}, no failures after {end_s / HOUR_S:,.0f} h"
@@ -58,7 +58,7 @@ class PlacementCase(NamedTuple):
 
 
 ALONE = PlacementCase(0.0, "", None)
-"""The case of failures alone."""
+"""The case of a setting without jobs."""
 
 _COLUMNS = (
     "trace", "torus", "size", "jobs", "begin_s", "trace_end_s", "duration_s", "policy", "list",
@@ -67,7 +67,7 @@ _COLUMNS = (
 
 
 def batches(path: Path) -> Iterator[Row[BatchSetting, PlacementCase]]:
-    """Yield the rows of batches, and of failures alone, in a campaign's ``results.parquet``."""
+    """Yield the rows of batches and of settings without jobs in ``results.parquet``."""
     for row in read_results(path, "batch", _COLUMNS):
         trace, torus, size, jobs, *ages, duration_s, policy, which, seed, metric, value = row
         if policy is None:
@@ -84,7 +84,7 @@ class Batches(Index[BatchSetting, PlacementCase]):
     ----------
     rows : iterable of Row
     laws : mapping
-        Mean scale (h) and shape of every trace; None for a law that is not like the paper's.
+        Mean scale (h) and shape of every trace; None for a law unlike those of the paper.
     """
 
     def __init__(self, rows: Any, laws: Mapping[str, Trace | None]) -> None:
@@ -96,27 +96,30 @@ class Batches(Index[BatchSetting, PlacementCase]):
 
     @property
     def tori(self) -> list[str]:
-        """The tori of all batches and failure counts."""
+        """The tori of all settings."""
         return sorted({setting.torus for setting in (*self.settings, *self.traces)})
 
     def trace(self, setting: BatchSetting) -> Trace | None:
-        """Return scale (h) and shape of a trace; None unless torus and jobs are the paper's."""
+        """Return scale (h) and shape of a trace; None if torus or jobs are not the paper's."""
         own = (setting.torus, setting.jobs or JOBS)
         return self.laws.get(setting.trace) if own == (TORUS, JOBS) else None
 
     @property
     def conventions(self) -> list[tuple[float | None, float | None]]:
-        """The ages of the machine and the lengths of failure traces with runs."""
+        """The combinations of age of the machine and end of the failure trace that have runs."""
         return list(dict.fromkeys((s.begin_s, s.trace_end_s) for s in self.settings))
 
     def under(self, convention: tuple[float | None, float | None]) -> Batches:
-        """Return the same results, with this convention for the paper's settings."""
+        """Return the same results, with another convention for the paper's settings.
+
+        A convention is the age of the machine and the end of its failure trace.
+        """
         results = copy(self)
         results._convention = convention
         return results
 
     def of_scale(self, scale_h: float, size: int) -> list[BatchSetting]:
-        """Return the paper's settings with a trace of a scale, in order of the shape."""
+        """Return the paper's settings with a trace of this scale, sorted by shape."""
         traces = {
             s: trace
             for s in self.settings
@@ -148,7 +151,7 @@ class Batches(Index[BatchSetting, PlacementCase]):
         return [which for policy, which in self.played(setting) if policy == "faps" and which]
 
     def played(self, setting: BatchSetting) -> list[tuple[str, str | None]]:
-        """Return the policies with runs, each with its list."""
+        """Return the policies that have runs, each with its list of boxes."""
         matches = {(case.policy, case.which) for case in self.cases(setting)}
         return [case for case in CASES if case in matches]
 
@@ -161,8 +164,8 @@ class Batches(Index[BatchSetting, PlacementCase]):
     def gains(self, setting: BatchSetting, case: PlacementCase, over: str) -> BySeed:
         """Return how much earlier a batch ends than under another policy with the same list.
 
-        The gain is a share of the other policy's completion time, paired by seed: both policies
-        have the same failures.
+        The gain is relative to the completion time of the other policy. Values are paired by seed:
+        both policies have the same failures.
         """
         base = case._replace(policy=over, which=case.which if over == "rps" else None)
         mine, theirs = (self.values(setting, c, "completion_s") for c in (case, base))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The claims of Vardas et al. 2022, section 3, each with a rule.
 
-Every list of boxes is judged separately. If a number is the largest or smallest of several means,
-its interval holds for all of them jointly with 95 % (Bonferroni).
+Claims are judged separately for every list of boxes. If a number is the largest or smallest of
+several means, its interval is widened so that it is valid for all of them together (Bonferroni).
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from rebat.results.intervals import BySeed, Interval, interval, minus
 
 WORDS = {LINEAR: "Slurm-linear", RPS: "RPS"}
 MARGINAL = 0.05
-"""A benefit below this share counts as rather limited, marginal, or none."""
+"""A gain below this share counts as rather limited, as marginal, or as no benefit."""
 
 _Number = Callable[[Batches], Interval | None]
 
 
 def judgements(batches: Batches) -> Iterator[Judgement]:
-    """Judge all claims for which there are runs on the paper's torus, with its jobs and repair."""
+    """Judge all claims for which there are runs in the paper's settings."""
     for setting in batches.traces:
         yield from judge(_table_1(batches, setting), batches)
     for (trace, hours, over), shares in GAINS.items():
@@ -51,7 +51,7 @@ def _at_least(bound: float, words: str) -> Rule:
 
 
 def _table_1(batches: Batches, setting: BatchSetting) -> Iterator[Claim]:
-    """Yield claims on the MTTFs in the paper, which are truncated."""
+    """Yield claims about the published MTTFs, which are truncated to the printed digits."""
     law = batches.trace(setting)
     row = TABLE_1.get(law) if law else None
     for metric, words, printed in (
@@ -89,7 +89,7 @@ def _of_faps(
     pick: Any, traces: Sequence[Trace], size: int, hours: Sequence[float], which: str,
     over: Sequence[str] = (LINEAR,),
 ) -> _Number:  # fmt: skip
-    """Return a function for the extreme gain with a list, over traces, durations and policies."""
+    """Return a function for the largest or smallest gain over traces, durations and policies."""
 
     def number(batches: Batches) -> Interval | None:
         return extreme(pick, [
@@ -139,7 +139,7 @@ OF_A_LIST = {which: _of_a_list(which) for which in LISTS}
 
 
 def _by_shape(batches: Batches, scale_h: float, hours: float, over: str) -> list[BySeed]:
-    """Return the gains with the list of all boxes for both shapes."""
+    """Return the gains for both shapes, with the list of all boxes."""
     traces = [(scale_h, shape) for shape in (8.0, 32.0)]
     return [batches.faps_gains(trace, SIZE, hours, "all", over) for trace in traces]
 
@@ -174,7 +174,7 @@ OVERALL = (
         for scale_h in (22000, 5800)
     ),
     Claim("FAPS has a notable benefit even for jobs of 24 h",
-          "smaller mean gain over Slurm-linear of the two shapes",
+          "mean gain over Slurm-linear, for the shape with the smaller gain",
           _at_least(MARGINAL, f"at least {MARGINAL}"), "section 3, Figure 4", _smaller,
           "scale 5800 h, list all"),
     Claim("the benefit for jobs of 24 h is larger for the smaller shape",

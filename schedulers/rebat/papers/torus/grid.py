@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The grids of a campaign file for batches on a torus and for failures alone."""
+"""The grids of a campaign file for batches on a torus, and for failures without jobs."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ Name = Annotated[str, msgspec.Meta(min_length=1)]
 
 
 class BatchIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """``[[grid]]`` of batches: every duration x law x policy with its lists x seed.
+    """``[[grid]]`` of batches: every combination of duration, law, policy (with lists) and seed.
 
-    `begin` is the age of the machine when the batch begins, `trace_end` its age after which no node
+    `begin` is the age of the machine when the batch begins. After the age `trace_end` no node
     fails.
     """
 
@@ -43,7 +43,7 @@ class BatchIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class RecordIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """``[[grid]]`` of failures alone, up to a horizon: every law x seed."""
+    """``[[grid]]`` of failures without jobs, up to a horizon: every combination of law and seed."""
 
     name: Name
     torus: str
@@ -82,7 +82,7 @@ def runs(document: Document) -> Iterator[GridRun]:
 
 
 def _laws(tables: Any) -> dict[str, PerNodeLaw]:
-    """``[law.NAME]``: the name of a law and its parameters, as on the command line."""
+    """Return the laws of the tables ``[law.NAME]``: a law and its parameters by name."""
     if not isinstance(tables, dict) or not tables:
         raise InputError("is missing", "law", "at least one table [law.NAME]")
     return {name: _law(table, f"law.{name}") for name, table in tables.items()}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A picture for the report of boxes on a torus: the machine at one time."""
+"""A picture for the report on boxes on a torus: the state of the machine at one time."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from rebat.runs.unit import Unit
 Floats = npt.NDArray[np.float64]
 
 AHEAD_S = 24 * 3600.0
-"""The picture shows the probability that units fail within this duration."""
+"""The picture shows the probability that blocks fail within this duration (seconds)."""
 
 
 def torus_pictures(units: Sequence[Unit]) -> Iterator[Picture]:
-    """Yield a picture of the busiest time of the first run of FAPS with failures.
+    """Yield a picture of the machine at the busiest time of the first run of FAPS with failures.
 
     The run is simulated again.
     """
@@ -50,7 +50,7 @@ def torus_pictures(units: Sequence[Unit]) -> Iterator[Picture]:
 
 
 def _division(unit: Unit) -> Units | None:
-    """Return the units of a run's machine; None if its policy does not place jobs on a torus."""
+    """Return the blocks of a run's machine; None if its policy does not place jobs on a torus."""
     chosen = scheduler_of(unit.spec)
     if not isinstance(chosen, Preset) or not chosen.on_torus:
         return None
@@ -63,7 +63,7 @@ def _foresees(unit: Unit) -> bool:
 
 
 def busiest(result: RunResult) -> int:
-    """Return the first time in the window with the fewest free nodes, in microseconds."""
+    """Return the first time in the window at which the fewest nodes are free, in microseconds."""
     at, free = free_steps(result.ledger, result.summary.n_nodes)
     first, last = (round(1e6 * time_s) for time_s in result.summary.window_s)
     within = (first <= at) & (at < last)
@@ -71,7 +71,7 @@ def busiest(result: RunResult) -> int:
 
 
 def _hazard(unit: Unit, result: RunResult, units: Units, at_us: int) -> Floats | None:
-    """Return each unit's probability to fail within `AHEAD_S`; None without laws of nodes."""
+    """Return each block's probability to fail within `AHEAD_S`; None if nodes have no law."""
     failures, n_nodes = unit.spec.scenario.failures, result.summary.n_nodes
     laws = failures and failures.law.nodes(n_nodes, failures.seed)
     if laws is None:

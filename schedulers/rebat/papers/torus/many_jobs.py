@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The report of boxes on a torus for many concurrent jobs: cost, and gain of foresight."""
+"""The report on boxes on a torus for many concurrent jobs: their cost, and gain of foresight."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ LEAD = (
     "A. Vardas, M. Ploumidis, M. Marazakis: Exploring the Impact of Node Failures on the Resource "
     "Allocation for Parallel Jobs, 2022, place one job at a time on a torus. This report "
     "schedules an entire machine: jobs of many sizes run at the same time and wait for free "
-    "boxes. The claims of the paper are therefore judged in a situation that the paper does not "
-    "examine."
+    "boxes. The paper does not examine this situation. Its claims are judged for it here."
 )
 REMARKS = (
     "Intervals are over the seeds of the failures; all seeds share the workload. Differences are "
     "between runs with the same failures.",
     "The head of the queue is blocked while it waits although enough nodes are up and free. Box "
-    "waste is nodes of boxes that their jobs did not request; these nodes are idle.",
+    "waste counts nodes that are in the box of a job, but which the job did not request. These "
+    "nodes are idle.",
 )
 BASES = ("rps", "slurm-linear")
 """The policies with which the other policies are compared."""
@@ -76,7 +76,7 @@ def report(
         provenance=provenance,
         remarks=REMARKS,
         subject="workload and failures",
-        figures_note="The machine at one time. A cell is an allocation unit.",
+        figures_note="The state of the machine at one time. A cell is an allocated block.",
     )
 
 
@@ -94,7 +94,7 @@ def failing(runs: RunIndex[str]) -> list[Setting]:
 
 
 def named(policies: Sequence[str], wanted: str) -> str | None:
-    """Return the only policy of a name, ignoring its torus; None without one or with several.
+    """Return the policy with a name, ignoring its torus; None if there are none or several.
 
     >>> named(["faps:torus=8,foresight=fit", "rps:torus=8", "rps"], "faps:foresight=fit")
     'faps:torus=8,foresight=fit'
@@ -119,7 +119,7 @@ def _runs_of(runs: RunIndex[str], setting: Setting) -> dict[str, Run[str]]:
 
 
 def tables(runs: RunIndex[str]) -> Iterator[Table]:
-    """Yield tables of means, and of differences from the bases, for each setting."""
+    """Yield tables of means and of differences from `BASES`, for each setting."""
     for setting in failing(runs):
         workload, label = setting.workload, setting.scenario.label
         those = _runs_of(runs, setting)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Figures 2, 3 and 4 of Vardas et al. 2022, and one of jobs of 512 nodes (not in the paper)."""
+"""Figures 2, 3 and 4 of Vardas et al. 2022, and a figure of jobs of 512 nodes."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _densities(densities: Lines) -> str:
 
 
 def _completion(batches: Batches, settings: Sequence[BatchSetting]) -> str:
-    """Draw a panel per trace and a group of bars per duration, with 95 % intervals as whiskers."""
+    """Draw a panel per trace and a group of bars per duration; whiskers are 95 % intervals."""
     figure = new_figure(5.4 * len(settings), 3.6)
     axes = figure.subplots(1, len(settings), squeeze=False, sharey=True)[0]
     for axis, setting in zip(axes, settings, strict=True):

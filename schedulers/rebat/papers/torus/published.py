@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Published values of Vardas et al. 2022; mean scale (h) and mean shape identify a trace."""
+"""Published values of Vardas et al. 2022. Mean scale (h) and mean shape identify a trace."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ Trace = tuple[float, float]
 
 
 class PublishedRow(NamedTuple):
-    """A row of Table 1: its number, and the mean times to failure in the paper, in hours."""
+    """A row of Table 1: its number, and the published mean times to failure in hours."""
 
     number: int
     node_mttf_h: float
@@ -50,9 +50,9 @@ GAINS: dict[tuple[Trace, float, str], tuple[float, ...]] = {
     ((5800, 8), 72, RPS): (0.235,),
     ((5800, 32), 72, RPS): (0.79,),
 }
-"""Trace, duration (h) and policy that FAPS is compared with -> the shares published in section 3.
-5.6, 5.1, 23.5 and 79 % are published without a duration; they are compared with the longest
-jobs."""
+"""Trace, duration (h) and policy that FAPS is compared with -> the gains published in section 3.
+The paper states no duration for 5.6, 5.1, 23.5 and 79 %. They are compared with the longest jobs.
+"""
 
 LARGEST_GAIN = 0.82
-"""The largest gain (abstract and section 5)."""
+"""The largest published gain (abstract and section 5)."""

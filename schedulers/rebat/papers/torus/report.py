@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The report of batches on a torus: Table 1, Figures 2 to 4 and the claims of the paper.
+"""The report on batches on a torus: Table 1, Figures 2 to 4 and the claims of the paper.
 
 References
 ----------
@@ -21,23 +21,24 @@ from rebat.papers.torus.published import Trace
 from rebat.papers.torus.tables import tables
 
 REMARKS = (
-    "The paper does not list the partitions from which FAPS and RPS choose (a limited set, from a "
-    "heuristic without exhaustive search). This report uses three lists: the 16 most cubic aligned "
-    "boxes, all aligned boxes, and all boxes that wrap around. The ceiling takes the least "
-    "hazardous nodes anywhere on the torus: no list of partitions can do better.",
-    "Contradictions in the paper: Equation (1) as published is negative, and its smallest value "
-    "belongs to the partition most likely to fail; the sign is corrected here. The paper states "
-    "that benefits are larger for the smaller shape, but reports 23.5 % for shape 8 and 79 % for "
-    "shape 32. A gain of 79 % over RPS requires that RPS takes at least 343,000 h for 72,000 h "
-    "of work, which on a new machine only happens with shape 8. At scale 22000 h and shape 32 the "
-    "benefit over RPS is 7.3 % in one sentence and 5.1 % in another. The small gains (48 h, scale "
-    "22000 h) "
-    "match a short list, and 48 % (48 h, scale 5800 h) only matches the list of all boxes: no "
-    "single list matches both. No list of boxes reaches 79 or 82 % on a new machine. On a machine "
-    "aged 438,000 h the list of all boxes gives 79.8 % (docs/findings/torus.md).",
-    "Claims are judged on the paper's torus, 8x8x8x8, with its 1000 jobs and its repair time of "
-    "540 s, separately for each list. If a value is the largest or smallest of several, its "
-    "interval is widened so that it is valid for all of them together (Bonferroni).",
+    "The paper does not list the partitions from which FAPS and RPS choose. It only states that a "
+    "heuristic without exhaustive search finds a limited set. This report uses three lists: the 16 "
+    "most cubic aligned boxes, all aligned boxes, and all boxes, including boxes that wrap around "
+    "the edges. The policy called ceiling takes the nodes of the torus that are least likely to "
+    "fail. No list of partitions can be better.",
+    "The paper contains contradictions. Equation (1) as published is negative, and its smallest "
+    "value belongs to the partition most likely to fail. The sign is corrected here. The paper "
+    "states that benefits are larger for the smaller shape, but reports 23.5 % for shape 8 and "
+    "79 % for shape 32. A gain of 79 % over RPS requires that RPS takes at least 343,000 h for "
+    "72,000 h of work. On a new machine this only happens with shape 8. At scale 22000 h and shape "
+    "32 the benefit over RPS is 7.3 % in one sentence and 5.1 % in another.",
+    "The small gains (48 h, scale 22000 h) match a short list of boxes. The gain of 48 % (48 h, "
+    "scale 5800 h) only matches the list of all boxes. No single list matches both. No list of "
+    "boxes reaches 79 or 82 % on a new machine. On a machine aged 438,000 h the list of all boxes "
+    "reaches 79.8 % (docs/findings/torus.md).",
+    "Claims are judged separately for each list, on the paper's torus (8x8x8x8) with its 1000 jobs "
+    "and its repair time of 540 s. If a value is the largest or smallest of several, its interval "
+    "is widened so that it is valid for all of them together (Bonferroni).",
 )
 
 
@@ -50,7 +51,7 @@ def report(
     ----------
     table : Path
     laws : mapping
-        Mean scale (h) and mean shape of every trace; None for a law that is not like the paper's.
+        Mean scale (h) and mean shape of every trace; None for a law unlike those of the paper.
     densities : mapping
         The curves of Figure 2: points (h, 1/h) by name.
     provenance : sequence of str
@@ -67,7 +68,7 @@ def report(
             "I. Vardas, M. Ploumidis, M. Marazakis: Exploring the impact of node failures on the "
             "resource allocation for parallel jobs, 2022. This report simulates section 3: equal "
             f"jobs run one after another on a torus ({', '.join(runs.tori)}) whose nodes fail. "
-            "Values are means over seeds with 95 % confidence intervals; gains are paired by seed."
+            "Values are means over seeds with 95 % confidence intervals. Gains are paired by seed."
         ),
         remarks=REMARKS,
         judgements=list(judgements(runs)),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Table 1 of Vardas et al. 2022, completion times, and gains next to those in the paper."""
+"""Tables of MTTFs (Table 1 of Vardas et al. 2022), completion times, and gains."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def _gains(batches: Batches, setting: BatchSetting) -> Table:
             rows.append([hours, case.policy, case.which or "", aborts, *cells])
     columns = ["jobs of", "policy", "list", "aborts"]
     columns += ["over Slurm-linear", "paper", "over RPS, same list", "paper"]
-    title = f"{setting.label}: share of time by which the batch completes sooner"
+    title = f"{setting.label}: how much sooner the batch completes, relative to the other policy"
     return Table(figure_of(batches, setting), title, columns, rows)
 
 

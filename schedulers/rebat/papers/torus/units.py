@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Batches on a torus, and failures alone, as a kind of unit: Vardas et al. 2022.
+"""Batches on a torus, and failures without jobs, as a kind of unit: Vardas et al. 2022.
 
 References
 ----------
@@ -30,7 +30,7 @@ from rebat.runs.unit import Unit, key_of
 NAME = "batch"
 
 RESULTS_FORMAT = 1
-"""Increase this number with every change of the form or the numbers of a unit's result."""
+"""Increase this number with every change of the format or the values of results."""
 
 COLUMNS: dict[str, type] = {
     "trace": str, "torus": str, "size": int, "jobs": int, "duration_s": float, "policy": str,
@@ -75,7 +75,7 @@ def _unit(grid: str, trace: str, spec: Batch | FailureHorizon) -> Unit:
 
 
 def play(spec: Batch | FailureHorizon) -> dict[str, float]:
-    """Run a unit: return the batch's completion time and aborts, or mean times to failure."""
+    """Run a unit; return completion time and aborts of a batch, or mean times to failure."""
     if isinstance(spec, Batch):
         result = run_batch(spec)
         return {"completion_s": result.completion_s, "aborts": result.aborts}
@@ -127,7 +127,7 @@ def _report(table: Path, extras: BatchExtras, provenance: Sequence[str]) -> Any:
 
 
 def _weibull(law: PerNodeLaw) -> tuple[float, float] | None:
-    """Return scale (h) and shape of a trace with the paper's spreads (0.1) and repair time."""
+    """Return scale (h) and shape of a law; None if spreads or repair time are not the paper's."""
     from rebat.papers.torus.published import REPAIR_S
 
     if not isinstance(law, Weibull):
@@ -138,7 +138,7 @@ def _weibull(law: PerNodeLaw) -> tuple[float, float] | None:
 
 
 def densities(shapes: Sequence[float]) -> dict[str, list[tuple[float, float]]]:
-    """Return (time in h, density per h) of Weibull nodes by shape, with the scale of Figure 2."""
+    """Return the curves of Figure 2, by shape: Weibull densities as (time in h, density per h)."""
     times_h = np.linspace(10.0, 4000.0, 400)
     curves = {}
     for shape in shapes:

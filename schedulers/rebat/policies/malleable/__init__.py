@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Malleable jobs: which ones grow and shrink, and when."""
+"""Malleable jobs: which jobs grow and shrink, and when."""

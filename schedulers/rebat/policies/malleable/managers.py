@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Managers of malleable jobs, which decide which jobs grow and shrink.
+"""Managers of malleable jobs: they decide which jobs grow and shrink.
 
 Buisson, Sonmez, Mohamed, Lammers and Epema, "Scheduling malleable applications in multicluster
 systems", Cluster 2007 (reference [33] of Prabhakaran et al. 2018). All managers receive the members
@@ -31,7 +31,11 @@ def shrink_youngest(members: Sequence[Member], wanted: int) -> int:
 
 
 def grow_evenly(members: Sequence[Member], idle: int, even: bool = False) -> int:
-    """EGS: grow all equally, the oldest by one more; if a member is full, others take its share."""
+    """EGS: grow all equally; return the remaining idle nodes.
+
+    The oldest members take the nodes that cannot be divided equally. If a member is at its maximum,
+    the other members take its share.
+    """
     while idle and (able := [member for member in members if member.room]):
         share, more = divmod(idle, len(able))
         idle -= sum(member.take(share + (i < more), even) for i, member in enumerate(able))
@@ -41,9 +45,10 @@ def grow_evenly(members: Sequence[Member], idle: int, even: bool = False) -> int
 def shrink_evenly(
     members: Sequence[Member], wanted: int, limit: Callable[[Member], int] = attrgetter("extra")
 ) -> int:
-    """EGS: shrink all equally, the youngest by one more; return the missing number of nodes.
+    """EGS: shrink all equally; return the missing number of nodes.
 
-    ``limit`` returns the maximum that a member can give (default: its nodes above the minimum).
+    The youngest members give the nodes that cannot be divided equally. ``limit`` returns the
+    maximum number of nodes that a member gives (default: its nodes above the minimum).
     """
     while wanted and (able := [member for member in reversed(members) if limit(member)]):
         share, more = divmod(wanted, len(able))
@@ -89,5 +94,5 @@ LENDERS: dict[str, Callable[[Sequence[Member], int], int] | None] = {
     "fewest": shrink_in_order(attrgetter("n_resizes")),
 }
 """Orders in which malleable jobs shrink for a job that lost nodes (Prabhakaran et al. 2018, section
-III-3): as the rule for malleable jobs shrinks them (None), the earliest or the latest expanded job
-first, or the job with the fewest resizes first."""
+III-3): the order of the rule for malleable jobs (None), the job that grew earliest or latest first,
+or the job with the fewest resizes first."""

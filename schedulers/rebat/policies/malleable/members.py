@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The malleable jobs at one time, with the sizes that these jobs can have."""
+"""Malleable jobs at the current time, and the sizes that they can have."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ class Member(msgspec.Struct):
     low: int
     high: int
     since_us: int
-    """Start of the job's first attempt."""
+    """Start of the job's first attempt, in microseconds."""
     even: int = 0
-    """Nodes beyond ``low`` from equal shares (the second stage of DBES)."""
+    """Number of nodes above ``low`` from equal shares (the second stage of DBES)."""
     expanded_us: int = 0
-    """Time at which the job last grew; its start if it never grew."""
+    """Time at which the job last grew, in microseconds; its start if it never grew."""
     n_resizes: int = 0
     """Number of times that the job grew or shrank."""
 
@@ -60,7 +60,7 @@ class Member(msgspec.Struct):
 
 
 class Members:
-    """Record of when malleable jobs started, of their equal shares and their resizes."""
+    """Starts, equal shares and resizes of all malleable jobs."""
 
     def __init__(self) -> None:
         self._since_us: dict[str, int] = {}
@@ -71,8 +71,8 @@ class Members:
     def running(self, view: View) -> list[Member]:
         """Return the members that can be resized now, oldest first.
 
-        Members with drained nodes are excluded. Members with dead nodes are already being stopped,
-        since the message that reports the failure.
+        Jobs with drained nodes are left out. Jobs with dead nodes are left out too, because they
+        are being stopped.
         """
         drained = view.machine.drained
         limited = bool(drained.any())
@@ -133,7 +133,11 @@ def take_lowest(free: Mask, n: int) -> npt.NDArray[np.int64]:
 
 
 def resized_nodes(running: Running, size: int, free: Mask) -> NodeSet:
-    """Return the job's lowest nodes, or all its nodes and the lowest free nodes (then taken)."""
+    """Return the nodes of a job with another size.
+
+    A smaller job keeps its lowest nodes. A larger job takes the lowest free nodes, which are
+    removed from ``free``.
+    """
     own = running.nodes
     if size <= own.size:
         return own.first(size)

@@ -2,8 +2,8 @@
 """Rules for malleable jobs (PRA, PWA and DBES) and for the size of moldable jobs.
 
 Sections III and V of Prabhakaran, Neumann and Wolf, "Efficient Fault Tolerance through Dynamic Node
-Replacement", 2018. A rule decides whether running jobs have precedence over waiting jobs. It
-distributes idle nodes, and takes nodes back for the head of the queue or as replacements.
+Replacement", 2018. A rule decides whether running jobs have precedence over waiting jobs. It also
+distributes idle nodes, and takes nodes back for the head of the queue or for failed jobs.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ class SizeRule(msgspec.Struct, frozen=True):
     for_the_head : bool
         Whether jobs shrink if this makes room for the head of the queue.
     resizes : bool
-        Whether jobs start on their minimum and change their size.
+        Whether jobs start on their minimum number of nodes and then change their size.
     survives : bool
-        Whether a job that lost nodes can continue on its minimum.
+        Whether a job that lost nodes can continue on its minimum number of nodes.
     """
 
     grow: Callable[[Sequence[Member], int, Outlook], None]
@@ -59,7 +59,7 @@ class SizeRule(msgspec.Struct, frozen=True):
 
 
 def as_asked(manager: Manager) -> SizeRule:
-    """Treat a malleable job as a rigid job."""
+    """Treat malleable jobs as rigid jobs."""
     return SizeRule(
         _managed(manager), manager.shrink, for_the_head=False, resizes=False, survives=False
     )
@@ -68,29 +68,29 @@ def as_asked(manager: Manager) -> SizeRule:
 def fixed(manager: Manager) -> SizeRule:
     """Start on the requested nodes and never grow; a job that lost nodes continues on fewer.
 
-    With spare nodes of its own (see `rebat.workloads.own_spares`), this is the static allocation of
-    Figure 1a.
+    If each job requests its own spare nodes (see `rebat.workloads.own_spares`), this is the static
+    allocation of Figure 1a.
     """
     return SizeRule(_managed(manager), manager.shrink, for_the_head=False, resizes=False)
 
 
 def pra(manager: Manager) -> SizeRule:
-    """PRA: running applications take precedence; they get idle nodes before other jobs start."""
+    """PRA: running jobs have precedence; they get idle nodes before other jobs start."""
     return SizeRule(_managed(manager), manager.shrink, before_starts=True, for_the_head=False)
 
 
 def pwa(manager: Manager) -> SizeRule:
-    """PWA: waiting applications take precedence; running jobs shrink for starts, then grow."""
+    """PWA: waiting jobs have precedence; running jobs shrink for them, and grow afterwards."""
     return SizeRule(_managed(manager), manager.shrink)
 
 
 def dbes(manager: Manager) -> SizeRule:
-    """DBES: expand first the jobs on which others depend, then all jobs equally.
+    """DBES: first the jobs on which reservations depend grow, then all jobs equally.
 
     The paper does not define the following details, which are choices of rebat. The job with the
-    most dependent reservations, direct or indirect, grows first and to its maximum. Ties go to the
-    job that ends first. The number of dependents is computed once, not after each growth. The
-    remaining idle nodes are shared equally. Nodes of these equal shares are taken back first.
+    most dependent reservations, direct or indirect, grows first, to its maximum. Ties go to the job
+    that ends first. The number of dependents is computed once, not after each growth. The remaining
+    idle nodes are shared equally. When jobs shrink, they give back these equal shares first.
     """
     return SizeRule(_by_dependents, _even_share_first)
 
@@ -122,7 +122,7 @@ def _rank(member: Member, waiting: Dependents) -> tuple[int, int, int]:
 
 
 def _even_share_first(members: Sequence[Member], wanted: int) -> int:
-    """Take back equal shares first, in equal parts, then other nodes."""
+    """Take back equal shares first, the same number from each job, then other nodes."""
     left = shrink_evenly(members, wanted, lambda member: member.even)
     return shrink_youngest(members, left)
 
@@ -144,8 +144,8 @@ EndOf = Callable[[Attempt], int]
 """Function that returns the planned end of an attempt, by its walltime."""
 
 Molding = Callable[[int, Sequence[Attempt], EndOf], Attempt]
-"""Function that chooses a size. Arguments: the requested size, the attempts by ascending size, and
-an `EndOf`."""
+"""Function that chooses a size. Arguments: the requested size, the same attempt in each size in
+ascending order, and an `EndOf`."""
 
 
 def least_turnaround(request: int, entries: Sequence[Attempt], end_of: EndOf) -> Attempt:

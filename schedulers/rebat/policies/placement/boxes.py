@@ -2,9 +2,9 @@
 """Placements on a torus: boxes of allocation blocks, or blocks in a line.
 
 Source: Vardas et al. 2022, section 2.2: Slurm-linear, the random partition selector (RPS) and
-failure-aware partition selection (FAPS). In the paper, jobs run one at a time; here, a plan
+failure-aware partition selection (FAPS). In the paper, jobs run one at a time. Here, a plan
 reserves boxes for many jobs. If an attempt starts now, FAPS chooses the box that is least likely to
-fail while the attempt runs. A later reservation takes the box that fragments the torus least.
+fail while the attempt runs. For a later start, it reserves the box with the lowest corner.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ KNOWN = {torus.n_nodes: torus for torus in (MIRA, INTREPID, Torus((8, 8, 8, 8)))
 
 
 class Site(msgspec.Struct, frozen=True):
-    """Division of a torus into blocks."""
+    """The torus, its division into blocks, and the boxes to choose from."""
 
     torus: str = "auto"
     """Extents or name; auto: by the number of nodes."""
     unit: str = "auto"
     """Extents of the allocation block; auto: midplanes if the machine has them, else nodes."""
     boxes: str = "all"
-    """List of boxes."""
+    """Which boxes to choose from; see `models.box_list`."""
 
     def check(self) -> None:
         """Raise InputError for invalid or inconsistent extents."""
@@ -58,7 +58,7 @@ class Site(msgspec.Struct, frozen=True):
         Raises
         ------
         InputError
-            For a torus with another number of nodes, or blocks that do not divide it.
+            If the torus has another number of nodes, or the blocks do not divide it.
         """
         if self.torus == "auto":
             if n_nodes not in KNOWN:
@@ -79,7 +79,7 @@ class Site(msgspec.Struct, frozen=True):
 
 
 class Division:
-    """The blocks of a machine, and its boxes by size, computed when needed."""
+    """The blocks of a machine, and its boxes of each size; boxes are computed when needed."""
 
     def __init__(self, site: Site, n_nodes: int) -> None:
         self.units, self._which = site.units(n_nodes), site.boxes
@@ -93,18 +93,18 @@ class Division:
 
     @cached_property
     def neighbours(self) -> Ints:
-        """Neighbours of each block, shape (units, neighbours); all blocks have the same number."""
+        """Neighbours of each block, shape (blocks, neighbours)."""
         torus = self.units.torus
         near = [torus.neighbours(unit) for unit in range(torus.n_nodes)]
         return np.array(near, dtype=np.int64).reshape(torus.n_nodes, -1)
 
     def contacts(self, free: Mask) -> Floats:
-        """Return the number of busy neighbours of each block, shape (units,)."""
+        """Return the number of busy neighbours of each block, shape (blocks,)."""
         busy: Floats = np.count_nonzero(~free[self.neighbours], axis=1).astype(np.float64)
         return busy
 
     def nodes(self, taken: Mask) -> NodeSet:
-        """Return the nodes of some blocks."""
+        """Return the nodes of the blocks in a mask."""
         members = self.units.members[taken].ravel()
         if self.units.size > 1:
             members = np.sort(members)
@@ -112,7 +112,7 @@ class Division:
 
 
 Picker = Callable[[Division, Boxes, Mask, Request, Machine], int]
-"""Function that returns the index of the box for an attempt that starts now; -1: none is free."""
+"""Function that returns the index of the box for an attempt that starts now; -1: no free box."""
 
 
 def lowest_box(
@@ -124,7 +124,10 @@ def lowest_box(
 
 
 class RandomBox(msgspec.Struct, frozen=True):
-    """Chooses any free box, all equally likely; an attempt always draws the same numbers."""
+    """Chooses a random free box, each with equal probability.
+
+    The draws depend only on the seed and the attempt.
+    """
 
     seed: int = 0
 
@@ -145,10 +148,10 @@ def most_contact(
 class LeastHazard(msgspec.Struct, frozen=True):
     """Chooses the box least likely to fail over the attempt's walltime.
 
-    This is equation 2 of the paper, with the sign of equation 1 corrected. Ties go to the lowest
-    corner or, with ``by_contact``, to the box with the most contact. Hazards depend on the time
-    since the repair. With ``from_failure`` they depend on the time since the last failure, as in
-    the laws that draw the failures of a run.
+    This is equation 2 of the paper, with the sign of equation 1 corrected. Ties go to the box with
+    the lowest corner, or with the most busy neighbours (``by_contact``). Hazards depend on the time
+    since the last repair, or since the last failure (``from_failure``). The laws that draw the
+    failures of a run use the time since the last failure.
     """
 
     hazards: Hazards
@@ -174,7 +177,7 @@ class LeastHazard(msgspec.Struct, frozen=True):
 
 
 def _best(boxes: Boxes, cost: Floats, second: Floats | None) -> int:
-    """Return the first box of the least cost; ties go to the least second cost."""
+    """Return the index of the box with the lowest cost; ties go to the lowest second cost."""
     if second is None:
         return boxes.least(cost)
     sums = boxes.sums(cost)
@@ -184,7 +187,7 @@ def _best(boxes: Boxes, cost: Floats, second: Floats | None) -> int:
 
 
 class BoxChooser:
-    """A chooser of boxes, or of blocks in a line; see ``choosers``.
+    """A chooser of boxes on a torus, or of blocks in a line; see ``choosers``.
 
     Parameters
     ----------
@@ -213,7 +216,7 @@ class BoxChooser:
         return self._division
 
     def __call__(self, free: Mask, request: Request, machine: Machine) -> NodeSet | None:
-        """Return the nodes of an entire box or of entire blocks; None if none is free."""
+        """Return the nodes of a free box, or of free blocks in a line; None if there are none."""
         division = self.division(machine.n_nodes)
         units = division.units
         free_units = units.whole(free)

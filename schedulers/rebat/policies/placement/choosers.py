@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Placements: which free nodes an attempt gets.
 
-A chooser is a function of a mask of nodes (free for the required time), a request and the machine.
-The chooser returns nodes, or None if the attempt does not fit. If it returns more nodes than
-requested, the additional nodes stay empty. `chosen.ChosenPlan` plans with any chooser.
+A chooser is a function. Its arguments are a mask of the nodes that are free for the required time,
+a request, and the machine. It returns nodes, or None if the attempt does not fit. If it returns
+more nodes than requested, the additional nodes stay empty. `chosen.ChosenPlan` plans with any
+chooser.
 """
 
 from __future__ import annotations
@@ -29,9 +30,9 @@ class Request(msgspec.Struct, frozen=True):
 
     n_nodes: int
     length_us: int
-    """Duration for which the nodes are needed."""
+    """Duration for which the nodes are needed, in microseconds."""
     wait_us: int = 0
-    """Delay of the start; 0: the attempt starts now."""
+    """Time until the start, in microseconds; 0: the attempt starts now."""
     serial: int = 0
     """Serial of the attempt."""
 
@@ -59,12 +60,12 @@ def lowest(free: Mask, request: Request, machine: Machine) -> NodeSet | None:
 
 
 class OwnChooser(msgspec.Struct, frozen=True):
-    """A user-defined placement: a function of a mask of free nodes, a request and the machine."""
+    """A user-defined placement: a function with the arguments of a chooser."""
 
     rule: Rule
 
     def __call__(self, free: Mask, request: Request, machine: Machine) -> NodeSet | None:
-        """Return the nodes that the function chooses, checked."""
+        """Return the nodes that the function chooses, after a check."""
         nodes = self.rule(free.copy(), request, machine)
         if nodes is None:
             return None

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A plan for any chooser: slow, but general.
+"""A plan that works with any chooser, but is slow.
 
-Each reservation has nodes that the chooser picked from the nodes free over its entire length. The
-fused plans (`planning.counted`, `planning.named`) do the same for their choosers, much faster.
+For each reservation the chooser picks from the nodes that are free during the entire reservation.
+The plans `planning.counted` and `planning.named` are much faster, each for one chooser.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from rebat.policies.planning.queue import SortedQueue
 
 
 class Use(msgspec.Struct):
-    """Nodes in use or reserved over [start, end); the first ``n_nodes`` of them are needed."""
+    """Nodes in use or reserved during [start, end). The attempt uses the first ``n_nodes``."""
 
     start_us: int
     end_us: int
@@ -46,7 +46,7 @@ class ChosenPlan:
     # ---- updates
 
     def advance(self, now_us: int) -> None:
-        """Move to a time; attempts that were due at the previous time have been started."""
+        """Set the current time; attempts that were due at the previous time have started."""
         self._places = [p for p in self._places if p is None or p.start_us > self._now_us]
         self._all_nodes.clear()
         self._now_us = now_us
@@ -61,7 +61,7 @@ class ChosenPlan:
         self._holds[running.attempt.id] = Use(0, end_us, nodes)
 
     def held(self, running: Running, end_us: int) -> None:
-        """Record held nodes, or an unplanned running attempt; a rebuild must follow."""
+        """Record held nodes, or a running attempt that was not planned; a rebuild must follow."""
         self.clear()
         self.started(running, end_us)
 
@@ -75,18 +75,18 @@ class ChosenPlan:
         self.clear()
 
     def rejuvenated(self, nodes: list[int], under: Sequence[str] = ()) -> None:
-        """Record that nodes are usable again; nodes of an attempt become free when it ends."""
+        """Record that nodes are usable again; nodes under an attempt become free at its end."""
         self._usable[nodes] = True
 
     # ---- plans
 
     def append(self, queue: SortedQueue, first: int, last: int) -> None:
-        """Reserve the first fit for each position up to ``last`` that has no reservation."""
+        """Make a first-fit reservation for each position before ``last`` that has none."""
         self._settle()
         self._fill(queue, last)
 
     def _settle(self) -> None:
-        """Delete all reservations if a start has passed, or is now and its nodes are taken."""
+        """Delete all reservations if a start was missed, or is due but its nodes are in use."""
         overdue = any(hold.end_us <= self._now_us for hold in self._holds.values())
         late_us = self._now_us + (1 if overdue else 0)
         if any(place and place.start_us < late_us for place in self._places):
@@ -103,7 +103,7 @@ class ChosenPlan:
         self.append(queue, 0, len(queue))
 
     def compress(self, queue: SortedQueue, last: int) -> None:
-        """Move each of the first ``last`` attempts to an earlier time; other attempts stay.
+        """Move each of the first ``last`` attempts to an earlier time if possible.
 
         If an attempt can start now, its nodes are also chosen again.
         """
@@ -115,14 +115,14 @@ class ChosenPlan:
         self._fill(queue, last)
 
     def _stays(self, before: Use | None, place: Use | None) -> bool:
-        """Return whether a later place stays, because there is no earlier place."""
+        """Return whether a reservation in the future stays because no earlier time is free."""
         return bool(before and place and place.start_us == before.start_us > self._now_us)
 
     def backfill(self, queue: SortedQueue, depth: int, first: bool = False) -> None:
         """Rebuild with at most ``depth`` reservations for attempts that cannot start now.
 
-        With ``first``, the first ``depth`` attempts get the reservations, including attempts that
-        can start now.
+        With ``first``, the first ``depth`` attempts of the queue get reservations, including
+        attempts that can start now.
         """
         self.clear()
         reserved = 0
@@ -135,7 +135,7 @@ class ChosenPlan:
         self._copy_starts(queue)
 
     def nodes_at(self, position: int) -> NodeSet | None:
-        """Return the first nodes reserved for a queue position, as many as the attempt needs."""
+        """Return the reserved nodes that the attempt at a queue position will use."""
         place = self._places[position]
         if place is None:
             return None
@@ -150,7 +150,7 @@ class ChosenPlan:
     # ---- first fit
 
     def _first_fit(self, queue: SortedQueue, position: int, may_wait: bool = True) -> Use | None:
-        """Return the earliest place with nodes that stay free long enough; None if none."""
+        """Return the earliest time and nodes that stay free long enough; None if there are none."""
         size, length_us = int(queue.size[position]), int(queue.duration[position])
         for start_us in self._times() if may_wait else (self._now_us,):
             end_us = min(start_us + length_us, FOREVER_US)
@@ -164,14 +164,14 @@ class ChosenPlan:
         return None
 
     def _uses(self) -> Iterator[Use]:
-        """Yield uses and reservations; a use that has passed its planned end lasts 1 us more."""
+        """Yield nodes in use and reservations; a use past its planned end ends 1 us from now."""
         late_us = self._now_us + 1
         for hold in self._holds.values():
             yield hold if hold.end_us > self._now_us else Use(0, late_us, hold.nodes)
         yield from (place for place in self._places if place)
 
     def _times(self) -> list[int]:
-        """Return now and all ends of uses: nodes become free only then."""
+        """Return the possible starts: now, and all times at which nodes become free."""
         ends = {use.end_us for use in self._uses() if use.end_us < FOREVER_US}
         return sorted({self._now_us, *ends})
 

@@ -2,8 +2,8 @@
 """Placement ``cluster``: cores on few nodes for each attempt.
 
 Section 4 of Rodríguez-Pascual et al., "Job migration in HPC clusters by means of
-checkpoint/restart", 2019, uses nodes of 16 cores under Slurm, and does not define how they are
-filled. This placement reproduces the published shares of mixed nodes.
+checkpoint/restart", 2019, uses nodes of 16 cores under Slurm. It does not define how jobs fill the
+nodes. This placement reproduces the published shares of mixed nodes (neither full nor empty).
 """
 
 from __future__ import annotations
@@ -22,12 +22,16 @@ from rebat.policies.placement.plans import Placement, PlacementOptions
 from rebat.policies.variants import choice
 
 FITS = {"best": True, "first": False}
-"""Node of an attempt that needs only one: the fullest with room (True) or the first. Larger
-attempts take all cores of the emptiest nodes first, or of the first nodes."""
+"""Whether an attempt that fits on one node takes the fullest node with room (True) or the first.
+Larger attempts take all cores of the emptiest nodes first (True), or of the first nodes."""
 
 
 class CoresOfNodes(msgspec.Struct, frozen=True):
-    """A chooser of cores. Ties (with 'first', all nodes) are in order, or ``backwards``."""
+    """A chooser of cores on few nodes.
+
+    ``best`` is a value of `FITS`. Equally suitable nodes are taken in ascending order, or in
+    descending order if ``backwards``.
+    """
 
     best: bool = True
     backwards: bool = False
@@ -43,7 +47,8 @@ Fit = Annotated[
     str,
     choice(
         FITS,
-        "Node for an attempt that fits on one node: the fullest or the first with enough cores.",
+        "Node for an attempt that fits on one node: the fullest node with enough free cores "
+        "(best), or the first (first).",
     ),
 ]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Assumptions of a policy about failures of nodes: the option ``foresight``."""
+"""What a policy assumes about the failures of nodes: the option ``foresight``."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ class Hazards(Protocol):
 
 
 class Ageing(msgspec.Struct, frozen=True):
-    """Hazards by uptime only: nodes get worse with uptime (``sign`` 1) or better (-1)."""
+    """Hazards that depend on uptime only and grow (``sign`` 1) or fall (-1) with uptime."""
 
     sign: int
 
     def hazard(self, uptime_s: Floats, duration_s: float) -> Floats:
-        """Return values in the order of the hazards."""
+        """Return values with the same order as the hazards; only the order matters."""
         return self.sign * uptime_s
 
     def of(self, nodes: Ints) -> Ageing:
@@ -84,7 +84,7 @@ def assumed(foresight: str, law: Hazards | None) -> Hazards:
 
 
 def believed(foresight: str) -> tuple[str, float]:
-    """Return the source of a foresight, and the factor of its times to failure.
+    """Return the source of a foresight, and the factor applied to its times to failure.
 
     >>> believed("law*0.5"), believed("youngest")
     (('law', 0.5), ('youngest', 1.0))
@@ -111,20 +111,21 @@ def believed(foresight: str) -> tuple[str, float]:
 
 
 LAWS = {"law": "the failure law of the run", "fit": "the failure history (--begin)"}
-"""Foresights with a law: the law of the run, or a law fitted to the history of the run."""
+"""Foresights that use a failure law, with a description of the law for error messages."""
 
 LEAST_FACTOR = 1e-3
 
 FORESIGHTS: dict[str, Hazards] = {"youngest": Ageing(1), "oldest": Ageing(-1)}
-"""Foresights without a law: the safest nodes have the shortest or the longest uptime."""
+"""Foresights without a law: the nodes with the shortest or the longest uptime count as safest."""
 
 ForesightOption = Annotated[
     str,
     text(
         believed,
-        "Assumed failure law: 'law' (that of the run) or 'fit' (fitted to failures before the "
-        "run), each optionally with a factor for wrong times to failure, like law*2. Without a "
-        "law: 'youngest' or 'oldest', the nodes that count as safest. Or a node table, FILE.csv.",
+        "What the policy assumes about failures: the law of the run ('law'), a law fitted to "
+        "failures before the run ('fit'), or a node table (FILE.csv). law*2 assumes times to "
+        "failure that are twice as long. 'youngest' or 'oldest': the nodes with the shortest or "
+        "the longest uptime are safest.",
         (*LAWS, *FORESIGHTS),
     ),
 ]

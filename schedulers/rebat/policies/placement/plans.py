@@ -27,9 +27,9 @@ class Placement(msgspec.Struct, frozen=True):
     fused: Callable[[Machine], AvailabilityPlan] | None = None
     """Function that creates a faster plan with the same results."""
     backwards: Chooser | None = None
-    """The chooser in opposite order of nodes."""
+    """The same chooser with nodes in descending order."""
     counted: bool = False
-    """Whether the session may choose the nodes instead of the chooser."""
+    """Whether the session may choose the nodes instead."""
 
     def plan_on(self, machine: Machine) -> AvailabilityPlan:
         """Return an empty plan."""
@@ -43,7 +43,7 @@ class PlacementOptions(Options, frozen=True):
     """Whether the choice is random."""
 
     backwards: ClassVar[bool] = False
-    """Whether the placement can choose from the last node, for reversed partitions."""
+    """Whether the placement can start from the last node, as reversed partitions need."""
 
     def make(self, hazards: Hazards | None, seed: int) -> Placement:
         """Return the placement; ``hazards`` is the failure law of the run, if there is one."""
@@ -54,19 +54,22 @@ class PlacementOptions(Options, frozen=True):
         return None
 
     def allotted(self, n_nodes: int) -> Allotment | None:
-        """Return a function from requested to allocated numbers of nodes; None if always equal."""
+        """Return a function from the requested to the allocated number of nodes.
+
+        None if both numbers are always equal.
+        """
         return None
 
 
 class AnyOptions(PlacementOptions, frozen=True, tag="any"):
-    """Plan only the number of nodes; attempts get the lowest free nodes when they start."""
+    """Plan only numbers of nodes; an attempt gets the lowest free nodes when it starts."""
 
     def make(self, hazards: Hazards | None, seed: int) -> Placement:
         return Placement(lowest, lambda machine: CountedPlan(machine.n_nodes), counted=True)
 
 
 class NamedOptions(PlacementOptions, frozen=True, tag="named"):
-    """Plan specific nodes: those with the lowest numbers that stay free long enough."""
+    """Plan specific nodes: the lowest-numbered nodes that stay free long enough."""
 
     def make(self, hazards: Hazards | None, seed: int) -> Placement:
         return Placement(lowest, lambda machine: NamedPlan(machine.n_nodes))

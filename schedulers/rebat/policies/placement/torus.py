@@ -18,7 +18,7 @@ from rebat.policies.planning.boxed import BoxPlan
 from rebat.policies.variants import choice, text
 
 PICKS: dict[str, Picker | None] = {"corner": None, "surface": most_contact}
-"""Box for an attempt that starts now, and for ties of FAPS."""
+"""Rules for the box of an attempt that starts now, and for ties under FAPS."""
 
 Extents = Annotated[
     str,
@@ -38,21 +38,22 @@ BoxList = Annotated[
     str,
     choice(
         LISTS,
-        "Boxes to choose from: all, aligned boxes, or aligned boxes of the smallest surface (16).",
+        "Boxes to choose from: all boxes (all), aligned boxes (aligned), or aligned boxes with the "
+        "smallest surface (16).",
     ),
 ]
 Pick = Annotated[
     str,
     choice(
         PICKS,
-        "Box for an attempt that starts now, also among equally safe boxes of FAPS: the box with "
-        "the lowest corner, or with the most busy neighbours.",
+        "Box for an attempt that starts now: the box with the lowest corner (corner), or with the "
+        "most busy neighbours (surface). faps uses this rule among equally safe boxes.",
     ),
 ]
 
 
 class LinearOptions(PlacementOptions, frozen=True, tag="slurm-linear"):
-    """Take the first free blocks in a line, like Slurm's linear plugin."""
+    """Take the first free blocks in a line of nodes, like Slurm's linear plugin."""
 
     torus: Extents = "auto"
     unit: Unit = "auto"
@@ -104,7 +105,7 @@ class TorusFirstOptions(_BoxOptions, frozen=True, tag="torus-first"):
 
 
 class RandomOptions(_BoxOptions, frozen=True, tag="rps"):
-    """Take a random box, drawn with the option seed."""
+    """Take a random box; the option seed determines the draws."""
 
     random: ClassVar[bool] = True
 
@@ -113,7 +114,7 @@ class RandomOptions(_BoxOptions, frozen=True, tag="rps"):
 
 
 class FapsOptions(_BoxOptions, frozen=True, tag="faps"):
-    """Take the box least likely to fail (failure-aware partition selection)."""
+    """Take the box least likely to fail while the job runs (failure-aware partition selection)."""
 
     pack: Pick = "corner"
     foresight: ForesightOption = "law"

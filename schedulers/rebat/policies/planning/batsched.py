@@ -2,9 +2,9 @@
 """Options of plannings that use walltimes, and Batsched's rejection of jobs without walltime.
 
 The other rules of Batsched need no extra code. Conservative backfilling with compression on a
-``NamedPlan`` is Batsched's ``conservative_bf``. EASY backfilling on a ``NamedPlan`` gives the same
-results as Batsched's ``easy_bf``. On an arrival, ``easy_bf`` tries only the new jobs and keeps the
-reservation of the head. The work that it skips has no effect while no node is freed.
+``NamedPlan`` is Batsched's ``conservative_bf``. EASY backfilling on a ``NamedPlan`` has the same
+results as Batsched's ``easy_bf``. When jobs arrive, ``easy_bf`` plans only the new jobs. Planning
+the entire queue has the same result then, because no node has become free.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from rebat.policies.variants import choice, number
 
 
 class NeedsWalltime:
-    """A planning that rejects jobs without a walltime; another planning handles the other jobs."""
+    """A planning that rejects jobs without a walltime and passes other jobs to another planning."""
 
     def __init__(self, planning: Planning) -> None:
         self._planning = planning
@@ -45,12 +45,15 @@ class TimedOptions(PlanningOptions, frozen=True):
         float,
         number(
             -1e6, 1e6, "seconds",
-            "Seconds that the plan adds to every walltime; a negative value shortens walltimes.",
+            "Seconds that plans add to every walltime; a negative value shortens walltimes.",
         ),
     ] = 0.0  # fmt: skip
     walltimes: Annotated[
         str,
-        choice(("optional", "required"), "Whether jobs without a walltime are accepted."),
+        choice(
+            ("optional", "required"),
+            "Whether jobs without a walltime are accepted (optional) or rejected (required).",
+        ),
     ] = "optional"
 
     @property

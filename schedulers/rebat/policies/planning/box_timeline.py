@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Table of the nodes in use or reserved, and the timeline of slots computed from it."""
+"""Table of the blocks in use or reserved, and the timeline of slots computed from this table."""
 
 from __future__ import annotations
 
@@ -21,16 +21,17 @@ Units = npt.NDArray[np.uint8]
 
 
 class Choice(msgspec.Struct):
-    """Blocks that are free during a row's time, and the blocks to take."""
+    """The blocks that are free for a row, and the blocks that the row takes."""
 
     free: Mask
     taken: Units
 
 
 class BoxTimeline:
-    """Rows and slots (see `kernels.box_plan` and `kernels.box_slots`), kept consistent.
+    """A table of rows (`kernels.box_plan`) and the timeline of its slots (`kernels.box_slots`).
 
-    If the slots are ``stale``, they are rebuilt before the next access.
+    Changes of rows also change the slots. Slots that are ``stale`` are rebuilt before the next
+    access.
     """
 
     def __init__(self, n_units: int) -> None:
@@ -49,13 +50,13 @@ class BoxTimeline:
     # ---- sets of blocks
 
     def packed(self, units: Units) -> Words:
-        """Return the set of the blocks whose entry is not 0."""
+        """Return the blocks whose entry is not 0, as a set (one bit per block)."""
         words = np.zeros(self._words, dtype=np.uint64)
         box_slots.pack(units, words)
         return words
 
     def unpacked(self, words: Words) -> Mask:
-        """Return which blocks are in a set, shape (units,)."""
+        """Return which blocks are in a set, shape (blocks,)."""
         units = np.zeros(self._n_units, dtype=np.uint8)
         box_slots.unpack(words, units)
         return units.view(np.bool_)
@@ -93,7 +94,7 @@ class BoxTimeline:
         self._unused += rows.tolist()
 
     def die(self, unusable: npt.NDArray[np.int32]) -> None:
-        """Set which blocks are unusable from now on: blocks whose number is not 0."""
+        """Set the unusable blocks: those whose entry in ``unusable`` is not 0."""
         self._dead = self.packed((unusable != 0).view(np.uint8))
         self.stale = True
 
@@ -105,7 +106,7 @@ class BoxTimeline:
     # ---- reading
 
     def ready(self, now_us: int, changes: int) -> Slots:
-        """Return the slots from now on, with room to add and to remove ``changes`` rows."""
+        """Return the slots from now on, with room for ``changes`` added or removed rows."""
         crowded = self._slots.n[0] > 64 + 3 * (len(self.rows.end) - len(self._unused))
         if self.stale or crowded:
             self._make_room(len(self.rows.end) + changes, rebuild=True)
@@ -129,7 +130,7 @@ class BoxTimeline:
 
     @contextmanager
     def out(self, row: int, now_us: int) -> Iterator[Choice]:
-        """Remove a row that begins now; add the row again with the blocks taken in the meantime."""
+        """Remove a row that begins now, and add it again with the blocks that the caller takes."""
         slots, end_us = self.ready(now_us, 2), int(self.rows.end[row])
         enter(slots, self.rows, row, now_us, end_us, False)
         words = np.zeros(self._words, dtype=np.uint64)

@@ -16,11 +16,11 @@ Array = npt.NDArray[Any]
 Ints = npt.NDArray[np.int64]
 
 REMEMBERED = 16
-"""Number of remembered sets of busy blocks per volume that leave no room for this volume."""
+"""Number of sets of busy blocks to remember per volume: sets that leave no box of this volume."""
 
 
 class VolumeTable:
-    """An array that grows by rows; the rows from ``n`` on are unused.
+    """An array that grows when rows are added; only the first ``n`` rows are valid.
 
 
     Parameters
@@ -47,7 +47,7 @@ class VolumeTable:
 
 
 class Volumes:
-    """Volumes (in blocks) of requested numbers of nodes, and a catalogue of their boxes.
+    """The box volume (in blocks) for each requested number of nodes, and a catalogue of boxes.
 
 
     Parameters
@@ -106,7 +106,7 @@ class Volumes:
         return self._indices[volume]
 
     def _add(self, volume: int) -> None:
-        """Add a volume, without remembered sets."""
+        """Add a volume to the tables."""
         tables, words = self._tables, len(self._steps.everything)
         tables["volume"].add([volume])
         tables["full"].add(np.full((1, REMEMBERED, words), ~np.uint64(0)))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The plan of a list scheduler over boxes of a torus, or blocks in a line: a fast `ChosenPlan`."""
+"""The plan of a list scheduler over boxes of a torus or blocks in a line: a fast `ChosenPlan`."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class BoxPlan:
     # ---- updates
 
     def advance(self, now_us: int) -> None:
-        """Move to a time; attempts that were due at the previous time have been started."""
+        """Set the current time; attempts that were due at the previous time have started."""
         waits = self._starts > self._now_us
         if not waits.all():
             self._drop(self._rows[~waits])
@@ -83,7 +83,7 @@ class BoxPlan:
         self._rows, self._starts = self._rows[:0], self._starts[:0]
 
     def _drop(self, rows: Ints) -> None:
-        """Delete these rows, except those of running attempts."""
+        """Delete these rows, except rows of running attempts."""
         runs = np.zeros(len(self._timeline.rows.end), dtype=np.bool_)
         runs[list(self._holds.values())] = True
         self._timeline.drop(rows[~runs[rows]])
@@ -104,7 +104,7 @@ class BoxPlan:
         return self._timeline.packed(taken)
 
     def held(self, running: Running, end_us: int) -> None:
-        """Record held nodes, or an unplanned running attempt; a rebuild must follow."""
+        """Record held nodes, or a running attempt that was not planned; a rebuild must follow."""
         self.clear()
         self.started(running, end_us)
 
@@ -126,7 +126,7 @@ class BoxPlan:
         self.clear()
 
     def rejuvenated(self, nodes: list[int], under: Sequence[str] = ()) -> None:
-        """Record that nodes are usable again; nodes of an attempt become free when it ends."""
+        """Record that nodes are usable again; nodes under an attempt become free at its end."""
         np.subtract.at(self._unusable, self._division.units.of_node[nodes], 1)
         self._timeline.die(self._unusable)
         self._given_back.opened[0], self._given_back.units[:] = FOREVER_US, ~np.uint64(0)
@@ -134,18 +134,18 @@ class BoxPlan:
     # ---- plans
 
     def append(self, queue: SortedQueue, first: int, last: int) -> None:
-        """Reserve the first fit for each position up to ``last`` that has no reservation."""
+        """Make a first-fit reservation for each position before ``last`` that has none."""
         self._settle()
         self._fill(queue, last, FOREVER_US)
 
     def _settle(self) -> None:
-        """Delete all reservations if a start has passed, or is now and its nodes are taken."""
+        """Delete all reservations if a start was missed, or is due but its nodes are in use."""
         late_us = self._now_us + (1 if self._outlive() else 0)
         if (self._starts < late_us).any():
             self.clear()
 
     def _outlive(self) -> bool:
-        """Extend holds past their planned end, by a microsecond; return whether there are any."""
+        """Extend attempts that are past their planned end by 1 us; return whether there are any."""
         ends = self._timeline.rows.end
         overdue = [row for row in self._holds.values() if ends[row] <= self._now_us]
         if overdue:
@@ -173,7 +173,7 @@ class BoxPlan:
 
     def _plan(self, queue: SortedQueue, sizes: Ints) -> box_plan.Plan:
         """Return the input and output of the kernels, with the current slots."""
-        choose, volumes = self._choose, self._volumes.of(sizes)  # adds them to the catalogue
+        choose, volumes = self._choose, self._volumes.of(sizes)  # adds volumes to the catalogue
         return box_plan.Plan(
             slots=self._timeline.ready(self._now_us, 0),
             rows=self._timeline.rows,
@@ -207,7 +207,7 @@ class BoxPlan:
         self._given_back.opened[0], self._given_back.units[:] = self._now_us, 0
 
     def compress(self, queue: SortedQueue, last: int) -> None:
-        """Move each of the first ``last`` attempts to an earlier time; other attempts stay."""
+        """Move each of the first ``last`` attempts to an earlier time if possible."""
         self._settle()
         position, placed, again = 0, len(self._rows), self._nothing_released()
         plan = self._plan(queue, queue.size[:placed])
@@ -221,15 +221,15 @@ class BoxPlan:
     def backfill(self, queue: SortedQueue, depth: int, first: bool = False) -> None:
         """Rebuild with at most ``depth`` reservations for attempts that cannot start now.
 
-        With ``first``, the first ``depth`` attempts get the reservations, including attempts that
-        can start now.
+        With ``first``, the first ``depth`` attempts of the queue get reservations, including
+        attempts that can start now.
         """
         self.clear()
         self._outlive()
         self._fill(queue, len(queue), depth, first)
 
     def _pick(self, queue: SortedQueue, position: int) -> None:
-        """Choose a box again for an attempt that starts now, if a rule for this case is set."""
+        """Choose the box of an attempt that starts now by the rule ``pick``, if there is one."""
         pick = self._choose.pick
         if pick is None or self._starts[position] != self._now_us:
             return
@@ -246,7 +246,7 @@ class BoxPlan:
             choice.taken[boxes.box(index).nodes(self._division.units.torus)] = 1
 
     def nodes_at(self, position: int) -> NodeSet | None:
-        """Return the nodes of the attempt at a queue position: the first nodes of its blocks."""
+        """Return the first nodes of the reserved blocks, as many as the attempt needs."""
         if self._starts[position] == NEVER:
             return None
         row = int(self._rows[position])

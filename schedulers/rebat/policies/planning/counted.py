@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Placement ``any``: nodes are interchangeable, so a plan counts them.
+"""Placement ``any``: nodes are interchangeable, so a plan only counts them.
 
-The plan has two availability profiles: ``base`` (running attempts and dead nodes) and ``plan``
-(base and reservations).
+The plan has two profiles of free nodes over time: ``base`` (without running attempts and dead
+nodes) and ``plan`` (also without reservations).
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from rebat.policies.planning.queue import SortedQueue
 
 Steps = npt.NDArray[np.int64]
 Change = tuple[int, int, int]
-"""Start and end of an interval, and the number of nodes freed over it."""
+"""Start and end of an interval (microseconds), and the number of nodes that become free in it."""
 
 
 DEEP = 64
-"""If at least this number of attempts is placed or moved, a plan spread over blocks is faster."""
+"""Minimum number of attempts to place for which a plan spread over blocks is faster."""
 
 MOST_LATER = 1024
 """Maximum number of pending changes of the base."""
 
 
 class Profile:
-    """Times and free counts as growing arrays (see ``rebat.kernels.counts``)."""
+    """Number of free nodes over time, as arrays that grow (see ``rebat.kernels.counts``)."""
 
     def __init__(self, n_free: int) -> None:
         self.t: Steps = np.zeros(256, dtype=np.int64)
@@ -55,7 +55,7 @@ class Profile:
         self.f[: self.n] = other.f[: self.n]
 
     def change(self, start_us: int, end_us: int, delta: int) -> None:
-        """Add ``delta`` free nodes over an interval."""
+        """Add ``delta`` free nodes in an interval."""
         self.room_for(1)
         self.n = counts.change(self.t, self.f, self.n, start_us, end_us, delta)
 
@@ -71,7 +71,7 @@ class Profile:
 
 
 class Base:
-    """Nodes not in use by running attempts and not dead: a profile, computed when needed."""
+    """The profile of nodes without running attempts and dead nodes, computed when needed."""
 
     def __init__(self, n_free: int) -> None:
         self._profile = Profile(n_free)
@@ -113,7 +113,7 @@ class CountedPlan:
     # ---- updates
 
     def advance(self, now_us: int) -> None:
-        """Move to a time."""
+        """Set the current time."""
         if now_us > self._now_us:
             self._now_us = now_us
             self._plan.forget(now_us)
@@ -123,10 +123,10 @@ class CountedPlan:
                 self._overdue.append(attempt_id)
 
     def _settle(self, queue: SortedQueue, last: int) -> None:
-        """Extend attempts that have passed their planned end, by a microsecond.
+        """Extend attempts that are past their planned end by 1 us.
 
-        If a reservation was due and was not started, place all reservations again. If only this
-        reservation were moved, an attempt behind it could start first.
+        If a reservation was due but its attempt did not start, place all reservations again. If
+        only this reservation were moved, an attempt behind it could start first.
         """
         overdue = [name for name in self._overdue if name in self._holds]
         self._overdue.clear()
@@ -151,10 +151,10 @@ class CountedPlan:
         heapq.heappush(self._heap, (end_us, attempt_id))
 
     def clear(self) -> None:
-        """Delete all reservations; a rebuild must follow, which starts from the base."""
+        """Delete all reservations; a rebuild must follow."""
 
     def held(self, running: Running, end_us: int) -> None:
-        """Record held nodes, or an unplanned running attempt; a rebuild must follow."""
+        """Record held nodes, or a running attempt that was not planned; a rebuild must follow."""
         self._hold(running.attempt.id, running.attempt.n_nodes, end_us)
 
     def ended(self, running: Running) -> None:
@@ -164,10 +164,10 @@ class CountedPlan:
         self._opened_us = max(self._opened_us, end)
 
     def failed(self, nodes: list[int], under: Sequence[str] = ()) -> None:
-        """Record that nodes are unusable over the entire plan.
+        """Record that nodes are unusable during the entire plan.
 
-        ``under`` names the holder of each of these nodes that an attempt still holds, so that the
-        node is subtracted only once.
+        ``under`` contains the id of the attempt for each of these nodes that an attempt still
+        holds, so that the node is subtracted only once.
         """
         self._change(FOREVER_US, -len(nodes))
         for attempt_id in under:
@@ -176,7 +176,7 @@ class CountedPlan:
             self._change(end, 1)
 
     def rejuvenated(self, nodes: list[int], under: Sequence[str] = ()) -> None:
-        """Record that nodes are usable again; nodes of an attempt become free when it ends."""
+        """Record that nodes are usable again; nodes under an attempt become free at its end."""
         self._change(FOREVER_US, len(nodes))
         for attempt_id in under:
             size, end = self._holds[attempt_id]
@@ -191,7 +191,7 @@ class CountedPlan:
     # ---- plans
 
     def append(self, queue: SortedQueue, first: int, last: int) -> None:
-        """Reserve the first fit for these queue positions; other reservations stay."""
+        """Make first-fit reservations for these queue positions; other reservations stay."""
         self._settle(queue, first)
         self._place(queue, first, last)
 
@@ -210,7 +210,7 @@ class CountedPlan:
         self._opened_us = self._now_us
 
     def compress(self, queue: SortedQueue, last: int) -> None:
-        """Remove and place again each of the first ``last`` attempts; other attempts stay."""
+        """Remove and place again each of the first ``last`` attempts, one after the other."""
         self._settle(queue, last)
         plan = self._plan
         plan.room_for(last)
@@ -223,8 +223,8 @@ class CountedPlan:
     def backfill(self, queue: SortedQueue, depth: int, first: bool = False) -> None:
         """Rebuild with at most ``depth`` reservations for attempts that cannot start now.
 
-        With ``first``, the first ``depth`` attempts get the reservations, including attempts that
-        can start now.
+        With ``first``, the first ``depth`` attempts of the queue get reservations, including
+        attempts that can start now.
         """
         self._settle(queue, 0)
         plan = self._plan
@@ -236,7 +236,10 @@ class CountedPlan:
         )  # fmt: skip
 
     def first_fit_us(self, size: int, duration_us: int) -> int:
-        """Return the earliest start for ``size`` nodes over a duration; FOREVER_US if none."""
+        """Return the earliest time at which ``size`` nodes stay free for a duration.
+
+        FOREVER_US if there is no such time.
+        """
         plan = self._plan
         return int(counts.first_fit(plan.t, plan.f, plan.n, size, duration_us))
 

@@ -2,10 +2,9 @@
 """First come, first served, without backfilling and without a plan; walltimes have no effect.
 
 Without partitions, this is Batsched's ``fcfs``, and Slurm's default (section 4.4 of
-Rodríguez-Pascual et al. 2019: "a FIFO queue"). With partitions, each partition has a separate
-queue. A job that does not fit blocks only the jobs behind it in its partitions. Jobs of a lower
-tier are checkpointed for jobs of a higher tier (section 4.3), and return to their place in the
-queue.
+Rodríguez-Pascual et al. 2019: "a FIFO queue"). With partitions, a job that does not fit blocks only
+later jobs in its partitions. Jobs of a lower tier are checkpointed when a job of a higher tier
+needs their nodes (section 4.3). They return to their previous place in the queue.
 """
 
 from __future__ import annotations
@@ -100,7 +99,7 @@ class Fifo:
         open_here = {place.name for place in self._places if place.tier == tier}
         while at < len(queue) and open_here:
             attempt_id = queue[at][1]
-            if attempt_id not in view.queue:  # it has started
+            if attempt_id not in view.queue:  # the attempt has started
                 del queue[at], self._attempts[attempt_id]
                 continue
             at += 1
@@ -151,7 +150,7 @@ class Fifo:
     def _victims(
         self, view: View, room: Room, attempt: Attempt, places: list[Partition]
     ) -> list[Proposal]:
-        """Return the checkpoints that make room for an attempt; empty if there are none."""
+        """Return the stops, each with a checkpoint, that make room for an attempt; else nothing."""
         tier = places[0].tier
         if all(place.tier >= tier for place in self._places):
             return []
@@ -178,7 +177,7 @@ class Fifo:
 
 
 def _at_its_place(attempt: Attempt) -> Attempt:
-    """Return an attempt whose entry into the queue is set to the submission of its job."""
+    """Return the attempt with the queue time and the serial of its job's first submission."""
     return msgspec.structs.replace(attempt, queued_us=attempt.submit_us, serial=attempt.job_serial)
 
 
@@ -204,7 +203,7 @@ class Room:
 
 
 class FifoOptions(PlanningOptions, frozen=True, tag="fifo"):
-    """First come, first served, without backfilling."""
+    """First come, first served, without backfilling; walltimes have no effect."""
 
     kind = Fifo
     places: ClassVar[bool] = True

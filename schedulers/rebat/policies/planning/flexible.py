@@ -38,9 +38,9 @@ Mask = npt.NDArray[np.bool_]
 class FlexibleScheduling(ListScheduling):
     """Conservative backfilling that chooses sizes.
 
-    No job starts on the spare nodes. If attempts that were hit go first, no job grows while any of
-    them waits, because idle nodes are for that attempt (step 5 of the replacement). Otherwise, PRA
-    gives running jobs precedence over all queued attempts.
+    No job starts on the spare nodes. Under PRA, running jobs grow before queued attempts start. If
+    the reaction reserves idle nodes for attempts that lost a node, no job grows under PRA while one
+    of these attempts waits (step 5 of the replacement).
     """
 
     def __init__(self, options: FlexibleOptions, context: Context) -> None:
@@ -53,7 +53,7 @@ class FlexibleScheduling(ListScheduling):
         self._rule, self._members = context.rule, context.members
         self._molding: Molding = MOLDINGS[options.moldable]
         self._n_spares, self._hit_first = context.n_spares, context.hit_first
-        self._started_larger = False  # than reserved: the plan must be rebuilt
+        self._started_larger = False  # whether jobs started on more nodes than the plan reserved
 
     def plan(self, view: View, changes: Changes) -> Iterable[Proposal]:
         """Return the attempts to start, reject and resize now."""
@@ -70,7 +70,7 @@ class FlexibleScheduling(ListScheduling):
     # ---- the queue
 
     def _enter(self, view: View, plan: CountedPlan, changes: Changes) -> Iterator[Reject]:
-        """Queue and plan new attempts in their sizes; reject attempts that cannot fit."""
+        """Queue and plan new attempts in their sizes; reject attempts that can never fit."""
         for attempt in (*changes.resubmitted, *changes.arrived):
             entry = self._in_its_size(view, plan, attempt)
             if entry is None:
@@ -86,8 +86,8 @@ class FlexibleScheduling(ListScheduling):
     def _sizes(self, view: View, attempt: Attempt) -> list[int]:
         """Return the numbers of nodes on which to plan an attempt, ascending.
 
-        A malleable job starts from its minimum (DBES), or on the requested number (fixed). A
-        moldable job is rigid after its first attempt.
+        A malleable job is planned on its minimum, or on the requested number if its rule never
+        grows jobs. A moldable job is rigid after its first attempt.
         """
         job = view.job(attempt.job_id)
         if isinstance(job.shape, Moldable) and attempt.number == 0:
@@ -123,8 +123,8 @@ class FlexibleScheduling(ListScheduling):
     def _allocate(self, view: View) -> list[Proposal]:
         """Return starts and resizes.
 
-        If a job must shrink first, the attempt that needs its nodes starts within the same
-        instant, after the shrink.
+        If a job must shrink first, the attempt that needs its nodes starts after the shrink, at the
+        same simulated time.
         """
         rule = self._rule
         members = self._members.running(view) if rule.resizes else []
@@ -146,7 +146,7 @@ class FlexibleScheduling(ListScheduling):
         return self._starts_and_resizes(view, due, starting, members)
 
     def _hit_waits(self) -> bool:
-        """Return whether the head of the queue was hit by a failure and goes before growth."""
+        """Return whether the head of the queue lost a node and has precedence over growth."""
         queue = self._queue
         return self._hit_first and len(queue) > 0 and queue.attempts[0].priority > Priority.REGULAR
 
@@ -155,8 +155,8 @@ class FlexibleScheduling(ListScheduling):
     ) -> list[tuple[int, Attempt]] | None:
         """Shrink members to make room for the first attempt that cannot start now.
 
-        Return the starts ahead of this attempt; due attempts behind it are planned again. Return
-        None if no member shrinks.
+        Return the due starts before this attempt in the queue; later due attempts are planned
+        again. Return None if no member shrinks.
         """
         positions = {position for position, _ in due}
         head = next(at for at in count() if at not in positions)
@@ -237,8 +237,9 @@ class FlexibleOptions(TimedOptions, frozen=True, tag="flexible"):
         str,
         choice(
             MALLEABILITY,
-            "When malleable jobs grow and shrink; asked: treat them as rigid; fixed: only shrink "
-            "when nodes fail.",
+            "Rule for malleable jobs. They run on the requested nodes (asked), can shrink only "
+            "when nodes fail (fixed), or also grow and shrink by a rule of the paper (pra, pwa, "
+            "dbes).",
         ),
     ] = "dbes"
     moldable: Annotated[
@@ -252,16 +253,16 @@ class FlexibleOptions(TimedOptions, frozen=True, tag="flexible"):
         str,
         choice(
             MANAGERS,
-            "Under pra and pwa: the oldest malleable jobs grow first and the youngest shrink first "
-            "(fpsma), or all jobs equally (egs).",
+            "Which jobs grow and shrink under pra and pwa: the oldest grow first and the youngest "
+            "shrink first (fpsma), or all grow and shrink equally (egs).",
         ),
     ] = "fpsma"
     resize_cost: Annotated[
         str | float,
         text(
             partial(price, "resize_cost"),
-            "Cost of a resize, paid as a longer recovery: seconds, or table (Table 1 of "
-            "Rodríguez-Pascual et al. 2019), optionally with MB per task, like table*1000.",
+            "Time that a resize takes before the job continues: a number of seconds, or 'table' "
+            "(Table 1 of Rodríguez-Pascual et al. 2019). table*1000 assumes 1000 MB per task.",
             ("table",),
         ),
     ] = "0"
@@ -272,6 +273,6 @@ class FlexibleOptions(TimedOptions, frozen=True, tag="flexible"):
         return MALLEABILITY[self.malleable](MANAGERS[self.manager])
 
     def idle(self) -> frozenset[str]:
-        """Return the options without an effect when malleable jobs are treated as rigid."""
+        """Return the options that have no effect under the rule for malleable jobs."""
         names = set() if self.malleable in MANAGED else {"manager"}
         return frozenset(names | ({"resize_cost"} if self.malleable == "asked" else set()))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """List scheduling with reservations: greedy, EASY and conservative backfilling.
 
-The options are the queue order, the reservation depth (0 greedy, 1 EASY, ALL conservative), the
-maintenance of the plan, and the placement (the kind of plan).
+The options are the queue order, the reservation depth (0: greedy, 1: EASY, ALL: conservative), the
+maintenance of the plan, and the placement, which determines the kind of plan.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from rebat.policies.queue_order import QueueOrder, fcfs
 from rebat.policies.variants import choice, text
 
 ALL = -1
-"""Reservation depth: every queued attempt holds a reservation."""
+"""Reservation depth at which every queued attempt has a reservation."""
 
 
 class Upkeep(IntEnum):
-    """Update of a plan after a change; the strongest required update is used."""
+    """Ways to update a plan after a change; if several are required, the strongest is used."""
 
     APPEND = 1
     COMPRESS = 2
@@ -34,8 +34,8 @@ class Upkeep(IntEnum):
 
 
 MAINTENANCE: dict[str, dict[str, Upkeep]] = {
-    # Batsched: reservations only move earlier unless a node fails. After a failure, a
-    # rejuvenation or the arrival of a raised priority, all are cleared (section 7.2.1).
+    # Batsched: after an end, reservations can only move to earlier times. After a failure, a
+    # repair or the arrival of a job with raised priority, all are deleted (section 7.2.1).
     "compression": {
         "arrival": Upkeep.APPEND,
         "priority": Upkeep.REBUILD,
@@ -43,7 +43,7 @@ MAINTENANCE: dict[str, dict[str, Upkeep]] = {
         "failure": Upkeep.REBUILD,
         "rejuvenation": Upkeep.REBUILD,
     },
-    # The node-stealing authors' program compresses on a rejuvenation.
+    # The program of the node-stealing authors compresses the plan after a repair.
     "authors": {
         "arrival": Upkeep.APPEND,
         "priority": Upkeep.REBUILD,
@@ -59,7 +59,7 @@ MAINTENANCE: dict[str, dict[str, Upkeep]] = {
         "rejuvenation": Upkeep.REBUILD,
     },
 }
-"""Update after each kind of change, if every attempt has a reservation."""
+"""The update after each kind of change, for plans in which every attempt has a reservation."""
 
 
 class ListScheduling:
@@ -71,14 +71,14 @@ class ListScheduling:
     depth : int
         Maximum number of reservations for attempts that cannot start now; ALL: no limit.
     maintenance : str
-        A key of MAINTENANCE; without effect unless depth is ALL (other plans are rebuilt).
+        A key of MAINTENANCE; used only if depth is ALL (other plans are always rebuilt).
     margin_us : int
-        Added to every walltime in the plan.
+        Microseconds that the plan adds to every walltime.
     placement : callable
         Creates the plan for a machine.
     first : bool
-        The first ``depth`` attempts of the queue take the reservations, including attempts that can
-        start now (Algorithm 1 of Benoit et al., RR-9296). No effect if depth is ALL.
+        Whether the first ``depth`` attempts of the queue get the reservations, including attempts
+        that can start now (Algorithm 1 of Benoit et al., RR-9296). No effect if depth is ALL.
     seed : int
         Seed of a random queue order.
     """
@@ -123,7 +123,7 @@ class ListScheduling:
         return self._plan
 
     def _book(self, plan: AvailabilityPlan, changes: Changes) -> bool:
-        """Record which attempts started; return whether these are exactly the due attempts."""
+        """Record which attempts started; return whether exactly the due attempts started."""
         as_planned = self._queue.book(changes.started, changes.withdrawn)
         if not as_planned:
             plan.clear()
@@ -155,18 +155,18 @@ class ListScheduling:
             due = max(due, upkeep["rejuvenation"])
         for attempt in changes.resubmitted:
             if attempt.priority > Priority.REGULAR:
-                due = max(due, upkeep["priority"])  # after a silent error: a regular arrival
+                due = max(due, upkeep["priority"])  # a retry after a silent error is an arrival
         return due
 
     def _enqueue(self, n_nodes: int, changes: Changes, rejected: list[Proposal]) -> Upkeep:
-        """Queue new attempts, and reject too large attempts; return the required upkeep."""
+        """Queue new attempts, or reject them if they are too large; return the required upkeep."""
         upkeep, queue = Upkeep.APPEND, self._queue
         for attempt in (*changes.arrived, *changes.resubmitted):
             if attempt.n_nodes > n_nodes:
                 reason = f"requests {attempt.n_nodes} nodes, the maximum is {n_nodes}"
                 rejected.append(Reject(attempt.id, reason))
             elif queue.add(attempt) < len(queue) - 1:
-                upkeep = Upkeep.REBUILD  # it is before planned attempts
+                upkeep = Upkeep.REBUILD  # the attempt is ahead of planned attempts
             else:
                 upkeep = max(upkeep, self._upkeep["arrival"])
         return upkeep
@@ -208,7 +208,13 @@ def depth_of(depth: str | int) -> int:
 
 
 Maintenance = Annotated[
-    str, choice(MAINTENANCE, "How to update the plan after an end, a failure or a repair.")
+    str,
+    choice(
+        MAINTENANCE,
+        "How the plan changes when a job ends: reservations move to earlier times (compression, "
+        "authors), or all are made again (rebuild). Failures and repairs rebuild the plan, except "
+        "repairs under authors.",
+    ),
 ]
 
 
@@ -221,8 +227,8 @@ class ListOptions(TimedOptions, frozen=True, tag="list"):
         str | int,
         text(
             depth_of,
-            "Reservations for attempts that cannot start now: greedy (0), easy (1), "
-            "conservative or all (every attempt), or a number.",
+            "Number of queued attempts with a reservation: greedy (0), easy (1), conservative or "
+            "all (every attempt), or a number.",
             DEPTHS,
         ),
     ] = "conservative"
@@ -230,8 +236,8 @@ class ListOptions(TimedOptions, frozen=True, tag="list"):
         str,
         choice(
             ("blocked", "first"),
-            "Attempts that count towards a limited depth: only those that cannot start now, or "
-            "the first attempts of the queue (as Algorithm 1 of RR-9296 is written).",
+            "Attempts that get the reservations if depth is limited: the first that cannot start "
+            "now (blocked), or the first of the queue (first, Algorithm 1 of RR-9296).",
         ),
     ] = "blocked"
     maintenance: Maintenance = "compression"

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Placement ``named``: the plan reserves specific nodes.
 
-These are the nodes with the lowest numbers that are free for the whole interval.
+These are the lowest-numbered nodes that are free during the entire reservation.
 
-The plan is one table (see ``rebat.kernels.blocks``): time slices with their free nodes, and one
-reservation per queue position, from the head on.
+The plan is a table (see ``rebat.kernels.blocks``): time slices with their free nodes, and a
+reservation for each queue position from the head on.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from rebat.policies.planning.queue import SortedQueue
 
 
 class NamedPlan:
-    """The plan of a list scheduler over particular nodes; initially all are up and free."""
+    """The plan of a list scheduler over specific nodes; initially all nodes are up and free."""
 
     def __init__(self, n_nodes: int) -> None:
         self._now_us = 0
@@ -44,7 +44,7 @@ class NamedPlan:
     # ---- updates
 
     def advance(self, now_us: int) -> None:
-        """Move to a time; attempts that were due at the previous time have been started."""
+        """Set the current time; attempts that were due at the previous time have started."""
         named.drop_begun(self._table, self._now_us)
         if now_us > self._now_us:
             self._now_us = now_us
@@ -67,7 +67,7 @@ class NamedPlan:
         named.clear(self._table)
 
     def held(self, running: Running, end_us: int) -> None:
-        """Record held nodes, or an unplanned running attempt; a rebuild must follow."""
+        """Record held nodes, or a running attempt that was not planned; a rebuild must follow."""
         self.clear()
         self._take(running.nodes, end_us)
         self._hold(running.attempt.id, running.nodes, end_us)
@@ -87,7 +87,7 @@ class NamedPlan:
         slices.fail(self._table, dead.intervals)
 
     def rejuvenated(self, nodes: list[int], under: Sequence[str] = ()) -> None:
-        """Record that nodes are usable again; nodes of an attempt become free when it ends."""
+        """Record that nodes are usable again; nodes under an attempt become free at its end."""
         alive = NodeSet.of(nodes)
         self._make_room(0, alive)
         slices.repair(self._table, alive.intervals)
@@ -103,12 +103,12 @@ class NamedPlan:
     # ---- plans
 
     def append(self, queue: SortedQueue, first: int, last: int) -> None:
-        """Reserve the first fit for these queue positions; other reservations stay."""
+        """Make first-fit reservations for these queue positions; other reservations stay."""
         self._settle(last)
         self._place(queue, last)
 
     def _place(self, queue: SortedQueue, last: int) -> None:
-        """Reserve the first fit for each position up to ``last`` that has no reservation."""
+        """Make a first-fit reservation for each position before ``last`` that has none."""
         named_lists.place(self._table, queue.size, queue.duration, last)
         self._copy_starts(queue)
 
@@ -119,7 +119,7 @@ class NamedPlan:
         self._opened_us = self._now_us
 
     def compress(self, queue: SortedQueue, last: int) -> None:
-        """Remove and place again each of the first ``last`` attempts; other attempts stay."""
+        """Remove and place again each of the first ``last`` attempts, one after the other."""
         self._settle(last)
         self._opened_us = named_lists.compress(
             self._table, queue.size, queue.duration, self._opened_us
@@ -129,8 +129,8 @@ class NamedPlan:
     def backfill(self, queue: SortedQueue, depth: int, first: bool = False) -> None:
         """Rebuild with at most ``depth`` reservations for attempts that cannot start now.
 
-        With ``first``, the first ``depth`` attempts get the reservations, including attempts that
-        can start now.
+        With ``first``, the first ``depth`` attempts of the queue get reservations, including
+        attempts that can start now.
         """
         self._settle(len(queue))
         named_lists.backfill(self._table, queue.size, queue.duration, len(queue), depth, first)
@@ -149,9 +149,9 @@ class NamedPlan:
         queue.start[:n] = self._table.start[:n]
 
     def _settle(self, last: int) -> None:
-        """Extend attempts that have passed their planned end, by a microsecond.
+        """Extend attempts that are past their planned end by 1 us.
 
-        If a reservation was due and was not started, delete all reservations.
+        If a reservation was due but its attempt did not start, delete all reservations.
         """
         overdue = [name for name in self._overdue if name in self._holds]
         self._overdue.clear()
@@ -167,7 +167,7 @@ class NamedPlan:
     # ---- room
 
     def _make_room(self, queued: int, nodes: NodeSet | None = None) -> None:
-        """Make the arrays large enough to place ``queued`` attempts and to cut out these nodes."""
+        """Make the arrays large enough to place ``queued`` attempts and to take ``nodes``."""
         table = self._table
         n_slices, n_blocks, n_reserved = table.n.tolist()
         cuts = 0 if nodes is None else 2 * len(nodes.intervals)

@@ -18,14 +18,14 @@ from rebat.policies.queue_order import Key, QueueOrder, bound, planned_us
 class SortedQueue:
     """Attempts in queue order, with the size, duration and reserved start of each.
 
-    ``size``, ``duration`` and ``start`` are int64 arrays. Only the first ``len(queue)`` entries
-    are valid; ``start`` is NEVER for an attempt without a reservation.
+    ``size`` (nodes), ``duration`` and ``start`` (microseconds) are int64 arrays. Only the first
+    ``len(queue)`` entries are valid. ``start`` is NEVER for an attempt without a reservation.
 
     Parameters
     ----------
     order : QueueOrder
     margin_us : int
-        Added to every walltime; negative if walltimes include slack.
+        Microseconds that are added to every walltime; may be negative.
     seed : int
         Seed of a random order.
     """
@@ -69,20 +69,23 @@ class SortedQueue:
         self._order = bound(self._order, n_nodes, self._margin_us, self._seed)
 
     def duration_of(self, attempt: Attempt) -> int:
-        """Return the planned duration of an attempt, at least one microsecond."""
+        """Return the planned duration of an attempt in microseconds, at least 1."""
         return planned_us(attempt, self._margin_us)
 
     def due(self, now_us: int) -> list[tuple[int, Attempt]]:
-        """Return positions and attempts whose reserved start is reached; they stay in the queue."""
+        """Return the attempts whose reserved start is reached, and their positions.
+
+        These attempts stay in the queue.
+        """
         k = due(self.start, len(self.attempts), now_us, self._positions)
         self._proposed = [(at, self.attempts[at]) for at in self._positions[:k].tolist()]
         return self._proposed
 
     def book(self, started: Sequence[Running], withdrawn: Sequence[str] = ()) -> bool:
-        """Remove the attempts that started; return whether these are exactly the due attempts.
+        """Remove the attempts that started; return whether exactly the due attempts started.
 
         Due attempts that did not start remain, except those of ``withdrawn`` jobs. Attempts are
-        compared by job, because an attempt in another size starts as the next attempt.
+        compared by job, because a start on another number of nodes is a new attempt.
         """
         proposed, self._proposed = self._proposed, []
         if not (proposed or started or withdrawn):
@@ -100,7 +103,7 @@ class SortedQueue:
         return as_due
 
     def _take_out(self, positions: list[int]) -> None:
-        """Remove these positions, which are already in the array of positions."""
+        """Remove the attempts at these positions."""
         take_out(
             self.size, self.duration, self.start, len(self.attempts), self._positions,
             len(positions),

@@ -2,8 +2,9 @@
 """R-SHELF: shelves of jobs that start together, for Batsim and the embedded engine.
 
 Section 4.3, Algorithm 2 of Benoit, Le Fèvre, Raghavan, Robert and Sun, Inria RR-9296, 2020. A new
-shelf is built only when no job runs. Jobs that arrive, fail or return in the meantime wait for the
-new shelf. With jobs that arrive over time, this is batch scheduling (Shmoys et al., section 2.1).
+shelf is built only when no job runs. Jobs that arrive or return to the queue in the meantime wait
+for the new shelf. With jobs that arrive over time, this is batch scheduling (Shmoys et al., section
+2.1).
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from rebat.policies.planning.queue import SortedQueue
 
 
 class Shelves:
-    """Fills one shelf after the other from the queue, in order."""
+    """Fills one shelf after the other from the queue, in queue order."""
 
     def __init__(self, options: ShelfOptions, context: Context) -> None:
         self._queue = SortedQueue(context.order, options.margin_us, context.seed)
@@ -59,7 +60,7 @@ class ShelfOptions(TimedOptions, frozen=True, tag="shelf"):
 
     kind = Shelves
     backfill: ClassVar[bool] = True
-    """The parameter b: whether to continue behind an attempt that does not fit."""
+    """The parameter b: whether attempts behind an attempt that does not fit are tried."""
 
 
 class PlainShelfOptions(ShelfOptions, frozen=True, tag="shelf-nb"):

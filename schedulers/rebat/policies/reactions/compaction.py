@@ -3,8 +3,9 @@
 
 Algorithm 1, section 3.3.4 of Rodríguez-Pascual et al., "Job migration in HPC clusters by means of
 checkpoint/restart", 2019. The image with the listing of the algorithm is lost, so this module
-follows the text. The text does not define which node is emptied. Here, each round empties the mixed
-node with the fewest cores in use among those that can be emptied.
+follows the text. The text does not define which node is emptied. Here, each round considers the
+nodes that are neither full nor empty ("mixed") and can be emptied. Of these it empties the node
+with the fewest cores in use.
 """
 
 from __future__ import annotations
@@ -31,22 +32,22 @@ Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
 TARGETS = {"single": True, "several": False}
-"""Whether all jobs of an emptied node go to the same node, or to any nodes with room."""
+"""Whether all jobs of an emptied node move to the same node (True)."""
 
 
 class Nodes(msgspec.Struct, frozen=True):
-    """State of the nodes for a compaction."""
+    """State of the nodes when a compaction is planned."""
 
     cores: int
     """Cores per node."""
     tags: npt.NDArray[np.int32]
-    """Holder of each core; -1 for none."""
+    """Tag of the attempt on each core; -1: none."""
     unusable: npt.NDArray[np.bool_]
     """Which cores are down or drained."""
     room: Ints
     """Free cores of each mixed node; -1 for other nodes; shape (nodes,)."""
     victims: Ints
-    """The mixed nodes, by number of cores in use."""
+    """The mixed nodes, sorted by number of cores in use."""
 
     @classmethod
     def of(cls, view: View, area: Mask | None = None) -> Nodes:
@@ -62,7 +63,7 @@ class Nodes(msgspec.Struct, frozen=True):
         return cls(cores, tags, unusable, room, victims)
 
     def shares(self) -> tuple[Ints, Ints, Ints]:
-        """Return the holders of each victim's cores, and the numbers of cores that they hold.
+        """Return the attempts on each victim and their numbers of cores there.
 
         See `kernels.cores.shares_of`.
         """
@@ -72,7 +73,7 @@ class Nodes(msgspec.Struct, frozen=True):
         return first, holders, sizes
 
     def take(self, tags: npt.NDArray[np.int32], node: int, count: int) -> Ints:
-        """Take the lowest free cores of a node in ``tags``, and return them."""
+        """Mark the lowest ``count`` free cores of a node as taken in ``tags``, and return them."""
         first = node * self.cores
         row = tags[first : first + self.cores]
         lowest = np.flatnonzero(row < 0)[:count]
@@ -93,7 +94,7 @@ class Compaction(Periodic):
         self._partitions = context.partitions
 
     def act(self, view: View, news: News) -> Iterator[Proposal]:
-        """Move the jobs of the first node that can be emptied, if each move is worth its cost."""
+        """Move all jobs off the first node for which this is possible and worth the cost."""
         if view.queue or view.stopping or view.scheduled or view.waiting:
             return  # waiting jobs will fill partly used nodes
         for area in self._areas(view):
@@ -103,7 +104,7 @@ class Compaction(Periodic):
                 return
 
     def _areas(self, view: View) -> list[Mask | None]:
-        """Return the areas to compact: the nodes of each partition, or all nodes (None)."""
+        """Return the nodes of each partition; [None], for all nodes, if there are no partitions."""
         machine = view.machine
         places = partitions_on(self._partitions, machine.n_nodes, machine.cores_per_node)
         areas: list[Mask | None] = []
@@ -114,7 +115,7 @@ class Compaction(Periodic):
         return areas or [None]
 
     def _within(self, view: View, nodes: Nodes) -> Iterator[Stop]:
-        """Yield the stops that empty the first node that can be emptied."""
+        """Yield the stops of the jobs on the first node that can be emptied."""
         victims = nodes.victims
         if len(victims) < 2:
             return
@@ -147,13 +148,13 @@ class Compaction(Periodic):
         return any(nodes.of_each(mask).all() for mask in places_of(view, self._partitions, job_id))
 
     def _movable(self, view: View, nodes: Nodes, job: Running) -> bool:
-        """Return whether a job is worth moving and its nodes are usable."""
+        """Return whether a job is worth moving and all its nodes are usable."""
         return not job.nodes.of_each(nodes.unusable).any() and worth_moving(view, job)
 
     def _empty(
         self, nodes: Nodes, node: int, jobs: list[Running], sizes: Ints, targets: Ints
     ) -> list[Stop]:
-        """Return the moves of a node's jobs; ``sizes`` are the cores that each job moves."""
+        """Return the moves of a node's jobs; ``sizes``: cores of each job on this node."""
         leaves = np.arange(node * nodes.cores, (node + 1) * nodes.cores)
         tags, stops = nodes.tags.copy(), []
         for job, size, target in zip(jobs, sizes.tolist(), targets.tolist(), strict=False):
@@ -166,13 +167,13 @@ class Compaction(Periodic):
 
 
 class CompactionOptions(ReactionOptions, frozen=True, tag="compaction"):
-    """Move jobs together, so that nodes are full or empty."""
+    """While no job waits, move jobs together, so that nodes are full or empty."""
 
     kind = Compaction
     boxless: ClassVar[str] = "jobs would leave their boxes; use defragment"
 
     period: Period = 60.0
     targets: Annotated[
-        str, choice(TARGETS, "Whether all jobs of an emptied node move to one node or to several.")
+        str, choice(TARGETS, "Whether the jobs of an emptied node move to one node or to several.")
     ] = "single"
     fit: Fit = "best"

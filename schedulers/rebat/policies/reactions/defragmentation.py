@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Defragmentation: move a job when that makes room for the head of the queue.
 
-On a torus, the head may wait although enough nodes are free, because they form no free box. The
-smallest job that can move elsewhere and makes room for the head is moved, by checkpoint and
-restart. This goes beyond Rodríguez-Pascual et al. 2019, whose section 3.3.4 moves jobs "to make the
+On a torus, the head may wait although enough nodes are free, because these nodes do not form a box.
+This reaction moves the smallest job whose move makes room for the head, by checkpoint and restart.
+Defragmentation is not in Rodríguez-Pascual et al. 2019. Their section 3.3.4 moves jobs "to make the
 infrastructure available for parallel tasks".
 """
 
@@ -33,7 +33,7 @@ class Defragmentation(Periodic):
         self._order, self._seed = context.order, context.seed
 
     def act(self, view: View, news: News) -> Iterator[Proposal]:
-        """Move the smallest job whose nodes plus the free nodes have room for the head."""
+        """Move the smallest job whose move makes room for the head."""
         if not view.queue or view.stopping or view.scheduled or view.waiting:
             return
         head = min(view.queue.values(), key=bound(self._order, view.n_nodes, 0, self._seed))
@@ -52,14 +52,14 @@ class Defragmentation(Periodic):
                 return
 
     def _place(self, view: View, free: Mask, attempt: Attempt) -> NodeSet | None:
-        """Return all nodes that an attempt would get now."""
+        """Return the nodes that the placement would choose for an attempt now."""
         request = Request.now(attempt)
         return self._choose(free, request, view.machine)
 
     def _elsewhere(
         self, view: View, job: Running, head: Attempt, free: Mask, usable: Mask
     ) -> NodeSet | None:
-        """Return where a job can move to make room for the head; None if that does not help."""
+        """Return nodes to which a job can move so that the head fits; None if there are none."""
         vacated = free.copy()
         job.nodes.put(vacated, True)
         vacated &= usable

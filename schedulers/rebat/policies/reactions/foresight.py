@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Proactive migration: move jobs off nodes that are likely to fail soon, and drain these nodes.
 
-The criterion is that of failure-aware partitions (Vardas et al. 2022, section 2.2). A node is
-drained if its probability of surviving the time ahead falls below a threshold. Its jobs are moved
-by checkpoint and restart (Rodríguez-Pascual et al. 2019) while there is room elsewhere.
+The criterion is that of failure-aware partition selection (Vardas et al. 2022, section 2.2). A node
+is drained if its probability of surviving the next ``ahead`` seconds is below a threshold. Its jobs
+are moved by checkpoint and restart (Rodríguez-Pascual et al. 2019) if there is room elsewhere.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ WHY = "foresee"
 class Foresight(Periodic):
     """Empties nodes before they fail; jobs stay in their partitions.
 
-    With the law of the run, the age of a node counts from its last failure, otherwise from its last
-    repair.
+    The age of a node counts from its last failure if the foresight is the law of the run, otherwise
+    from its last repair.
     """
 
     def __init__(self, options: ForesightOptions, context: Context) -> None:
@@ -57,8 +57,8 @@ class Foresight(Periodic):
     def _suspect(self, view: View) -> Mask:
         """Return the nodes to avoid, the most likely to fail first.
 
-        Enough other nodes remain for the widest queued job, which could otherwise wait for ever. If
-        jobs wait and no job runs, the result is empty.
+        Enough other nodes remain for the largest queued job, which could otherwise wait forever. If
+        jobs wait and no job runs, no node is returned.
         """
         machine = view.machine
         ages_us = machine.age_us if self._from_failure else machine.uptime_us
@@ -89,7 +89,7 @@ class Foresight(Periodic):
                 yield Stop(attempt.id, Cause.MOVED, When.IMAGE, then, WHY)
 
     def _target(self, view: View, job: Running, free: Mask, bad: Mask) -> NodeSet | None:
-        """Return safe nodes for a job, possibly some of its own; None if there are too few."""
+        """Return safe nodes for a job, which may include its present nodes; None if too few."""
         attempt = job.attempt
         safe = free | (job.nodes.mask(view.n_nodes) & ~(bad | view.machine.drained))
         request = Request.now(attempt)
@@ -107,19 +107,19 @@ class ForesightOptions(ReactionOptions, frozen=True, tag="foresee"):
 
     period: Period = 60.0
     foresight: ForesightOption = "law"
-    ahead: Annotated[float, number(1e-3, 1e9, "seconds", "Time to look ahead, in seconds.")] = (
-        3600.0
-    )
+    ahead: Annotated[
+        float, number(1e-3, 1e9, "seconds", "How far to look ahead for failures, in seconds.")
+    ] = 3600.0
     survival: Annotated[
         float,
         number(
             1e-9, 1 - 1e-9, "a probability",
-            "Nodes with a lower probability of surviving the time ahead are drained.",
+            "Drain a node if its probability of surviving the next 'ahead' seconds is lower.",
         ),
     ] = 0.9  # fmt: skip
 
     def check(self) -> None:
-        """Raise InputError for a foresight without probabilities."""
+        """Raise InputError if the foresight has no probabilities of failure."""
         if self.foresight in FORESIGHTS:
             error = f"foresight {self.foresight!r} has no probabilities"
             raise InputError(error, "react foresee", "law, fit or FILE.csv")

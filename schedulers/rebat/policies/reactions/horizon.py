@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The end of jobs without an end: at a given time, or when no other job is left.
+"""Ends of eternal jobs: at a given time, or when no other job is left.
 
 "There is no need to set a particular length for these jobs, hence the qualification of 'eternal':
 they simply run whenever the cluster is not fully occupied" (section 3.3.2 of Rodríguez-Pascual et
@@ -22,7 +22,8 @@ class Horizon:
     Parameters
     ----------
     at_us : int
-        When to end eternal jobs; 0: when all other jobs have ended and no job will be submitted.
+        Time at which to end eternal jobs, in microseconds. 0: when all other jobs have ended and no
+        more job will be submitted.
     """
 
     def __init__(self, at_us: int = 0) -> None:
@@ -30,7 +31,7 @@ class Horizon:
         self._alive: set[str] | None = None  # eternal jobs; None: there were none yet
 
     def has_work(self, news: News) -> bool:
-        """Return whether there may be eternal jobs."""
+        """Return whether eternal jobs may exist."""
         return bool(self._alive or news.arrived)
 
     def react(self, view: View, news: News) -> Iterator[Proposal]:

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Operations of an administrator: drain nodes, and move jobs off them.
 
-The seven steps of smigrate, section 3.3.1 of Rodríguez-Pascual et al., "Job migration in HPC
-clusters by means of checkpoint/restart", 2019. Alternatively, a drained node empties as its jobs
-end. A scheduler carries out operations before its other reactions.
+This module follows the seven steps of smigrate, section 3.3.1 of Rodríguez-Pascual et al., "Job
+migration in HPC clusters by means of checkpoint/restart", 2019. With the option ``drain=wait``, the
+jobs on drained nodes run to their ends instead. A scheduler carries out operations before its other
+reactions.
 """
 
 from __future__ import annotations
@@ -34,8 +35,8 @@ from rebat.policies.partitions import places_of
 from rebat.policies.placement.choosers import Request, lowest
 
 DRAINS = {"ignore": None, "migrate": True, "wait": False}
-"""How drained nodes become empty. True: their jobs are checkpointed and requeued with the highest
-priority. False: their jobs run to their ends. None: the scheduler ignores the events, which may be
+"""What happens to jobs on drained nodes. True: they are checkpointed and requeued with the highest
+priority. False: they run to their ends. None: the scheduler ignores operations, which may be events
 for another program."""
 
 EVERYBODY = "all"
@@ -111,13 +112,13 @@ class Operations:
     # ---- nodes
 
     def _drain(self, view: View, news: News, operation: Operation) -> Iterator[Proposal]:
-        """Steps 2 to 5: empty all nodes of an operation, or none."""
+        """Steps 2 to 5: start to empty all nodes of an operation; if a job cannot move, none."""
         cores = self._cores(view, operation)
         new = cores.where(~view.machine.drained_for(ORDER))
         if not new.size:
             yield Note(f"drain of {operation.nodes}", "is refused: the nodes are already drained")
             return
-        yield Drain(new, ORDER)  # step 2: before the others, so that nothing starts there
+        yield Drain(new, ORDER)  # step 2 comes first, so that nothing starts there
         if not self._migrates:
             return
         reasons = (self._why_not(view, job, operation) for job in self._on(view, news, new))
@@ -155,7 +156,7 @@ class Operations:
     def _empty(self, view: View, news: News) -> Iterator[Proposal]:
         """Step 5: checkpoint the jobs on the nodes, and requeue them at the head of the queue.
 
-        A job with a scheduled stop at its next checkpoint runs until that checkpoint.
+        A job that is already scheduled to stop at its next checkpoint runs until then.
         """
         jobs = self._on(view, news, NodeSet.of(self._emptying))
         for job in jobs:
@@ -213,7 +214,10 @@ class Operations:
         return None
 
     def _target(self, view: View, job: Running, operation: Operation) -> Move | None:
-        """Return a move to the lowest cores of the operation's nodes; own cores count as free."""
+        """Return a move to the lowest free cores of the operation's nodes; None if too few.
+
+        The present cores of the job count as free.
+        """
         free = self._cores(view, operation).mask(view.n_nodes)
         vacant = view.machine.free
         job.nodes.put(vacant, True)

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Paused jobs: a job that no step helped keeps its surviving nodes until the others are replaced.
+"""Paused jobs: a job without replacement nodes waits and keeps its surviving nodes.
 
 Sections I and III of Prabhakaran, Neumann and Wolf 2018: "instead of resubmitting and restarting a
 job, it can be paused until failed nodes are replaced". The session holds the surviving nodes.
 Idle nodes are reserved while a job is paused, so that no plan uses them. When enough nodes are idle
-for a paused job, the job continues. The first job that was paused goes first. If it needs more
-nodes than are idle, the next one may continue: otherwise two jobs could wait for each other's
-nodes.
+for a paused job, the job continues. The job that was paused first goes first. If this job needs
+more nodes than are idle, the next paused job may continue. Otherwise two jobs could wait for each
+other's nodes.
 """
 
 from __future__ import annotations
@@ -45,18 +45,18 @@ class Pauses:
         return {job_id: job for job_id, job in view.waiting.items() if not job.on}
 
     def resume(self, view: View) -> Iterator[Undrain | Release | Start]:
-        """Continue each paused job for which enough nodes are idle."""
+        """Continue each paused job for which enough nodes are idle, in order."""
         for job_id, job in self.paused(view).items():
             own, idle = self._survivors(view, job), self._idle(view)
             shape = view.job(job_id).shape
             short = self._rule.least(shape, job.n_held + job.n_lost) - len(own)
             if not len(own):
-                yield Release(job_id)  # it holds nothing any more: it waits in the queue
+                yield Release(job_id)  # no held node is usable: the job waits in the queue
             elif len(idle) >= short:
                 yield from self._continue(view, job_id, own, idle[: max(0, short)])
 
     def reserve(self, view: View) -> Iterator[Drain | Undrain]:
-        """Reserve all idle nodes while a job is paused; else return them."""
+        """Reserve all idle nodes while a job is paused; otherwise end the reservation."""
         drained = np.flatnonzero(view.machine.drained_for(PAUSED))
         if self.paused(view):
             free = np.flatnonzero(view.machine.free)

@@ -19,9 +19,9 @@ Period = Annotated[
 class Periodic:
     """A reaction whose ``act`` is called at the multiples of a period.
 
-    A multiple is skipped if nothing has changed since the previous multiple, unless the reaction is
-    ``restless``. Therefore, calls are few, and stop when no job runs or waits. The decisions of
-    ``act`` must therefore not depend on time alone.
+    Unless the reaction is ``restless``, a call is skipped if nothing has changed since the previous
+    multiple. The decisions of ``act`` must then not depend on time alone. No call is made while no
+    job runs or waits.
 
     Parameters
     ----------
@@ -44,7 +44,8 @@ class Periodic:
         self._changed |= lively
         due = now_us % self._period_us == 0 or self._name in news.woken
         if due and now_us > self._last_us and self._changed:
-            # The plan for this instant may follow this call, so the next round uses the news again.
+            # the plan for this time may be made after this call, so the next round must not be
+            # skipped
             self._last_us, self._changed = now_us, lively
             for proposal in self.act(view, news):
                 self._changed = changed = True
@@ -62,7 +63,7 @@ class Periodic:
 
 
 def changes_in(news: News) -> bool:
-    """Return whether a message reports more than a wake."""
+    """Return whether a message reports anything other than a wake."""
     return bool(
         news.arrived or news.started or news.ended or news.failed or news.rejuvenated
         or news.notices or news.refused
@@ -70,7 +71,7 @@ def changes_in(news: News) -> bool:
 
 
 def remaining_us(view: View, running: Running) -> int:
-    """Return the maximum remaining time of an attempt, without overheads."""
+    """Return the maximum remaining run time of an attempt (microseconds), without overheads."""
     attempt = running.attempt
     if not attempt.has_walltime:
         return FOREVER_US
@@ -79,7 +80,7 @@ def remaining_us(view: View, running: Running) -> int:
 
 
 def worth_moving(view: View, running: Running) -> bool:
-    """Return whether an attempt can be checkpointed and outlasts the cost of the move."""
+    """Return whether an attempt can be checkpointed and runs for longer than the move costs."""
     attempt = running.attempt
     if attempt.id in view.stopping or attempt.id in view.scheduled:
         return False

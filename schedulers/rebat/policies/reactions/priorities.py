@@ -29,7 +29,7 @@ from rebat.policies.reactions.periodic import Period, Periodic, worth_moving
 
 
 class Priorities(Periodic):
-    """Moves a job from a later partition to an earlier one of its tier, while no job waits.
+    """Moves one job at a time to a better partition of the same tier, while no job waits.
 
     Better partitions are earlier in the list.
     """
@@ -39,7 +39,7 @@ class Priorities(Periodic):
         self._partitions, self._choose = options.partitions, context.placement.choose
 
     def act(self, view: View, news: News) -> Iterator[Proposal]:
-        """Move the largest job that fits and may run in a better partition, if worth the cost."""
+        """Move the largest job that fits in a better partition and is worth the cost."""
         if view.queue or view.stopping or view.scheduled or view.waiting:
             return
         machine = view.machine
@@ -63,7 +63,7 @@ class Priorities(Periodic):
     def _may_rise(
         self, view: View, job: Running, better: Partition, places: tuple[Partition, ...]
     ) -> bool:
-        """Return whether a job only runs in later partitions and may move to a better one."""
+        """Return whether a job runs entirely in worse partitions and may run in ``better``."""
         inside = [
             place
             for place in places[1:]
@@ -76,7 +76,7 @@ class Priorities(Periodic):
 
 
 class PrioritiesOptions(ReactionOptions, frozen=True, tag="priorities"):
-    """Move jobs into the better partition."""
+    """While no job waits, move jobs into better partitions (those earlier in the list)."""
 
     kind = Priorities
 

@@ -2,10 +2,16 @@
 """Dynamic node replacement: section III of Prabhakaran, Neumann and Wolf, "Efficient Fault
 Tolerance through Dynamic Node Replacement", 2018.
 
-There are five steps for an attempt that lost nodes: it shrinks; it takes idle nodes; other jobs
-shrink for it; moldable jobs (possibly the job itself) start again on fewer nodes; it waits at the
-head of the queue, or paused on its surviving nodes. The first step that helps is used. The
-decisions for all attempts are made before any decision is carried out.
+There are five steps for an attempt that lost nodes:
+
+1. ``local``: it shrinks.
+2. ``idle``: it takes idle nodes.
+3. ``remote``: other malleable jobs shrink for it.
+4. ``restart``: moldable jobs start again on fewer nodes. The attempt itself may be one of them.
+5. ``wait``: it waits at the head of the queue, or paused on its surviving nodes.
+
+The first step that helps is used. The decisions for all attempts are made before any decision is
+carried out.
 """
 
 from __future__ import annotations
@@ -40,17 +46,17 @@ EXPECTED = ("jobs+repairs", "jobs")
 """Events that the expected wait counts: ends of other jobs, with or without repairs."""
 
 WAITS = ("requeue", "hold")
-"""Treatment of a job that waits: it releases its surviving nodes, or keeps them."""
+"""Whether a job that waits releases or keeps its surviving nodes."""
 
 RESTARTS = ("beginning", "checkpoint")
-"""Where moldable jobs start again on fewer nodes."""
+"""From where moldable jobs start again on fewer nodes."""
 
 
 class NodeReplacement:
-    """Replace the dead nodes of running attempts.
+    """Replaces the dead nodes of running attempts.
 
-    Without the step 'wait', an attempt that no step helps is requeued like a new submission.
-    Without a flexible planning, moldable jobs never start again.
+    If no step helps and the step 'wait' is switched off, the attempt is requeued like a new
+    submission. Moldable jobs start again only under a flexible planning.
     """
 
     def __init__(self, options: ReplacementOptions, context: Context) -> None:
@@ -66,7 +72,7 @@ class NodeReplacement:
         self._promised_us: dict[str, int] = {}
 
     def react(self, view: View, news: News) -> Iterable[Proposal]:
-        """Help each attempt that was hit, and refill the spare pool."""
+        """Replace the nodes of each attempt that was hit, and refill the spare pool."""
         for running in news.started:
             self._promised_us.setdefault(running.attempt.job_id, running.planned_end_us)
         if self._spares:
@@ -123,7 +129,7 @@ class NodeReplacement:
         return isinstance(view.job(attempt.job_id).shape, Moldable) and attempt.has_walltime
 
     def _replace(self, state: RestartRound, failed: Running) -> Replacement | None:
-        """Return the replacement of the first step that helps; None if the attempt waits."""
+        """Return the replacement by the first step that helps; None if the attempt waits."""
         view, attempt = state.view, failed.attempt
         bad = view.machine.down | view.machine.drained
         own = failed.nodes.ids[~failed.nodes.of_each(bad)].tolist()
@@ -151,10 +157,10 @@ class NodeReplacement:
     def _restart(
         self, state: RestartRound, failed: Running, own: list[int], low: int, n_others: int
     ) -> Replacement | None:
-        """Restart moldable jobs, if that delays them less than waiting would delay this attempt.
+        """Restart moldable jobs if this delays them less than waiting would delay this attempt.
 
-        ``low`` is the number of nodes that this attempt needs, ``n_others`` the number of idle and
-        lent nodes that it could get without restarts.
+        ``low`` is the number of nodes that this attempt needs. ``n_others`` is the number of idle
+        nodes and nodes of lenders that it could get without restarts.
         """
         attempt = failed.attempt
         short = low - len(own) - n_others
@@ -175,10 +181,10 @@ class NodeReplacement:
         return Replacement("restart", nodes[:size], others)
 
     def _rows(self, state: RestartRound, failed: Attempt) -> Iterator[Restart]:
-        """Yield every smaller size of every moldable job on alive nodes, and of the failed job.
+        """Yield every smaller size of the failed job, and of every moldable job without dead nodes.
 
-        The cost of a size is the delay of its end, at least 0, compared with the first promised
-        end.
+        The cost of a size is the delay of the job's end, compared with its first promised end, and
+        at least 0.
         """
         view = state.view
         bad = view.machine.down | view.machine.drained
@@ -222,20 +228,26 @@ class NodeReplacement:
 
 
 class ReplacementOptions(ReactionOptions, frozen=True, tag="replacement"):
-    """Replace failed nodes of running jobs."""
+    """Replace failed nodes of running jobs (Prabhakaran et al. 2018)."""
 
     kind = NodeReplacement
     boxless: ClassVar[str] = "a replacement node would be outside the box"
     uncustom: ClassVar[bool] = True
 
-    steps: Annotated[str, several(STEPS, "Steps to try, joined by +.")] = (
-        "local+idle+remote+restart+wait"
-    )
+    steps: Annotated[
+        str,
+        several(
+            STEPS,
+            "Steps to try, joined by +: the job shrinks (local), takes idle nodes (idle), takes "
+            "nodes from malleable jobs (remote) or from moldable jobs that restart (restart), or "
+            "waits first in the queue (wait).",
+        ),
+    ] = "local+idle+remote+restart+wait"
     spares: Annotated[
         int, number(0, 2**31 - 1, "a number of nodes", "Number of spare nodes to reserve.")
     ] = 0
     repair: Annotated[
-        float, number(1e-6, 1e9, "seconds", "Expected mean time to repair of a node, in seconds.")
+        float, number(1e-6, 1e9, "seconds", "Expected mean time to repair a node, in seconds.")
     ] = 10_080.0  # 2.8 h, the mean of section IV-C
     solver: Annotated[
         str, choice(SOLVERS, "Solver of the integer program of the step restart.")
@@ -245,32 +257,32 @@ class ReplacementOptions(ReactionOptions, frozen=True, tag="replacement"):
         str,
         choice(
             EXPECTED,
-            "Events that can end the wait with which the step restart is compared: ends of other "
-            "jobs and repairs, or ends of other jobs only (section III-4 of the paper).",
+            "How to estimate the wait with which the step restart is compared: until other jobs "
+            "end or nodes are repaired, or until other jobs end (section III-4 of the paper).",
         ),
     ] = "jobs+repairs"
     wait: Annotated[
         str,
         choice(
             WAITS,
-            "Whether a job in the step wait is requeued and releases its surviving nodes, or is "
-            "paused and holds its surviving nodes until the other nodes are replaced.",
+            "What a job in the step wait does with its surviving nodes: it releases them and is "
+            "requeued (requeue), or holds them until the failed nodes are replaced (hold).",
         ),
     ] = "requeue"
     restarts: Annotated[
         str,
         choice(
             RESTARTS,
-            "Whether moldable jobs of the step restart start from the beginning, or from their "
-            "last checkpoint.",
+            "Whether moldable jobs restart from the beginning or from their last checkpoint in the "
+            "step restart.",
         ),
     ] = "beginning"
     lenders: Annotated[
         str,
         choice(
             LENDERS,
-            "Which malleable jobs shrink first for a job that lost nodes: as the rule for "
-            "malleable jobs decides (rule), the earliest or latest expanded, or the job with the "
+            "Which malleable jobs shrink first for a job that lost nodes: the jobs that the option "
+            "malleable selects (rule), the job that grew earliest or latest, or the job with the "
             "fewest resizes.",
         ),
     ] = "rule"
@@ -302,5 +314,5 @@ class ReplacementOptions(ReactionOptions, frozen=True, tag="replacement"):
 
     @property
     def hit_first(self) -> bool:
-        """Whether attempts that no step helped wait at the head of the queue."""
+        """Whether attempts without a replacement wait at the head of the queue."""
         return "wait" in parts(self.steps)

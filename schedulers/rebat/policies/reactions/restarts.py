@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Choice of the moldable jobs that start again on fewer nodes, for a replacement.
+"""Choice of moldable jobs that start again on fewer nodes, to free nodes for a failed job.
 
 This is the integer program of equation 3 of Prabhakaran, Neumann and Wolf 2018: choose at most one
-size per job, so that enough nodes become free at the least sum of delays.
+new size per job, so that enough nodes become free and the sum of the delays is minimal.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ Ints = npt.NDArray[np.int64]
 Rows = Sequence["Restart"]
 
 LONGEST_US = 2**48
-"""Maximum delay (8.9 years); the sum of thousands of delays fits in 64 bits."""
+"""Maximum delay in microseconds (8.9 years). The sum of thousands of delays fits in 64 bits."""
 
 
 class Restart(msgspec.Struct, frozen=True):
     """A running job on fewer nodes; ``delay_us``: its end minus the first promised end (eq. 2).
 
-    Only sizes smaller than the present size are used. Other sizes would be chosen because of their
-    negative terms.
+    Only sizes below the present size are allowed. The solver would otherwise choose larger sizes
+    because of their negative delays.
     """
 
     running: Running
@@ -45,7 +45,7 @@ class Restart(msgspec.Struct, frozen=True):
 
 
 class Replacement(msgspec.Struct, frozen=True):
-    """Help for a hit attempt: the step, its nodes, and the jobs that start again for it."""
+    """A replacement: the step that helps, the attempt's new nodes, and the jobs that restart."""
 
     step: str
     nodes: list[int]
@@ -53,14 +53,14 @@ class Replacement(msgspec.Struct, frozen=True):
 
 
 class RestartRound:
-    """The nodes available in one reaction, and the jobs that could free nodes.
+    """The nodes that one call of the reaction can use, and the jobs that could free nodes.
 
     Attributes
     ----------
     hit : set of str
         The attempts that lost nodes.
     free : list of int
-        Idle nodes, first the nodes of the spare pool.
+        Idle nodes; the nodes of the spare pool come first.
     lenders : list of Member
         Malleable jobs that could shrink.
     moldable : dict
@@ -106,11 +106,11 @@ class RestartRound:
 
 
 def expected_wait_us(state: RestartRound, short: int, repair_us: int | None) -> int:
-    """Return the expected time until walltimes and repairs free ``short`` nodes.
+    """Return the expected time (microseconds) until ends of jobs and repairs free ``short`` nodes.
 
-    ``repair_us`` is the mean downtime of a node; None: repairs are not counted. The downtime of a
-    node is expected to be the mean. A node that is down for longer is expected to be down for the
-    same time again.
+    Jobs end at their walltimes. Each downtime is expected to be the mean, ``repair_us`` (None:
+    repairs are not counted). If a node has been down for longer, its repair is expected at the next
+    multiple of the mean.
     """
     view = state.view
     back = [
@@ -129,19 +129,20 @@ def expected_wait_us(state: RestartRound, short: int, repair_us: int | None) -> 
 
 
 Solver = Callable[[Rows, int], tuple[list[Restart], int]]
-"""Function of the rows, job by job, and the number of nodes wanted. It returns the chosen rows and
-the sum of their delays in microseconds; no rows if they cannot free enough nodes."""
+"""Function that chooses restarts. Arguments: the rows, job by job, and the number of nodes wanted.
+It returns the chosen rows and the sum of their delays in microseconds. If the rows cannot free
+enough nodes, it returns no rows."""
 
 
 class Restarts(NamedTuple):
-    """The least total cost and its rows, ascending."""
+    """The minimum total cost, and the chosen rows in ascending order."""
 
     total: int
     rows: Ints
 
 
 def cheapest_restarts(costs: Ints, freed: Ints, job: Ints, need: int) -> Restarts | None:
-    """Choose rows, at most one per job, that free enough nodes at the least total cost.
+    """Choose rows, at most one per job, that free enough nodes at the minimum total cost.
 
     Ties go to the fewest rows, then to the lowest rows in lexicographic order.
 
@@ -220,7 +221,7 @@ def by_milp(rows: Rows, wanted: int) -> tuple[list[Restart], int]:
 
 
 def _arrays(rows: Rows) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return delays, freed nodes and job numbers, ascending."""
+    """Return delays, freed nodes and job numbers of the rows."""
     delay = np.array([min(row.delay_us, LONGEST_US) for row in rows], dtype=np.int64)
     freed = np.array([row.freed for row in rows], dtype=np.int64)
     names = [row.running.attempt.id for row in rows]

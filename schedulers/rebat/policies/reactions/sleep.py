@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sleep of empty nodes, and wake-up when jobs wait; compaction then saves energy.
+"""Sleep of empty nodes, and wake-up when jobs wait. With sleep, compaction saves energy.
 
 "Or to reduce power consumption by switching down or reducing the voltage of empty nodes" (section
 3.3.4 of Rodríguez-Pascual et al. 2019). A node that sleeps or boots is drained with the reason
@@ -30,10 +30,10 @@ SLEEP, BOOT = "sleep", "boot"
 BUSY = -1
 
 PATIENCE_US = 1_000_000
-"""If no job has started and no node has booted for this time, waiting jobs do not fit."""
+"""Waiting jobs do not fit if no job starts and no node boots for this time (microseconds)."""
 
 LONGER_US = 60_000_000
-"""Time between checks of jobs for which nodes are held."""
+"""Time between checks of jobs for which nodes are held (microseconds)."""
 
 Nodes = npt.NDArray[np.int64]
 
@@ -62,9 +62,9 @@ class Sleep:
             yield Wake(next_us, SLEEP)
 
     def _next_us(self, view: View, changed: bool) -> int:
-        """Return when to look again even if no event occurs; 0: never.
+        """Return the time of the next call if no event occurs earlier; 0: no call.
 
-        If anything changed, look again soon, because the plan of the same message is made after
+        After a change the next call is soon, because the plan for the same message is made after
         this reaction.
         """
         assert self._since_us is not None
@@ -80,16 +80,16 @@ class Sleep:
         if (view.queue or view.waiting) and len(self._asleep(view)):
             if changed:
                 times.append(view.now_us + PATIENCE_US)
-            if view.waiting:  # the message that requeues them has no news
+            if view.waiting:  # no news arrives when these jobs are requeued
                 times.append(view.now_us + LONGER_US)
         return min(times, default=0)
 
     def _note_empty(self, view: View, news: News) -> None:
-        """Record which nodes are empty, and since when."""
+        """Record when each empty node became empty."""
         machine, cores = view.machine, view.machine.cores_per_node
         if self._since_us is None:
             self._since_us = np.full(view.n_nodes // cores, view.now_us, dtype=np.int64)
-        for job in news.ended:  # it may have started after the previous call
+        for job in news.ended:  # a job may have started and ended since the previous call
             self._since_us[np.unique(job.nodes.ids // cores)] = BUSY
         used = (machine.tags >= 0) | machine.down | machine.drained
         empty = ~used.reshape(-1, cores).any(axis=1)
@@ -110,7 +110,7 @@ class Sleep:
     # ---- waking
 
     def _wake(self, view: View) -> Iterator[Proposal]:
-        """Wake as many nodes as waiting jobs lack, the lowest that they may use."""
+        """Wake as many nodes as waiting jobs lack: the lowest nodes that these jobs may use."""
         if not (view.queue or view.waiting):
             return
         asleep = self._asleep(view)
@@ -127,7 +127,7 @@ class Sleep:
             yield Undrain(cores, SLEEP)
 
     def _asleep(self, view: View) -> Nodes:
-        """Return the sleeping nodes that waiting jobs may use, ascending."""
+        """Return the sleeping nodes that waiting jobs may use, in ascending order."""
         cores = view.machine.cores_per_node
         mine = view.machine.drained_for(SLEEP).reshape(-1, cores).all(axis=1)
         if self._partitions and view.queue:
@@ -142,7 +142,8 @@ class Sleep:
     def _lacking(self, view: View) -> int:
         """Return how many cores waiting jobs lack in addition to free and booting cores.
 
-        If nothing has changed for a while, the jobs that still wait do not fit on the free cores.
+        If no job has started and no node has booted for PATIENCE_US, the waiting jobs do not fit on
+        the free cores. All their cores must then come from sleeping nodes.
         """
         waiting = view.queue.values()
         coming = len(self._ready_us) * view.machine.cores_per_node
@@ -175,6 +176,6 @@ class SleepOptions(ReactionOptions, frozen=True, tag="sleep"):
     kind = Sleep
 
     sleep: Annotated[
-        float, number(0, 1e9, "seconds", "Time that a node is empty before it sleeps, in seconds.")
+        float, number(0, 1e9, "seconds", "How long a node is empty before it sleeps, in seconds.")
     ] = 600.0
     boot: Annotated[float, number(0, 1e9, "seconds", "Time to wake a node, in seconds.")] = 120.0

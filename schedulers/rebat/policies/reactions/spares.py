@@ -18,9 +18,9 @@ SPARE = "spare"
 
 
 class SparePool:
-    """Nodes that start no job, and replace failed nodes.
+    """Nodes on which no job starts, and which replace failed nodes.
 
-    They are initially the last nodes of the machine; idle nodes refill the pool.
+    Initially these are the last nodes of the machine. Later, idle nodes refill the pool.
     """
 
     def __init__(self, n_spares: int, context: Context) -> None:
@@ -55,7 +55,7 @@ class SparePool:
         return sorted(node for node in self._nodes if spare[node])
 
     def use(self, nodes: set[int]) -> Iterator[Undrain]:
-        """Take those of ``nodes`` that are in the pool out of the pool."""
+        """Remove ``nodes`` from the pool; nodes that are not in the pool are ignored."""
         used = nodes & self._nodes
         if used:
             self._nodes -= used

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Node stealing: Algorithm 1 of Du et al. 2024, with all timings, victims and criteria.
 
-With timings T2 and T3, the victim is stopped at a checkpoint. Until then the failed job waits with
-its surviving nodes. The session carries out the stop, or cancels it if the victim ends or is hit
-first (section 7.2.3).
+With timings T2 and T3, the victim is stopped at a checkpoint. Until then the failed job waits and
+holds its surviving nodes. The session stops the victim, or cancels the stop if the victim ends or
+loses a node first (section 7.2.3).
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ from rebat.policies.variants import Difference, choice, text
 
 
 class NodeStealing:
-    """When a job fails and no node is free, stop a victim and take one of its nodes.
+    """Stops a victim and takes one of its nodes when a job fails and no node is free.
 
-    The victim is the first running attempt in the order of the victim rule. If it is rejected, no
-    other victim is tried.
+    The victim is the first running attempt in the order of the victim rule. If the criterion
+    rejects this victim, no other victim is tried.
     """
 
     def __init__(self, options: StealingOptions, context: Context) -> None:
@@ -79,7 +79,10 @@ class NodeStealing:
                 yield from self._steal(view, failed, nodes, spared)
 
     def _give_up(self, view: View, news: News) -> Iterator[Release]:
-        """Release waiting jobs that failures hit again (section 7.2.3); the victim continues."""
+        """Cancel steals for waiting jobs whose held nodes failed, if a steal no longer helps them.
+
+        The job returns to the queue, and the victim continues (section 7.2.3).
+        """
         for job_id in news.held_hit:
             waiting = view.waiting.get(job_id)
             victim = view.running.get(waiting.on) if waiting else None
@@ -89,10 +92,10 @@ class NodeStealing:
                     yield Release(job_id)
 
     def _steal(self, view: View, failed: Running, nodes: Mask, spared: set[str]) -> Iterator[Stop]:
-        """Yield the stops of a steal: the victim, and the failed job if it has to wait.
+        """Yield the stop of the victim, and of the failed job if it has to wait.
 
-        ``nodes``: the surviving nodes, and the free ones if the victim rule counts them. A job
-        that waits for the victim's checkpoint cannot count on free nodes.
+        ``nodes`` are the surviving nodes of the failed job, and the free nodes if the victim rule
+        counts them. A job that waits for the victim's checkpoint cannot count on free nodes.
         """
         victim = self._victim(view, failed, nodes, spared)
         if victim is None or not self._fits(view, failed, nodes, victim):
@@ -183,16 +186,18 @@ def check_margin(margin: str | float) -> None:
 class StealingOptions(ReactionOptions, frozen=True, tag="stealing"):
     """Stop a victim and give one of its nodes to a job that lost a node (Du et al. 2024).
 
-    An option that is 'auto' follows the option semantics.
+    The option semantics sets every option that is 'auto'.
     """
 
     kind = NodeStealing
 
     victim: Annotated[
-        str, choice(VICTIMS, "Job to steal a node from, or FILE.py:FUNCTION.", OwnVictim)
+        str,
+        choice(VICTIMS, "Rule that chooses the victim, or FILE.py:FUNCTION.", OwnVictim),
     ] = "fewest-nodes"
     criterion: Annotated[
-        str, choice(CRITERIA, "When a steal is worthwhile, or FILE.py:FUNCTION.", OwnCriterion)
+        str,
+        choice(CRITERIA, "Rule that decides whether to steal, or FILE.py:FUNCTION.", OwnCriterion),
     ] = "fewer-nodes"
     timing: Annotated[str, choice(TIMINGS, "When to stop the victim.")] = "now"
     release: Difference = "auto"
@@ -201,8 +206,8 @@ class StealingOptions(ReactionOptions, frozen=True, tag="stealing"):
         str | float,
         text(
             check_margin,
-            "Seconds that plans add to the expected duration of holds; auto: 0, or 900 with the "
-            "semantics authors.",
+            "Seconds that plans add to the expected time for which nodes are held. auto: 0 with "
+            "semantics=paper, 900 with semantics=authors.",
             ("auto",),
         ),
     ] = "auto"

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Victims, timings and criteria of node stealing: section 7.1 of the node-stealing paper.
 
-A victim rule orders the candidates; the smallest key is the victim. A criterion accepts or rejects
-the steal. A timing sets when the victim is interrupted and how much work it keeps. To add a rule,
-write a function and add a row to a table.
+A victim rule returns a key for each candidate. The candidate with the smallest key is the victim. A
+criterion accepts or rejects the steal. A timing sets when the victim is interrupted and how much
+work it keeps. To add a rule, write a function and add it to a table.
 """
 
 from __future__ import annotations
@@ -23,12 +23,15 @@ ReleaseOf = Callable[[Attempt], tuple[int, int]]
 
 
 def original_release(attempt: Attempt) -> tuple[int, int]:
-    """Return the release of the original job, as in the paper; ties by order in the workload."""
+    """Return the release time of the original job (as in the paper), and its place in the workload.
+
+    The time is in microseconds.
+    """
     return attempt.submit_us, attempt.job_serial
 
 
 def resubmission_release(attempt: Attempt) -> tuple[int, int]:
-    """Return the time of resubmission, as in the authors' program."""
+    """Return the time of resubmission (as in the authors' program), and the attempt's serial."""
     return attempt.queued_us, attempt.serial
 
 
@@ -43,11 +46,11 @@ class Candidate(msgspec.Struct, frozen=True):
 
     running: Running
     release: tuple[int, int]
-    """Release time, and place in the order of releases."""
+    """Release time in microseconds, and place in the order of releases."""
     lost_us: int
-    """Work per node that an immediate interruption would lose."""
+    """Work per node that an immediate interruption would lose, in microseconds."""
     tie: tuple[Any, ...]
-    """Numbers or texts that decide between victims of equal size; the smallest first."""
+    """Key that decides between victims of equal size; the smallest first."""
 
 
 TieOf = Callable[[Running, tuple[int, int]], tuple[Any, ...]]
@@ -58,35 +61,42 @@ TIES: dict[str, TieOf] = {
     "id": lambda running, release: (-release[0], program_id(running.attempt)),
     "run-time": lambda running, release: (-running.start_us, -release[0], -release[1]),
 }
-"""The latest release (section 4.2), further ties by the order of the workload or, as in the
-program, by ids as text; or the shortest time of execution (section 1)."""
+"""Tie-breakers between victims of equal size.
+
+order: latest release (section 4.2), then the last in the order of releases.
+id: latest release, then ids as text (as in the program).
+run-time: shortest time since the start (section 1), then as order.
+"""
 
 VictimKey = Callable[[Candidate], tuple[Any, ...]]
 
 
 def fewest_nodes(candidate: Candidate) -> tuple[Any, ...]:
-    """V1: fewest nodes; ties to the latest release, or as the option tie says."""
+    """V1: fewest nodes; the option tie decides ties (default: latest release)."""
     return (candidate.running.attempt.n_nodes, *candidate.tie)
 
 
 def latest_release(candidate: Candidate) -> tuple[Any, ...]:
-    """V2: latest release; ties to the fewest nodes."""
+    """V2: latest release; ties go to the fewest nodes."""
     return (-candidate.release[0], *fewest_nodes(candidate))
 
 
 def least_lost_work(candidate: Candidate) -> tuple[Any, ...]:
-    """Not in the paper: least work since the last checkpoint, times nodes; ties by V1."""
+    """Least work since the last checkpoint times nodes (not in the paper); ties as in V1."""
     lost = candidate.lost_us * candidate.running.attempt.n_nodes
     return (lost, *fewest_nodes(candidate))
 
 
 class OwnVictim(msgspec.Struct, frozen=True):
-    """A user-defined victim rule: a function of a candidate; the smallest number is the victim."""
+    """A user-defined victim rule: a function that returns a number for each candidate.
+
+    The candidate with the smallest number is the victim.
+    """
 
     rule: Rule
 
     def __call__(self, candidate: Candidate) -> tuple[Any, ...]:
-        """Return the numbers that the function returns; ties to the earliest release."""
+        """Return the numbers that the function returns, then the release to break ties."""
         return (*numbers(self.rule, self.rule(candidate)), *candidate.release)
 
 
@@ -98,8 +108,10 @@ VICTIMS: dict[str, VictimKey] = {
 }
 
 FITTING = frozenset({"fits"})
-"""Victim rules that skip jobs whose nodes, with the free and the surviving ones, are no placement
-for the failed job. On a torus the nodes of most jobs do not complete a box. Not in the paper."""
+"""Victim rules that skip candidates whose nodes do not help (not in the paper).
+
+The failed job must fit on the candidate's nodes, its own surviving nodes and the free nodes. On a
+torus, the nodes of most candidates do not complete a box."""
 
 
 class Steal(msgspec.Struct, frozen=True):
@@ -137,10 +149,10 @@ def released_later(steal: Steal) -> bool:
 
 
 def smaller_maximum_flow(steal: Steal) -> bool:
-    """K3: the steal strictly reduces the larger flow of the two jobs, computed from walltimes.
+    """K3: the steal strictly reduces the longer flow of the two jobs, computed from walltimes.
 
     Without the steal, the failed job waits for the earliest planned end of another attempt. With
-    the steal, the victim waits for that end, or for the end of the failed job.
+    the steal, the victim waits for the earlier of this end and the end of the failed job.
     """
     failed_end = steal.next_end_us + steal.failed_left_us
     stolen_failed_end = steal.kill_us + steal.failed_left_us
@@ -155,7 +167,7 @@ def smaller_maximum_flow(steal: Steal) -> bool:
 
 
 class OwnCriterion(msgspec.Struct, frozen=True):
-    """A user-defined criterion: a function of a possible steal that returns True to steal."""
+    """A user-defined criterion: a function that returns True to accept a steal."""
 
     rule: Rule
 
@@ -178,9 +190,9 @@ TIMINGS: dict[str, When] = {
     "proactive": When.CHECKPOINT,
     "next": When.NEXT_CHECKPOINT,
 }
-"""T1, T2, T3: when to stop the victim. This determines how long the failed job waits."""
+"""When to stop the victim: T1, T2 and T3 of the paper. The failed job waits until then."""
 
 
 def earliest_end(running: list[Running]) -> int:
-    """Return the earliest planned end; FOREVER_US if nothing runs."""
+    """Return the earliest planned end of these attempts; FOREVER_US if there are none."""
     return min((r.planned_end_us for r in running), default=FOREVER_US)

@@ -16,7 +16,7 @@ COLUMNS = (
 
 
 def differences_csv(comparison: Comparison) -> str:
-    """Return a row per job that differs, by start in A; seconds, differences are B minus A."""
+    """Return a row per job that differs, by start in A. Differences are B minus A, in seconds."""
     pairs = sorted(comparison.differing, key=lambda p: (p.a.start or 0, p.key))
     lines = [",".join(COLUMNS), *(_pair_line(pair) for pair in pairs)]
     lines += [_single_line(record, "A") for record in comparison.only_a]
@@ -33,7 +33,7 @@ def _pair_line(pair: Pair) -> str:
 
 
 def _single_line(record: JobRecord, table: str) -> str:
-    """Return the row of a job in only one table: its times are in this table's columns."""
+    """Return the row of a job that is in only one table; the other table's columns are empty."""
     cells = dict.fromkeys(COLUMNS, "")
     side = table.lower()
     cells |= {"job_id": name_field(record.key), "tables": table, f"state_{side}": record.state}

@@ -41,7 +41,7 @@ class Pair(msgspec.Struct, frozen=True):
 
     @property
     def same_state(self) -> bool:
-        """Whether both tables have the same final state, and the job started in both or neither."""
+        """Whether the final state is the same, and the job started in both tables or in neither."""
         return self.a.state == self.b.state and (self.a.start is None) == (self.b.start is None)
 
     @property
@@ -104,7 +104,7 @@ class Comparison(msgspec.Struct, frozen=True):
         return sum(not pair.same_nodes for pair in self.pairs)
 
     def same(self, allocations: bool = False) -> bool:
-        """Return whether the tables agree; with ``allocations`` also on the nodes of each job."""
+        """Return whether the tables are equal; with ``allocations``, nodes are compared as well."""
         apart = self.only_a or self.only_b or self.differing
         return not apart and not (allocations and self.other_nodes)
 
@@ -195,7 +195,7 @@ def _first(
 
 
 def _parting_us(pair: Pair, tolerance_us: float) -> int:
-    """Return the time of a job's first difference: the earlier start, or if equal, finish."""
+    """Return the time of a job's first difference: the earlier start, or the earlier finish."""
     gap = pair.difference_us("start")
     if gap is None or abs(gap) > tolerance_us:
         return min(_begin_us(pair.a.record), _begin_us(pair.b.record))

@@ -31,20 +31,26 @@ def jobs_csv(jobs: Iterable[EngineJob]) -> Iterator[str]:
 
 
 def _row(job: EngineJob) -> str:
-    name, workload, profile = map(csv_field, (job_name(job.id), job.workload, job.profile))
+    names = ",".join(map(csv_field, (job_name(job.id), job.workload, job.profile)))
     metadata = job.metadata.replace('"', '""')
+    energy = "" if job.state == REJECTED else "-1.000000"
+    return f'{names},{columns_of_run(job)},{energy},"{metadata}"'
+
+
+def columns_of_run(job: EngineJob) -> str:
+    """Return the columns from ``submission_time`` to ``allocated_resources``."""
     walltime = -1.0 if job.walltime_us is None else to_s(job.walltime_us)
     head = (
-        f"{name},{workload},{profile},{to_s(job.submit_us):.6f},{job.n_nodes},"
-        f"{walltime:.6f},{int(job.state == SUCCESS)},{job.state}"
+        f"{to_s(job.submit_us):.6f},{job.n_nodes},{walltime:.6f},"
+        f"{int(job.state == SUCCESS)},{job.state}"
     )
     if job.state == REJECTED:
-        return f'{head},,,,,,,,,"{metadata}"'
+        return f"{head},,,,,,,"
     run, turnaround = _times(job)
     return (
         f"{head},{to_s(job.start_us):.6f},{run:.6f},{to_s(_finish_us(job)):.6f},"
         f"{to_s(job.start_us - job.submit_us):.6f},{turnaround:.6f},{_stretch(job):.6f},"
-        f'{job.nodes},-1.000000,"{metadata}"'
+        f"{job.nodes}"
     )
 
 
@@ -70,12 +76,21 @@ NodeEvents = Sequence[tuple[int, bool, NodeSet]]
 def schedule_csv(
     jobs: Sequence[EngineJob], n_nodes: int, node_events: NodeEvents, repeated_us: int = 0
 ) -> str:
-    """Return schedule.csv: one row of totals, in which every resubmission is a job, as in Batsim.
+    """Return schedule.csv, one row of totals; see `totals`."""
+    values = totals(jobs, n_nodes, node_events, repeated_us)
+    return ",".join(values) + "\n" + ",".join(values.values()) + "\n"
 
-    ``repeated_us`` is the node time that a sum over jobs counts too often, see `measures.sharing`.
+
+def totals(
+    jobs: Sequence[EngineJob], n_nodes: int, node_events: NodeEvents, repeated_us: int = 0
+) -> dict[str, str]:
+    """Return the totals by name; every resubmission counts as a job, as in Batsim.
+
+    ``repeated_us`` is the node time that a sum over jobs counts more than once, see
+    `measures.sharing`.
 
     Nodes count as unavailable up to the makespan. Batsim counts up to the last machine event. The
-    two columns of wall-clock time are 0, so that the same run returns the same bytes.
+    two columns of wall-clock time are 0, so that the same run has the same bytes.
     """
     ran = [job for job in jobs if job.state != REJECTED]
     makespan = max(map(_finish_us, ran), default=0)
@@ -90,7 +105,7 @@ def schedule_csv(
         """Return the mean over all jobs; Batsim counts rejected jobs as 0."""
         return f"{math.fsum(values) / len(jobs) if jobs else 0:.6f}"
 
-    values: dict[str, str] = {
+    return {
         "batsim_version": "4.2.1-rebat",
         "consumed_joules": "0.000000",
         "makespan": f"{to_s(makespan):.6f}",
@@ -118,7 +133,6 @@ def schedule_csv(
         "time_switching_on": "0.000000",
         "time_unavailable": f"{to_s(down):.6f}",
     }
-    return ",".join(values) + "\n" + ",".join(values.values()) + "\n"
 
 
 def _unavailable_us(node_events: NodeEvents, until_us: int) -> int:

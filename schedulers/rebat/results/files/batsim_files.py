@@ -17,6 +17,7 @@ from typing import Any
 
 import msgspec
 
+from rebat.core.batsim5 import local
 from rebat.core.errors import InputError
 from rebat.core.files import open_text
 from rebat.core.jobs import PROBES
@@ -52,9 +53,9 @@ LONGEST_FIELD = 2**27
 class JobRecord(msgspec.Struct, frozen=True):
     """A row: an execution of a job, or a rejected job (no start, no end, no nodes).
 
-    Fields of missing columns are None, but ``workload`` is ''. ``walltime_us`` is also None for
-    jobs without a walltime; ``walltime_listed`` distinguishes the two cases. ``duplicate_node`` is
-    a node that the row lists twice.
+    If a column is missing, its field is None, or '' for ``workload``. ``walltime_us`` is also None
+    for jobs without a walltime; ``walltime_listed`` states whether the row has a value.
+    ``duplicate_node`` is a node that the row lists twice.
     """
 
     line: int
@@ -216,11 +217,19 @@ def _record(row: dict[str, str], line: int) -> JobRecord:
         nodes=nodes,
         n_nodes=_size(row),
         walltime_listed=walltime_listed,
-        profile=row.get("profile") or None,
+        profile=_profile(row),
         success=_success(row),
         stretch=_stretch(row),
         duplicate_node=duplicate_node,
         **times,
+    )
+
+
+def _profile(row: dict[str, str]) -> str | None:
+    """Return the name of the profile; Batsim 5 writes the workload in front of it."""
+    workload = row.get("workload_name", "").strip()
+    return (
+        local(row.get("profile", ""), workload) or None if workload else row.get("profile") or None
     )
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The part of summary.json that marks a run as recorded: a real machine did it, no simulator."""
+"""The part of summary.json that marks a recorded run: a run of a real machine."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class RecordSource(msgspec.Struct, frozen=True):
     assigned_nodes : bool
         Whether the record has no node names, so that the node numbers are assigned.
     notes : tuple of str
-        How records became attempts.
+        How the records were converted to attempts.
     """
 
     format: str = ""
@@ -60,7 +60,22 @@ def source_of(summary: dict[str, Any]) -> RecordSource:
 def read_source(folder: Path) -> RecordSource:
     """Return the source of the run in a folder; `SIMULATED` if there is no readable summary."""
     try:
-        summary = msgspec.json.decode((folder / "summary.json").read_bytes())
-        return source_of(summary) if isinstance(summary, dict) else SIMULATED
-    except (OSError, msgspec.DecodeError):
+        return source_of(_summary(folder))
+    except msgspec.ValidationError:
         return SIMULATED
+
+
+def node_list_of(folder: Path) -> str:
+    """Return the folded names of the nodes of the run in a folder; empty if they have no names."""
+    workload = _summary(folder).get("workload")
+    names = workload.get("nodes") if isinstance(workload, dict) else None
+    return names if isinstance(names, str) else ""
+
+
+def _summary(folder: Path) -> dict[str, Any]:
+    """Return the content of summary.json; empty if it cannot be read."""
+    try:
+        summary = msgspec.json.decode((folder / "summary.json").read_bytes())
+    except (OSError, msgspec.DecodeError):
+        return {}
+    return summary if isinstance(summary, dict) else {}

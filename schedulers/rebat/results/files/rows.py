@@ -21,7 +21,7 @@ Int = npt.NDArray[np.int64]
 
 
 class Rows:
-    """The rows of a CSV file by column, with columns as numbers; errors name file and line."""
+    """The rows of a CSV file, read by column; errors name file and line."""
 
     def __init__(self, path: Path, required: Sequence[str]) -> None:
         self.path = path
@@ -43,7 +43,7 @@ class Rows:
         return self._columns[name]
 
     def names(self, name: str) -> list[str]:
-        """Return the names of a column of a rebat file, without their CSV guards."""
+        """Return the names in a column, without the characters that guard them in CSV."""
         return list(map(original, self._columns[name]))
 
     def place(self, at: int) -> str:

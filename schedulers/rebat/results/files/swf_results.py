@@ -2,9 +2,10 @@
 """Results of a run as a trace in the Standard Workload Format (SWF), with waiting times and status.
 
 Source: the archive's definition of version 2.2, with its rules for partial executions. A job with
-several attempts has a summary line, and then a line per attempt: status 2 (the job continues), and
-at last 3 (completed) or 4 (killed). Only the first of these lines has a submission time. The others
-have the time since the previous attempt as waiting time.
+several attempts has a summary line, and then a line per attempt. The status of an attempt is 2 (the
+job continues); the status of the last attempt is 3 (completed) or 4 (killed). Only the first
+attempt has a submission time. The waiting time of each later attempt is the time since the previous
+attempt.
 """
 
 from __future__ import annotations
@@ -44,8 +45,8 @@ class SwfAttempt(NamedTuple):
 def write_result_swf(folder: Path, path: Path, workload: Workload | None = None) -> int:
     """Write the result of a policy as a trace, compressed if its name ends in .gz.
 
-    Jobs are numbered from 1 in order of submission. Times are in seconds, with decimals if they are
-    not whole. With the workload of the run, the trace has users, queues and the recorded time 0.
+    Jobs are numbered from 1 in order of submission. Times are in seconds, with decimals if needed.
+    If ``workload`` is set, the trace has its users, queues and recorded time 0.
 
     Returns
     -------

@@ -123,7 +123,7 @@ def read_timeline(folder: Path, on_rows: OnRows = lambda done, of: None) -> Time
     summary = _summary(folder)
     n_nodes, path = int(summary["metrics"]["n_nodes"]), folder / ATTEMPTS
     if not path.is_file():
-        expected = "results of this version: run the simulation again"
+        expected = "results of this version of rebat: run the simulation again"
         raise InputError(f"contains no {ATTEMPTS}", str(folder), expected)
     rows = Rows(path, REQUIRED)
     start_us = rows.times("start_time", empty=-1)

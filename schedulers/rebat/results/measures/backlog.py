@@ -24,8 +24,8 @@ from rebat.session.ledger import Ledger
 class Backlog(msgspec.Struct, frozen=True):
     """Remaining work of submitted jobs, in node-seconds.
 
-    The work done in the window is begin + submitted - end. Work is useful time, and the time of
-    jobs killed at their walltime.
+    The work done in the window is begin + submitted - end. Useful time, and the time of jobs killed
+    at their walltime, count as work.
 
     Attributes
     ----------
@@ -55,7 +55,7 @@ class AtHand(NamedTuple):
     nothing_waits
         Share of time during which no attempt waits.
     total
-        Node time of the window; it differs between windows that end with their runs.
+        Node time of the window. It differs between runs if the window ends with the run.
     """
 
     share: float
@@ -65,7 +65,7 @@ class AtHand(NamedTuple):
 
 MOST_APART = 0.01
 """Largest difference of the work at hand of two comparable runs, as a share of the window's node
-time. Useful time is the work at hand minus the work left, so it can differ by the same amount."""
+time. Useful time is the work at hand minus the remaining work, so it can differ by this amount."""
 
 NOT_COMPARABLE = "n.c."
 """The mark of a utilisation or share of node time that is not comparable."""

@@ -22,7 +22,7 @@ from rebat.session.ledger import Ledger
 Ints = npt.NDArray[np.int64]
 
 ASLEEP = "sleep"
-"""The reason of drains that save energy; booting nodes draw the power of empty nodes."""
+"""The reason of drains that save energy. Nodes that boot use the power of empty nodes."""
 
 
 class NodeStates(msgspec.Struct, frozen=True):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fragmentation: free nodes that are unusable because jobs need a box or a line.
+"""Fragmentation: free nodes that cannot be used, because jobs need a box or a line of nodes.
 
 The head of the queue is the attempt that comes first in the default order: by priority, then by
 time of entry into the queue. The machine is *blocked* while the head waits although enough nodes
@@ -22,7 +22,7 @@ from rebat.session.ledger import AttemptRecord, Ledger
 Ints = npt.NDArray[np.int64]
 
 Head = tuple[Ints, Ints, Ints]
-"""Successive heads of the queue: time of becoming the head, end, and requested nodes."""
+"""A head of the queue: when it becomes the head, when it stops, and its requested nodes."""
 
 
 class Fragmentation(msgspec.Struct, frozen=True):
@@ -79,9 +79,9 @@ def fragmentation(
 
 
 def _heads(ledger: Ledger) -> Iterator[Head]:
-    """Yield the successive first attempts of each priority, the highest priority first.
+    """Yield the attempts that come first in each priority, the highest priority first.
 
-    An attempt is first from the start of its predecessor until its own start.
+    An attempt comes first from the start of its predecessor until its own start.
     """
     waited = [r for r in ledger.attempts if r.start_us > r.attempt.queued_us]
     names = ("attempt.priority", "attempt.queued_us", "attempt.serial", "start_us")

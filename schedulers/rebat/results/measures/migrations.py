@@ -48,7 +48,7 @@ class Drains(msgspec.Struct, frozen=True):
     emptied
         Number of drained nodes that were empty before they returned to service.
     mean_s, max_s
-        Mean and largest time until these nodes were empty, in seconds.
+        Mean and largest time until the emptied nodes were empty, in seconds.
     refused
         Number of operations that were not carried out.
     """
@@ -105,7 +105,7 @@ def drains(ledger: Ledger, window: Window, cores: int = 1) -> Drains:
 
 
 def _waits_s(running: list[AttemptRecord], drain: Drained, cores: int) -> list[float]:
-    """Return how long each emptied node took to empty; ``running``: attempts at the drain."""
+    """Return the time until each node was empty; ``running`` are the attempts at the drain."""
     until = dict.fromkeys((core // cores for core in drain.nodes), drain.since_us)
     for record in running:
         if record.nodes is not None and record.nodes.meets(drain.nodes):

@@ -180,7 +180,7 @@ def work_done_us(
 ) -> tuple[float, float, float]:
     """Return the useful node-microseconds of an attempt before, within and after a window.
 
-    ``width`` is the number of nodes of the attempt in each of these times, see `sharing.widths`.
+    ``width`` has the attempt's number of nodes before, within and after it, see `sharing.widths`.
     """
     if record.start_us < 0:
         return 0, 0, 0
@@ -194,7 +194,7 @@ def work_done_us(
 
 
 _OVER = frozenset({Cause.COMPLETED, Cause.JOB_FAILED})
-"""Causes with which jobs end that did all their work, including the final checkpoint."""
+"""Causes of the end of jobs that did all their work, including the final checkpoint."""
 
 _LOST = {
     Cause.NODE_FAILURE: "failure",
@@ -208,7 +208,7 @@ _LOST = {
     Cause.JOB_FAILED: "useful",
     Cause.CANCELLED: "useful",
 }
-"""Cause of an end -> use of the attempt's last part, which completed attempts do not have."""
+"""Cause of an end -> use of the attempt's last part. Completed attempts have no last part."""
 
 
 def _overlap(a: int, b: int, lo: int, hi: int) -> int:

@@ -18,13 +18,13 @@ class Resizes(msgspec.Struct, frozen=True):
     Attributes
     ----------
     molded
-        Jobs of the entire run whose first start had a size other than requested.
+        Jobs of the entire run that first started on another number of nodes than requested.
     grown, shrunk
-        Resizes of running malleable jobs by the planning.
+        Resizes of running malleable jobs to more and to fewer nodes, by the planning.
     lent
-        Resizes of malleable jobs to replace nodes of other jobs.
+        Resizes of malleable jobs to fewer nodes, to replace failed nodes of other jobs.
     restarted
-        Moldable jobs that started over for other jobs.
+        Moldable jobs that started over to give nodes to other jobs.
     by_local
         Attempts hit by a failure that continued with a smaller size.
     by_idle
@@ -64,7 +64,7 @@ _WORDS = {
 
 
 def resizes(ledger: Ledger, rows: JobRows, window: Window) -> Resizes:
-    """Count resizes and replacements by the times of their stops; waits cover all jobs."""
+    """Count resizes and replacements whose stop is in the window; waits cover all jobs."""
     counts = dict.fromkeys((*_WORDS.values(), "molded", "requeued"), 0)
     for record in ledger.attempts:
         name = _WORDS.get(record.why)

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Node time of attempts that run on the same nodes, as in accounting records.
 
-If k attempts run on a node at the same time, each has 1/k of the node's time. So every node-second
-counts once, and the shares of the attempts add up to the time during which the node is in use.
-Simulated attempts never share nodes.
+If k attempts run on a node at the same time, each attempt counts 1/k of the node's time. Every
+node-second therefore counts once. Simulated attempts never share nodes.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ def widths(ledger: Ledger, window: tuple[int, int]) -> list[float] | list[int]:
 
 
 def sharing(ledger: Ledger) -> list[bool]:
-    """Return for each attempt whether another attempt runs on one of its nodes meanwhile."""
+    """Return for each attempt whether another attempt uses one of its nodes at the same time."""
     holds = holds_of_attempts(ledger)
     times = zip(node_times(holds), holds.start_us, holds.end_us, ledger.attempts, strict=True)
     return [node_us < (end - start) * r.attempt.n_nodes for node_us, start, end, r in times]
@@ -68,7 +67,7 @@ def _clipped(holds: NodeIntervals, window: tuple[int, int]) -> NodeIntervals:
 
 
 def node_times(holds: NodeIntervals) -> list[float]:
-    """Return the node-microseconds of each interval: the sum of its shares of its nodes' time."""
+    """Return the node-microseconds of each interval, by its shares of the time of its nodes."""
     n_nodes = _n_nodes(holds.nodes)
     users, since = np.zeros(n_nodes, dtype=np.int64), np.zeros(n_nodes, dtype=np.int64)
     share_us = np.zeros(n_nodes)
@@ -77,7 +76,7 @@ def node_times(holds: NodeIntervals) -> list[float]:
         for first, last in holds.nodes[which].tolist():
             part = slice(first, last + 1)
             share_us[part] += (at_us - since[part]) / np.maximum(users[part], 1)
-            share_us[part][users[part] == 0] = 0.0  # exact, without rounding errors of the past
+            share_us[part][users[part] == 0] = 0.0  # removes rounding errors
             since[part] = at_us
             total = float(share_us[part].sum())
             times[which] += -total if begins else total
@@ -86,9 +85,9 @@ def node_times(holds: NodeIntervals) -> list[float]:
 
 
 def repeats(holds: NodeIntervals) -> tuple[Ints, Ints]:
-    """Return times and changes of the number of nodes that a sum over intervals counts too often.
+    """Return how often a sum over intervals counts nodes more than once, as times and changes.
 
-    A node with k intervals at the same time counts k - 1 times too often.
+    A node with k intervals at the same time adds k - 1 to the number.
     """
     users = np.zeros(_n_nodes(holds.nodes), dtype=np.int64)
     times_us, changes = [], []
@@ -105,7 +104,7 @@ def repeats(holds: NodeIntervals) -> tuple[Ints, Ints]:
 
 
 def repeated_us(ledger: Ledger) -> int:
-    """Return the node-microseconds that a sum over attempts counts too often."""
+    """Return the node-microseconds by which a sum over attempts exceeds the time of the nodes."""
     if not ledger.shared:
         return 0
     times_us, changes = repeats(holds_of_attempts(ledger))

@@ -53,7 +53,7 @@ from rebat.results.measures.service import Fairness, Service, fairness, service_
 from rebat.session.ledger import Ledger
 
 MONTH_SPAN_US = 25 * DAY_US, 35 * DAY_US
-"""Workloads with a span of submissions in this range are measured as months of the paper."""
+"""A workload is measured like the paper's months if its span of submissions is in this range."""
 
 
 class Measures(msgspec.Struct, frozen=True):
@@ -68,8 +68,8 @@ class Measures(msgspec.Struct, frozen=True):
         Measured jobs. None: the middle 60 % for a workload that spans a month, as in the paper,
         otherwise all jobs.
     walltime_kills
-        Whether work of jobs killed at their walltime counts as 'wasted' or 'useful'. Killed jobs
-        may have written useful results.
+        Whether work of jobs killed at their walltime counts as 'wasted' or 'useful'. A killed job
+        may have written useful results before.
     accounting
         See `checkpoint.Accounting`.
     """

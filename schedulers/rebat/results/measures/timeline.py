@@ -28,9 +28,11 @@ NodeEvents = Sequence[tuple[int, bool, NodeSet]]
 
 
 class Pattern(NamedTuple):
-    """The checkpoint times of attempts: after recovery and first period, then after each period.
+    """The checkpoint times of attempts.
 
-    A checkpoint takes ``cost_us``. Periods and cost are -1 for attempts without checkpoints.
+    The first checkpoint begins after the recovery and the first period, each later checkpoint after
+    one more period. A checkpoint takes ``cost_us``. Periods and cost are -1 for attempts without
+    checkpoints.
     """
 
     recovery_us: Int
@@ -93,8 +95,8 @@ class Timeline(NamedTuple):
     held_for : list of str
         The job of each hold.
     repeats : (times, changes)
-        Changes of the number of nodes that a sum over attempts counts too often, because attempts
-        share nodes (see `measures.sharing`).
+        How often a sum over attempts counts nodes more than once, because attempts share nodes (see
+        `measures.sharing`).
     """
 
     name: str

@@ -31,7 +31,7 @@ def filled(rows: Sequence[JobRecord], workload: Workload | None) -> list[JobReco
 
 
 def against_workload(rows: Sequence[JobRecord], reference: Reference) -> Iterator[Finding]:
-    """Check that every job has a row, every row a job, and that jobs ran as in the workload."""
+    """Check that each job has a row, that each row has a job, and that jobs ran as submitted."""
     workload = reference.workload
     if workload is None:
         return
@@ -130,7 +130,8 @@ def _written_us(length_us: int | None, walltime_us: int | None, digits: int | No
 
 
 def _lengths(profiles: Mapping[str, dict[str, Any]]) -> Callable[[str], int | None]:
-    """Return a function for the length of a profile; None if it depends on the platform."""
+    """Return a function for the length of a profile; the length is None if it depends on the
+    platform."""
     lengths: dict[str, int | None] = {}
 
     def length_us(name: str) -> int | None:
@@ -150,8 +151,8 @@ def _full_us(
 ) -> int | None:  # fmt: skip
     """Return the run time of an attempt that nothing stops; None if it is uncertain.
 
-    A resubmission by rebat is shorter than the job by the same amount as its walltime (equation 4
-    of Du et al. 2024), unless the job's size changed.
+    In a resubmission by rebat, run time and walltime are shorter by the same amount (equation 4 of
+    Du et al. 2024), unless the job's size changed.
     """
     whole = length_us(job.profile)
     if whole is None or row.job_id == job.id or row.profile == job.profile:
@@ -170,7 +171,7 @@ def _full_us(
 def _as_long(row: JobRecord, full: int | None, slack: int, coarse: int) -> Iterator[Finding]:
     """Check that a run ends after its profile's length, or at its walltime if this is earlier.
 
-    The length has an uncertainty of ``coarse`` microseconds.
+    ``coarse`` is the largest rounding error of the length, in microseconds.
     """
     held, bound = row.held_us, row.walltime_us
     if full is None or held is None or row.start_us is None or row.end_us is None:
@@ -188,7 +189,7 @@ def _as_long(row: JobRecord, full: int | None, slack: int, coarse: int) -> Itera
 
 
 def _bounded(row: JobRecord, full: int, bound: int, rounded: int) -> Iterator[Finding]:
-    """Check that the earlier of two ends is stated; for a tie Batsim states WALLTIME_REACHED."""
+    """Check that the final state matches the earlier end; WALLTIME_REACHED if both are equal."""
     outran = full > bound + rounded
     if outran and row.state != WALLTIME:
         text = f"its profile takes {seconds(full)}, its walltime is {seconds(bound)}"

@@ -20,7 +20,7 @@ Chains = Mapping[tuple[str, str], Attempts]
 
 
 def main_workload(rows: Iterable[JobRecord]) -> str:
-    """Return the name of the static workload; jobs of other workloads are submitted in the run."""
+    """Return the name of the static workload; other workloads are submitted during the run."""
     names = {row.workload for row in rows}
     return "w0" if "w0" in names else next(iter(names), "")
 
@@ -60,8 +60,8 @@ def made_by_rebat(row: JobRecord, profile: str | None) -> bool:
 def attempts_in_order(jobs: Chains, reference: Reference) -> Iterator[Finding]:
     """Check that attempts of a job are numbered 0, 1, 2 ..., do not overlap, and end with success.
 
-    The last attempt is not killed if killed jobs are resubmitted. Jobs that never complete are an
-    exception: they are all ended at the same time.
+    If killed jobs are resubmitted, the last attempt must not be killed. Jobs that never complete
+    are an exception: they must all end at the same time.
     """
     again = reference.resubmits
     if again is None:

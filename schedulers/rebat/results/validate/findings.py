@@ -48,8 +48,8 @@ KINDS = {
 OF_MACHINES = frozenset({
     "overlap", "size", "walltime", "run time", "state", "request", "lost", "attempts",
 })  # fmt: skip
-"""Kinds that are no errors in a recorded run. Jobs of a real machine may share nodes, change size,
-exceed their walltime during the kill, and end otherwise than in a simulation of the workload."""
+"""Kinds that do not count as errors in a recorded run. Jobs of a real machine may share nodes,
+change size, exceed their walltime during the kill, and end differently than in a simulation."""
 
 
 class Reference(msgspec.Struct, frozen=True):
@@ -64,16 +64,17 @@ class Reference(msgspec.Struct, frozen=True):
     workload
         The workload of the run.
     slack_us
-        How long a job may run after a failure of one of its nodes, or after its walltime. On a
-        platform with network latency a kill needs several messages.
+        How long a job may run after a failure of one of its nodes, or after its walltime, in
+        microseconds. On a platform with network latency, a kill needs several messages.
     resubmits
-        Whether the scheduler resubmits killed jobs, so that no job ends with a kill. None: if any
-        job was resubmitted, or if nodes fail.
+        Whether the scheduler resubmits killed jobs, so that no job ends with a kill. Default: True
+        if any job was resubmitted, or if nodes fail.
     six_digits
-        Whether resubmissions have lengths and walltimes of six digits (``digits=six``). None: if
-        all rows fit this.
+        Whether resubmissions have lengths and walltimes of six digits (``digits=six``). Default:
+        True if all rows have at most six digits.
     by_rebat
-        Whether rebat created the resubmissions. None: if a profile has a name given by rebat.
+        Whether rebat created the resubmissions. Default: True if a profile has a name in the form
+        that rebat uses.
     hung_us
         How long attempts hung on their nodes after a failure, by id (``7``, ``7#1``).
     ended

@@ -116,8 +116,9 @@ def _submission(
 ) -> Iterator[Finding]:
     """Check that a job is resubmitted at the end of its attempt, or later for a stolen node.
 
-    In the latter case, a job ends or a node fails or is repaired at the time of resubmission. A job
-    that starts on another number of nodes is rejected, resubmitted and started at the same time.
+    If it waits for a stolen node, a job ends, or a node fails or is repaired, at the time of the
+    resubmission. A job that starts on another number of nodes is rejected, resubmitted and started
+    at the same time.
     """
     if row.submit_us is None:
         return

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A sweep over time that finds overlapping jobs and jobs on nodes that are down.
 
-The sweep is one pass over all starts, ends, failures and repairs, with an array of holders. An
-interval of nodes is one slice: a job of 49,152 nodes takes as many steps as a job of one node.
+The sweep is one pass over all starts, ends, failures and repairs. An array contains the job on each
+node. An interval of nodes is one slice of the array, so a job on 49,152 nodes costs as many steps
+as a job on one node.
 """
 
 from __future__ import annotations
@@ -61,12 +62,12 @@ class _Machine:
         return None
 
     def take(self, nodes: NodeSet, row: int) -> None:
-        """Give the nodes to a row."""
+        """Assign the nodes to a row."""
         for first, last in nodes.intervals.tolist():
             self.holder[first : last + 1] = row
 
     def free(self, nodes: NodeSet, row: int) -> None:
-        """Take the nodes from a row, except nodes that another row has taken since."""
+        """Release the nodes of a row, except nodes that were assigned to another row since."""
         for first, last in nodes.intervals.tolist():
             span = self.holder[first : last + 1]
             span[span == row] = -1
@@ -85,14 +86,13 @@ def sweep(
 ) -> Iterator[Clash]:
     """Yield clashes in the order of time: one per pair of jobs, one per job and failure.
 
-    If two jobs are on one node, the sweep continues with the later job. The sweep always reports
-    the first clash of a node, but possibly not the clashes that follow from it.
+    If two jobs are on one node, the sweep continues with the later job. The first clash of a node
+    is always reported; later clashes that follow from it may be missing.
 
     Parameters
     ----------
     rows : sequence of JobRecord
-        Rows are ignored if they held nodes for a time of 0 or less, or if they have the run time
-        that Batsim writes for 0.
+        Rows with a run time of 0 or less are ignored. Batsim writes 0 as `NULL_RUN_US`.
     events : sequence of MachineEvent
         By time, alternating per node.
     slack_us : int

@@ -43,7 +43,7 @@ Cells = list[str] | Numbers | Timestamps | Lengths
 
 
 class Place(NamedTuple):
-    """The rows of cells, for errors."""
+    """The file and the lines of cells, for errors."""
 
     where: str
     lines: Sequence[int]
@@ -55,7 +55,7 @@ class Place(NamedTuple):
 
 
 def texts(cells: Cells, column: TextColumn, place: Place) -> list[str]:
-    """Return cells as texts without surrounding spaces; unknown ones are empty."""
+    """Return cells as texts without surrounding spaces; unknown values are empty."""
     if isinstance(cells, Timestamps | Lengths):
         raise place.error(column.column, 0, "a time", "a text or a number")
     if isinstance(cells, list):
@@ -137,7 +137,7 @@ def _clock_spans(cells: Cells, column: SpanColumn, place: Place) -> Floats:
 
 
 def scaled(values: Numbers, unit: float) -> Floats:
-    """Return values times a unit; integers of a fraction of a second stay exact to 1 us."""
+    """Return values in a unit as seconds; integers below a second stay exact to 1 us."""
     if values.dtype == np.int64 and unit < 1:
         per_second = round(1 / unit)
         whole, rest = np.divmod(values, per_second)
@@ -157,8 +157,8 @@ class TimeReader:
     Attributes
     ----------
     repeated : int
-        Number of local times in an hour that occurs two times in autumn. The first occurrence is
-        used.
+        Number of local times in the hour that clocks repeat in autumn. The first of the two hours
+        is used.
     """
 
     def __init__(self, column: TimeColumn, zone: tzinfo) -> None:
@@ -172,7 +172,7 @@ class TimeReader:
         return lambda text: datetime.strptime(text, self.column.format)
 
     def seconds(self, cells: Cells, place: Place) -> Floats:
-        """Return times in seconds; NaN if unknown, also for 1970-01-01T00:00:00Z.
+        """Return times in seconds; NaN if unknown. 1970-01-01T00:00:00Z also means unknown.
 
         Raises
         ------

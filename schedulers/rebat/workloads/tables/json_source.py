@@ -79,7 +79,7 @@ def _read(path: Path) -> bytes:
 
 
 def _lines(data: bytes, where: str) -> list[Any]:
-    """Parse an object per line; the error of the first line names the format of the file."""
+    """Parse an object per line; an error in the first line states the expected formats."""
     rows = []
     for number, line in enumerate(data.splitlines(), 1):
         if line.strip():

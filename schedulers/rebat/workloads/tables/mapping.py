@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A mapping: which column of a table is which field of a job, and in which unit."""
+"""A mapping: the column of a table and the unit for each field of a job."""
 
 from __future__ import annotations
 
@@ -69,13 +69,13 @@ class SpanColumn(TextColumn, frozen=True, kw_only=True):
 
 
 class CountColumn(TextColumn, frozen=True, kw_only=True):
-    """A column of nodes, or of GPUs or cores: ``per_node`` of these are a node, rounded up."""
+    """A column of numbers of nodes, GPUs or cores; ``per_node`` units are a node, rounded up."""
 
     per_node: Positive = 1.0
 
 
 class MemoryColumn(TextColumn, frozen=True, kw_only=True):
-    """A column of requested memory; a GB is 1024 MB."""
+    """A column of requested memory; 1 GB is 1024 MB."""
 
     unit: MemoryUnit = "MB"
 
@@ -127,7 +127,7 @@ class JobColumns(Struct, frozen=True, kw_only=True):
 
 
 class RecordedMachine(Struct, frozen=True, kw_only=True):
-    """The machine of a data set: number of nodes, cores per node."""
+    """The machine of a data set: number of nodes and cores per node."""
 
     nodes: Nodes | None = None
     cores_per_node: Nodes | None = None
@@ -173,7 +173,7 @@ class TableMapping(Struct, frozen=True, kw_only=True):
 
     @property
     def read(self) -> tuple[str, ...]:
-        """Columns to read, with the optional ones."""
+        """Columns to read, including optional columns."""
         columns = (c.column for _, c in self.columns.items())
         return tuple(dict.fromkeys((*columns, *self.where)))
 
@@ -183,7 +183,7 @@ class TableMapping(Struct, frozen=True, kw_only=True):
         Raises
         ------
         InputError
-            If a required column is missing, or a column is in the header two times.
+            If a required column is missing, or if the header contains a column twice.
         """
         missing = [name for name in self.required if name not in header]
         if missing:

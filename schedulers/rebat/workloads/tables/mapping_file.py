@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reading of mapping files (TOML), with checks; the mappings that rebat includes."""
+"""Reading and checks of mapping files (TOML), including the mappings in rebat."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def open_mapping(name: str | Path) -> TableMapping:
 
 
 def detected_mapping(header: Sequence[str]) -> str | None:
-    """Return the name of the included mapping of a header; None if no mapping fits.
+    """Return the name of the included mapping that fits a header; None if no mapping fits.
 
     A mapping fits if the header has its required columns and the columns of ``detect``.
 
@@ -69,7 +69,7 @@ def detected_mapping(header: Sequence[str]) -> str | None:
     present = set(header)
     fits = [name for name in shipped_mappings() if _identifying(name) <= present]
     if len(fits) > 1:
-        raise InputError(f"the mappings {', '.join(fits)} fit", expected="--mapping")
+        raise InputError(f"several mappings fit: {', '.join(fits)}", expected="--mapping NAME")
     return fits[0] if fits else None
 
 

@@ -95,7 +95,7 @@ def _numbers(array: Any, whole: bool) -> Any:
 
 
 def _seconds(array: Any, unit: str) -> Any:
-    """Return times or durations as seconds, with the resolution of the unit as far as possible."""
+    """Return times or durations in seconds, with the resolution of the unit if possible."""
     missing = array.is_null().to_numpy(zero_copy_only=False)
     counts = array.cast("int64").fill_null(0).to_numpy(zero_copy_only=False)
     whole, rest = np.divmod(counts, _PER_SECOND[unit])

@@ -51,7 +51,7 @@ def read_table(path: Path, *, mapping: str | Path = AUTO, **options: Any) -> Wor
     path : Path
         The file.
     mapping : str or Path
-        Name of an included mapping, a TOML file, or ``"auto"``: the included mapping of the
+        Name of an included mapping, a TOML file, or ``"auto"``: the included mapping that fits the
         table's header.
     **options
         See `rebat.workloads.trace.TraceOptions`. ``tz`` is the zone of dates without a zone, unless
@@ -76,7 +76,7 @@ def import_table(
 ) -> ImportedWorkload:
     """Read a table as in `read_table`; with ``schedule``, also its recorded schedule.
 
-    Node numbers of the recorded schedule are assigned, and all attempts count as completed.
+    rebat assigns the node numbers of the recorded schedule. All attempts count as completed.
     """
     chosen = trace_options(options)
     path = Path(path)
@@ -95,7 +95,7 @@ def _detected(path: Path) -> str:
     except InputError as error:
         raise (error if error.where else error.at(str(path))) from None
     if name is None:
-        raise InputError("no mapping fits its columns", str(path), "--mapping NAME or FILE.toml")
+        raise InputError("no mapping fits the columns", str(path), "--mapping NAME or FILE.toml")
     return name
 
 
@@ -189,7 +189,7 @@ class _TraceBuilder:
         return "run" not in self._fields
 
     def _times(self, count: int) -> tuple[Floats, Floats, Floats]:
-        """Return submission, start and run time; NaN if unknown."""
+        """Return submission times, start times and run times; NaN if unknown."""
         submit_s, start_s = self._floats("submit", count), self._floats("start", count)
         start_s = np.where(np.isnan(start_s), submit_s + self._floats("wait", count), start_s)
         end_s = self._floats("end", count)
@@ -198,7 +198,7 @@ class _TraceBuilder:
         return submit_s, start_s, run_s
 
     def _sizes(self, count: int) -> tuple[Floats, Floats]:
-        """Return requested and allocated nodes; 0 if unknown. A missing column equals the other."""
+        """Return requested and allocated nodes; 0 if unknown. With one column, both are equal."""
         columns = [
             np.nan_to_num(self._floats(field, count), nan=0.0)
             for field in ("requested", "allocated")
@@ -225,7 +225,7 @@ class _TraceBuilder:
         return np.array([str(number) for number in range(1, len(lines) + 1)], dtype=object)
 
     def _extras(self, count: int) -> Any:
-        """Return account, QOS and requested memory of each job; equal ones share a dict."""
+        """Return account, QOS and memory of each job; jobs with equal values share a dict."""
         fields = [field for field in ("account", "qos", "memory") if self._parts.get(field)]
         if not fields:
             return None
@@ -246,7 +246,7 @@ class _TraceBuilder:
         return extras
 
     def _marked(self, trace: TraceColumns, run_s: Floats) -> TraceColumns:
-        """Mark the rows that are no jobs, with the reason."""
+        """Mark the rows that are not jobs, with the reason."""
         trace = trace.marking(np.isnan(trace.submit_s), "no submission time")
         rules = self.mapping.columns.state
         if rules is not None and self._parts["state"]:
@@ -263,8 +263,8 @@ class _TraceBuilder:
             trace = trace.noting(f"{len(trace)} of {self._n_rows} rows have the values of 'where'")
         if repeated := sum(reader.repeated for reader in self._readers.values()):
             trace = trace.noting(
-                f"{repeated} local times are in the repeated hour of autumn: the first of the two "
-                "hours is assumed"
+                f"{repeated} local times are in the hour that clocks repeat in autumn: the first "
+                "of the two hours is used"
             )
         return trace
 

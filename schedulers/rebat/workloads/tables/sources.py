@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files of tables, read in batches: the content of the file selects the reader."""
+"""Reading of table files in batches; the content of the file selects the reader."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PARQUET, JSON, CSV = "Parquet", "JSON", "CSV"
 
 
 class RowBatch(NamedTuple):
-    """Rows of a table: their lines in the file (row numbers if it has no lines), and columns."""
+    """Rows of a table by column, with their line numbers in the file (or row numbers)."""
 
     lines: list[int]
     columns: dict[str, Cells]
@@ -51,7 +51,7 @@ def kind_of(path: Path) -> str:
 
 
 def header_of(path: Path) -> list[str]:
-    """Return the names of the columns of a table; of CSV, the first line with commas."""
+    """Return the column names of a table; for CSV, the first line, split at commas."""
     kind = kind_of(path)
     if kind == PARQUET:
         return parquet_header(path)

@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Profiles and additional fields in the form of Batsim 5.
+
+rebat uses Batsim 4's names everywhere. Batsim 5 has other names for the types of profiles, other
+names for their fields in messages, and it forwards additional fields only in ``extra_data``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from typing import Any, NamedTuple
+
+import msgspec
+
+from rebat.core.errors import InputError, short
+
+STRATEGY = "generation_strategy"
+EXTRA = "extra_data"
+
+
+class ProfileForm(NamedTuple):
+    """A type of profile: its names in Batsim 4 and 5, and the names of its fields in messages.
+
+    In files, the fields have the same names in both versions: the keys of ``fields``.
+    """
+
+    four: str
+    five: str
+    fields: dict[str, str]
+    strategy: str = ""
+    """Value of ``generation_strategy`` in Batsim 5; Batsim 4 has a type for each value."""
+
+    def own(self) -> set[str]:
+        """Return the keys of a profile in a file that are not additional fields."""
+        return {"type", "ret", EXTRA, *self.fields, *([STRATEGY] if self.strategy else ())}
+
+
+_HOMOGENEOUS = {"cpu": "computation_amount", "com": "communication_amount"}
+FORMS = (
+    ProfileForm("delay", "DelayProfile", {"delay": "delay"}),
+    ProfileForm(
+        "composed",
+        "SequentialCompositionProfile",
+        {"repeat": "repetition_count", "seq": "profile_ids"},
+    ),
+    ProfileForm(
+        "parallel",
+        "ParallelTaskProfile",
+        {"cpu": "computation_vector", "com": "communication_matrix"},
+    ),
+    ProfileForm(
+        "parallel_homogeneous",
+        "ParallelTaskHomogeneousProfile",
+        _HOMOGENEOUS,
+        "DefinedAmountsUsedForEachValue",
+    ),
+    ProfileForm(
+        "parallel_homogeneous_total",
+        "ParallelTaskHomogeneousProfile",
+        _HOMOGENEOUS,
+        "DefinedAmountsSpreadUniformly",
+    ),
+)
+"""Types of profiles that both versions have. The first form of a Batsim 5 type is its default."""
+
+BY_FOUR = {form.four: form for form in FORMS}
+FIVE_TYPES = frozenset(form.five for form in FORMS)
+
+
+def form_of_five(kind: str, strategy: Any) -> ProfileForm | None:
+    """Return the form of a Batsim 5 type; None for other types and strategies."""
+    fitting = [form for form in FORMS if form.five == kind]
+    if strategy is None:
+        return fitting[0] if fitting else None
+    return next((form for form in fitting if form.strategy == strategy), None)
+
+
+# ---- ids
+
+
+def complete(name: str, workload: str) -> str:
+    """Return a name with its workload; complete ids stay unchanged.
+
+    >>> complete("d10", "w0"), complete("w1!d10", "w0")
+    ('w0!d10', 'w1!d10')
+    """
+    return name if "!" in name else f"{workload}!{name}"
+
+
+def local(name: str, workload: str) -> str:
+    """Return an id without its workload, if this is ``workload``; else the id.
+
+    >>> local("w0!d10", "w0"), local("w1!d10", "w0")
+    ('d10', 'w1!d10')
+    """
+    return name.removeprefix(f"{workload}!")
+
+
+# ---- additional fields
+
+
+def packed(fields: dict[str, Any]) -> Any:
+    """Return the value of ``extra_data`` for additional fields: an object, a list or text."""
+    alone = fields.get(EXTRA) if len(fields) == 1 else None
+    return alone if isinstance(alone, str | list) else fields
+
+
+def packed_text(fields: dict[str, Any]) -> str:
+    """Return the text of ``extra_data`` in a message; empty without additional fields."""
+    value = packed(fields) if fields else ""
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+
+
+def unpacked(value: Any, reserved: Container[str]) -> dict[str, Any]:
+    """Return the additional fields in a value of ``extra_data``.
+
+    Text that is no JSON object, and an object with a reserved key, become the field
+    ``extra_data``.
+
+    >>> unpacked('{"user": "u1"}', ()), unpacked("text", ()), unpacked("", ())
+    ({'user': 'u1'}, {'extra_data': 'text'}, {})
+
+    Raises
+    ------
+    InputError
+        For other types, which Batsim refuses.
+    """
+    if value is None or value == "":
+        return {}
+    if not isinstance(value, str | list | dict):
+        raise InputError(f"is {short(value)}", EXTRA, "text, an object or a list")
+    content = object_in(value) if isinstance(value, str) else value
+    if isinstance(content, dict) and not any(k in reserved for k in content if k != EXTRA):
+        return content
+    return {EXTRA: value}
+
+
+def object_in(text: str) -> dict[str, Any] | None:
+    """Return the JSON object in a text; None for any other text."""
+    if not text.lstrip().startswith("{"):
+        return None
+    try:
+        value = msgspec.json.decode(text)
+    except (msgspec.DecodeError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+# ---- lines of event files
+
+GENERIC = "generic"
+
+
+def line_of_five(line: dict[str, Any]) -> dict[str, Any]:
+    """Return a line of an event file in Batsim 4's form; a line without an object is unchanged.
+
+    >>> line_of_five({"type": "generic", "timestamp": 9, "data": '{"type": "drain"}'})
+    {'type': 'drain', 'timestamp': 9}
+    """
+    if line.get("type") != GENERIC or not isinstance(line.get("data"), str):
+        return line
+    content = object_in(line["data"])
+    if content is None or not isinstance(content.get("type"), str):
+        return line
+    return {**content, "timestamp": line.get("timestamp")}
+
+
+def line_to_five(line: dict[str, Any]) -> dict[str, Any]:
+    """Return a line of an event file in Batsim 5's form, with its content as text in ``data``."""
+    if line.get("type") == GENERIC and isinstance(line.get("data"), str):
+        return {"type": GENERIC, "timestamp": line["timestamp"], "data": line["data"]}
+    content = {key: value for key, value in line.items() if key != "timestamp"}
+    text = msgspec.json.encode(content).decode()
+    return {"type": GENERIC, "timestamp": line["timestamp"], "data": text}

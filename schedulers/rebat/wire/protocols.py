@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The protocols of Batsim 4 and 5, as seen from a scheduler. The session sees neither.
+
+The first frame of a simulator shows its protocol: Batsim 4 begins with a JSON object, Batsim 5 with
+the length of a text.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import msgspec
+
+from rebat.core.decisions import Reply
+from rebat.core.errors import InputError
+from rebat.core.events import Event, Message, NodesFailed, NodesRejuvenated, SimulationBegan
+from rebat.wire import batsim4, batsim5
+from rebat.wire.hello5 import OURS, Features, decode_init, encode_hello, is_init
+from rebat.wire.sequences5 import with_sequences
+
+VERSIONS = (4, 5)
+
+
+class Wire(Protocol):
+    """One conversation with a simulator, in its protocol."""
+
+    version: int
+    config: str
+    """The scheduler configuration that Batsim passes on its command line."""
+
+    def opening(self, data: bytes) -> bytes | None:
+        """Return the reply to a frame of the handshake; None for a message."""
+
+    def decode(self, data: bytes) -> Message:
+        """Return the message in a frame."""
+
+    def encode(self, reply: Reply) -> bytes:
+        """Return the frame of the reply to the last message."""
+
+
+class Batsim4Wire:
+    """Batsim 4 has no handshake; its first message contains the configuration."""
+
+    version = 4
+
+    def __init__(self) -> None:
+        self.config = ""
+
+    def opening(self, data: bytes) -> bytes | None:
+        """Return None."""
+        return None
+
+    def decode(self, data: bytes) -> Message:
+        """Return the message in a frame."""
+        message = batsim4.decode_message(data)
+        for event in message.events:
+            if isinstance(event, SimulationBegan):
+                config = event.config.get("sched-config")
+                self.config = config if isinstance(config, str) else ""
+        return message
+
+    def encode(self, reply: Reply) -> bytes:
+        """Return the frame of a reply."""
+        return batsim4.encode_reply(reply)
+
+
+class Batsim5Wire:
+    """Batsim 5 begins with a handshake, in which the scheduler requests features."""
+
+    version = 5
+
+    def __init__(self, features: Features = OURS) -> None:
+        self.config = ""
+        self._features = features
+        self._now_s = 0.0
+        self._greeted = False
+        self._down: set[int] = set()
+
+    def opening(self, data: bytes) -> bytes | None:
+        """Return the hello in reply to the first frame; None for later frames."""
+        if self._greeted:
+            return None
+        self.config = decode_init(data)
+        self._greeted = True
+        return encode_hello(self._features)
+
+    def decode(self, data: bytes) -> Message:
+        """Return the message in a frame, with failures and repairs in an order that alternates."""
+        message, self._now_s = batsim5.decode_timed(data)
+        if not message.events:
+            return message
+        events = self._alternating(message.events)
+        first = events[0]
+        if isinstance(first, SimulationBegan):
+            features = self._features
+            config = {
+                **first.config,
+                "sched-config": self.config,
+                "dynamic-jobs-enabled": features.dynamic_registration,
+                "dynamic-jobs-acknowledged": features.acknowledge_dynamic_jobs,
+                "profile-reuse-enabled": features.profile_reuse,
+            }
+            events = (msgspec.structs.replace(first, config=config), *events[1:])
+        return Message(message.now_us, events)
+
+    def encode(self, reply: Reply) -> bytes:
+        """Return the frame of a reply, with the time of the message as Batsim printed it."""
+        decisions = with_sequences(reply.decisions)
+        return batsim5.encode_reply(Reply(reply.now_us, decisions), self._now_s)
+
+    def _alternating(self, events: tuple[Event, ...]) -> tuple[Event, ...]:
+        """Move a repair before the next failure of the same node.
+
+        Batsim 5 sorts the lines of an event file by time alone, and its sort is not stable. So the
+        next failure of a node can precede the repair of the same instant.
+        """
+        ordered: list[Event] = []
+        waiting: list[NodesFailed] = []
+        for event in events:
+            if isinstance(event, NodesFailed) and not self._down.isdisjoint(event.nodes):
+                waiting.append(event)
+                continue
+            ordered.append(self._noted(event))
+            if isinstance(event, NodesRejuvenated):
+                ready = [failure for failure in waiting if self._down.isdisjoint(failure.nodes)]
+                waiting = [failure for failure in waiting if failure not in ready]
+                ordered += [self._noted(failure) for failure in ready]
+        return (*ordered, *waiting)
+
+    def _noted(self, event: Event) -> Event:
+        """Update the set of nodes that are down."""
+        if isinstance(event, NodesFailed):
+            self._down.update(event.nodes)
+        elif isinstance(event, NodesRejuvenated):
+            self._down.difference_update(event.nodes)
+        return event
+
+
+def wire_for(data: bytes, version: int | None) -> Wire:
+    """Return the protocol of a conversation, from its first frame.
+
+    Raises
+    ------
+    InputError
+        If the simulator speaks another version than ``version``.
+    """
+    spoken = 5 if is_init(data) else 4
+    if version not in (None, spoken):
+        options = " or ".join(f"--protocol {number}" for number in VERSIONS)
+        raise InputError(
+            f"the simulator does not speak the protocol of Batsim {version}",
+            expected=f"the version of the simulator: {options}",
+        )
+    return Batsim5Wire() if spoken == 5 else Batsim4Wire()

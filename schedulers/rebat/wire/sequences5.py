@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Resubmissions of checkpointed jobs as sequences: recovery, work, checkpoint, work, and so on.
+
+Batsim 5 runs sequences that are registered during the simulation (Batsim 4 crashes). Its reports of
+killed jobs then name the part that was interrupted. The sequence is as long as the delay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from rebat.core.decisions import Decision, RegisterProfile
+from rebat.core.jobs import batsim_number
+from rebat.core.units import to_us
+from rebat.models.checkpoint import Checkpointing, checkpointing_of
+
+MOST_PARTS = 100
+"""Longer sequences stay delays."""
+
+
+def with_sequences(decisions: tuple[Decision, ...]) -> tuple[Decision, ...]:
+    """Return decisions in which checkpointed delays are registered as sequences."""
+    if not any(isinstance(decision, RegisterProfile) for decision in decisions):
+        return decisions
+    result: list[Decision] = []
+    for decision in decisions:
+        parts = _parts(decision) if isinstance(decision, RegisterProfile) else []
+        if isinstance(decision, RegisterProfile) and parts:
+            result += _sequence(decision, parts)
+        else:
+            result.append(decision)
+    return tuple(result)
+
+
+def _parts(decision: RegisterProfile) -> list[tuple[str, int]]:
+    """Return the parts (name, length in microseconds); empty if the profile stays a delay."""
+    profile = decision.profile
+    if profile.get("type") != "delay":
+        return []
+    c = checkpointing_of(profile)
+    length_us = to_us(profile["delay"])
+    if c is None or c.never or length_us > MOST_PARTS // 2 * c.cycle_us:
+        return []
+    parts = [part for part in parts_of(c, length_us) if part[1] > 0]
+    return parts if len(parts) > 1 else []
+
+
+def parts_of(c: Checkpointing, length_us: int) -> Iterator[tuple[str, int]]:
+    """Yield the parts of an attempt of this length: their names and lengths in microseconds.
+
+    >>> c = Checkpointing(100, 10, 7, first_period_us=40, first_recovery_us=7)
+    >>> [name for name, _ in parts_of(c, 197)]
+    ['recovery', 'first', 'checkpoint', 'work', 'checkpoint', 'last', 'checkpoint']
+    """
+    recovery_us = min(c.first_recovery_us, length_us)
+    yield "recovery", recovery_us
+    left_us, name, period_us = length_us - recovery_us, "first", c.first_period_us
+    while left_us > period_us + c.cost_us:
+        yield name, period_us
+        yield "checkpoint", c.cost_us
+        left_us, name, period_us = left_us - period_us - c.cost_us, "work", c.period_us
+    complete = left_us == period_us + c.cost_us
+    closing_us = c.cost_us if (complete or c.closing) and left_us > c.cost_us else 0
+    yield (name if complete else "last"), left_us - closing_us
+    yield "checkpoint", closing_us
+
+
+def _sequence(decision: RegisterProfile, parts: list[tuple[str, int]]) -> list[Decision]:
+    """Return the registrations of the parts and of the sequence, which keeps all other fields."""
+    at_us, workload = decision.at_us, decision.workload
+    registered: list[Decision] = []
+    for name, length_us in dict(parts).items():
+        profile: dict[str, Any] = {"type": "delay", "delay": batsim_number(length_us)}
+        part = f"{decision.name}.{name}"
+        registered.append(
+            RegisterProfile(at_us=at_us, workload=workload, name=part, profile=profile)
+        )
+    others = {k: v for k, v in decision.profile.items() if k not in ("type", "delay", "ret")}
+    sequence = {"type": "composed", "repeat": 1, **others}
+    sequence["seq"] = [f"{decision.name}.{name}" for name, _ in parts]
+    if decision.profile.get("ret"):
+        sequence["ret"] = decision.profile["ret"]  # refused by the codec, as for a delay
+    registered.append(
+        RegisterProfile(at_us=at_us, workload=workload, name=decision.name, profile=sequence)
+    )
+    return registered

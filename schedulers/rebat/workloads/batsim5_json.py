@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Workloads in the form of Batsim 5, from and to that of Batsim 4.
+
+Batsim 5 has other types of profiles. It reads additional fields only from ``extra_data``, refuses a
+walltime of -1, and takes each name that contains the name of the workload for a complete id.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from rebat.core.batsim5 import (
+    BY_FOUR,
+    EXTRA,
+    FIVE_TYPES,
+    FORMS,
+    STRATEGY,
+    form_of_five,
+    packed,
+    unpacked,
+)
+from rebat.core.errors import InputError, short
+from rebat.core.jobs import Job, Workload, job_fields, with_parts
+
+_JOB_KEYS = ("id", "subtime", "walltime", "res", "profile")
+_RESERVED = frozenset({*_JOB_KEYS, EXTRA})
+_COMPLETE = re.compile(r"w\d+!")
+"""The beginning of a complete id. Batsim names workloads w0, w1, and so on."""
+
+
+# ---- reading
+
+
+def is_five(profiles: Mapping[str, Any]) -> bool:
+    """Return whether any profile has a type of Batsim 5."""
+    return any(
+        isinstance(profile, dict) and profile.get("type") in FIVE_TYPES
+        for profile in profiles.values()
+    )
+
+
+def profiles_of_five(profiles: Mapping[str, Any]) -> dict[str, Any]:
+    """Return profiles in Batsim 4's form; invalid profiles stay unchanged.
+
+    Raises
+    ------
+    InputError
+        For an ``extra_data`` that Batsim 5 refuses, and for a profile in Batsim 4's form.
+    """
+    result = {}
+    for name, profile in profiles.items():
+        try:
+            result[name] = _profile(profile)
+        except InputError as error:
+            raise error.at(f"profile {name!r}") from None
+    return result
+
+
+def _profile(profile: Any) -> Any:
+    if not isinstance(profile, dict):
+        return profile
+    if profile.get("type") in BY_FOUR:
+        expected = f"{BY_FOUR[profile['type']].five}, as in the rest of the workload"
+        raise InputError(f"is {short(profile['type'])}", "type", expected)
+    form = form_of_five(str(profile.get("type")), profile.get(STRATEGY))
+    if form is None:
+        return profile
+    fields = {"type": form.four, **{k: v for k, v in profile.items() if k in (*form.fields, "ret")}}
+    if isinstance(fields.get("seq"), list):
+        fields["seq"] = [_plain(part) for part in fields["seq"]]
+    return fields | unpacked(profile.get(EXTRA), form.own())
+
+
+def jobs_of_five(jobs: list[Any]) -> list[Any]:
+    """Return jobs in Batsim 4's form; invalid jobs stay unchanged.
+
+    Raises
+    ------
+    InputError
+        For an ``extra_data`` that Batsim 5 refuses.
+    """
+    return [_job(job) if isinstance(job, dict) else job for job in jobs]
+
+
+def _job(job: dict[str, Any]) -> dict[str, Any]:
+    fields = {key: _plain(job[key]) for key in _JOB_KEYS if key in job}
+    try:
+        return fields | unpacked(job.get(EXTRA), _RESERVED)
+    except InputError as error:
+        raise error.at(f"job {short(job.get('id'))}") from None
+
+
+def _plain(value: Any) -> Any:
+    """Return a name without the name of its workload; any other value unchanged."""
+    return _COMPLETE.sub("", value, count=1) if _is_complete(value) else value
+
+
+def _is_complete(value: Any) -> bool:
+    return isinstance(value, str) and _COMPLETE.match(value) is not None
+
+
+# ---- writing
+
+
+def to_five(workload: Workload, name: str = "w0") -> dict[str, Any]:
+    """Return a workload as Batsim 5's JSON object, ``jobs`` as an iterator.
+
+    Profiles that no job needs are omitted, because Batsim 5 drops them and can crash.
+
+    Parameters
+    ----------
+    workload : Workload
+    name : str
+        The name that Batsim gives to the workload: w0 for the first option ``-w``.
+
+    Raises
+    ------
+    InputError
+        For a type of profile that Batsim 5 does not have.
+    """
+    document: dict[str, Any] = {"nb_res": workload.n_nodes}
+    if workload.notes:
+        document["notes"] = list(workload.notes)
+    if workload.machine is not None:
+        document["machine"] = workload.machine
+    needed: dict[str, dict[str, Any]] = {}
+    for profile in dict.fromkeys(job.profile for job in workload.jobs):
+        needed |= with_parts(workload.profiles, profile)
+    profiles = {key: _five(key, needed[key], name) for key in workload.profiles if key in needed}
+    document["jobs"] = _five_jobs(workload, name)
+    document["profiles"] = profiles
+    return document
+
+
+def _five_jobs(workload: Workload, name: str) -> Iterator[dict[str, Any]]:
+    for job in workload.jobs:
+        yield _five_job(job, name)
+
+
+def _five_job(job: Job, name: str) -> dict[str, Any]:
+    fields = {key: value for key, value in job_fields(job).items() if key in _JOB_KEYS}
+    fields["id"] = _unmistakable(job.id, name)
+    fields["profile"] = _unmistakable(job.profile, name)
+    if job.extra:
+        fields[EXTRA] = packed(job.extra)
+    return fields
+
+
+def _five(key: str, profile: dict[str, Any], name: str) -> dict[str, Any]:
+    form = BY_FOUR.get(profile["type"])
+    if form is None:
+        expected = ", ".join(form.four for form in FORMS)
+        raise InputError(f"type is {short(profile['type'])}", f"profile {key!r}", expected)
+    fields: dict[str, Any] = {"type": form.five}
+    for field in (*form.fields, "ret"):
+        if field in profile:
+            fields[field] = profile[field]
+    if "seq" in fields:
+        fields["seq"] = [_unmistakable(part, name) for part in fields["seq"]]
+    if form.strategy:
+        fields |= {field: profile.get(field, 0) for field in form.fields} | {
+            STRATEGY: form.strategy
+        }
+    extra = {k: v for k, v in profile.items() if k not in form.own() or k == EXTRA}
+    if extra:
+        fields[EXTRA] = packed(extra)
+    return fields
+
+
+def _unmistakable(text: str, name: str) -> str:
+    """Return a name as a complete id if Batsim would take a part of it for the workload."""
+    return f"{name}!{text}" if name in text else text

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The engine in the place of Batsim 5: for recorded conversations, and for random cases."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from rebat.core.errors import BatsimAbort, InputError
+from rebat.core.events import Message
+from rebat.engine.batsim5 import Engine5
+from rebat.engine.options import EngineOptions
+from rebat.models.failures.events import in_order
+from rebat.models.failures.events5 import read_texts, texts_of
+from rebat.results.files.batsim_csv import jobs_csv
+from rebat.wire.batsim5 import decode_message, decode_reply, encode_message
+from rebat.wire.checking import read_frames
+from rebat.wire.conversation import Conversation, session_for
+from rebat.wire.hello5 import Features, decode_hello
+from rebat.wire.remote5 import ABORTED, CRASHED, DEADLOCKED, greet, run_remote5
+from rebat.workloads.load import load_workload
+from tests.coincidences import Case
+
+
+class Differs(AssertionError):
+    """The engine sent another message than the recorded Batsim."""
+
+
+def options_of(features: Features) -> EngineOptions:
+    """The engine's options for the features that a scheduler requests."""
+    return EngineOptions(
+        dynamic_jobs=features.dynamic_registration,
+        acknowledge_dynamic_jobs=features.acknowledge_dynamic_jobs,
+        profile_reuse=features.profile_reuse,
+        forward_profiles=features.forward_profiles_on_job_submission,
+    )
+
+
+def engine_of(case: Path, hello: bytes, begins: bytes) -> Engine5:
+    """The engine with the inputs of a recorded conversation."""
+    features = decode_hello(hello).requested_simulation_features or Features()
+    (began, *_) = decode_message(begins).events
+    return Engine5(
+        [load_workload(path) for path in sorted(case.glob("workload*.json"))],
+        n_nodes=began.n_nodes,
+        files=[read_texts(path, n) for n, path in enumerate(sorted(case.glob("events*.txt")))],
+        options=options_of(features),
+        arguments=msgspec.structs.asdict(features),
+    )
+
+
+def replay_on_engine(case: Path, plain: Callable[[bytes], dict]) -> Engine5:
+    """Answer the engine's messages with the recorded replies; each message must be as recorded.
+
+    The run must end as that of Batsim did, with the same exit status.
+    """
+    _, hello, *rest = read_frames(case / "conversation.jsonl")
+    engine = engine_of(case, hello.data, rest[0].data)
+    recorded, status = iter(rest), 0
+
+    def scheduler(message: Message):
+        expected = next(recorded, None)
+        if expected is None:
+            raise Differs("the engine sends more messages")
+        ours, theirs = (begin_alike(plain(x)) for x in (encode_message(message), expected.data))
+        if ours != theirs:
+            raise Differs(f"line {expected.line}: {ours} instead of {theirs}")
+        return decode_reply(next(recorded).data)
+
+    try:
+        engine.run(scheduler)
+    except BatsimAbort as error:
+        status = DEADLOCKED if "no event is left" in str(error) else ABORTED
+    except InputError as error:
+        status = CRASHED if "no list of events" in str(error) else ABORTED
+    assert next(recorded, None) is None, "the engine ended too early"
+    assert status == json.loads((case / "result.json").read_text())["exit_status"]
+    return engine
+
+
+def begin_alike(message: dict) -> dict:
+    """A message without the names of hosts and files, and without Batsim's arguments."""
+    for event in message["events"]:
+        if event["event_type"] == "SimulationBeginsEvent":
+            fields = event["event"]
+            names = [workload["name"] for workload in fields["workloads"]]
+            event["event"] = [fields["host_number"], names, fields["profiles"]]
+    return message
+
+
+# ---- random cases
+
+
+def play5(
+    case: Case, listen: Callable[[bytes], None] = lambda _: None
+) -> tuple[Engine5, Conversation]:
+    """Play a case over Batsim 5's protocol, strictly, with a session checked at each message."""
+    conversation = Conversation(lambda _: session_for(case.policy, case.told, strict=True))
+
+    def ask(data: bytes) -> bytes:
+        reply = conversation.answer(data)
+        listen(reply)
+        if conversation.session:
+            conversation.session.validate()
+        return reply
+
+    options = options_of(greet(ask))
+    events = [*case.events, *case.operations]
+    files = [texts_of(in_order(events), 0)] if events else []
+    engine = Engine5([case.workload], n_nodes=case.n_nodes, files=files, options=options)
+    run_remote5(engine, ask)
+    return engine, conversation
+
+
+def rows4(engine: Engine5) -> list[str]:
+    """The rows of jobs.csv in Batsim 4's form, without the workload in the names of profiles."""
+    return [row.replace(",w0!", ",") for row in jobs_csv(engine.ended)]

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files of another kind: the importers say what a file is and which command reads it."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from rebat.cli.main import main
+from rebat.core.shipped import folder
+
+EVENT = '{"type": "machine_unavailable", "resources": "0", "timestamp": 1}\n'
+LANL = (
+    "System,nodes,nodenumz,Prob Started,Prob Fixed,Down Time\n"
+    "20,5,3,1/1/2002 10:00,1/1/2002 11:00,60\n"
+)
+NODE_EVENTS = "NodeName|TimeStart|TimeEnd|State|Reason\nn1|10|20|DOWN|x\n"
+SWF = "; Version: 2\n1 0 0 10 1 -1 -1 1 20 -1 1 1 1 1 1 1 -1 -1\n"
+SACCT = "JobID|Submit|Start|End|NNodes|NodeList|State\n1|1|2|3|1|n1|NODE_FAIL\n"
+WORKLOAD = (folder("workloads") / "toy.json").read_text()
+
+
+def error_of(words: list[str], tmp_path: Path, capsys) -> str:
+    """The error of an import; nothing is written."""
+    out = tmp_path / ("x.json" if words[0] == "workload" else "x.events")
+    with pytest.raises(SystemExit) as status:
+        main([*words, "-o", str(out)])
+    assert status.value.code == 2
+    assert not out.exists()
+    return capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (EVENT, "is an event file (expected jobs; 'rebat run --failures' reads event files)"),
+        (LANL, "is a failure record (lanl) (expected jobs; 'rebat failures import' reads"),
+        (NODE_EVENTS, "is a failure record (sacctmgr) (expected jobs"),
+        (WORKLOAD, "is a workload (expected a trace; 'rebat run' reads workloads directly)"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("compressed", [False, True])
+def test_no_jobs(text: str, problem: str, compressed: bool, tmp_path: Path, capsys) -> None:
+    path = tmp_path / ("file.gz" if compressed else "file")
+    path.write_bytes(gzip.compress(text.encode()) if compressed else text.encode())
+    assert problem in error_of(["workload", "import", str(path)], tmp_path, capsys)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (SWF, "is a trace of jobs (swf) (expected failures; 'rebat workload import' reads jobs)"),
+        (WORKLOAD, "is a workload (expected a failure record)"),
+        (EVENT, "is already an event file (expected a failure record)"),
+    ],
+)
+def test_no_failures(text: str, problem: str, tmp_path: Path, capsys) -> None:
+    path = tmp_path / "file"
+    path.write_text(text)
+    assert problem in error_of(["failures", "import", str(path)], tmp_path, capsys)
+
+
+def test_attempts_of_slurm_are_both(tmp_path: Path) -> None:
+    path = tmp_path / "jobs.txt"
+    path.write_text(SACCT)
+    main(["workload", "import", str(path), "-o", str(tmp_path / "x.json")])
+    main(["failures", "import", str(path), "-o", str(tmp_path / "x.events")])

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Resubmissions of checkpointed jobs as sequences."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rebat.core.decisions import RegisterProfile, RejectJob
+from rebat.models.checkpoint import Checkpointing
+from rebat.wire.batsim5 import decode_reply
+from rebat.wire.sequences5 import parts_of, with_sequences
+from tests.batsim5 import play5
+from tests.coincidences import Case
+
+FIELDS = {
+    "checkpoint_period": 100,
+    "checkpoint_cost": 10,
+    "recovery_cost": 7,
+    "Tfirst": 40,
+    "Rfirst": 7,
+    "speedup": {"model": "amdahl", "serial": 0.1},
+}
+
+
+def registers(**profile) -> tuple:
+    return with_sequences((RegisterProfile(at_us=5, workload="w0", name="1#1:d", profile=profile),))
+
+
+def test_a_checkpointed_delay_is_a_sequence_of_its_parts() -> None:
+    *parts, sequence = registers(type="delay", delay=197, **FIELDS)
+    lengths = {part.name.partition(".")[2]: part.profile["delay"] for part in parts}
+    assert lengths == {"recovery": 7, "first": 40, "checkpoint": 10, "work": 100, "last": 20}
+    names = ["recovery", "first", "checkpoint", "work", "checkpoint", "last", "checkpoint"]
+    assert sequence.profile == {
+        "type": "composed",
+        "repeat": 1,
+        "seq": [f"1#1:d.{name}" for name in names],
+        **FIELDS,
+    }
+
+
+def test_other_profiles_stay_as_they_are() -> None:
+    for profile in (
+        {"type": "delay", "delay": 50},
+        {"type": "composed", "seq": ["a"]},
+        {"type": "delay", "delay": 30, "checkpoint_period": 100},
+        {"type": "delay", "delay": 30, "checkpoint_period": 1e-6},
+    ):
+        (only,) = registers(**profile)
+        assert only.profile == profile
+    reject = (RejectJob(at_us=5, job_id="w0!1"),)
+    assert with_sequences(reject) is reject
+
+
+spans = st.integers(0, 50)
+
+
+@given(spans.map(lambda x: x + 1), spans, spans, spans, st.booleans(), st.integers(1, 900))
+def test_the_parts_are_as_long_as_the_delay(period, cost, first, recovery, closing, length) -> None:
+    c = Checkpointing(period, cost, recovery, first, recovery, closing)
+    parts = list(parts_of(c, length))
+    assert sum(us for _, us in parts) == length
+    assert all(us >= 0 for _, us in parts)
+    lengths: dict[str, set[int]] = {}
+    for name, us in parts:
+        if us:
+            lengths.setdefault(name, set()).add(us)
+    assert all(len(values) == 1 for values in lengths.values())
+
+
+def test_resubmissions_run_as_sequences() -> None:
+    """A random case with checkpoints; that the schedule is unchanged is tested for all cases."""
+    registered = []
+    for seed in range(40):
+        case = Case(seed)
+        replies = []
+        play5(case, listen=replies.append)
+        registered += [
+            x.profile["type"]
+            for reply in replies[1:]
+            for x in decode_reply(reply).decisions
+            if isinstance(x, RegisterProfile)
+        ]
+    assert registered.count("composed") > 5
