@@ -14,7 +14,8 @@ def folder(kind: str) -> Path:
     """Return the folder of a kind of inputs.
 
     The kinds are ``workloads``, ``failure_events``, ``platforms``, ``campaigns`` and
-    ``workloads/mappings``. The folder is in the installed package, or next to the package in a checkout.
+    ``workloads/mappings``. The folder is in the installed package, or next to the package in a
+    checkout.
     """
     installed = _PACKAGE / "shipped" / kind
     return installed if installed.is_dir() else _PACKAGE.parents[1] / kind

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Failure laws of real machines by name: ``lanl-20`` is a law with fitted parameters.
 
-``failure_events/models.toml`` contains the parameters. `scripts/fit_failure_models.py` fits them to
-published records and writes this file.
+``failure_events/models.toml`` contains the parameters. `scripts/fit_failure_models.py` fits the
+parameters to published records and writes this file.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Prefab(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     Parameters
     ----------
     title : str
-        The machine and the period.
+        The machine, and the period of the record.
     source : str
         The record or the publication.
     nodes : int
