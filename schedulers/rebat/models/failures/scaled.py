@@ -21,8 +21,9 @@ from rebat.models.failures.renewal import Renewal
 class Scaled(Law, frozen=True):
     """Like renewal, but with a failure rate that is proportional to the number of nodes.
 
-    'rebat failures models' lists machines with fitted parameters. Their names are laws: ``--law
-    lanl-20``. A failure hits a random node, or the aligned group that contains this node.
+    'rebat failures models' lists machines with fitted parameters, for example ``lanl-20``. The name
+    of a machine is also the name of its law. A failure hits a random node, or the aligned group
+    that contains this node.
 
     Parameters
     ----------
