@@ -163,7 +163,9 @@ BAD = {
     ),
     "no law": ('law = "weibull"\n', "", "law.short.law: is missing"),
     "no duration": ('["30min", "2h"]', "[]", "grid[0].durations: is empty"),
-    "duration twice": ('["30min", "2h"]', '["30min", 1800]', "durations: lists 1800.0 twice"),
+    "duration twice": (
+        '["30min", "2h"]', '["30min", 1800]', "grid[0].durations: lists 1800.0 twice",
+    ),
     "duration of zero": ('"30min"', "0", "grid[0].durations: is 0"),
     "horizon no duration": ("20000h", "long", "grid[1].horizon: not a duration"),
     "seed below zero": ("[0, 1, 2]", "[-1]", "grid[0].seeds: is -1"),
