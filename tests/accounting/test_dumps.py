@@ -170,7 +170,7 @@ def test_the_repeated_hour_is_noted(tmp_path: Path) -> None:
         "1|2023-10-29T01:00:00|2023-10-29T02:30:00|2023-10-29T04:00:00|COMPLETED|1\n"
     )
     table = read_sacct(path, ZoneInfo("Europe/Paris"))
-    assert "repeated hour" in table.notes[0]
+    assert "clocks repeat in autumn" in table.notes[0]
     assert read_sacct(path, ZoneInfo("UTC")).notes == []
 
 

@@ -394,7 +394,7 @@ def test_without_names_nodes_are_assigned(tmp_path: Path, capsys: Capture) -> No
     attempts = rows(tmp_path / "past/recorded/rebat_attempts.csv")
     assert {row["job_id"]: row["nodes"] for row in attempts} == {"1": "0-1", "2": "2-3", "3": "0-1"}
     assert content(tmp_path / "past/recorded/summary.json")["recorded"]["assigned_nodes"] is True
-    assert "no names of nodes" in capsys.readouterr().out
+    assert "no node names" in capsys.readouterr().out
     crowded = import_accounting("sacct", tmp_path / "dump.txt", schedule=True, n_nodes=3).schedule
     assert crowded is not None and "up to 4 nodes" in crowded.notes[-1]
     with pytest.raises(InputError, match=r"an attempt has 2 nodes, but the machine has 1"):

@@ -178,7 +178,7 @@ def test_three_seeds_have_means_but_neither_intervals_nor_jobs(seeded: rebat.Res
     assert row.seeds == 3
     assert row["mean"] > 0 and row.ratio > 0
     assert row[["low", "high", "ratio_low", "ratio_high"]].isna().all()
-    with pytest.raises(rebat.InputError, match=r"jobs: not available: several seeds .* seed=3"):
+    with pytest.raises(rebat.InputError, match=r"jobs: not available: .* several seeds .* seed=3"):
         _ = seeded.jobs
 
 

@@ -342,7 +342,7 @@ def test_bad_alcf_files(tmp_path):
 def test_the_reader_is_chosen_by_name(tmp_path):
     with pytest.raises(InputError, match=r"jobs\.txt: unknown kind .*\.json, \.swf or \.csv"):
         load_workload(tmp_path / "jobs.txt")
-    with pytest.raises(InputError, match="option cap does not apply"):
+    with pytest.raises(InputError, match="option cap has no effect"):
         load_workload(tmp_path / "w.json", cap=3)
     with pytest.raises(InputError, match=r"absent\.swf: cannot read the file"):
         load_workload(tmp_path / "absent.swf")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A batch of jobs on a series of failures: nodes' last failures, and the first failure of a job."""
+"""Failures in a batch of jobs: the last failure of each node, and the first that hits a job."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from rebat.kernels.jit import kernel
 
 @kernel
 def catch_up(at_us: Any, node: Any, cursor: int, now_us: int, last_us: Any) -> int:
-    """Record the last failure of every node up to a time; return the first failure at or after it.
+    """Record the last failure of every node before a time; return the first failure after these.
 
-    ``at_us`` and ``node`` are all failures up to some later time, sorted by time. Failures before
-    ``cursor`` are already in ``last_us``, shape (nodes,).
+    ``at_us`` and ``node`` are all failures up to a later time, sorted by time. Failures before the
+    index ``cursor`` are already in ``last_us``, shape (nodes,).
     """
     while at_us[cursor] < now_us:
         last_us[node[cursor]] = at_us[cursor]

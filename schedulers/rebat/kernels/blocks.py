@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sets of nodes as bit rows, with a bit per group of nodes that no part of a plan separates.
+"""Sets of nodes as rows of bits, with a bit for each group of nodes that a plan never separates.
 
-Jobs take entire racks and midplanes, so the thousands of nodes of a machine form a few dozen groups
-of neighbours with the same past and future. This module calls these groups blocks. A block
-is split when a job takes only a part of it. Neighbours are merged when they are equal in all rows.
-A row then has a few words instead of hundreds. Words are int64 and contain 63 bits, so that they
-are never negative.
+Jobs take entire racks and midplanes. Therefore, the thousands of nodes of a machine form a few
+dozen groups of neighbours that are always used together. This module calls these groups blocks. A
+block is split when a job takes only a part of it. Neighbours are merged when they are equal in all
+rows. A row then has a few words instead of hundreds. Words are int64 and contain 63 bits, so that
+they are never negative.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ import numpy as np
 from rebat.kernels.jit import loop
 
 BITS = 63
-"""Blocks per word."""
+"""Number of blocks per word."""
 
 _TOP = 1 << (BITS - 1)
 _BELOW_TOP = _TOP - 1
 _ALL = _TOP | _BELOW_TOP
 
-# Powers of two below 2**66 differ modulo 67, which identifies a bit.
+# the powers of two below 2**66 are different modulo 67, so the remainder identifies a bit
 _NUMBER = np.zeros(67, dtype=np.int64)
 for _bit in range(BITS):
     _NUMBER[2**_bit % 67] = _bit
@@ -32,7 +32,7 @@ SLICES, BLOCKS, RESERVED = range(3)
 
 
 class BlockTable(NamedTuple):
-    """The arrays of one plan by named nodes, all int64.
+    """The arrays of a plan over named nodes, all int64.
 
     Attributes
     ----------
@@ -45,7 +45,7 @@ class BlockTable(NamedTuple):
     free : array (slices, words)
         The free blocks of each slice.
     start, end : arrays (reservations,)
-        Window of each reservation; NEVER for a job that could not be placed.
+        Start and end of each reservation; NEVER for a job that could not be placed.
     held : array (reservations, words)
         The blocks of each reservation.
     down : array (1, words)
@@ -100,7 +100,7 @@ def empty_table(slices: int, blocks: int, reservations: int) -> BlockTable:
 
 
 def grown(table: BlockTable, slices: int, blocks: int, reservations: int) -> BlockTable:
-    """Return the table in arrays of these sizes, which are at least as large as before."""
+    """Return the table copied into arrays of these sizes, which must not be smaller."""
     larger = empty_table(slices, blocks, reservations)
     for old, new in zip(table, larger, strict=True):
         new[tuple(slice(0, length) for length in old.shape)] = old
@@ -115,11 +115,11 @@ def number(bit: int) -> int:
 
 @loop
 def weight(first: Any, w: int, bits: int) -> int:
-    """Return the number of nodes in the blocks of these bits of word ``w``, counted run by run."""
+    """Return the number of nodes in the blocks of these bits of word ``w``."""
     total = 0
     while bits:
         low = bits & -bits
-        after = bits + low  # the carry runs through the run of ones that begins at ``low``
+        after = bits + low  # the carry passes through the run of ones that begins at ``low``
         end = after & ~bits
         total -= first[w * BITS + number(low)]
         total += first[w * BITS + (number(end) if 0 < end <= _TOP else BITS)]
@@ -176,7 +176,7 @@ def split_block(table: Any, b: int, nodes: int) -> None:
 
 @loop
 def cut_before(table: Any, node: int) -> None:
-    """Make a node the first of its block."""
+    """Split blocks so that a node is the first of its block."""
     b = block_of(table, node)
     if table.first[b] < node < table.first[b + 1]:
         split_block(table, b, node - table.first[b])
@@ -184,7 +184,7 @@ def cut_before(table: Any, node: int) -> None:
 
 @loop
 def mark_nodes(table: Any, intervals: Any) -> None:
-    """Write the row of these nodes into ``mark``; split blocks at their bounds."""
+    """Split blocks at the bounds of these intervals of nodes; write their row into ``mark``."""
     for i in range(intervals.shape[0]):
         cut_before(table, intervals[i, 0])
         cut_before(table, intervals[i, 1] + 1)
@@ -214,7 +214,7 @@ def nodes_of(table: Any, row: Any, out: Any) -> int:
 
 @loop
 def mark_bounds(rows: Any, count: int, words: int, mark: Any) -> None:
-    """Add the blocks that differ from the previous block in any row to ``mark``."""
+    """Add to ``mark`` the blocks that differ from the previous block in any row."""
     for i in range(count):
         carry = 0
         for w in range(words):
@@ -239,9 +239,9 @@ def places_of(mark: Any, blocks: int, place: Any) -> int:
 
 @loop
 def keep_marked(rows: Any, count: int, blocks: int, place: Any, n_kept: int) -> None:
-    """Drop the unmarked bits of each row; each of them is equal to the bit before.
+    """Remove the bits that are not marked from each row; each is equal to the bit before.
 
-    Only bits where a row changes are processed. These bits are marked, and all bits between two
+    Only bits at which a row changes are processed. These bits are marked, and all bits between two
     marked bits are equal.
     """
     words, kept_words = words_of(blocks), words_of(n_kept)
@@ -255,7 +255,7 @@ def keep_marked(rows: Any, count: int, blocks: int, place: Any, n_kept: int) -> 
             while turns:
                 low = turns & -turns
                 at = place[w * BITS + number(low)]
-                if at < n_kept:  # one bit after the last: the row ends with ones
+                if at < n_kept:  # else the row ends with ones
                     rows[i, at // BITS] ^= 1 << (at % BITS)  # only in words that were already read
                 turns ^= low
         fill(rows[i], kept_words, n_kept)
@@ -263,7 +263,7 @@ def keep_marked(rows: Any, count: int, blocks: int, place: Any, n_kept: int) -> 
 
 @loop
 def fill(row: Any, words: int, blocks: int) -> None:
-    """Convert the bits at which a row changes into the row."""
+    """Convert a row of changes (bits at which the row changes) into the row."""
     carry = 0
     for w in range(words):
         x = row[w] ^ carry

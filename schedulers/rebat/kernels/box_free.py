@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Free boxes of a torus, found by shifting and intersecting sets of units.
 
-As in ``box_sums``, the positions of a free window follow from the positions of its two parts. Here,
-all units of a word are processed at the same time. If no window of an extent is free, windows that
-contain it are not examined. Therefore, the search is shorter on a fuller torus.
+A unit is a node, or a block of nodes that is allocated as a whole (`models.units`). As in
+``box_sums``, the positions of a free window follow from the positions of its two parts. Here, all
+units of a word are processed at the same time. If no window of an extent is free, larger windows
+that contain this window are not examined. Therefore, the search is shorter on a fuller torus.
 """
 
 from __future__ import annotations
@@ -18,10 +19,10 @@ from rebat.kernels.box_sums import mix
 from rebat.kernels.jit import kernel
 
 LINEAR, LOWEST, RANDOM = 0, 1, 2
-"""What to take: the first units in a line, the lowest box, or a random box."""
+"""Rules for what to take: the first units in a line, the lowest box, or a random box."""
 
 COPY = -1
-"""As second operand: the result is a copy of the first operand."""
+"""Value of the second operand if the result is a copy of the first operand."""
 
 
 class Catalogue(NamedTuple):
@@ -35,13 +36,13 @@ class Catalogue(NamedTuple):
         The rows of volume v are ``program_of[v]`` to ``program_of[v + 1]`` of ``program`` (see
         ``models.free_boxes``).
     shapes_of, shapes : arrays
-        The shapes of each volume, in the same form.
+        The shapes of each volume, stored in the same way.
     allowed : array (shapes, words)
         Set of the allowed corners of each shape (see ``box_slots``).
     ranks : array (shapes, units)
         Rank of each box in the order of boxes. The rule RANDOM hashes the rank to a random number.
     inside : array (steps, words)
-        For each step, the units from which that step does not leave the torus.
+        For each step, the units from which the step does not wrap around.
     sizes : array (dimensions,)
         Extents of the torus.
     everything : array (words,)
@@ -74,11 +75,11 @@ class Catalogue(NamedTuple):
 
 @kernel
 def meet(first: Any, second: Any, inside: Any, on: int, back: int, out: Any) -> bool:
-    """Write the units of a set from which a step leads into another set; return whether any do.
+    """Write the units of a set from which a step leads into another set; return if there are any.
 
-    The step goes ``on`` units forwards. If the step leaves the torus (see ``inside``), it wraps
-    around and goes ``back`` units. Zero words are before and after each set, one more than the set
-    has words, so that no step leaves the array.
+    The step goes ``on`` units forwards. If it would leave the torus (see ``inside``), it wraps
+    around and goes ``back`` units. Before and after each set there are more zero words than words
+    in the set, so that no step leaves the array.
     """
     n, bit = inside.shape[0], np.uint64(1)
     to, shift = n + (on >> 6), np.uint64(on & 63)
@@ -113,7 +114,10 @@ def first_corner(corners: Any, allowed: Any) -> int:
 
 @kernel
 def least_number(corners: Any, allowed: Any, ranks: Any, seed: int, serial: int) -> Any:
-    """Return the allowed corner with the lowest random number, its number and its rank; or -1."""
+    """Return the allowed corner with the lowest random number, this number, and the rank.
+
+    The corner is -1 if there is none.
+    """
     best, least, rank, n = -1, 1 << 40, 0, allowed.shape[0]
     for w in range(n):
         word = corners[n + w] & allowed[w]
@@ -128,7 +132,7 @@ def least_number(corners: Any, allowed: Any, ranks: Any, seed: int, serial: int)
 
 @kernel
 def begin_search(catalogue: Any, v: int, taken: Any) -> int:
-    """Set the free units; return where the program of a volume begins."""
+    """Store the free units; return where the program of a volume begins."""
     n = taken.shape[0]
     for w in range(n):
         catalogue.sets[0, n + w] = ~taken[w] & catalogue.everything[w]
@@ -139,7 +143,8 @@ def begin_search(catalogue: Any, v: int, taken: Any) -> int:
 def next_shape(catalogue: Any, v: int, at: int) -> tuple[int, int, int]:
     """Find the next shape with free boxes, allowed or not, from a row of the program on.
 
-    Returns the row after it, the set of corners, and the row of the shape; -1 if there is none.
+    Returns the next row of the program, the set of corners, and the row of the shape; -1 if there
+    is no shape.
     """
     begin, end, sets = catalogue.program_of[v], catalogue.program_of[v + 1], catalogue.sets
     while at < end:
@@ -148,7 +153,7 @@ def next_shape(catalogue: Any, v: int, at: int) -> tuple[int, int, int]:
         if second != COPY and not meet(
             sets[first], sets[second], catalogue.inside[row[2]], row[3], row[4], sets[target]
         ):
-            at = begin + row[6]  # no window that contains it is free
+            at = begin + row[6]  # no window that contains this window is free
             continue
         at += 1
         if shape >= 0:
@@ -212,7 +217,10 @@ def put_box(sizes: Any, shape: Any, corner: int, out: Any) -> None:
 
 @kernel
 def line(busy: Any, count: int, out: Any) -> bool:
-    """Write the first long enough run of free units, else the lowest; return whether enough."""
+    """Write the first sufficient run of free units, or else the lowest free units.
+
+    Returns whether there are enough free units.
+    """
     run, n_free, total = 0, 0, busy.shape[0]
     for unit in range(total):
         run = 0 if busy[unit] else run + 1
@@ -235,7 +243,10 @@ def line(busy: Any, count: int, out: Any) -> bool:
 
 @kernel
 def is_full(catalogue: Any, v: int, words: Any) -> bool:
-    """Return whether the taken units include a stored set that leaves no free box of the volume."""
+    """Return whether a stored set shows that no box of the volume is free.
+
+    This is the case if the stored set is a subset of the taken units ``words``.
+    """
     for r in range(catalogue.full.shape[1]):
         holds = True
         for w in range(words.shape[0]):
@@ -249,7 +260,7 @@ def is_full(catalogue: Any, v: int, words: Any) -> bool:
 
 @kernel
 def remember_full(catalogue: Any, v: int, words: Any) -> None:
-    """Store a set of taken units with which no box is free, in place of the oldest."""
+    """Store a set of taken units that leaves no free box; it replaces the oldest set."""
     r = catalogue.next_full[v]
     for w in range(words.shape[0]):
         catalogue.full[v, r, w] = words[w]

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""First fit of boxes on a timeline of slots (see ``box_slots``): times and boxes that stay free.
+"""First fit of boxes on a timeline of slots (see ``box_slots``): the earliest time and box.
 
-The catalogue defines the boxes of each volume (see ``box_free``). Without boxes (``LINEAR``), units
-are taken in a line.
+The catalogue defines the boxes of each volume (see ``box_free``). Under the rule ``LINEAR``, units
+are taken in a line instead of boxes.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ COUNT_EVERY = 8
 
 
 class PlanRows(NamedTuple):
-    """Units in use or reserved: the units of a mask over [start, end) (see ``box_slots``).
+    """Units in use or reserved. A row takes the units of its mask from ``start`` to ``end``.
 
-    A row with end 0 is unused.
+    A row with end 0 is unused. Masks are sets of units (see ``box_slots``).
     """
 
     start: Ints
@@ -52,7 +52,7 @@ class PlanRows(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """Everything that planning a queue reads and writes.
+    """Input and output of the planning of a queue.
 
     Attributes
     ----------
@@ -61,9 +61,9 @@ class Plan(NamedTuple):
     volumes, durations, serials : int64 arrays
         Volume, duration and serial number of the attempts, in queue order.
     own : int64 array
-        Rows of the attempts.
+        Row of each attempt.
     starts : int64 array
-        Starts of the attempts.
+        Start of each attempt.
     now : int
         The current time.
     rule : int
@@ -89,14 +89,14 @@ class Plan(NamedTuple):
 
 
 class Released(NamedTuple):
-    """The units released since the last pass, and ``opened``, the latest end of their use."""
+    """The units released since the last pass; ``opened`` is the latest end of their use."""
 
     units: Words
     opened: Ints
 
 
 class Lifted(NamedTuple):
-    """Units that count as free over [start, end): units of the attempt that is being planned."""
+    """Units that count as free from ``start`` to ``end``: those of the attempt being planned."""
 
     units: Words
     start: int
@@ -105,7 +105,10 @@ class Lifted(NamedTuple):
 
 @kernel
 def fit(plan: Plan, k: int, words: Words, out: Words) -> bool:
-    """Choose units that are not taken for attempt k and write them; return whether it fits."""
+    """Choose free units for attempt ``k`` and write them; return whether the attempt fits.
+
+    ``words`` contains the units that are taken.
+    """
     catalogue, v = plan.catalogue, plan.volumes[k]
     if is_full(catalogue, v, words):
         return False
@@ -130,20 +133,20 @@ def first_fit(
 ) -> int:
     """Return the first time before ``until`` from which attempt ``k`` fits; NEVER if there is none.
 
-    The chosen units are written to ``out``. Before ``opened``, an attempt fits only with some of
-    the units ``freed``. From each slot, at least one of these units stays free until the time
-    ``reach`` of that slot (computed if UNKNOWN).
+    The chosen units are written to ``out``. Before ``opened``, an attempt only fits if it uses some
+    of the units ``freed``. For each slot, ``reach`` is the time until which at least one of these
+    units stays free (computed if UNKNOWN).
     """
     slots, catalogue, length = plan.slots, plan.catalogue, plan.durations[k]
     own, own_start, own_end = lifted
     i, n, volume, words = 0, slots.n[0], catalogue.volume[plan.volumes[k]], catalogue.words
     most, n_own, front = catalogue.busy.shape[0] - volume, n_set(own), np.zeros_like(words)
-    meets = any_left(own, ~freed)  # some of its own units are in ``freed``
+    meets = any_left(own, ~freed)  # whether ``freed`` contains some of the attempt's units
     folded = past = counted = 0
     t, opens, free = slots.t, slots.opens, slots.free
     while i < n and t[i] < until:
         if i > 0 and not opens[i] and not own_start <= t[i] <= own_end:
-            i += 1  # an attempt that begins a slot earlier fits as well
+            i += 1  # if it fits from here, it also fits from the previous slot
             continue
         end, needs_freed = min(t[i] + length, NEVER), t[i] < opened
         bounded = needs_freed and not meets
@@ -163,7 +166,7 @@ def first_fit(
                 break
             counted += 1
         if counted < n and t[counted] < end:
-            i = counted = counted + 1  # no window that begins up to that slot has enough units
+            i = counted = counted + 1  # windows that begin up to this slot have too few units
             continue
         if folded <= i:
             past = max(past, i)
@@ -191,7 +194,7 @@ def add_slot(slots: Slots, k: int, lifted: Lifted, words: Words) -> None:
 
 @kernel
 def fold(slots: Slots, first: int, past: int, lifted: Lifted, front: Words) -> None:
-    """Write the units taken from each slot until slot ``past``; clear ``front``."""
+    """Write for each slot the units taken from it until slot ``past``; clear ``front``."""
     for k in range(past - 1, first - 1, -1):
         is_own = lifted.start <= slots.t[k] < lifted.end
         for w in range(front.shape[0]):
@@ -208,9 +211,9 @@ def widen(
 ) -> tuple[int, bool]:  # fmt: skip
     """Write the units taken from a slot until ``end``, or until they are too many.
 
-    The taken units are known from the slot to ``folded``; ``front`` contains the units taken from
-    there to ``past``. ``past`` advances once over all slots of a timeline. Returns ``past``, and
-    whether enough units are left.
+    The units taken from the slot to ``folded`` are known. ``front`` contains the units taken from
+    there to ``past``. During a search, ``past`` passes each slot of the timeline once. Returns
+    ``past``, and whether enough units are left.
     """
     while True:
         for w in range(words.shape[0]):
@@ -227,7 +230,7 @@ def widen(
 
 @kernel
 def any_released(slots: Slots, i: int, lifted: Lifted) -> bool:
-    """Return whether any unit is taken in the previous slot but not in this slot."""
+    """Return whether any unit that is taken in the previous slot is free in this slot."""
     own = lifted.units
     was_own = lifted.start <= slots.t[i - 1] < lifted.end
     is_own = lifted.start <= slots.t[i] < lifted.end
@@ -265,7 +268,7 @@ def reach_of(slots: Any, i: int, units: Any, words: Any) -> int:
 
 @kernel
 def may_choose(slots: Any, rows: Any, catalogue: Any, v: int, row: int) -> bool:
-    """Return whether a box other than a row's is free as long; the row begins in the first slot."""
+    """Return whether another box is free during the time of a row that begins in the first slot."""
     taken_over(slots, 0, rows.end[row], catalogue.words)
     for w in range(catalogue.words.shape[0]):
         catalogue.words[w] &= ~rows.mask[row, w]
@@ -274,7 +277,7 @@ def may_choose(slots: Any, rows: Any, catalogue: Any, v: int, row: int) -> bool:
 
 @kernel
 def enter(slots: Any, rows: Any, row: int, start: int, end: int, take: bool) -> None:
-    """Take a row's units over [start, end), or release them."""
+    """Take or release the units of a row from ``start`` to ``end``."""
     rows.start[row], rows.end[row] = start, end if take else 0
     put(slots, start, end, rows.mask[row], n_set(rows.mask[row]), take)
 
@@ -283,11 +286,11 @@ def enter(slots: Any, rows: Any, row: int, start: int, end: int, take: bool) -> 
 def place(
     plan: Plan, first: int, last: int, depth: int, by_rank: bool, reserved: int
 ) -> tuple[int, int]:
-    """Reserve the first fit for positions of the queue, in order.
+    """Make first-fit reservations for positions of the queue, in order.
 
-    At most ``depth`` attempts may wait (with ``by_rank``, only the first ``depth`` of the queue).
-    With ``pick`` the function returns after an attempt that starts now. Returns the position after
-    the last placed position, and how many attempts wait.
+    At most ``depth`` attempts that cannot start now get reservations (with ``by_rank``, only the
+    first ``depth`` of the queue). With ``pick``, the function returns after an attempt that starts
+    now. Returns the position after the last placed position, and the number of attempts that wait.
     """
     rows, no_units = plan.rows, np.zeros_like(plan.catalogue.words)
     none = Lifted(no_units, 0, 0)
@@ -311,9 +314,9 @@ def place(
 def compress(plan: Plan, first: int, last: int, released: Released, again: Released) -> int:
     """Move each position to an earlier time if there is one, in order.
 
-    The units of an attempt that starts now are chosen again. An attempt fits earlier only with some
-    of the units ``released``. Units released in this pass are added to ``released``, and to
-    ``again`` for the next pass. Returns the position after the last processed position (see
+    The units of an attempt that starts now are chosen again. An attempt only fits earlier if it
+    uses some of the units ``released``. Units released in this pass are added to ``released``, and
+    to ``again`` for the next pass. Returns the position after the last processed position (see
     ``place``).
     """
     slots, rows = plan.slots, plan.rows

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A timeline of units in use: slots of time, each with the set of units that are taken in it.
+"""A timeline of units in use: slots of time, each with a set of taken units.
 
-Sets of units are bits of 64-bit words. A slot lasts until the start of the next slot; the last slot
-lasts forever.
+Units are nodes or blocks (`models.units`). Sets of units are bits of 64-bit words. A slot lasts
+until the start of the next slot. The last slot has no end.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Slots(NamedTuple):
     free : array (slots,)
         Number of free units.
     opens : array (slots,)
-        Whether any unit is free that was not free in the previous slot.
+        Whether any unit is free that is taken in the previous slot.
     back : array (slots, words)
         Scratch.
     """
@@ -96,7 +96,7 @@ def pack(units: Any, out: Any) -> None:
 
 @kernel
 def copy(slots: Any, source: int, target: int) -> None:
-    """Copy a slot over another, except the scratch."""
+    """Copy a slot to another slot, except the scratch array."""
     slots.t[target], slots.free[target] = slots.t[source], slots.free[source]
     slots.opens[target] = slots.opens[source]
     for w in range(slots.busy.shape[1]):
@@ -117,7 +117,10 @@ def mark(slots: Any, first: int, last: int) -> None:
 
 @kernel
 def split(slots: Any, time: int) -> int:
-    """Return the slot that begins at a time, created if necessary; not before the first slot."""
+    """Return the slot that begins at a time, after creating it if necessary.
+
+    The time must not be before the first slot.
+    """
     n, t = slots.n[0], slots.t
     at = int(np.searchsorted(t[:n], time))
     if at < n and t[at] == time:
@@ -132,9 +135,9 @@ def split(slots: Any, time: int) -> int:
 
 @kernel
 def put(slots: Any, start: int, end: int, words: Any, size: int, take: bool) -> None:
-    """Take a set of units, all of them free, over [start, end), or release it.
+    """Take a set of units from ``start`` to ``end``, or release it; taken units must be free.
 
-    Times before the first slot are past. There must be room for two more slots.
+    Times before the first slot are ignored. There must be room for two more slots.
     """
     start = max(start, slots.t[0])
     if start >= end:
@@ -166,10 +169,10 @@ def forget(slots: Any, now: int) -> None:
 
 @kernel
 def lay(slots: Any, start: Any, end: Any, masks: Any, dead: Any, now: int, n_units: int) -> None:
-    """Build a timeline from the dead units and the units that each row takes over [start, end).
+    """Build a timeline from the dead units, and the units of each row from its start to its end.
 
-    Rows that have ended are ignored. Two rows may take the same unit. There must be room for two
-    slots per row.
+    Rows that have ended are ignored. Several rows may take the same unit. There must be room for
+    two slots per row.
     """
     slots.n[0] = 1
     slots.t[0] = now

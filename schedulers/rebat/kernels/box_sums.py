@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sums over all boxes of a torus at once: a program of additions, built once and run often."""
+"""Sums over all boxes of a torus, computed together by a program of additions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from rebat.kernels.jit import kernel
 
 COPY = -1
-"""As second operand: the result is a copy of the first operand."""
+"""Value of the second operand if the result is a copy of the first operand."""
 
 
 @kernel
@@ -74,7 +74,7 @@ def mix(seed: int, serial: int, index: int) -> int:
 
 @kernel
 def random_box(sums: Any, chosen: Any, seed: int, serial: int) -> int:
-    """Return a random one of the chosen boxes with sum 0, each equally likely; -1 if none."""
+    """Return a random box with sum 0 among the chosen boxes, with equal probability; -1: none."""
     best, least = -1, 1 << 40
     for i in range(chosen.shape[0]):
         if sums[chosen[i]] == 0:

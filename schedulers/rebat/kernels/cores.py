@@ -30,8 +30,8 @@ def rooms(free: Any, cores: int) -> Any:
 def tightest(room: Any, count: int, best: bool, backwards: bool, skip: int) -> int:
     """Return a node with ``count`` free cores, other than ``skip``; -1 if there is none.
 
-    With ``best`` it is the node with the least sufficient room. Ties, and all nodes without
-    ``best``, are ordered by node number, descending if ``backwards``.
+    With ``best``, this is the node with the fewest free cores that are sufficient. Without
+    ``best``, and for ties, it is the node with the lowest number (the highest if ``backwards``).
     """
     n = room.shape[0]
     chosen = -1
@@ -49,8 +49,8 @@ def tightest(room: Any, count: int, best: bool, backwards: bool, skip: int) -> i
 def spread(room: Any, count: int, best: bool, backwards: bool, take: Any) -> bool:
     """Write how many cores to take from each node; return whether there are enough.
 
-    Each node gives as many cores as it has free. With ``best``, the emptiest nodes come first.
-    Ties, and all nodes without ``best``, are ordered by node number.
+    All free cores of a node are taken before the next node. With ``best``, the nodes with most free
+    cores come first. Without ``best``, and for ties, nodes are sorted by number.
     """
     n = room.shape[0]
     keys = -room if best else np.zeros(n, dtype=np.int64)
@@ -86,8 +86,8 @@ def lowest_cores(free: Any, cores: int, take: Any, out: Any) -> int:
 def fit(free: Any, cores: int, count: int, best: bool, backwards: bool, out: Any) -> int:
     """Write the cores of an attempt as intervals; return their number, -1 if there are too few.
 
-    An attempt that fits on one node gets one node. Others take as many cores of each node as
-    possible.
+    An attempt that fits on one node gets one node. Other attempts take as many cores of each node
+    as possible.
     """
     room = rooms(free, cores)
     take = np.zeros(room.shape[0], dtype=np.int64)
@@ -101,7 +101,9 @@ def fit(free: Any, cores: int, count: int, best: bool, backwards: bool, out: Any
 
 @kernel
 def survey(tags: Any, unusable: Any, cores: int, room: Any, victims: Any, used: Any) -> int:
-    """Find the mixed nodes, all of whose cores are usable; return their number.
+    """Find the mixed nodes; return their number.
+
+    A node is mixed if all its cores are usable and some, but not all, are in use.
 
     Parameters
     ----------
@@ -110,7 +112,7 @@ def survey(tags: Any, unusable: Any, cores: int, room: Any, victims: Any, used: 
     room : output, shape (nodes,)
         Free cores of the mixed nodes, -1 for other nodes.
     victims : output
-        The mixed nodes, by ascending number of used cores, then by node number.
+        The mixed nodes, sorted by number of used cores, then by node number.
     used : output, shape (nodes,)
         Number of used cores.
     """
@@ -132,10 +134,11 @@ def survey(tags: Any, unusable: Any, cores: int, room: Any, victims: Any, used: 
 
 @kernel
 def shares_of(tags: Any, cores: int, victims: Any, first: Any, holders: Any, sizes: Any) -> None:
-    """Write the holders of each victim's cores, the largest share first, then by the first core.
+    """Write which attempts hold cores of each victim (a node to empty), and how many.
 
-    The shares of victim v are in ``holders`` and ``sizes`` from ``first[v]`` to before ``first[v +
-    1]``.
+    For each victim, the attempts are sorted by descending number of cores, then by their first
+    core. Entries ``first[v]`` to ``first[v + 1] - 1`` of ``holders`` and ``sizes`` are those of
+    victim v.
     """
     k = 0
     first[0] = 0
@@ -169,10 +172,10 @@ def find_move(
 ) -> int:  # fmt: skip
     """Return the index of the first victim, from ``begin`` on, whose jobs fit on other mixed nodes.
 
-    This is Algorithm 1 without its other conditions: only room is checked. The shares of victim v
-    are ``shares[first[v]]`` to before ``shares[first[v + 1]]``. ``room`` has the free cores of
-    possible targets, and -1 for other nodes. ``targets`` receives the target of each share. Returns
-    -1 if there is no victim.
+    This is Algorithm 1, but only the room is checked, not the other conditions. Entries
+    ``first[v]`` to ``first[v + 1] - 1`` of ``shares`` are the numbers of cores that jobs hold on
+    victim v. ``room`` contains the free cores of possible targets, and -1 for other nodes.
+    ``targets`` receives the target of each share. Returns -1 if there is no victim.
     """
     total = 0
     for node in range(room.shape[0]):

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Availability by counts: the number of free nodes over time; nodes are interchangeable.
+"""Profiles: the number of free nodes over time, for interchangeable nodes.
 
-A profile consists of two int64 arrays and a length: ``t[0:n]`` are ascending times (microseconds)
-and ``f[0:n]`` the nodes free in ``[t[i], t[i+1])``. The last step has no end. ``t[0]`` is never
-later than now. Each reservation adds at most two steps, so a profile needs room for ``2 *
-rectangles + 2`` (``steps_needed``).
+A profile consists of two int64 arrays and a length. ``t[0:n]`` are ascending times (microseconds),
+and ``f[i]`` is the number of nodes that are free from ``t[i]`` to ``t[i+1]`` (a step). The last
+step has no end. ``t[0]`` is never later than now. Each reservation adds at most two steps, so a
+profile needs room for ``2 * rectangles + 2`` steps (``steps_needed``).
 
 Placement is first fit: the earliest time from which enough nodes stay free for the entire duration
 (conservative backfilling, Mu'alem and Feitelson 2001; section 4.1 of Du et al. 2024).
@@ -65,7 +65,7 @@ def drop_if_flat(t: Any, f: Any, n: int, i: int) -> int:
 
 @kernel
 def change(t: Any, f: Any, n: int, start: int, end: int, delta: int) -> int:
-    """Add ``delta`` free nodes over ``[start, end)``; NEVER as ``end`` means no end."""
+    """Add ``delta`` free nodes from ``start`` to ``end`` (NEVER: no end)."""
     if end <= start:
         return n
     i, n = split(t, f, n, start)
@@ -102,10 +102,10 @@ def forget(t: Any, f: Any, n: int, now: int) -> int:
 def earlier_fit(
     t: Any, f: Any, n: int, size: int, duration: int, reserved: int, horizon: int
 ) -> int:
-    """Return the first fit of a job with a reservation from ``reserved`` on.
+    """Return the first fit of a job whose reservation starts at ``reserved``.
 
-    From ``reserved`` on, the job's own nodes suffice, so only earlier steps are searched. No new
-    window can begin at or after ``horizon`` (see ``compress``).
+    From ``reserved`` on, the nodes of the reservation are sufficient, so only earlier steps are
+    searched. No new window can begin at or after ``horizon`` (see ``compress``).
     """
     limit = min(reserved, horizon)
     i = 0
@@ -125,7 +125,7 @@ def earlier_fit(
 
 @kernel
 def first_fit(t: Any, f: Any, n: int, size: int, duration: int) -> Any:
-    """Return the earliest time with ``size`` nodes free for ``duration``; NEVER if none."""
+    """Return the earliest time from which ``size`` nodes are free for ``duration``; else NEVER."""
     return earlier_fit(t, f, n, size, duration, NEVER, NEVER)
 
 
@@ -133,7 +133,7 @@ def first_fit(t: Any, f: Any, n: int, size: int, duration: int) -> Any:
 def place(
     t: Any, f: Any, n: int, size: Any, duration: Any, start: Any, first: int, last: int
 ) -> int:
-    """Reserve the first fit for the queued jobs ``first`` to ``last - 1``, in queue order."""
+    """Make first-fit reservations for the queued jobs ``first`` to ``last - 1``, in queue order."""
     for i in range(first, last):
         start[i] = first_fit(t, f, n, size[i], duration[i])
         if start[i] < NEVER:
@@ -145,24 +145,24 @@ def place(
 def compress(
     t: Any, f: Any, n: int, size: Any, duration: Any, start: Any, queued: int, opened: int
 ) -> tuple[int, int]:
-    """Remove each queued job and put it back at its first fit; other jobs do not change.
+    """Move each queued job to its first fit, one after the other.
 
-    No job moves later. ``opened`` is the latest end of nodes freed since the last pass. An earlier
-    window must overlap freed nodes, so it begins before ``opened``.
+    No job moves to a later time. ``opened`` is the latest end of an interval in which nodes became
+    free since the last pass. A new window must overlap such nodes, so it begins before ``opened``.
 
     Returns
     -------
     n, moved : int
-        The new length of the profile, and the latest end of a reservation moved in this pass. The
-        next pass counts its nodes as freed, because jobs ahead in the queue have not considered
-        these nodes.
+        The new length of the profile, and the latest old end of a reservation that this pass moved.
+        It is the argument ``opened`` of the next pass, because jobs ahead in the queue have not
+        considered the nodes that became free.
     """
     now = t[0]
     moved = now
     for i in range(queued):
         old = start[i]
         if old <= now:
-            # Due now: decide again with the nodes that are free now.
+            # the job is due now: decide again with the nodes that are free now
             n = change(t, f, n, now, old + duration[i], size[i])
             start[i] = first_fit(t, f, n, size[i], duration[i])
             n = change(t, f, n, start[i], start[i] + duration[i], -size[i])
@@ -183,12 +183,12 @@ def backfill(
     t: Any, f: Any, n: int, size: Any, duration: Any, start: Any, queued: int, depth: int,
     first: bool = False,
 ) -> int:  # fmt: skip
-    """List scheduling with ``depth`` reservations (0 greedy, 1 EASY) on a profile of running jobs.
+    """Plan the queue with ``depth`` reservations (0: greedy, 1: EASY) on a profile of running jobs.
 
-    In queue order, each job starts now if it can. The first ``depth`` jobs that cannot start now
-    get reservations. Further jobs that cannot start wait without a reservation (``start`` NEVER).
-    With ``first``, only the first ``depth`` jobs of the queue get reservations, and they count even
-    if they start now (Algorithm 1 of RR-9296).
+    In queue order, each job starts now if it fits. The first ``depth`` jobs that cannot start now
+    get reservations. Other jobs wait without a reservation (``start`` is NEVER). With ``first``,
+    the first ``depth`` jobs of the queue get the reservations, including jobs that start now
+    (Algorithm 1 of RR-9296).
     """
     now = t[0]
     reserved = 0
@@ -218,7 +218,7 @@ def any_before(start: Any, queued: int, time: int) -> bool:
 
 @kernel
 def due(start: Any, queued: int, now: int, out: Any) -> int:
-    """Write the positions of the jobs whose start is reached, ascending; return their number."""
+    """Write the positions of the jobs whose start is reached, in order; return their number."""
     n_due = 0
     for i in range(queued):
         if start[i] <= now:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Placement and compression of deep queues on spread profiles.
+"""Placement and compression of long queues on spread profiles.
 
-The results are those of `counts.place` and `counts.compress`, step by step. A moved reservation
-usually overlaps its old place, so that only the nodes at its two ends change. The search skips
-blocks whose bounds exclude a fit (see `rebat.kernels.spread`).
+The results are equal to those of `counts.place` and `counts.compress`. A moved reservation usually
+overlaps its old time, so that only the steps at its two ends change. The search skips blocks whose
+bounds exclude a fit (see `rebat.kernels.spread`).
 """
 
 from __future__ import annotations
@@ -31,10 +31,11 @@ from rebat.kernels.spread import (
 def window_in(
     t: Any, f: Any, first: int, last: int, size: int, duration: int, reserved: int, limit: int
 ) -> tuple[int, int]:
-    """Find the first window that begins at the places ``first`` to ``last - 1`` (see `earlier`).
+    """Find the first sufficient window that begins at a place from ``first`` to ``last - 1``.
 
-    Returns the place of the window (-1 if there is none), and the place where the window is long
-    enough. The search is one pass without unpredictable branches, except at the end.
+    Returns the place where the window begins (-1: none), and the place at which it is long enough.
+    The search is a single pass without unpredictable branches, except at the end. For the other
+    arguments see `earlier`.
     """
     k, opened = first, first
     begin = end = int(t[first]) if first < t.size else NEVER
@@ -62,11 +63,11 @@ def measured(t: Any, f: Any, block: int, width: int) -> int:
 
 @step
 def earlier(steps: Spread, size: int, duration: int, reserved: int, limit: int) -> tuple[int, int]:
-    """Return the first and last place of the first fit before ``limit`` of a job; -1 if none.
+    """Return the first and last place of a job's first fit before ``limit``; -1 if there is none.
 
-    The result is that of `counts.earlier_fit`. Windows that begin by ``reserved - duration`` need
-    the full duration, so only blocks with sufficient bounds are searched. All later windows are
-    searched.
+    The result is that of `counts.earlier_fit`. Windows that begin up to ``reserved - duration``
+    need the full duration, so only blocks with sufficient bounds are searched. Later windows are
+    all searched.
     """
     near = steps.t.size if reserved == NEVER else at_or_after(steps.t, reserved - duration + 1)
     last = (near - 1) // BLOCK
@@ -85,7 +86,7 @@ def earlier(steps: Spread, size: int, duration: int, reserved: int, limit: int) 
 
 @step
 def raise_bounds(steps: Spread, start: int, end: int, longest: int, k: int) -> None:
-    """Raise bounds after nodes were freed over ``[start, end)``, which may lengthen windows there.
+    """Raise bounds after nodes became free from ``start`` to ``end``, which may lengthen windows.
 
     No search needs a window longer than ``longest``.
     """
@@ -111,7 +112,7 @@ def raise_bounds(steps: Spread, start: int, end: int, longest: int, k: int) -> N
 
 @step
 def give_back(steps: Spread, start: int, end: int, size: int, longest: int, k: int) -> None:
-    """Free nodes over ``[start, end)``; the search for the start begins at place ``k``."""
+    """Free nodes from ``start`` to ``end``; the search for the start begins at place ``k``."""
     if start < min(end, NEVER):
         near = k if k < steps.t.size and steps.t[k] >= start else at_or_after(steps.t, start)
         change(steps, start, end, size, near)
@@ -131,7 +132,7 @@ def bounds(values: Any) -> tuple[int, int]:
 def compress(
     t: Any, f: Any, n: int, size: Any, duration: Any, start: Any, queued: int, opened: int
 ) -> tuple[int, int]:
-    """Do the same as `counts.compress`, faster for deep queues; no job may be due now."""
+    """Do the same as `counts.compress`, but faster for long queues; no job may be due now."""
     _, longest = bounds(duration[:queued])
     least, most = bounds(size[:queued])
     steps = spread(t, f, n, n + 2 * queued + 8, least, most)
@@ -143,7 +144,7 @@ def compress(
 def move_all(
     steps: Spread, size: Any, duration: Any, start: Any, queued: int, opened: int, longest: int
 ) -> int:
-    """Move each job to its first fit; the other jobs do not change (see `counts.compress`)."""
+    """Move each job to its first fit, one after the other (see `counts.compress`)."""
     moved = steps.t[0]
     for i in range(queued):
         old, wanted, lasts = start[i], size[i], duration[i]
@@ -162,7 +163,7 @@ def move_all(
 def place(
     t: Any, f: Any, n: int, size: Any, duration: Any, start: Any, first: int, last: int
 ) -> int:
-    """Do the same as `counts.place`, faster for many jobs."""
+    """Do the same as `counts.place`, but faster for many jobs."""
     least, most = bounds(size[first:last])
     steps = spread(t, f, n, n + 2 * (last - first) + 8, least, most)
     place_all(steps, size, duration, start, first, last)
@@ -171,7 +172,7 @@ def place(
 
 @loop
 def place_all(steps: Spread, size: Any, duration: Any, start: Any, first: int, last: int) -> None:
-    """Reserve the first fit for each job, in queue order (see `counts.place`)."""
+    """Make a first-fit reservation for each job, in queue order (see `counts.place`)."""
     for i in range(first, last):
         k, _ = earlier(steps, size[i], duration[i], NEVER, NEVER)
         start[i] = steps.t[k] if k >= 0 else NEVER

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 PLAIN = "NUMBA_DISABLE_JIT"
-"""Environment variable; 1 leaves the kernels as plain Python."""
+"""Environment variable; if it is 1, the kernels are plain Python."""
 
 
 def _compiled(function: Function, **options: Any) -> Function:
@@ -33,20 +33,20 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
 def inlined(function: Function) -> Function:
     """Compile a small step of a kernel into its callers.
 
-    A function call counts references to every array, which costs more than the step itself.
+    A call would count the references to every array, which takes longer than the step itself.
     """
     return _compiled(function, forceinline=True)
 
 
 def step(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile a small step of a kernel, which creates no array, into its callers.
+    """Compile a small step of a kernel into its callers; the step must not create arrays.
 
-    Otherwise numba counts references to every array at every call, which takes longer than the
-    steps themselves. (``_nrt`` is numba's runtime, which counts them.)
+    Otherwise numba would count the references to every array at every call, which takes longer than
+    the step itself. (``_nrt`` is numba's runtime, which counts references.)
     """
     return _compiled(function, forceinline=True, _nrt=False)
 
 
 def loop(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile a loop of steps that creates no array, also without counting references."""
+    """Compile a loop of steps without counting references; the loop must not create arrays."""
     return _compiled(function, _nrt=False)

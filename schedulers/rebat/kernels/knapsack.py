@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cheapest set of jobs to restart on fewer nodes, so that enough nodes become free.
+"""The cheapest set of jobs that restart on fewer nodes, so that enough nodes become free.
 
 Source: Prabhakaran et al., "Efficient fault tolerance through dynamic node replacement", 2018,
 equation (3): a multiple-choice knapsack, solved exactly by dynamic programming over the nodes that
@@ -21,9 +21,9 @@ NEVER = np.int64(2**62)
 def cheapest_rows(costs: Any, freed: Any, ends: Any, need: int) -> tuple[int, Any]:
     """Return the minimum cost to free ``need`` nodes, and the chosen rows.
 
-    ``ends`` contains the first row of each job, then the number of rows. ``total`` and ``count``
-    have a line per job, for choices among this job and later jobs. Column k is the best choice that
-    frees k nodes or more.
+    ``ends`` contains the first row of each job, then the number of rows. The arrays ``total`` and
+    ``count`` have a line per job. Column k of a line is the cost and the number of rows of the best
+    choice, among this job and later jobs, that frees at least k nodes.
     """
     n_jobs = len(ends) - 1
     total = np.full((n_jobs + 1, need + 1), NEVER, np.int64)
@@ -45,7 +45,7 @@ def cheapest_rows(costs: Any, freed: Any, ends: Any, need: int) -> tuple[int, An
 
 @kernel
 def _rows(costs: Any, freed: Any, ends: Any, total: Any, count: Any, need: int) -> Any:
-    """Return the rows of the best choice; ties go to the lowest rows, from the first job on."""
+    """Return the rows of the best choice; ties go to the lowest rows."""
     rows = np.empty(count[0, need], np.int64)
     chosen, k = 0, need
     for j in range(len(ends) - 1):

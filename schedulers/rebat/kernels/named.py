@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Availability by named nodes, as in Batsched's schedule: first fit and reservations.
+"""Plans over named nodes, as in Batsched: first fit and reservations.
 
-Placement is first fit, in time and in space. In time, this is the earliest start of a slice from
-which enough nodes stay free for the entire duration. In space, these are the lowest-numbered of the
-nodes that stay free. A slice equal to the previous one has no effect: a job that fits there fits
+Placement is first fit in time and in space. The start is the earliest start of a slice from which
+enough nodes stay free for the entire duration. The nodes are the lowest-numbered nodes that stay
+free. A slice that is equal to the previous slice has no effect: a job that fits there also fits
 earlier.
 """
 
@@ -45,7 +45,7 @@ def excess(table: Any, k: int) -> int:
 
 @loop
 def narrow(table: Any, k: int) -> None:
-    """Remove blocks that are not free in slice ``k`` from ``fit``."""
+    """Remove from ``fit`` the blocks that are not free in slice ``k``."""
     for w in range(words_of(table.n[BLOCKS])):
         table.fit[0, w] &= table.free[k, w]
 
@@ -54,9 +54,10 @@ def narrow(table: Any, k: int) -> None:
 def first_fit(table: Any, size: int, duration: int, since: int) -> int:
     """Return the earliest start of a slice from ``since`` on at which the job fits; NEVER if none.
 
-    On return, ``fit`` contains the nodes that are free in the entire window. During the search it
-    contains the nodes that are free in all slices ``[i, j)``, always enough of them. If slice ``j``
-    leaves too few, the window must begin later, after the last slice that conflicts with it.
+    On return, ``fit`` contains the nodes that are free during the entire window. During the search
+    it contains the nodes that are free in all slices from ``i`` to ``j - 1``, which are always
+    enough. If too few of these are free in slice ``j``, the window must begin later, after the last
+    slice that conflicts with slice ``j``.
     """
     n, left = table.n[SLICES], 0
     i = j = step_at(table.t, n, since)
@@ -88,7 +89,7 @@ def first_fit(table: Any, size: int, duration: int, since: int) -> int:
 
 @loop
 def fits_now(table: Any, size: int, duration: int) -> bool:
-    """Return whether the job can start immediately; if so, ``fit`` contains its possible nodes."""
+    """Return whether the job can start immediately; ``fit`` then contains the possible nodes."""
     left = free_in(table, 0)
     k = 1
     while left >= size and k < table.n[SLICES] and table.t[k] < table.t[0] + duration:
@@ -121,7 +122,7 @@ def hold_lowest(table: Any, k: int, size: int) -> None:
 
 @loop
 def reserve(table: Any, k: int, size: int, duration: int, start: int) -> None:
-    """Give reservation ``k`` the lowest nodes of ``fit`` from ``start`` on; none if NEVER."""
+    """Reserve the lowest nodes of ``fit`` for reservation ``k``; no nodes if ``start`` is NEVER."""
     table.start[k] = table.end[k] = start
     if start < NEVER:
         table.end[k] = start + duration
@@ -133,7 +134,7 @@ def reserve(table: Any, k: int, size: int, duration: int, start: int) -> None:
 
 @loop
 def lift(table: Any, k: int) -> None:
-    """Free the nodes of reservation ``k``; the bounds of its slices stay."""
+    """Free the nodes of reservation ``k``; slices are not joined."""
     if table.end[k] > table.t[0] and table.start[k] < NEVER:
         i, j = window(table, max(table.start[k], table.t[0]), table.end[k])
         add(table, table.held[k], i, j)
@@ -141,7 +142,7 @@ def lift(table: Any, k: int) -> None:
 
 @loop
 def clear(table: Any) -> None:
-    """Withdraw all reservations."""
+    """Delete all reservations."""
     for k in range(table.n[RESERVED]):
         lift(table, k)
     table.n[RESERVED] = 0
@@ -150,7 +151,7 @@ def clear(table: Any) -> None:
 
 @loop
 def drop_begun(table: Any, now: int) -> None:
-    """Drop the reservations that have started; their jobs are now attempts, on the same nodes."""
+    """Drop the reservations that have started; their nodes stay in use by the attempts."""
     n_kept, words = 0, words_of(table.n[BLOCKS])
     for k in range(table.n[RESERVED]):
         if table.start[k] <= now:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """List scheduling over named nodes: append, compress, backfill (see ``rebat.kernels.named``).
 
-``size`` and ``duration`` are those of the queue; reservation ``k`` belongs to position ``k`` of the
-queue.
+``size`` and ``duration`` are the arrays of the queue. Reservation ``k`` belongs to position ``k``
+of the queue.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from rebat.kernels.slices import join
 
 @loop
 def place(table: Any, size: Any, duration: Any, last: int) -> None:
-    """Reserve the first fit for positions up to ``last - 1`` without a place, in queue order.
+    """Make first-fit reservations for positions before ``last`` that have none, in queue order.
 
-    No nodes are freed meanwhile. Therefore, no job begins before a job that is already placed and
-    is no larger and no longer.
+    No nodes become free in the meantime. Therefore, a job cannot begin before a job that is already
+    placed and has the same or a smaller size and duration.
     """
     first = table.n[RESERVED]
     for k in range(first, last):
@@ -36,10 +36,10 @@ def place(table: Any, size: Any, duration: Any, last: int) -> None:
 
 @loop
 def fits_from(table: Any, k: int, size: int, i: int, end: int) -> int:
-    """Check whether ``size`` free nodes of slice ``i`` stay free until ``end``, without ``k``.
+    """Check whether ``size`` nodes stay free from slice ``i`` until ``end``, if ``k`` is removed.
 
-    Returns ``i`` if they do. Otherwise it returns the next slice from which they might: a window
-    that begins earlier and is as long contains the same conflict.
+    Returns ``i`` if they do. Otherwise it returns the next slice from which this is possible:
+    windows that begin before that slice contain the same conflict.
     """
     n, j = table.n[SLICES], i + 1
     left = table.f[i]
@@ -55,7 +55,10 @@ def fits_from(table: Any, k: int, size: int, i: int, end: int) -> int:
 
 @loop
 def narrow_without(table: Any, k: int, j: int) -> int:
-    """Remove blocks not free in slice ``j``, without ``k``, from ``fit``; return the lost nodes."""
+    """Remove from ``fit`` the blocks that are not free in slice ``j``, if ``k`` is removed.
+
+    Returns the number of nodes removed from ``fit``.
+    """
     own, lost = table.start[k] <= table.t[j] < table.end[k], 0
     for w in range(words_of(table.n[BLOCKS])):
         gone = table.fit[0, w] & ~table.free[j, w]
@@ -69,7 +72,7 @@ def narrow_without(table: Any, k: int, j: int) -> int:
 
 @loop
 def after_conflict(table: Any, k: int, size: int, j: int) -> int:
-    """Return the first slice from which ``size`` nodes stay free up to ``j``, without ``k``."""
+    """Return the first slice from which ``size`` nodes are free up to ``j`` without ``k``."""
     own, left = table.start[k] <= table.t[j] < table.end[k], 0
     for w in range(words_of(table.n[BLOCKS])):
         free = table.free[j, w] | (table.held[k, w] if own else 0)
@@ -85,11 +88,11 @@ def after_conflict(table: Any, k: int, size: int, j: int) -> int:
 def earlier_start(table: Any, k: int, size: int, duration: int, before: int) -> int:
     """Return the earliest time before ``before`` at which reservation ``k`` fits; NEVER if none.
 
-    The counts of free nodes are checked first. From its present start on, the reservation's own
-    nodes suffice.
+    The numbers of free nodes are checked first. From the present start on, the nodes of the
+    reservation itself are sufficient.
     """
     n, reserved = table.n[SLICES], table.start[k]
-    i = j = 0  # the slices [i, j) have enough free nodes
+    i = j = 0  # the slices i to j - 1 have enough free nodes
     while i < n and table.t[i] < before:
         end = min(table.t[i] + duration, reserved)
         while j < n and (j == i or table.t[j] < end) and table.f[j] >= size:
@@ -107,7 +110,7 @@ def earlier_start(table: Any, k: int, size: int, duration: int, before: int) -> 
 
 @loop
 def may_move_down(table: Any, k: int) -> bool:
-    """Return whether a node below the highest of reservation ``k`` is free in its entire window."""
+    """Return whether a reservation could use a lower node than its highest node."""
     fit, held = table.fit[0], table.held[k]
     top = words_of(table.n[BLOCKS]) - 1
     while top > 0 and not held[top]:
@@ -133,16 +136,17 @@ def may_move_down(table: Any, k: int) -> bool:
 
 @loop
 def compress(table: Any, size: Any, duration: Any, opened: int) -> int:
-    """Remove each reservation and put it back at its first fit; others do not change.
+    """Move each reservation to its first fit, one after the other.
 
-    No job moves later. ``opened`` is the latest end of nodes freed since the last pass. No new
-    window begins after ``opened``.
+    No job moves to a later time. ``opened`` is the latest end of an interval in which nodes became
+    free since the last pass. No new window begins after ``opened``.
 
     Returns
     -------
     moved : int
-        The latest end of a reservation moved in this pass. The next pass counts its nodes as freed,
-        because jobs ahead in the queue have not considered these nodes.
+        The latest old end of a reservation that this pass moved. It is the argument ``opened`` of
+        the next pass, because jobs ahead in the queue have not considered the nodes that became
+        free.
     """
     merge_blocks(table)
     moved = table.t[0]
@@ -159,7 +163,7 @@ def compress(table: Any, size: Any, duration: Any, opened: int) -> int:
 
 @loop
 def move(table: Any, k: int, size: int, duration: int, since: int) -> bool:
-    """Put reservation ``k`` at its first fit, which is not before ``since``.
+    """Move reservation ``k`` to its first fit, which is not before ``since``.
 
     Returns whether its start or its nodes have changed.
     """
@@ -168,7 +172,7 @@ def move(table: Any, k: int, size: int, duration: int, since: int) -> bool:
     for w in range(words):
         table.mark[0, w] = table.held[k, w]
     reserve(table, k, size, duration, first_fit(table, size, duration, since))
-    # Most reservations return to their old place, so bounds are joined only now.
+    # most reservations keep their place, so slices are joined only now
     if table.start[k] != start:
         join(table, start, end)
         return True
@@ -182,11 +186,11 @@ def move(table: Any, k: int, size: int, duration: int, since: int) -> bool:
 def backfill(
     table: Any, size: Any, duration: Any, queued: int, depth: int, first: bool = False
 ) -> None:
-    """Recompute all reservations with ``depth`` of them (0 greedy, 1 EASY).
+    """Plan the queue again with ``depth`` reservations (0: greedy, 1: EASY).
 
-    In queue order, each job starts now if it can. The first ``depth`` jobs that cannot start now
-    get reservations. Further jobs that cannot start wait without a reservation (``start`` NEVER).
-    ``first``: see `counts.backfill`.
+    In queue order, each job starts now if it fits. The first ``depth`` jobs that cannot start now
+    get reservations. Other jobs wait without a reservation (``start`` is NEVER). For ``first`` see
+    `counts.backfill`.
     """
     clear(table)
     merge_blocks(table)

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The holder of each node, and the search for the lowest free nodes.
 
-``owner`` has a tag per node, ``down`` is a mask, ``free`` counts free nodes in blocks.
+``owner`` contains the tag of each node, ``down`` is a mask, and ``free`` contains the number of
+free nodes in each block.
 """
 
 from __future__ import annotations
@@ -14,12 +15,15 @@ FREE = -1
 
 
 BLOCK = 128
-"""Nodes per block. Free nodes are counted per block, so that a search skips full blocks."""
+"""Number of nodes per block. Searches skip blocks without free nodes."""
 
 
 @kernel
 def extend(out: Any, k: int, first: int, last: int) -> int:
-    """Append nodes to ``k`` intervals below them; join adjacent intervals. Return the new k."""
+    """Append an interval of nodes to ``k`` lower intervals; return the new number of intervals.
+
+    If it is adjacent to the last interval, the two are joined.
+    """
     if k > 0 and out[k - 1, 1] == first - 1:
         out[k - 1, 1] = last
         return k
@@ -30,10 +34,10 @@ def extend(out: Any, k: int, first: int, last: int) -> int:
 
 @kernel
 def lowest_free(owner: Any, down: Any, free: Any, count: int, out: Any) -> int:
-    """Write the ``count`` lowest free nodes that are up as intervals; return their number.
+    """Write the ``count`` lowest nodes that are up and free as intervals.
 
-    ``free[b]`` is the number of nodes of block ``b`` that are up and free. Returns -1 if there are
-    too few.
+    ``free[b]`` is the number of nodes of block ``b`` that are up and free. Returns the number of
+    intervals; -1 if there are too few nodes.
     """
     n = owner.shape[0]
     n_found, k = 0, 0
@@ -80,10 +84,9 @@ def first_obstacle(owner: Any, down: Any, free: Any, intervals: Any) -> int:
 
 @kernel
 def take(owner: Any, down: Any, free: Any, intervals: Any, tag: int) -> int:
-    """Assign every node of the intervals to ``tag`` if all are up and free.
+    """Assign every node of the intervals to ``tag`` if all are up and free; then return -1.
 
-    Otherwise change nothing and return the first node that is not up and free. Returns -1 on
-    success.
+    Otherwise change nothing, and return the first node that is not up and free.
     """
     obstacle = first_obstacle(owner, down, free, intervals)
     if obstacle >= 0:
@@ -103,7 +106,7 @@ def take(owner: Any, down: Any, free: Any, intervals: Any, tag: int) -> int:
 def release(owner: Any, down: Any, free: Any, intervals: Any, some_down: bool) -> int:
     """Release every node of the intervals; return how many of them are up.
 
-    ``some_down`` states whether any node of the machine is down.
+    ``some_down`` is 0 if no node of the machine is down.
     """
     freed = 0
     for i in range(intervals.shape[0]):

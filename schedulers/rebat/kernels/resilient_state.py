@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Shared structures of the R-LIST and R-SHELF kernels: queue, running attempts, profile.
 
-In all kernels a job's number is its place in the queue order (0 = highest priority). Each structure
-consists of a few flat arrays, allocated once per batch and reset for each scenario.
+In all kernels, the number of a job is its place in the queue order (0: highest priority). Each
+structure consists of a few flat arrays, allocated once per batch and reset for each scenario.
 
 - The *queue* stores the size of the job that waits at each place, or `ABSENT`. It also stores the
-smallest size of each block of `BLOCK` places, so that a search for the next job that fits skips
-entire blocks.
+  smallest size in each block of `BLOCK` places, so that the search for the next job that fits can
+  skip blocks.
 - An *agenda* stores jobs by decreasing time, so that the next job is last. The *running attempts*
-  are ordered by their ends.
-- The *profile* is the number of free processors over time as steps ``(times[i], free[i])``. Each
-  step is valid until the next step; the last step is valid until `NEVER`. Every start is the time
-  of a step, because processors only become free when an attempt ends.
+  are an agenda, ordered by their ends.
+- The *profile* is the number of free processors over time, as steps ``(times[i], free[i])``. Each
+  step is valid until the next step, the last step until `NEVER`. Every start is the time of a step,
+  because processors only become free when an attempt ends.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ ABSENT = 1 << 62
 """Size at a place without a waiting job: larger than any machine."""
 
 NEVER = 1 << 62
-"""A time after all others."""
+"""A time after all other times."""
 
 NONE = 1 << 60
-"""A place without a job."""
+"""Result of a search that finds no job."""
 
 BLOCK = 8
-"""Places per block."""
+"""Number of places per block."""
 
 
 class ScenarioBatch(NamedTuple):
@@ -44,15 +44,15 @@ class ScenarioBatch(NamedTuple):
     Attributes
     ----------
     times, sizes : int64[n]
-        Time of one attempt and processors of each job.
+        Time of an attempt, and processors, of each job.
     failures : int64[n_scenarios, n]
-        Failed attempts before the successful one.
+        Number of failed attempts of each job before the successful attempt.
     n_procs : int
         Processors P, at least ``max(sizes)``.
     makespans : int64[n_scenarios]
         Output, equation (1).
     starts : int64[number of attempts] or int64[0]
-        Output for a single scenario: start times, grouped by job; empty if not needed.
+        Output for a single scenario: start times, grouped by job. Empty if they are not needed.
     cursor : int64[n]
         Index of the next start of each job.
     """
@@ -98,7 +98,7 @@ def new_queue(n: int) -> Queue:
 
 @inlined
 def fill_queue(queue: Queue, sizes: Ints) -> None:
-    """Put all jobs into the queue: they are all released at time 0."""
+    """Put all jobs into the queue: all jobs are released at time 0."""
     for job in range(sizes.size):
         queue.sizes[job] = sizes[job]
     for block in range(queue.block_min.size):
@@ -116,7 +116,7 @@ def refresh(queue: Queue, block: int) -> None:
 
 @inlined
 def insert(queue: Queue, job: int, size: int) -> None:
-    """Put a job into the queue, at its priority."""
+    """Put a job into the queue, at its place."""
     queue.sizes[job] = size
     block = job // BLOCK
     queue.block_min[block] = min(queue.block_min[block], size)
@@ -199,7 +199,7 @@ def new_profile(n: int) -> NodeProfile:
 
 @inlined
 def rebuild(profile: NodeProfile, running: JobAgenda, sizes: Ints, now: int, n_procs: int) -> None:
-    """Reset the profile from `now` on to the running attempts; none of them ends by `now`."""
+    """Reset the profile from `now` on, with only the running attempts. All end after `now`."""
     count = running.n[0]
     free = n_procs
     for i in range(count):
@@ -219,7 +219,7 @@ def rebuild(profile: NodeProfile, running: JobAgenda, sizes: Ints, now: int, n_p
 
 @inlined
 def forget_past(profile: NodeProfile, now: int) -> None:
-    """Drop the steps before `now`, which is a completion and therefore a step."""
+    """Drop the steps before `now`. There is a step at `now`, because an attempt completes then."""
     first = 0
     while profile.times[first] < now:
         first += 1
@@ -259,7 +259,7 @@ def carve_until(profile: NodeProfile, last: int, start: int, end: int, size: int
     if profile.times[last] != end:
         count = profile.n[0]
         profile.n[0] = count + 1
-        for i in range(count + 1, last, -1):  # including the end mark
+        for i in range(count + 1, last, -1):  # includes the end mark
             profile.times[i] = profile.times[i - 1]
             profile.free[i] = profile.free[i - 1]
         profile.times[last] = end
@@ -274,9 +274,9 @@ def carve_until(profile: NodeProfile, last: int, start: int, end: int, size: int
 def reserve(profile: NodeProfile, size: int, length: int) -> int:
     """Take the earliest window for an attempt; return its start.
 
-    This is one pass without unpredictable branches. `start` is where the current run of sufficient
-    steps begins, or the end of the current step if it is too narrow. There is always a window,
-    since all processors are free in the last step, which lasts until `NEVER`.
+    The search is a single pass without unpredictable branches. `start` is where the current run of
+    sufficient steps begins, or the end of the current step if this step is not sufficient. There is
+    always a window, because all processors are free in the last step, which lasts until `NEVER`.
     """
     start = int(profile.times[0])
     step = 0

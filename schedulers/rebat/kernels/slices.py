@@ -30,7 +30,7 @@ def split_slice(table: Any, time: int) -> int:
 
 @loop
 def copy_slice(table: Any, source: int, target: int, words: int) -> None:
-    """Write one slice over another."""
+    """Copy a slice to another slice."""
     table.t[target] = table.t[source]
     table.f[target] = table.f[source]
     for w in range(words):
@@ -83,21 +83,21 @@ def forget(table: Any, now: int) -> None:
 
 @loop
 def window(table: Any, start: int, end: int) -> tuple[int, int]:
-    """Make both times bounds of slices; return the first slice and the slice after the last."""
+    """Make slices begin at both times; return the slice at ``start`` and the slice at ``end``."""
     i = split_slice(table, start)
     return i, split_slice(table, end) if end < NEVER else table.n[SLICES]
 
 
 @loop
 def join(table: Any, start: int, end: int) -> None:
-    """Join slices at these times where both sides are the same."""
+    """Join the slices before and after each of these times if they are equal."""
     drop_if_same(table, end)
     drop_if_same(table, start)
 
 
 @loop
 def remove(table: Any, row: Any, i: int, j: int) -> None:
-    """Mark the row's blocks as not free in slices ``[i, j)``, whether or not they were free."""
+    """Mark the blocks of a row as not free in slices ``i`` to ``j - 1``; they need not be free."""
     for w in range(words_of(table.n[BLOCKS])):
         whole = weight(table.first, w, row[w])
         for k in range(i, j):
@@ -108,7 +108,7 @@ def remove(table: Any, row: Any, i: int, j: int) -> None:
 
 @loop
 def add(table: Any, row: Any, i: int, j: int) -> None:
-    """Mark the row's blocks that are up as free in slices ``[i, j)``."""
+    """Mark the blocks of a row that are up as free in slices ``i`` to ``j - 1``."""
     for w in range(words_of(table.n[BLOCKS])):
         whole = weight(table.first, w, row[w])
         for k in range(i, j):
@@ -119,7 +119,7 @@ def add(table: Any, row: Any, i: int, j: int) -> None:
 
 @loop
 def take(table: Any, row: Any, start: int, end: int) -> None:
-    """Mark the row's blocks as used over ``[start, end)``."""
+    """Mark the blocks of a row as in use from ``start`` to ``end``."""
     if start < end:
         i, j = window(table, start, end)
         remove(table, row, i, j)
@@ -128,7 +128,7 @@ def take(table: Any, row: Any, start: int, end: int) -> None:
 
 @loop
 def give(table: Any, row: Any, start: int, end: int) -> None:
-    """Mark the row's blocks as unused over ``[start, end)``."""
+    """Mark the blocks of a row as free from ``start`` to ``end``."""
     if start < end:
         i, j = window(table, start, end)
         add(table, row, i, j)
@@ -140,21 +140,21 @@ def give(table: Any, row: Any, start: int, end: int) -> None:
 
 @loop
 def take_nodes(table: Any, intervals: Any, start: int, end: int) -> None:
-    """Mark nodes as used over ``[start, end)``."""
+    """Mark nodes as in use from ``start`` to ``end``."""
     mark_nodes(table, intervals)
     take(table, table.mark[0], start, end)
 
 
 @loop
 def give_nodes(table: Any, intervals: Any, start: int, end: int) -> None:
-    """Mark nodes as unused over ``[start, end)``."""
+    """Mark nodes as free from ``start`` to ``end``."""
     mark_nodes(table, intervals)
     give(table, table.mark[0], start, end)
 
 
 @loop
 def fail(table: Any, intervals: Any) -> None:
-    """Mark nodes as down: unusable until their repair."""
+    """Mark nodes as down, and unusable until their repair."""
     take_nodes(table, intervals, table.t[0], NEVER)
     for w in range(words_of(table.n[BLOCKS])):
         table.down[0, w] |= table.mark[0, w]

@@ -1,17 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""First fits and small changes in long profiles, whose blocks store bounds on windows.
+"""Long profiles in blocks, for fast first fits and small changes.
 
 A profile of `rebat.kernels.counts` with thousands of steps is slow in two ways: an inserted step
 moves all later steps, and a first fit searches all earlier steps. This module avoids both:
 
-- Steps are *spread*: spare steps are between them, each with as many free nodes as the previous
-  step. A new step uses the nearest spare step. A step that gets the same number of free nodes as
-  the previous step becomes spare, so that no step is ever removed.
-- ``BLOCK`` places form a block. For some widths (each twice the previous one) every block stores an
-  upper *bound* on the length of the windows of that width that begin in the block. Bounds stay
-  valid when nodes are taken. They are raised when nodes are freed, and measured when a search of
-  the block fails (see `rebat.kernels.deep`). The bounds of a width are the leaves of a tree of
-  maxima. With this tree, the search for a first fit skips all blocks that cannot contain the fit.
+- Spare steps are between the steps. Each spare step has as many free nodes as the previous step. A
+  new step uses the nearest spare step. A step that gets the same number of free nodes as the
+  previous step becomes spare, so that no step is ever removed.
+- ``BLOCK`` places form a block. A window of a width is a time during which that number of nodes is
+  free. For several widths (each twice the previous width), every block stores an upper *bound* on
+  the length of the windows that begin in the block. Bounds stay valid when nodes are taken. They
+  are raised when nodes become free, and measured when a search of the block fails (see
+  `rebat.kernels.deep`). The bounds of a width are the leaves of a tree of maxima. With this tree,
+  the search for a first fit skips all blocks that cannot contain the fit.
 """
 
 from __future__ import annotations
@@ -24,13 +25,13 @@ from rebat.kernels.counts import NEVER
 from rebat.kernels.jit import kernel, step
 
 BLOCK = 32
-"""Places per block."""
+"""Number of places per block."""
 
 ENDLESS = 2**63 - 1
-"""End of windows without an end, so that they are longer than any job."""
+"""End of windows without an end: such windows are longer than any job."""
 
 APART = 2
-"""Number of steps between spare steps."""
+"""Number of steps between two spare steps."""
 
 
 class Spread(NamedTuple):
@@ -43,9 +44,10 @@ class Spread(NamedTuple):
     wide : int64[n_widths]
         Widths in nodes.
     bounds : int64[n_widths * 2 * leaves]
-        A tree per width: node 1 is the root, 2i and 2i + 1 are below i, the leaves are blocks.
+        A tree for each width: entry 1 is the root, entries 2i and 2i + 1 are below entry i, and the
+        leaves are blocks.
     leaves : int
-        Leaves per tree, a power of two.
+        Number of leaves per tree, a power of two.
     """
 
     t: Any
@@ -71,8 +73,8 @@ def widths(least: int, most: int) -> Any:
 def spread(t: Any, f: Any, n: int, room: int, least: int, most: int) -> Spread:
     """Spread the steps over at least ``room`` places, for sizes ``least`` to ``most``.
 
-    The remaining spare steps are at the end, with a time after all other times. They are near the
-    steps that are inserted after the last step. All bounds are unknown.
+    The remaining spare steps are at the end, with a time after all other times, for steps that are
+    inserted after the last step. All bounds are unknown.
     """
     n_blocks = max(room, 2 * n) // BLOCK + 1
     places = n_blocks * BLOCK
@@ -103,7 +105,7 @@ def gather(steps: Spread, t: Any, f: Any) -> int:
 
 @step
 def at_or_after(t: Any, time: int) -> int:
-    """Return the first place with at least ``time``; ``t.size`` if there is none."""
+    """Return the first place whose time is at least ``time``; ``t.size`` if there is none."""
     low, n = 0, t.size
     while n > 0:
         half = n // 2
@@ -117,7 +119,7 @@ def at_or_after(t: Any, time: int) -> int:
 
 @step
 def from_place(t: Any, time: int, k: int) -> int:
-    """Return the same as `at_or_after`, searched from ``k``."""
+    """Return the result of `at_or_after`; the search begins at ``k``."""
     while k < t.size and t[k] < time:
         k += 1
     while k > 0 and t[k - 1] >= time:
@@ -139,7 +141,10 @@ def spare(f: Any, k: int, keep: int) -> int:
 
 @step
 def cut(steps: Spread, time: int, k: int, keep: int) -> int:
-    """Make ``time`` the start of a step; return its place. ``keep`` moves down by one at most."""
+    """Make ``time`` the start of a step; return its place.
+
+    The step at ``keep`` moves down by at most one place.
+    """
     at = from_place(steps.t, time, k)
     if at == steps.t.size or steps.t[at] != time:
         place = spare(steps.f, min(at, steps.t.size - 1), keep)
@@ -166,7 +171,7 @@ def move(values: Any, source: int, target: int) -> None:
 
 @step
 def spill(steps: Spread, source: int, target: int) -> None:
-    """Raise the bounds of each block that received a step to those of the previous block."""
+    """Raise the bounds of each block that received a step to those of the block it came from."""
     by = 1 if target > source else -1
     for block in range(target, source, -by):
         for w in range(steps.wide.size):
@@ -175,7 +180,7 @@ def spill(steps: Spread, source: int, target: int) -> None:
 
 @step
 def change(steps: Spread, start: int, end: int, delta: int, k: int) -> None:
-    """Add ``delta`` free nodes over ``[start, end)``; bounds are unchanged."""
+    """Add ``delta`` free nodes from ``start`` to ``end``; bounds are not changed."""
     first = cut(steps, start, k, -1)
     last = cut(steps, end, first, first) if end < NEVER else steps.t.size
     if first > 0 and steps.t[first - 1] == start:
@@ -186,7 +191,7 @@ def change(steps: Spread, start: int, end: int, delta: int, k: int) -> None:
 
 @step
 def raise_to(steps: Spread, w: int, block: int, bound: int) -> None:
-    """Raise the bound of a block to ``bound``."""
+    """Raise the bound of a block to ``bound`` if it is lower."""
     tree, node = 2 * w * steps.leaves, steps.leaves + block
     while node > 0 and steps.bounds[tree + node] < bound:
         steps.bounds[tree + node] = bound
@@ -206,7 +211,7 @@ def set_bound(steps: Spread, w: int, block: int, bound: int) -> None:
 
 @step
 def next_block(steps: Spread, w: int, block: int, duration: int) -> int:
-    """Return the first block from ``block`` on with a sufficient bound; else a large number."""
+    """Return the first block from ``block`` on with a sufficient bound; a large number if none."""
     tree, node = 2 * w * steps.leaves, steps.leaves + block
     while node > 0 and steps.bounds[tree + node] < duration:
         while node % 2:

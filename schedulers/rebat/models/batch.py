@@ -2,9 +2,9 @@
 """The batch of Vardas et al. 2022: jobs, one after another, on nodes that fail.
 
 A policy chooses the nodes of each attempt. A failure of one of these nodes aborts the attempt.
-After the repair the job starts again from scratch on newly chosen nodes. When a node fails, its
-uptime restarts at 0, whether the job uses the node or not. The job does not wait for the repair of
-nodes that it does not use.
+After the repair the job starts again from the beginning, on newly chosen nodes. When a node fails,
+its uptime restarts at 0, also if the job does not use the node. The job does not wait for the
+repair of nodes that it does not use.
 
 References
 ----------
@@ -34,13 +34,14 @@ from rebat.models.failures.series import series_of
 from rebat.models.topology import Torus
 
 PAPER_JOBS = 1000
-"""Jobs of a batch (section 3)."""
+"""Number of jobs of a batch (section 3)."""
 
 LARGEST_SIGMA = 3.0
-"""Largest spread of durations and repairs; the largest of 1,000 jobs then lasts over 100 means."""
+"""Maximum spread of durations and repairs. The longest of 1,000 jobs then lasts over 100 times the
+mean."""
 
 MAX_ABORTS = 10_000
-"""Maximum number of consecutive aborts of a job; beyond it, the job is too long to complete."""
+"""Maximum number of consecutive aborts of a job. A job with more aborts is too long to complete."""
 
 
 class Batch(msgspec.Struct, frozen=True):
@@ -50,13 +51,13 @@ class Batch(msgspec.Struct, frozen=True):
     ----------
     torus : Torus
     size : int
-        Number of nodes of a job. If no box has this size, rps and faps use the smallest larger box,
-        and all nodes of this box count as the job's.
+        Number of nodes of a job. If no box has this size, rps and faps use the smallest larger box.
+        All nodes of this box then count as nodes of the job.
     n_jobs : int
     duration_s : float
         Duration of every job.
     law : PerNodeLaw
-        How nodes fail; an aborted job waits for the law's downtime.
+        How nodes fail. An aborted job waits for the downtime of the law.
     policy : str
         A key of POLICIES.
     which : str
@@ -66,13 +67,14 @@ class Batch(msgspec.Struct, frozen=True):
     begin_s : float
         Age of the machine when the batch begins. Earlier failures only set the nodes' uptimes.
     trace_end_s : float, optional
-        Age of the machine after which no node fails any more: the length of a failure trace. The
-        policies still expect failures.
+        Age of the machine after which no node fails: the length of a failure trace. The policies
+        still expect failures.
     other_sizes : tuple of int
-        Further sizes: each job has one of all sizes, with equal probability.
+        Other sizes of jobs. Each job has one of all sizes, with equal probability.
     duration_sigma, repair_sigma : float
-        Spread of the durations of jobs and of the repairs: the standard deviation of the logarithm
-        of a log-normal distribution with mean ``duration_s`` or the downtime. 0: all equal.
+        Spread of the durations of jobs and of the repairs. They are log-normal with the mean
+        ``duration_s`` or the downtime; the spread is the standard deviation of the logarithm. 0:
+        all values are equal.
 
     Raises
     ------
@@ -164,7 +166,8 @@ OnProgress = Callable[[int, float], None]
 """Called after every attempt with the number of completed jobs and the time (s)."""
 
 Chooser = Callable[[Ints, BatchJob], Ints]
-"""Returns the nodes of an attempt, from every node's uptime (us), shape (nodes,), and its job."""
+"""Function that returns the nodes of an attempt. Arguments: the uptimes of all nodes (us), shape
+(nodes,), and the job."""
 
 
 def run_batch(batch: Batch, on_progress: OnProgress | None = None) -> BatchResult:
@@ -189,7 +192,7 @@ def run_batch(batch: Batch, on_progress: OnProgress | None = None) -> BatchResul
 
 
 def jobs_of(batch: Batch) -> list[BatchJob]:
-    """Return the jobs of a batch; all policies of a seed have the same jobs."""
+    """Return the jobs of a batch. All policies have the same jobs under the same seed."""
     rng = stream(batch.seed, "batch", "jobs")
     sizes = rng.choice(np.array(batch.sizes), batch.n_jobs) if batch.other_sizes else batch.sizes
     durations_s = batch.duration_s * _spread(rng, batch.duration_sigma, batch.n_jobs)
@@ -255,7 +258,7 @@ def _check_end(batch: Batch, until_us: int, ended: int, aborts: int) -> None:
 
 
 def _linear(batch: Batch, laws: NodeLaws) -> Chooser:
-    """Choose the first nodes; a failed node is repaired before the retry."""
+    """Choose the first nodes of the machine. A failed node is repaired before the next attempt."""
     return lambda uptime_us, job: np.arange(job.size)
 
 
@@ -281,7 +284,7 @@ def _least_likely_to_fail(batch: Batch, laws: NodeLaws) -> Chooser:
 
 
 def _ceiling(batch: Batch, laws: NodeLaws) -> Chooser:
-    """Choose the nodes least likely to fail, anywhere; an upper bound for lists of boxes."""
+    """Choose the nodes least likely to fail, without boxes: an upper bound for lists of boxes."""
 
     def choose(uptime_us: Ints, job: BatchJob) -> Ints:
         hazard = laws.hazard(uptime_us / 1e6, job.duration_s)
@@ -301,7 +304,7 @@ OF_BOXES = ("rps", "faps")
 
 
 def with_lists(policies: Iterable[str], lists: Iterable[str]) -> list[tuple[str, str]]:
-    """Return each policy with each list; policies that take no list appear once."""
+    """Return the combinations of policies and lists; policies without lists appear once."""
     listed = tuple(lists)
     return [(p, which) for p in policies for which in (listed if p in OF_BOXES else ("",))]
 
@@ -312,5 +315,5 @@ def _boxes(batch: Batch, job: BatchJob) -> Boxes:
 
 @lru_cache(maxsize=8)
 def _boxes_of(torus: Torus, volume: int, which: str) -> Boxes:
-    """Return boxes; cached for many batches."""
+    """Return the boxes of a volume, cached for many batches."""
     return Boxes(torus, volume, which)

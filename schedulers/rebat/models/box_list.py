@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The boxes of a size on a torus, and the free box that is least likely to fail.
 
-Source: Vardas et al. 2022, section 2.2; equation (1) with the correct sign.
+Source: Vardas et al. 2022, section 2.2, with the sign of equation (1) corrected.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class BoxList:
     Raises
     ------
     InputError
-        For sizes beyond the torus, and blocks that do not divide it.
+        For sizes larger than the torus, and blocks that do not divide it.
     """
 
     def __init__(

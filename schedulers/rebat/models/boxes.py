@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rectangular boxes of a torus: the sets of nodes on which jobs are placed.
 
-A box has an extent along each dimension and an origin. The origin is its lowest corner, from which
-it extends upwards and wraps around. If an extent covers an entire dimension, all origins along this
-dimension have the same nodes. Only origin 0 is then used, so that each set of nodes exists once.
+A box has an extent along each dimension, and an origin. The origin is its lowest corner. From there
+the box extends upwards and may wrap around. If an extent covers an entire dimension, boxes with
+different origins along this dimension have the same nodes. Then only origin 0 is used, so that each
+set of nodes exists once.
 
 Source: Vardas et al. 2022, section 2.2 (contiguous and rectangular partitions of a torus).
 """
@@ -28,8 +29,8 @@ Extents = tuple[int, ...]
 
 LISTS = ("16", "aligned", "all")
 """Lists of boxes of a size. ``all``: all boxes. ``aligned``: boxes whose origins are multiples of
-the extents. ``16``: aligned boxes of the smallest surface (for 256 nodes on 8x8x8x8: the
-16 boxes of 4x4x4x4).
+the extents. ``16``: aligned boxes with the smallest surface. For 256 nodes on 8x8x8x8 these are the
+16 boxes of 4x4x4x4.
 """
 
 TIE = 1e-12  # relative tolerance: equal sums may be added in different orders
@@ -54,7 +55,7 @@ class Box(msgspec.Struct, frozen=True):
 
 
 def shapes_of(sizes: Sequence[int], volume: int) -> list[Extents]:
-    """Return all extents of boxes with ``volume`` nodes, ordered by their first extents.
+    """Return all extents of boxes with ``volume`` nodes, in ascending order.
 
     >>> shapes_of((2, 4), 4)
     [(1, 4), (2, 2)]
@@ -87,7 +88,7 @@ def volume_for(sizes: Extents, n_nodes: int) -> int:
 
 @lru_cache(maxsize=4)
 def _volumes(sizes: Extents) -> Ints:
-    """Return the sizes of all boxes of a torus (products of one extent each), ascending."""
+    """Return the numbers of nodes of all boxes of a torus, ascending."""
     volumes = np.ones(1, dtype=np.int64)
     for size in sorted(sizes):
         is_volume = np.zeros(volumes[-1] * size + 1, dtype=np.bool_)
@@ -98,14 +99,15 @@ def _volumes(sizes: Extents) -> Ints:
 
 
 def surface(shape: Extents) -> int:
-    """Return the surface of a box, as if the torus did not wrap around."""
+    """Return the surface of a box on a torus that does not wrap around."""
     return 2 * sum(math.prod(shape) // extent for extent in shape)
 
 
 class Boxes:
     """The boxes of one size on a torus.
 
-    The boxes are ordered by the node numbers of their origins, then from the most cubic shape.
+    The boxes are sorted by the node numbers of their origins. At the same origin, the most cubic
+    box is first.
 
     Parameters
     ----------
@@ -138,7 +140,7 @@ class Boxes:
 
     @cached_property
     def chosen(self) -> Ints:
-        """Index of the sum of each box among all sums, shape (n,)."""
+        """Position of the sum of each box in the array of all sums, shape (n,)."""
         places, corners = map(np.concatenate, zip(*self._parts, strict=True))
         chosen: Ints = places[np.argsort(corners, kind="stable")]
         return chosen
@@ -153,7 +155,7 @@ class Boxes:
         return [self._of_shape(index, self._aligned) for index in range(len(self.shapes))]
 
     def _of_shape(self, index: int, aligned: bool) -> tuple[Ints, Ints]:
-        """Return the indices of a shape's sums, and the node numbers of its corners."""
+        """Return the positions of the sums of a shape, and the node numbers of its corners."""
         corners, is_listed = np.zeros(1, dtype=np.int64), np.ones(1, dtype=np.bool_)
         axes = zip(self.shapes[index], self.torus.sizes, self.torus.strides, strict=True)
         for extent, size, stride in reversed([*axes]):
@@ -181,7 +183,7 @@ class Boxes:
         return Box(shape, tuple(origin))
 
     def raw_sums(self, values: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
-        """Return sums with box ``i`` at ``chosen[i]``; the next call overwrites them."""
+        """Return all sums: that of box ``i`` is at ``chosen[i]``. The next call overwrites them."""
         return self.sums_of.run(values)
 
     def sums(self, values: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
@@ -201,24 +203,25 @@ class Boxes:
 
 
 class BoxSums:
-    """Window sums of shapes over the entire torus; common parts of shapes are summed once.
+    """Sums of node values over boxes of several shapes, at all origins of a torus.
 
-    The last dimension, which has the largest strides, is summed first. Along a dimension, a window
-    of 2, 4, 8 ... nodes is the sum of two halves. Other windows are sums of these windows.
-    Differences are not used, because they would lose small numbers next to infinite numbers.
+    Common parts of shapes are summed once. The last dimension, which has the largest strides, is
+    summed first. Along a dimension, a window of 2, 4, 8 ... nodes is the sum of two halves. Other
+    windows are sums of these windows. Windows are never computed as differences, because infinite
+    values would then make other values unusable.
     """
 
     def __init__(self, sizes: Extents, shapes: Sequence[Extents]) -> None:
         self._sizes, self._shapes = sizes, shapes
         counts = [math.prod(map(_length, shape, sizes)) for shape in shapes]
         self.first: Ints = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-        """Start of the sums of each shape. The origin along the first dimension varies fastest."""
+        """Position of the first sum of each shape. Its sums are in the order of node numbers."""
         self.n = int(self.first[-1])
         self._values_at = self.n
         self._end = self.n + math.prod(sizes)
         self._rows: list[tuple[int, ...]] = []
         self.ends: list[int] = []
-        """For each row, the first later row whose windows do not contain its own."""
+        """For each row, the first later row whose windows do not contain those of this row."""
         self._extend((), self._values_at, math.prod(sizes))
         self.program: Ints = np.array(self._rows, dtype=np.int64).reshape(-1, 8)
         self.work_size, self.values_at = self._end, self._values_at
@@ -236,7 +239,7 @@ class BoxSums:
     # ---- the program
 
     def _extend(self, tail: Extents, at: int, length: int) -> None:
-        """Sum along the dimension before those of ``tail``, whose sums begin at ``at``."""
+        """Sum along the dimension before the dimensions of ``tail``, whose sums begin at ``at``."""
         axis = len(self._sizes) - len(tail) - 1
         size = self._sizes[axis]
         inner = math.prod(self._sizes[:axis])
@@ -255,7 +258,7 @@ class BoxSums:
     def _window(
         self, windows: dict[int, int], extent: int, dims: tuple[int, int, int], target: int | None
     ) -> int:
-        """Return where the sums over windows of an extent begin; ``windows`` has existing sums."""
+        """Return where the sums over windows of an extent begin; ``windows`` are existing sums."""
         _, size, _ = dims
         if extent == 1 or extent in windows:
             place = windows[extent]
@@ -270,7 +273,7 @@ class BoxSums:
         return place
 
     def _whole(self, windows: dict[int, int], extent: int, dims: tuple[int, int, int]) -> int:
-        """Return where the sums over windows of this extent, one per node, begin."""
+        """Return where the sums over windows of an extent begin, with a window for each node."""
         if extent not in windows:
             windows[extent] = self._window(windows, extent, dims, None)
         return windows[extent]

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Periodic checkpoints, and their effect on the lengths of jobs.
+"""Periodic checkpoints, and their effect on the run times of jobs.
 
 Section 5.2 (eqs 1 and 2) of Du, Marchal, Pallez and Robert, "Improving Batch Schedulers with Node
-Stealing for Failed Jobs", CCPE 2024. ``remaining`` computes what an interruption leaves.
+Stealing for Failed Jobs", CCPE 2024. The module ``remaining`` computes what remains after an
+interruption.
 
 An execution consists of recovery ``Rf``, work ``Tf``, checkpoint ``C``, then work ``T`` and
-checkpoint ``C`` repeatedly. Regular checkpoints count as progress, since they are part of the job's
-length.
+checkpoint ``C`` repeatedly. The length of a job includes regular checkpoints, so they count as
+progress.
 """
 
 from __future__ import annotations
@@ -26,9 +27,9 @@ from rebat.models.light import LightCheckpoints, light_of
 Rounding = Literal["ceil", "floor"]
 
 Accounting = Literal["exact", "program"]
-"""Which time of an attempt counts as checkpoints. exact: the time of all checkpoints, including a
-checkpoint that closes an incomplete period. program: only the checkpoints of complete periods, as
-in the node-stealing authors' program; a closing checkpoint counts as work.
+"""Which time of an attempt counts as checkpoints. exact: all checkpoints, including a checkpoint
+that closes an incomplete period. program: only the checkpoints of complete periods, as in the
+program of the node-stealing authors. A closing checkpoint then counts as work.
 """
 
 
@@ -88,7 +89,7 @@ class Checkpointing(msgspec.Struct, frozen=True):
 
     @property
     def perfect(self) -> bool:
-        """Whether all work is kept, to the microsecond."""
+        """Whether an interruption loses no work."""
         return self.cycle_us <= 1
 
 
@@ -98,10 +99,10 @@ NEVER = Checkpointing(_ENDLESS_US, 0, 0, first_period_us=_ENDLESS_US)
 
 
 def work_in_us(c: Checkpointing | None, length_us: int) -> int:
-    """Return the work of a job length without recovery: the length minus checkpoints (eq. 1).
+    """Return the work in a length without recovery: the length minus its checkpoints (eq. 1).
 
-    A length that equation 1 cannot produce may end with less than a closing checkpoint. This
-    remainder counts as a checkpoint too.
+    If equation 1 cannot produce this length, it may end with an incomplete closing checkpoint. The
+    incomplete checkpoint counts as a checkpoint too.
     """
     if c is None:
         return length_us
@@ -123,7 +124,7 @@ def checkpoint_time_us(
     ----------
     c : Checkpointing, optional
     until_us, length_us : int
-        Progress after the recovery, in microseconds: the part to examine, and the total.
+        Progress after the recovery in microseconds: the part to examine, and the total.
     ended : bool
         Whether the job completed with this attempt, possibly with a closing checkpoint.
     accounting : 'exact' or 'program'
@@ -158,7 +159,7 @@ def _deep_us(
 
 
 def _regular_us(c: Checkpointing, until_us: int) -> int:
-    """Return the time of checkpoints within complete periods."""
+    """Return the time of the checkpoints that end complete periods."""
     if until_us <= c.first_period_us:
         return 0
     cycles, position_us = divmod(until_us - c.first_period_us, c.cycle_us)
@@ -166,7 +167,7 @@ def _regular_us(c: Checkpointing, until_us: int) -> int:
 
 
 def with_checkpoints_us(c: Checkpointing | None, work_us: int) -> int:
-    """Return the length of work without recovery: the work and a checkpoint per period (eq. 1).
+    """Return a length without recovery: the work, and a checkpoint per period (eq. 1).
 
     >>> with_checkpoints_us(Checkpointing(100, 10, 7, first_period_us=40), 41)
     61
@@ -184,7 +185,7 @@ def with_checkpoints_us(c: Checkpointing | None, work_us: int) -> int:
 
 
 def young_daly_period_s(n_nodes: int, machine_nodes: int, mtbf_s: float, cost_s: float) -> float:
-    """Return P_YD = sqrt(2 mu_job C) in seconds (section 5.2).
+    """Return the Young/Daly period P_YD = sqrt(2 mu_job C) in seconds (section 5.2).
 
     mu_job is mtbf x machine_nodes / n_nodes.
     """
@@ -244,7 +245,7 @@ def add_young_daly(
     recovery_s: float = 300.0,
     rounding: Rounding = "floor",
 ) -> Workload:
-    """Return the workload with periodic checkpoints in all lengths and walltimes (eqs 1 and 2).
+    """Return the workload with run times and walltimes that include checkpoints (eqs 1 and 2).
 
     Parameters
     ----------
@@ -253,9 +254,9 @@ def add_young_daly(
     cost_s, recovery_s : float
         C and R, in seconds (5 minutes in section 5.2).
     rounding : 'ceil' or 'floor'
-        How the number of checkpoints of a job is rounded. Equations 1 and 2 use the ceiling: a
-        checkpoint also closes the last period, and every job has at least one checkpoint. The text
-        of section 6.1 agrees with the floor: a job shorter than its period writes no checkpoint.
+        How the number of checkpoints of a job is rounded. Equations 1 and 2 round up: a checkpoint
+        also closes the last period, and every job has at least one checkpoint. The text of section
+        6.1 agrees with rounding down: a job shorter than its period writes no checkpoint.
     """
     jobs, profiles = [], {}
     for job in workload.jobs:
@@ -271,9 +272,8 @@ def add_young_daly(
 def add_perfect(workload: Workload) -> Workload:
     """Return the workload with perfect checkpoints: every job continues where it was interrupted.
 
-    No work is lost and checkpoints cost nothing (section III of Prabhakaran et al. 2018): jobs
-    write a checkpoint every microsecond, without cost and without recovery. Jobs whose profile is
-    not a delay start over.
+    No work is lost, and checkpoints and recovery cost nothing (section III of Prabhakaran et al.
+    2018). Jobs write a checkpoint every microsecond. Jobs whose profile is not a delay start over.
     """
     fields = {"checkpoint_period": to_s(1), "checkpoint_cost": 0, "recovery_cost": 0}
     profiles = {
@@ -311,7 +311,7 @@ def checkpointing_of(profile: dict[str, Any]) -> Checkpointing | None:
 def derived_checkpointing(
     n_nodes: int, machine_nodes: int, young_daly: YoungDaly | None
 ) -> Checkpointing | None:
-    """Return the checkpointing of an original job, derived from its size alone."""
+    """Return the checkpointing of an original job, computed from its number of nodes."""
     if young_daly is None:
         return None
     period_s = young_daly_period_s(n_nodes, machine_nodes, young_daly.mtbf_s, young_daly.cost_s)

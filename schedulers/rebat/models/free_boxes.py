@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The search for free boxes by `kernels.box_free`: the windows of ``BoxSums`` as bit sets."""
+"""Tables for the search for free boxes in `kernels.box_free`: sets of nodes as bits."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ Words = npt.NDArray[np.uint64]
 
 
 class Steps:
-    """Steps along the dimensions of a torus, and the units from which they stay on the torus.
+    """Steps along the dimensions of a torus.
 
-    ``inside`` has a set of units for each step: shape (steps, words).
+    ``inside`` contains for each step the set of units from which the step does not wrap around,
+    shape (steps, words).
     """
 
     def __init__(self, torus: Torus) -> None:
@@ -32,7 +33,7 @@ class Steps:
         self.inside: Words = np.concatenate(sets)
 
     def row(self, size: int, stride: int, step: int) -> tuple[int, int, int]:
-        """Return the index of a step's set, and its distance in units forwards and backwards."""
+        """Return the index of a step in ``inside``, its distance, and its distance if it wraps."""
         if step == 0:
             return 0, 0, 0
         return self._index[size, stride, step], step * stride, (size - step) * stride
@@ -44,16 +45,16 @@ class FreeBoxes(msgspec.Struct, frozen=True, eq=False):
     Attributes
     ----------
     program : int array, shape (rows, 8)
-        Rows (first, second, step, on, back, target, end, shape). The set ``target`` contains the
-        units of the set ``first`` from which the step leads into the set ``second``. If ``target``
-        is empty, the search skips the rows up to ``end``. ``shape`` is the shape whose free boxes
-        have these corners, or -1. Set 0 contains the free units.
+        Rows (first, second, step, on, back, target, end, shape). A row computes the set ``target``:
+        the units of the set ``first`` from which the step leads into the set ``second``. Set 0
+        contains the free units. If ``target`` is empty, the search skips the rows before ``end``.
+        If ``shape`` is not -1, the units in ``target`` are the corners of free boxes of this shape.
     shapes : int array
         Extents of each shape.
     allowed : word array
         Set of the allowed corners of each shape.
     ranks : int32 array
-        Position of each box in the order of boxes, if the search is ranked.
+        Position of each box in the order of boxes; empty if the search is not ranked.
     """
 
     program: Ints
@@ -63,7 +64,7 @@ class FreeBoxes(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def n_sets(self) -> int:
-        """Number of sets during the search."""
+        """Number of sets that the search computes."""
         return len(self.program) + 1
 
 

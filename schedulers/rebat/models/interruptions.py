@@ -4,7 +4,7 @@
 Sections 7.2.2 and 7.2.3 (Figures 14 to 18) of Du, Marchal, Pallez and Robert, "Improving Batch
 Schedulers with Node Stealing for Failed Jobs", CCPE 2024.
 
-The rules hold in any unit of time. The session uses whole microseconds, the arithmetic of the
+The rules are valid in any unit of time. The session uses whole microseconds. The arithmetic of the
 authors' program uses seconds (see ``six_digits``).
 """
 
@@ -21,10 +21,10 @@ Time = TypeVar("Time", int, float)
 
 
 class CheckpointPattern(NamedTuple, Generic[Time]):
-    """One execution: recovery, first period, checkpoint, then period and checkpoint repeatedly.
+    """An execution: recovery, first period, checkpoint, then period and checkpoint repeatedly.
 
     ``restart`` is the cost to restart from the state with which the execution began. ``moment`` is
-    how long the authors' program waits before it kills a T2 victim that is still recovering: 0.1 s.
+    0.1 s: if a T2 victim is still recovering, the authors' program kills it after this time.
     """
 
     period: Time
@@ -47,12 +47,12 @@ class CheckpointPattern(NamedTuple, Generic[Time]):
 
 
 class Left(NamedTuple, Generic[Time]):
-    """What an interruption leaves.
+    """What remains of a job after an interruption.
 
     Attributes
     ----------
     useful
-        The part of the length that is kept (t_useful).
+        The part of the job's length that is kept (t_useful).
     first_period, first_recovery
         First period and first recovery of the resubmission.
     wait
@@ -75,8 +75,8 @@ def since_last_checkpoint(
 ) -> Left[Time]:
     """Interrupt immediately: a failed job, or a victim of timing T1 (section 7.2.2).
 
-    Before the first checkpoint is complete, nothing is kept. In this case, the program leaves
-    R_first unchanged (0 for an original job), but in the paper the resubmission has a recovery.
+    Before the first checkpoint is complete, nothing is kept. In this case, the program does not
+    change R_first, which is 0 for an original job. In the paper, the resubmission has a recovery.
     """
     if run <= p.first_end:
         recovery = p.restart if semantics == "paper" else p.first_recovery
@@ -89,8 +89,8 @@ def after_proactive_checkpoint(
 ) -> Left[Time]:
     """Timing T2: write a checkpoint now, then interrupt the victim (Figures 14 and 15).
 
-    In the fifth case the current checkpoint counts as complete, as in the text. (Figure 15 has a
-    floor; the sum in the text and the program have the ceiling instead.)
+    In the fifth case the current checkpoint counts as complete, as in the text. (The formula in
+    Figure 15 rounds down, but the sum in the text and the program round up.)
     """
     in_first = run - p.first_recovery
     if in_first <= 0:
@@ -128,4 +128,4 @@ INTERRUPTIONS: dict[When, Interruption] = {
     When.CHECKPOINT: after_proactive_checkpoint,
     When.NEXT_CHECKPOINT: after_next_checkpoint,
 }
-"""The rule for each time of a stop: T1, T2, T3 of section 7.1."""
+"""The rule for each timing of a stop: T1, T2, T3 of section 7.1."""

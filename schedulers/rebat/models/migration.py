@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Models of the cost to checkpoint and restart a job.
+"""Models of the time to checkpoint and restart a job.
 
 One of the models is Table 1 of Rodríguez-Pascual, Cao, Moríñigo, Cooperman and Mayo-García, "Job
 migration in HPC clusters by means of checkpoint/restart", 2019.
@@ -19,10 +19,10 @@ from rebat.core.units import to_us
 
 TASKS = (1, 2, 4, 8, 16, 32, 64, 128)
 MEMORY_MB = (50.0, 100.0, 1000.0)
-"""Memory of each task."""
+"""Memory of a task in MB: the columns of Table 1."""
 
 PURGE_S = 60.0
-"""The interval at which Slurm purges jobs (PURGE_JOB_INTERVAL) when Table 1 was measured."""
+"""Slurm's PURGE_JOB_INTERVAL in seconds when Table 1 was measured."""
 
 OVERHEAD_S = np.array(
     [
@@ -31,20 +31,20 @@ OVERHEAD_S = np.array(
     ],
     dtype=float,
 )  # fmt: skip
-"""Seconds by tasks (rows) and memory (columns), including half of Slurm's purge interval."""
+"""Table 1: seconds by tasks (rows) and memory (columns), including half a purge interval."""
 
 USUAL_MB = 100.0
-"""Memory of a task if a simulated job does not state it."""
+"""Memory of a task in MB if a simulated job does not state it."""
 
 MOST = 1e6
-"""Larger numbers are errors."""
+"""Maximum number in a cost."""
 
 
 def overhead_s(n_tasks: int, memory_mb: float = USUAL_MB) -> float:
-    """Return the total seconds for one checkpoint and restart.
+    """Return the total time of a checkpoint and restart in seconds (Table 1).
 
-    Between the measured sizes, the seconds are interpolated linearly in the logarithm of the number
-    of tasks and in the memory of each task. Outside, the value of the nearest size applies.
+    Between the measured sizes, values are interpolated linearly in the logarithm of the number of
+    tasks and in the memory of a task. Outside, the nearest measured size is used.
 
     >>> overhead_s(16, 100), overhead_s(16, 550), round(overhead_s(24, 100), 3)
     (66.0, 134.0, 73.605)
@@ -58,7 +58,7 @@ def overhead_s(n_tasks: int, memory_mb: float = USUAL_MB) -> float:
 
 
 class Image(NamedTuple):
-    """What is saved and restored.
+    """An image of a job, and the purge interval.
 
     Attributes
     ----------
@@ -67,7 +67,7 @@ class Image(NamedTuple):
     memory_mb : float, optional
         Memory of each task in MB; None: unknown.
     purge_s : float
-        Interval at which Slurm purges jobs.
+        Slurm's PURGE_JOB_INTERVAL.
     """
 
     n_tasks: int
@@ -93,11 +93,11 @@ class CostModel(NamedTuple):
     seconds : callable
         The function.
     usual : float, optional
-        Default number; None: required.
+        Default of the number; None: the number is required.
     least : float
         Minimum of the number.
     words : str
-        Text form, for error messages.
+        Syntax, for error messages.
     """
 
     seconds: Callable[[float, Image], float]
@@ -113,8 +113,9 @@ COSTS: dict[str, CostModel] = {
     "constant": CostModel(lambda seconds, image: seconds, None, 0.0, "constant*SECONDS"),
     "bandwidth": CostModel(_bandwidth_s, None, 1e-3, "bandwidth*MB_PER_S"),
 }
-"""table: Table 1, adjusted to the purge interval. constant: the same for all images. bandwidth: the
-time to write and read all memory at a speed that the tasks share, plus half a purge interval.
+"""table: Table 1, adjusted to the purge interval. constant: the same time for all images.
+bandwidth: the time to write and read the memory of all tasks at a total speed, plus half a purge
+interval.
 """
 
 
@@ -124,8 +125,8 @@ def cost_us(
 ) -> int:
     """Return the cost that a text describes, in microseconds.
 
-    ``text`` is a key of ``COSTS`` with its number, or a number of seconds. ``memory_mb`` is the
-    memory of a task (None: unknown), ``purge_s`` the interval at which jobs are purged.
+    ``text`` is a key of ``COSTS`` with its number (``table*1000``), or a number of seconds.
+    ``memory_mb`` is the memory of a task (None: unknown), ``purge_s`` Slurm's PURGE_JOB_INTERVAL.
 
     >>> cost_us("3.5", 16), cost_us("table*1000", 128), cost_us("table", 1, 1000.0, 300.0)
     (3500000, 608000000, 209000000)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The nodes of a machine, for the session and the engine."""
+"""State of the nodes of a machine, for the session and the engine."""
 
 from __future__ import annotations
 
@@ -18,10 +18,9 @@ from rebat.kernels.pool import (
 
 
 class NodePool:
-    """The nodes of a machine: up or down, free or held by a tag (an integer, 0 or more).
+    """The nodes of a machine: up or down, and free or held by a tag (an integer, 0 or more).
 
-    A node can be down and held at the same time. A failed node stays held by its job until the job
-    is killed.
+    A node can be down and held at the same time: a job holds a failed node until the job is killed.
     """
 
     def __init__(self, n_nodes: int) -> None:
@@ -34,7 +33,7 @@ class NodePool:
         self._out = np.empty((n_nodes // 2 + 1, 2), dtype=np.int64)
 
     def lowest(self, count: int) -> NodeSet:
-        """Return the ``count`` lowest free nodes; ValueError if fewer are free."""
+        """Return the ``count`` lowest free nodes; raise ValueError if fewer are free."""
         k = lowest_free(self.owner, self.down, self._free, count, self._out)
         if k < 0:
             raise ValueError(f"{count} nodes requested, {self.n_free} free")

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operations: what an administrator requests from the scheduler while jobs run.
+"""Operations: requests of an administrator to the scheduler while jobs run.
 
-An operations file has a JSON object per line, sorted by time: ``{"timestamp": 3600, "type":
-"drain", "nodes": "0-3"}``, ``undrain``, and ``migrate`` with a ``job``. For Batsim, operations are
-generic external events; the option ``--forward-unknown-events`` forwards them. If nodes have
-several cores, the node numbers count entire nodes. Source: smigrate, section 3.3.1 of
-Rodríguez-Pascual et al., "Job migration in HPC clusters by means of checkpoint/restart", 2019.
+An operations file has a JSON object per line, sorted by time, for example ``{"timestamp": 3600,
+"type": "drain", "nodes": "0-3"}``. Other types are ``undrain``, and ``migrate`` with a ``job``. For
+Batsim, operations are generic external events, which it forwards under the option
+``--forward-unknown-events``. Numbers are those of nodes, even if nodes have several cores. Source:
+smigrate, section 3.3.1 of Rodríguez-Pascual et al., "Job migration in HPC clusters by means of
+checkpoint/restart", 2019.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ DRAIN, UNDRAIN, MIGRATE = "drain", "undrain", "migrate"
 KINDS = (DRAIN, UNDRAIN, MIGRATE)
 
 APART_S = 1.0
-"""Seconds between two operations of rolling maintenance. Batsim may report operations at the same
-time in one message or in two, and a scheduler may decide in between."""
+"""Seconds between two operations of rolling maintenance. If operations are at the same time, Batsim
+may report them in two messages, and a scheduler may decide between these messages."""
 
 
 class Operation(msgspec.Struct, frozen=True):
@@ -39,12 +40,12 @@ class Operation(msgspec.Struct, frozen=True):
     kind : str
         One of `KINDS`.
     nodes : NodeSet, optional
-        Nodes to drain or undrain. For ``migrate`` the target; None: the lowest nodes that satisfy
-        the job, as if it were first in the queue.
+        Nodes to drain or undrain. For ``migrate``, the nodes to which the job moves; None: the job
+        is requeued at the head of the queue.
     job : str
         The job to migrate.
     user : str
-        Who requests it; empty: the administrator.
+        User who requests the operation; empty: the administrator.
     spanning : bool
         Whether jobs on several nodes may be moved.
     """
@@ -98,7 +99,7 @@ def _nodes(value: Any) -> NodeSet:
 
 
 def read_operations(path: Path) -> list[GenericEvent]:
-    """Read an operations file, plain or .gz; `check_operations` compares it with the machine.
+    """Read an operations file, plain or .gz; use `check_operations` for checks against a machine.
 
     Raises
     ------
@@ -147,7 +148,7 @@ def _check_order(located: Iterable[tuple[GenericEvent, str]]) -> None:
 def check_operations(
     events: Sequence[GenericEvent], n_nodes: int, jobs: Collection[str] | None = None
 ) -> None:
-    """Check operations against the job ids and the number of (entire) nodes of a machine.
+    """Check that the nodes and jobs of operations exist.
 
     Raises
     ------
@@ -165,7 +166,7 @@ def check_operations(
 
 
 def coincident(events: Iterable[GenericEvent]) -> list[int]:
-    """Return the times (us, ascending) at which there is more than one operation."""
+    """Return the times (us, ascending) at which there are several operations."""
     counts = Counter(event.at_us for event in events)
     return sorted(at_us for at_us, count in counts.items() if count > 1)
 
@@ -175,7 +176,7 @@ def rolling_maintenance(
 ) -> Iterator[dict[str, Any]]:
     """Yield operations that drain all nodes in groups, one group after another.
 
-    The next group follows `APART_S` after the end of the previous one.
+    The drain of a group begins `APART_S` after the end of the previous drain.
 
     Yields
     ------

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Jobs that failures interrupt so often that they are not expected to finish.
+"""Jobs that failures interrupt so often that they will probably not complete.
 
-A job's failure rate is its share of the machine's nodes times the machine's failure rate. An
-interrupted attempt continues from its last checkpoint. If failures are memoryless, the probability
-to reach the next checkpoint (or the end, if nearer; including recovery) in a time t is exp(-rate x
-t). The expected number of attempts is then exp(rate x t).
+The failure rate of a job is its share of the machine's nodes times the failure rate of the machine.
+An interrupted job continues from its last checkpoint. Let t be the time from the restart to the
+next checkpoint or the end of the job, including the recovery. If failures are memoryless, an
+attempt gets that far with probability exp(-rate x t). The expected number of attempts is then
+exp(rate x t).
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from rebat.core.units import FOREVER_US, to_s
 from rebat.models.checkpoint import checkpointing_of
 
 MANY_ATTEMPTS = 1000
-"""Expected number of attempts from which a job is reported."""
+"""Minimum number of (expected) attempts of a job for a message."""
 
 
 WHAT_TO_DO = (
@@ -30,7 +31,7 @@ WHAT_TO_DO = (
 
 
 def stuck_job(interrupted: Mapping[str, int], max_attempts: int) -> str:
-    """Return a message about the first job with MANY_ATTEMPTS interruptions, or an empty text.
+    """Return a message about the first job with MANY_ATTEMPTS interruptions; else an empty text.
 
     Parameters
     ----------
@@ -49,7 +50,7 @@ def stuck_job(interrupted: Mapping[str, int], max_attempts: int) -> str:
 
 
 class Hopeless(NamedTuple):
-    """A job, the seconds between its checkpoints, and the logarithm of its expected attempts."""
+    """A job, the seconds between checkpoints, and the logarithm of the expected attempts."""
 
     job: Job
     span_s: float
@@ -57,7 +58,7 @@ class Hopeless(NamedTuple):
 
     @property
     def attempts(self) -> str:
-        """Expected attempts as text; the number may exceed any float."""
+        """Expected number of attempts as text; it may be too large for a float."""
         digits = self.log_attempts / math.log(10)
         return f"10^{digits:.0f}" if digits >= 6 else f"{math.exp(self.log_attempts):,.0f}"
 
@@ -65,7 +66,7 @@ class Hopeless(NamedTuple):
 def hopeless_jobs(
     workload: Workload, n_nodes: int, mtbf_s: float, group: int = 1, cascade: float = 0.0
 ) -> list[Hopeless]:
-    """Return the jobs with MANY_ATTEMPTS or more expected attempts, the worst first.
+    """Return the jobs with at least MANY_ATTEMPTS expected attempts, most attempts first.
 
     ``mtbf_s`` is the MTBF of the entire machine. A failure takes down ``group`` nodes, and causes
     another failure with probability ``cascade``.

@@ -9,7 +9,10 @@ from rebat.core.errors import InputError
 
 
 class NodePower(msgspec.Struct, frozen=True):
-    """Power of a node in watts: asleep, empty, and full; linear in the cores in use."""
+    """Power of a node in watts when it sleeps, is empty, and is full.
+
+    In between, power is linear in the number of cores in use.
+    """
 
     asleep_w: float
     empty_w: float
@@ -17,7 +20,7 @@ class NodePower(msgspec.Struct, frozen=True):
 
 
 def read_power(text: str) -> NodePower:
-    """Return the power of a node from a text.
+    """Return the power of a node from a text like '10/100/300'.
 
     >>> read_power("10/100/300").empty_w
     100.0

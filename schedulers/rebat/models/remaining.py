@@ -17,23 +17,23 @@ from rebat.models.six_digits import Written
 
 
 class Remaining(msgspec.Struct, frozen=True):
-    """What a stop leaves of an attempt.
+    """What remains of an attempt after a stop.
 
     Attributes
     ----------
     useful_us : int
-        The part of the length that is kept (t_useful). Negative if work that was in no checkpoint
-        is lost.
+        The part of the length that is kept (t_useful). It is negative if work of earlier attempts,
+        which no checkpoint contains, is lost.
     first_period_us, first_recovery_us : int
         First period and first recovery of the resubmission.
     wait_us : int
         Delay between the decision and the interruption (t_checkpoint).
     at_risk_us : int
-        The part of the kept work that is in no checkpoint yet. A resized job keeps it.
+        The part of the kept work that no checkpoint contains yet, after a resize.
     imaged : bool
         Whether an image contains all the kept work.
     written : Written, optional
-        The numbers with which the resubmission is registered, if they are rounded.
+        The rounded numbers with which the resubmission is registered; None: not rounded.
     """
 
     useful_us: int
@@ -48,8 +48,8 @@ class Remaining(msgspec.Struct, frozen=True):
 def resized(c: Checkpointing | None, run_us: int, at_risk_us: int = 0) -> Remaining:
     """Return what remains when a malleable job changes its nodes, without loss or cost.
 
-    The job finishes its recovery on the other nodes, and writes an incomplete checkpoint again.
-    ``at_risk_us`` is work in no checkpoint with which the attempt started.
+    The job finishes its recovery on the new nodes, and writes an incomplete checkpoint again.
+    ``at_risk_us`` is the work that no checkpoint contained when the attempt started.
     """
     if c is None:
         return Remaining(run_us, 0, 0, at_risk_us=at_risk_us + run_us)
@@ -67,23 +67,23 @@ def resized(c: Checkpointing | None, run_us: int, at_risk_us: int = 0) -> Remain
 
 
 def imaged(c: Checkpointing | None, run_us: int, price_us: int) -> Remaining:
-    """Return what remains when an image of the job is written, at the cost of a restart.
+    """Return what remains when an image of the job is written; ``price_us`` is the cost.
 
-    An unfinished recovery is skipped, since the price covers a full restart. An incomplete regular
-    checkpoint is written again.
+    The cost includes a full restart, so an incomplete recovery is not continued. An incomplete
+    regular checkpoint is written again.
     """
     remaining = resized(c or NEVER, run_us)
     return Remaining(remaining.useful_us, remaining.first_period_us, price_us, imaged=True)
 
 
 def _all_but_recovery(c: Checkpointing, run_us: int) -> Remaining:
-    """Return what remains with perfect checkpoints: only recovery (cost of resizes) is not kept."""
+    """Return what remains with perfect checkpoints: everything except the recovery."""
     paid_us = min(run_us, c.first_recovery_us)
     return Remaining(run_us - paid_us, c.first_period_us, c.first_recovery_us - paid_us)
 
 
 def untouched(c: Checkpointing | None) -> Remaining:
-    """Return what remains of an attempt that has not run: all of it."""
+    """Return what remains of an attempt that has not run: the entire attempt."""
     return Remaining(0, c.first_period_us, c.first_recovery_us) if c else Remaining(0, 0, 0)
 
 
@@ -92,9 +92,9 @@ def remaining_after(
 ) -> Remaining:
     """Return what remains after a stop; a job without checkpoints starts over, at no cost.
 
-    ``at_risk_us`` is work in no checkpoint with which the attempt started, at the attempt's speed.
-    If the attempt kept nothing itself, this work is lost too, and is repeated before the first
-    checkpoint.
+    ``at_risk_us`` is the work that no checkpoint contained when the attempt started, at the speed
+    of the attempt. If the attempt keeps nothing of its own work, this work is lost too. It is
+    repeated before the first checkpoint.
     """
     if c is not None and c.perfect:
         return _all_but_recovery(c, run_us)
@@ -102,7 +102,7 @@ def remaining_after(
         return resized(c, run_us, at_risk_us)
     if c is None:
         return Remaining(-at_risk_us, 0, 0)
-    if c.never:  # restarts from the beginning or from its last image
+    if c.never:  # the job restarts from the beginning or from its last image
         return Remaining(-at_risk_us, NEVER.first_period_us, c.image_us)
     remaining = Remaining(*INTERRUPTIONS[when](c.pattern, run_us, semantics))
     if not at_risk_us or remaining.useful_us > 0:
@@ -139,7 +139,7 @@ def after_light_failure(c: Checkpointing, run_us: int, at_risk_us: int) -> Remai
 def resumed(c: Checkpointing | None, remaining: Remaining) -> Checkpointing | None:
     """Return the checkpointing of the resubmission.
 
-    Until the job writes a checkpoint, it restarts from its image, at the same cost each time.
+    Until the job writes a checkpoint, each restart is from the image and has the same cost.
     """
     if c is None and not remaining.imaged:
         return None
@@ -154,6 +154,6 @@ def resumed(c: Checkpointing | None, remaining: Remaining) -> Checkpointing | No
 
 
 def resumed_length_us(length_us: int, c: Checkpointing | None, remaining: Remaining) -> int:
-    """Return t' = R'_first + (t - R_first) - t_useful, for a length or a walltime (eq. 4)."""
+    """Return the remaining length or walltime, t' = R'_first + (t - R_first) - t_useful (eq. 4)."""
     recovery_us = c.first_recovery_us if c else 0
     return remaining.first_recovery_us + (length_us - recovery_us) - remaining.useful_us

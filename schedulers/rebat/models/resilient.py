@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Makespans of R-LIST and R-SHELF in given failure scenarios (Benoit et al., RR-9296).
 
-The module contains the paper's five heuristics under their names, R-LIST with any reservation
-depth, and three interpretations of reservations. It checks the input, sorts the jobs in queue order
-and distributes the scenarios among threads. The kernels are in `rlist` and `rlist_all`.
+This module contains the five heuristics of the paper, R-LIST with any reservation depth, and three
+interpretations of reservations. It checks the input, sorts the jobs in queue order and distributes
+the scenarios among threads. The kernels are in `rlist` and `rlist_all`.
 
 References
 ----------
@@ -30,16 +30,15 @@ HEURISTICS = ("R-LIST-0", "R-LIST-1", "R-LIST-Q", "R-SHELF-B", "R-SHELF-NB")
 """The five heuristics of Section 5.1; ``R-LIST-2``, ``R-LIST-3``, ... are valid as well."""
 
 RESERVATIONS = ("paper", "easy_head", "stale")
-"""How long the reservations of R-LIST last.
+"""Interpretations of the reservations of R-LIST.
 
 paper
     Algorithm 1: all reservations are deleted and recomputed at every completion. The first m jobs
     of the queue get reservations, including jobs that can start now.
 easy_head
-    As paper, but only jobs that cannot start now count towards the m reservations. For m = 1 this
-    is EASY.
+    Like paper, but only jobs that cannot start now get the m reservations. For m = 1 this is EASY.
 stale
-    Reservations are never cancelled; see `rlist.stale`.
+    Reservations are never deleted; see `rlist.stale`.
 """
 
 ALL = -1
@@ -57,11 +56,11 @@ class Heuristic:
     Attributes
     ----------
     name : str
-        In the paper's notation.
+        Name in the notation of the paper.
     depth : int or None
         Reservation depth m of R-LIST, `ALL` for ``|Q|``; None for R-SHELF.
     backfill : bool
-        R-SHELF's parameter b; unused by R-LIST.
+        Parameter b of R-SHELF; R-LIST does not use it.
     """
 
     name: str
@@ -70,7 +69,7 @@ class Heuristic:
 
 
 def heuristic(name: str) -> Heuristic:
-    """Return the heuristic with this name; case does not matter.
+    """Return the heuristic with this name, in upper or lower case.
 
     Raises
     ------
@@ -108,16 +107,16 @@ def makespans(
     reservations: str = "paper",
     threads: int = 1,
 ) -> Ints:
-    """Return the makespan of one heuristic in each failure scenario, equation (1).
+    """Return the makespan of a heuristic in each failure scenario (equation 1).
 
     Parameters
     ----------
     which : Heuristic or str
         The heuristic or its name.
     times, sizes : int array, shape (n,)
-        Time of one attempt (any unit, at least 1) and processors of each job.
+        Time of an attempt (in any unit, at least 1) and processors of each job.
     rank : int array, shape (n,)
-        Priority in the queue, the smallest first; equal ranks are ordered by job index.
+        Place in the queue, the smallest first; equal ranks are ordered by job index.
     failures : int array, shape (n_scenarios, n) or (n,)
         Failed attempts of each job before the successful one.
     n_procs : int
@@ -125,7 +124,7 @@ def makespans(
     reservations : {'paper', 'easy_head', 'stale'}
         See `RESERVATIONS`; R-SHELF and R-LIST-0 have no reservations.
     threads : int
-        Number of threads; it does not affect the result.
+        Number of threads; does not change the result.
 
     Returns
     -------
@@ -135,7 +134,7 @@ def makespans(
     Raises
     ------
     InputError
-        For a job that never fits, values out of range, or an unknown name.
+        For a job that never fits, for values out of range, and for unknown names.
 
     Notes
     -----
@@ -163,8 +162,8 @@ def makespans(
 def _in_threads(work: Callable[[slice], None], parts: list[slice]) -> None:
     """Process all parts, each in a daemon thread.
 
-    A running kernel cannot be interrupted. Since the calling thread only waits, Ctrl-C ends the
-    program.
+    A running kernel cannot be interrupted. The calling thread only waits, so that Ctrl-C can end
+    the program.
     """
     errors: list[BaseException] = []
 
@@ -252,7 +251,8 @@ def _checked(
         raise InputError(f"{p[job]} processors", f"job {job}", f"1 to {n_procs}")
     if (fails < 0).any():
         raise InputError("a negative number of failures", expected="0 or more per job")
-    # No heuristic idles all processors, so the makespan is at most the sum of all attempts.
+    # under every heuristic a processor is busy at all times, so the makespan is at most the sum of
+    # the times of all attempts
     worst = fails.max(axis=0, initial=0).astype(float)
     if float((worst + 1) @ t.astype(float)) > _LIMIT:
         raise InputError("all attempts together last too long for 64 bits; use a coarser unit")

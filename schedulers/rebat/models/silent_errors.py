@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Silent errors, detected when an attempt ends: probabilities, failure scenarios, lower bounds.
+"""Silent errors: probabilities, failure scenarios and lower bounds of makespans.
+
+A silent error is detected when an attempt ends.
 
 Sections 3 and 5.1 of Benoit, Le Fèvre, Raghavan, Robert and Sun, "Design and comparison of
 resilient scheduling heuristics for parallel jobs", Inria RR-9296, 2020 (hal-02317464).
 
-Times are integers in any unit, and rates are per processor and unit of time. In all functions
-``times`` and ``sizes`` have shape (n,), and ``failures`` has shape (n_scenarios, n) or (n,).
+Times are integers in any unit. Rates are per processor and unit of time. In all functions ``times``
+and ``sizes`` have shape (n,), and ``failures`` has shape (n_scenarios, n) or (n,).
 """
 
 from __future__ import annotations
@@ -34,10 +36,10 @@ SYNTHETIC_PROCS = 10_000
 SYNTHETIC_SIZES = (50, 2000)
 SYNTHETIC_TIMES_S = (100, 20_000)
 PAPER_SCENARIOS = 1000
-"""The paper's synthetic campaign, Section 5.1; sizes and times are uniform, limits included."""
+"""The paper's synthetic campaign (Section 5.1). Sizes and times are uniform, limits included."""
 
 MOST_FAILURES = 1e9
-"""Maximum expected number of failures per job; more would take too long to simulate."""
+"""Maximum expected number of failures per job. More failures would take too long to simulate."""
 
 ERRORS_FIELD = "silent_errors"
 """The profile field with the number of attempts that will end with an error."""
@@ -62,16 +64,16 @@ def error_probabilities(times: ArrayLike, sizes: ArrayLike, rate: float) -> Floa
 
 
 def error_rate(times: ArrayLike, sizes: ArrayLike, mean_probability: float) -> float:
-    """Return the rate lambda at which a job of the *average area* fails with a given probability.
+    """Return the rate lambda for which a job of the *average area* fails with a probability.
 
     This is the paper's definition of the average failure probability: ``q = 1 - exp(-lambda a)``
     with the mean area a (Section 5.1), so ``lambda = -ln(1 - q) / a``. The mean of the ``q_j`` is
-    slightly smaller.
+    slightly smaller than q.
 
     Raises
     ------
     InputError
-        For a probability outside [0, 1), or no job.
+        For a probability outside [0, 1), or if there are no jobs.
     """
     if not 0 <= mean_probability < 1:
         problem = f"average failure probability is {mean_probability}"
@@ -92,11 +94,11 @@ def draw_failures(
     most_failures: int | None = None,
     largest_probability: float | None = None,
 ) -> Ints:
-    """Draw failure scenarios: f_j failed attempts with probability ``q_j^f_j (1 - q_j)``.
+    """Draw failure scenarios: job j fails f_j times with probability ``q_j^f_j (1 - q_j)``.
 
     Each scenario has its own random stream, so that any part of a campaign can be drawn again
-    separately. All rates use the same uniform numbers, so a higher rate never reduces a job's
-    failures.
+    separately. All rates use the same uniform numbers, so a job never fails less often at a higher
+    rate.
 
     Parameters
     ----------
@@ -105,11 +107,11 @@ def draw_failures(
     scenarios : iterable of int
         Numbers of the scenarios.
     seed, job_set
-        Identify the stream, together with the number of the scenario.
+        Together with the number of the scenario, these identify the random stream.
     most_failures : int, optional
-        Maximum number of failed attempts of a job; the paper states no bound.
+        Maximum number of failed attempts of a job. The paper states no maximum.
     largest_probability : float, optional
-        Maximum error probability of an attempt; the paper states no bound.
+        Maximum error probability of an attempt. The paper states no maximum.
 
     Returns
     -------
@@ -137,13 +139,13 @@ def draw_failures(
 
 
 def longest_chain(times: ArrayLike, failures: ArrayLike) -> Ints:
-    """Return lower bound (5) per scenario, ``t_max(f) = max (f_j + 1) t_j``; exact."""
+    """Return the lower bound (5) of each scenario, ``t_max(f) = max (f_j + 1) t_j``; exact."""
     chains = (_table(failures) + 1) * np.asarray(times, np.int64)
     return np.asarray(chains.max(axis=1, initial=0))
 
 
 def total_area(times: ArrayLike, sizes: ArrayLike, failures: ArrayLike) -> list[int]:
-    """Return ``A(f) = sum (f_j + 1) a_j`` per scenario, exact Python integers."""
+    """Return ``A(f) = sum (f_j + 1) a_j`` of each scenario as exact Python integers."""
     area = [int(t) * int(p) for t, p in zip(np.ravel(times), np.ravel(sizes), strict=True)]
     bound = max(area, default=0) * (int(_table(failures).max(initial=0)) + 1) * max(1, len(area))
     rows = _table(failures) + 1
@@ -155,9 +157,9 @@ def total_area(times: ArrayLike, sizes: ArrayLike, failures: ArrayLike) -> list[
 def lower_bounds(
     times: ArrayLike, sizes: ArrayLike, failures: ArrayLike, n_procs: int
 ) -> list[float]:
-    """Return ``L(f) = max(t_max(f), A(f) / P)`` per scenario, equations (5) and (6).
+    """Return ``L(f) = max(t_max(f), A(f) / P)`` of each scenario, equations (5) and (6).
 
-    The only division is of integers and correctly rounded.
+    The values are correctly rounded: the only division is of integers.
 
     Examples
     --------
@@ -181,10 +183,10 @@ def normalised(makespans: ArrayLike, bounds: ArrayLike) -> Floats:
 def synthetic_jobs(
     seed: int, job_set: int, n: int = SYNTHETIC_JOBS, unit_s: float = 1e-6
 ) -> tuple[Ints, Ints]:
-    """Return times and sizes of one synthetic job set (Section 5.1); times in units of `unit_s`.
+    """Return times and sizes of a synthetic job set (Section 5.1); times in units of `unit_s`.
 
-    Sizes are uniform in 50..2000 processors. Times are uniform in 100..20,000 s, on a grid of one
-    microsecond, so that they are exact and rarely equal.
+    Sizes are uniform from 50 to 2000 processors. Times are uniform from 100 to 20,000 s, in whole
+    units, so that they are exact and rarely equal.
     """
     draw = stream(seed, "synthetic-jobs", job_set)
     shortest, longest = (round(t / unit_s) for t in SYNTHETIC_TIMES_S)
@@ -195,8 +197,8 @@ def synthetic_jobs(
 def errors_left(profile: Mapping[str, Any]) -> int:
     """Return how many attempts of a job with this profile will still end with an error.
 
-    The number is in the profile's field ``silent_errors``. Without the field, a return code ``ret``
-    other than 0 counts as one error.
+    The number is the field ``silent_errors`` of the profile. Without this field, a return code
+    ``ret`` other than 0 counts as one error.
     """
     default = 1 if profile.get("ret", 0) else 0
     left = profile.get(ERRORS_FIELD, default)
@@ -206,38 +208,37 @@ def errors_left(profile: Mapping[str, Any]) -> int:
 
 
 def erring_profile(profile: Mapping[str, Any], errors: int) -> dict[str, Any]:
-    """Return the profile of a job with ``errors`` failing attempts ahead (``ret`` 1)."""
+    """Return the profile of a job whose next ``errors`` attempts will fail (``ret`` 1)."""
     return {**profile, "ret": 1 if errors else 0, ERRORS_FIELD: errors}
 
 
 def retried_profile(whole: Mapping[str, Any], failed: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the profile after an attempt with an error: the entire job, with one error fewer."""
+    """Return the profile after a failed attempt: the entire job, with one error fewer ahead."""
     return erring_profile(whole, max(0, errors_left(failed) - 1))
 
 
 def add_silent_errors(
     workload: Workload, errors: float | Sequence[int], *, seed: int = 0, scenario: int = 0
 ) -> Workload:
-    """Return the workload with a failure scenario in its profiles, unknown to schedulers.
+    """Return the workload with a failure scenario in its profiles, which schedulers do not see.
 
-    A profile of a job that fails f times gets ``"ret": 1`` (Batsim's return code: its first attempt
-    ends COMPLETED_FAILED) and ``"silent_errors": f``. The session counts the errors down in the
-    profiles that it registers for later attempts.
+    The profile of a job that fails f times gets ``"silent_errors": f`` and Batsim's return code
+    ``"ret": 1``, so that the first attempt ends as COMPLETED_FAILED. In the profiles that the
+    session registers for later attempts, it reduces the number of errors.
 
     Parameters
     ----------
     workload : Workload
     errors : float or sequence of int, shape (n,)
-        The rate lambda, in errors per node and second, from which a scenario is drawn (Section
-        3.4); or the scenario itself: the failed attempts of each job, in the order of the
-        workload's jobs.
+        The rate lambda in errors per node and second, to draw a scenario (Section 3.4); or a
+        scenario: the number of failed attempts of each job, in the order of the workload's jobs.
     seed, scenario : int
-        Identify the draw.
+        Seed and number of the scenario, if it is drawn.
 
     Raises
     ------
     InputError
-        For a rate or a vector out of range, or profiles with unknown length.
+        For a rate or numbers out of range, and for profiles with unknown run time.
 
     Examples
     --------
@@ -275,10 +276,10 @@ def add_silent_errors(
 
 
 def _name_of_jobs(workload: Workload) -> str:
-    """Return a name for the random stream of a workload's errors, derived from its jobs.
+    """Return a name for the random stream of a workload's errors, computed from its jobs.
 
-    Neither the file name nor the job lengths matter: with and without checkpoints, the same jobs
-    draw the same numbers.
+    The name does not depend on the file name and the run times. With and without checkpoints, the
+    same jobs therefore draw the same numbers.
     """
     jobs = [(job.id, job.n_nodes, job.submit_us) for job in workload.jobs]
     return hashlib.sha256(msgspec.json.encode(jobs)).hexdigest()

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The arithmetic of the node-stealing authors' program (`digits=six`).
 
-The program computes in doubles, in seconds. It writes every number of a resubmission with six
-significant digits (C's %g). The next resubmission starts from these numbers.
+The program computes in seconds, as floating-point numbers (double). It writes every number of a
+resubmission with six significant digits (C's %g). The next resubmission is computed from these
+rounded numbers.
 """
 
 from __future__ import annotations
@@ -18,11 +19,11 @@ from rebat.models.checkpoint import Checkpointing
 from rebat.models.interruptions import INTERRUPTIONS, CheckpointPattern
 
 RJMS_DELAY_S = 5.0
-"""Seconds that Batsched adds to every walltime when it plans (its option rjms_delay)."""
+"""Seconds that Batsched adds to every walltime in its plans (its option rjms_delay)."""
 
 
 class Written(msgspec.Struct, frozen=True):
-    """A resubmission with six digits per number, and the unrounded wait before its stop."""
+    """The numbers of a resubmission, with six digits, and the wait before the stop, not rounded."""
 
     delay_s: float
     walltime_s: float
@@ -49,7 +50,9 @@ def written_us(us: int) -> int:
 
 
 def period_as_forwarded_s(period_s: float, cost_s: float, n_nodes: int) -> float:
-    """Return T = sqrt(2C / (lambda p)), where lambda has six decimals in units of 1e-8 per second.
+    """Return the checkpoint period in seconds, as the program computes it from a rounded rate.
+
+    T = sqrt(2C / (lambda p)), where lambda has six decimals in units of 1e-8 per second.
 
     >>> round(period_as_forwarded_s(3600.0, 300.0, 8192), 5)
     3600.00107
@@ -59,7 +62,7 @@ def period_as_forwarded_s(period_s: float, cost_s: float, n_nodes: int) -> float
 
 
 def in_seconds(c: Checkpointing, period_s: float) -> CheckpointPattern[float]:
-    """Return the pattern of an execution in doubles; ``period_s`` is its unrounded period."""
+    """Return the pattern of an execution in seconds; ``period_s`` is the exact period."""
     first_s = period_s if c.first_period_us == c.period_us else to_s(c.first_period_us)
     return CheckpointPattern(
         period_s, to_s(c.cost_us), to_s(c.recovery_us), first_s,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long a job runs on another number of nodes than the one in its profile."""
+"""Speedup: how long a job runs on a number of nodes that differs from its request."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from rebat.core.errors import InputError, short
 from rebat.core.tagged import tagged
 
 MOST = 1e9
-"""Larger sizes, parallelisms, variances and speeds are errors."""
+"""Maximum of sizes, parallelisms, variances and speeds."""
 
 SIGMA_MAX = 2.0
-"""Maximum variance of drawn parallelisms, uniform from 0 on as in Downey 1998."""
+"""Maximum variance of parallelism in drawn jobs; variances are uniform from 0 (Downey 1998)."""
 
 
 class Linear(msgspec.Struct, frozen=True, tag_field="model", tag="linear"):
@@ -29,7 +29,7 @@ class Linear(msgspec.Struct, frozen=True, tag_field="model", tag="linear"):
 
 
 class Amdahl(msgspec.Struct, frozen=True, tag_field="model", tag="amdahl"):
-    """A share of the work, measured on one node, does not run in parallel (Amdahl 1967)."""
+    """The share ``serial`` of the run time on one node does not run in parallel (Amdahl 1967)."""
 
     serial: float
 
@@ -76,10 +76,10 @@ class Downey(msgspec.Struct, frozen=True, tag_field="model", tag="downey"):
 
 
 class SpeedupTable(msgspec.Struct, frozen=True, tag_field="model", tag="table"):
-    """Measured speeds, linear in between.
+    """Measured speeds, with linear interpolation.
 
-    Below the smallest size the speed is proportional to the nodes; above the largest it is
-    constant.
+    Below the smallest size, the speed is proportional to the number of nodes. Above the largest
+    size, it is constant.
     """
 
     sizes: tuple[int, ...]
@@ -99,7 +99,7 @@ class SpeedupTable(msgspec.Struct, frozen=True, tag_field="model", tag="table"):
             _check("speeds", speed, 1 / MOST)
 
     def speed(self, n_nodes: int) -> float:
-        """Return the speed on ``n_nodes`` nodes, in the table's own unit."""
+        """Return the speed on ``n_nodes`` nodes, in the unit of the table."""
         if n_nodes < self.sizes[0]:
             return self.speeds[0] * n_nodes / self.sizes[0]
         return float(np.interp(n_nodes, self.sizes, self.speeds))
@@ -126,7 +126,9 @@ def _check(name: str, value: float, least: float, most: float = MOST) -> None:
 
 
 def downey_speed(n: float, parallelism: float, sigma: float) -> float:
-    """Return Downey's speedup on n >= 1 nodes; the two variants agree at ``sigma`` 1.
+    """Return Downey's speedup on n >= 1 nodes.
+
+    Downey's two formulas, for ``sigma`` up to 1 and from 1 on, are equal at 1.
 
     >>> round(downey_speed(8, 16, 0.5), 6), round(downey_speed(16, 16, 2), 6)
     (7.211268, 9.846154)
@@ -138,7 +140,7 @@ def downey_speed(n: float, parallelism: float, sigma: float) -> float:
         speed = mean * n / (mean + sigma * (n - 1) / 2)
     else:
         speed = mean * n / (sigma * (mean - 0.5) + n * (1 - sigma / 2))
-    return min(speed, mean)  # each variant reaches the mean at n_nodes_max
+    return min(speed, mean)  # both formulas reach the mean at n_nodes_max
 
 
 def speedup_of(profile: Mapping[str, Any]) -> Speedup:
@@ -156,7 +158,7 @@ def speedup_of(profile: Mapping[str, Any]) -> Speedup:
 
 
 def run_us(speedup: Speedup, length_us: int, n_nodes: int, new_n_nodes: int) -> int:
-    """Return how long a job with ``length_us`` on ``n_nodes`` runs on ``new_n_nodes``.
+    """Return the run time on ``new_n_nodes`` of a job that runs ``length_us`` on ``n_nodes``.
 
     >>> run_us(Linear(), 60, 4, 3)
     80

@@ -2,10 +2,10 @@
 """Tori: node numbers, coordinates and hop distances.
 
 Only this module defines how the nodes of a torus are numbered. The numbering is that of SimGrid's
-TORUS clusters (the routing of ``TorusZone`` in SimGrid 3.2x to 3.34). The **first** dimension
-varies fastest, so that node ``i`` has the coordinates ``i % s0``, ``(i // s0) % s1`` and so on.
-Every dimension wraps around. Routes follow one dimension after another, each in the shorter
-direction, so their length is the hop distance below.
+TORUS clusters (the routing of ``TorusZone`` in SimGrid 3.2x to 3.34). The **first** coordinate
+varies fastest: node ``i`` has the coordinates ``i % s0``, ``(i // s0) % s1`` and so on. Every
+dimension wraps around. Routes follow one dimension after another, each in the shorter direction.
+Their length is the hop distance.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Ints = npt.NDArray[np.int64]
 
 
 class Torus(msgspec.Struct, frozen=True):
-    """A torus of any number of dimensions; ``sizes`` are its extents, the fastest first.
+    """A torus of any number of dimensions; ``sizes`` are its extents, the fastest dimension first.
 
     >>> Torus((8, 12, 16, 16, 2)).n_nodes
     49152
@@ -46,7 +46,7 @@ class Torus(msgspec.Struct, frozen=True):
 
     @property
     def strides(self) -> tuple[int, ...]:
-        """How much a step along each dimension adds to the node number."""
+        """The number that a step along each dimension adds to the node number."""
         return tuple(math.prod(self.sizes[:axis]) for axis in range(len(self.sizes)))
 
     @property
@@ -102,7 +102,7 @@ class Torus(msgspec.Struct, frozen=True):
 
 
 def parse_extents(text: str, separator: str = "x", where: str | None = None) -> tuple[int, ...]:
-    """Return whole numbers from a text with a separator: '4x4x4x4x2'."""
+    """Return the whole numbers in a text like '4x4x4x4x2'."""
     parts = [part.strip() for part in text.split(separator)]
     if not all(part.isdecimal() and len(part) <= 8 for part in parts):
         example = separator.join(map(str, MIRA.sizes))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Blocks: groups of nodes that a machine allocates as a whole.
 
-Mira allocated midplanes, boxes of 4x4x4x4x2 = 512 nodes. Its partitions were boxes of blocks, on a
-torus whose nodes are the blocks.
+On Mira, blocks are midplanes: boxes of 4x4x4x4x2 = 512 nodes. Partitions were boxes of blocks. The
+blocks of a machine also form a torus.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from rebat.models.boxes import Box, Extents, Ints, volume_for
 from rebat.models.topology import INTREPID, MIRA, Torus
 
 Allotment = Callable[[int], int]
-"""Number of requested nodes -> number of allocated nodes."""
+"""Function from the number of requested nodes to the number of allocated nodes."""
 
 
 class Units:
@@ -61,7 +61,7 @@ class Units:
         return np.argsort(self.of_node, kind="stable").reshape(self.torus.n_nodes, self.size)
 
     def in_line_for(self, n_nodes: int) -> int:
-        """Return the number of blocks needed for ``n_nodes`` nodes, wherever the blocks are."""
+        """Return the minimum number of blocks with ``n_nodes`` nodes; they need not form a box."""
         return -(-n_nodes // self.size)
 
     def count_for(self, n_nodes: int) -> int:
@@ -79,7 +79,7 @@ class Units:
             raise InputError(f"no box of {n_nodes} nodes", expected=f"1 to {most}") from None
 
     def whole(self, mask: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-        """Return which blocks lie entirely in a mask of nodes: shape (blocks,)."""
+        """Return the blocks all of whose nodes are set in a mask: shape (blocks,)."""
         if self.size == 1:
             return mask
         inside: npt.NDArray[np.bool_] = np.logical_and.reduce(mask[self.members], axis=1)

@@ -46,9 +46,9 @@ def _read_json(path: Path, **options: Any) -> Workload:
     names = sorted(name for name, value in options.items() if value is not None)
     if names:
         raise InputError(
-            f"{', '.join(names)}: no effect on a Batsim workload",
+            f"option {', '.join(names)} has no effect on a Batsim workload",
             str(path),
-            "trace options only with a trace",
+            "a trace, or no options",
         )
     return read_workload(path)
 

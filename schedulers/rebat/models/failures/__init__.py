@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Node failures: the laws that draw them (`laws`) and the files that contain them (`events`)."""
+"""Node failures: laws that draw failures (`laws`), and files that contain failures (`events`)."""

@@ -15,10 +15,10 @@ from rebat.models.failures.per_node import NodeLaws, alike
 
 
 class Authors(Law, frozen=True):
-    """The failures of the node-stealing paper: one Poisson process for the entire machine.
+    """The failures of the node-stealing paper: a Poisson process for the entire machine.
 
     Source: Du et al., "Improving batch schedulers with node stealing for failed jobs", 2024,
-    section 6.1, and the failure script of its public program. As in that program, Python's own
+    section 6.1, and the failure script of its public program. As in the program, Python's random
     generator draws the failures, and times are rounded to 0.01 s. The paper uses seeds 0 to 4.
 
     Parameters
@@ -63,7 +63,7 @@ class Authors(Law, frozen=True):
             yield Outage(at_us, at_us + to_us(self.downtime_s), NodeSet.of([node]))
 
     def until(self, outages: Iterator[Outage], horizon_s: float) -> Iterator[Outage]:
-        """Also yield the first outage at or after the horizon, as the authors do (at 5e6 s)."""
+        """Yield outages up to the first at or after the horizon, as the authors do (at 5e6 s)."""
         for outage in outages:
             yield outage
             if outage.down_us >= to_us(horizon_s):

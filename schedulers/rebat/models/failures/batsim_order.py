@@ -2,11 +2,11 @@
 """The order in which Batsim plays the events of a file: by time, repairs before failures.
 
 Batsim sorts by time and type with C++'s ``std::sort``, which does not keep the order of equal
-elements. Two failures at one time may therefore be in another order than in the file, as recorded
-conversations show. This module reproduces the sort of GNU's standard library step by step:
-median-of-three quicksort down to 16 elements, then one insertion sort (introsort, Musser 1997). It
-does not reproduce the fallback of introsort, a heap sort after ``2 log2 n`` bad partitions. In that
-case, equal elements keep the order of the last partition.
+elements. Two failures at the same time may therefore be in another order than in the file, as
+recorded messages show. This module reproduces the sort of GNU's standard library step by step:
+median-of-three quicksort down to 16 elements, then an insertion sort (introsort, Musser 1997).
+Introsort falls back to a heap sort after ``2 log2 n`` bad partitions. This module does not
+reproduce the fallback. Equal elements then keep the order of the last partition.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ T = TypeVar("T")
 Key = tuple[int, int]
 
 SMALL = 16
-"""Ranges up to this length are left to the insertion sort."""
+"""Maximum length of ranges that only the insertion sort sorts."""
 
 
 def batsim_order(items: Sequence[T], keys: Sequence[Key]) -> list[T]:

@@ -19,21 +19,22 @@ from rebat.models.failures.law import Law, Outage, check_span
 
 
 class Correlation(msgspec.Struct, frozen=True, kw_only=True):
-    """How failures depend on each other; by default they are independent.
+    """How failures depend on each other; the default is independence.
 
     Parameters
     ----------
     group : int
-        Size of the aligned groups that fail together (a node board, a midplane, a rack): nodes k *
-        group to (k + 1) * group - 1.
+        Size of the groups that fail together, for example node boards, midplanes or racks. Group k
+        has the nodes k * group to (k + 1) * group - 1.
     cascade : float
-        Probability that a failure causes another one, which may cause further failures. On average,
-        each failure leads to cascade / (1 - cascade) more failures.
+        Probability that a failure causes another failure, which may cause more failures. On
+        average, each failure leads to cascade / (1 - cascade) more failures.
     cascade_window_s : float
-        Maximum delay of the caused failure; the delay is uniformly distributed.
+        Maximum delay of the caused failure, in seconds. The delay is uniformly distributed.
     cascade_within : int
-        Number of nodes in the aligned block that also contains the caused failure; 0: the entire
-        machine. The caused failure hits each of the block's other groups with equal probability.
+        Number of nodes in the aligned block that contains a failure and the failure that it causes;
+        0: the entire machine. The caused failure hits each other group of the block with equal
+        probability.
     """
 
     group: int = 1
@@ -74,10 +75,10 @@ def correlated(law: Law, correlation: Correlation) -> Law:
 
 
 class Correlated(Law, frozen=True):
-    """A law whose failures hit groups of nodes or cause further failures.
+    """A law whose failures hit groups of nodes or cause more failures.
 
-    The MTBF is that of the underlying law. Each failure of this law takes down an entire group.
-    Caused failures do not count in the MTBF. Overlapping outages of a group are joined.
+    The MTBF is that of the underlying law. Each failure of the underlying law takes down an entire
+    group. Caused failures do not count in the MTBF. Overlapping outages of a group are joined.
     """
 
     of: Law
@@ -85,7 +86,7 @@ class Correlated(Law, frozen=True):
 
     @property
     def mtbf_s(self) -> float | None:
-        """The MTBF of the underlying law; None if it has none."""
+        """The MTBF of the underlying law; None if it does not state an MTBF."""
         return getattr(self.of, "mtbf_s", None)
 
     def mtbf_on(self, n_nodes: int | None) -> float | None:
@@ -94,12 +95,12 @@ class Correlated(Law, frozen=True):
 
     @property
     def downtime_s(self) -> float | None:
-        """The downtime of the underlying law; None if it has none."""
+        """The downtime of the underlying law; None if it does not state a downtime."""
         return getattr(self.of, "downtime_s", None)
 
     @property
     def seeded(self) -> bool:
-        """Whether different seeds draw different failures; cascades are always drawn."""
+        """Whether different seeds draw different failures."""
         return self.of.seeded or self.correlation.cascade > 0
 
     def outages(self, n_nodes: int, seed: int) -> Iterator[Outage]:
@@ -124,7 +125,7 @@ class Correlated(Law, frozen=True):
         return {**self.of.identity(), "correlation": correlation}
 
     def label(self) -> str | None:
-        """Return the label of the underlying law, and the options other than the defaults."""
+        """Return the label of the underlying law, with the options that are not defaults."""
         options, defaults = msgspec.structs.asdict(self.correlation), msgspec.structs.asdict(NONE)
         texts = [self.of.label() or ""]
         for name, value in options.items():
@@ -134,7 +135,7 @@ class Correlated(Law, frozen=True):
         return ",".join(filter(None, texts))
 
     def _spread(self, outages: Iterator[Outage], n_nodes: int, seed: int) -> Iterator[Outage]:
-        """Yield the law's failures and the failures that they cause, as groups, sorted by time."""
+        """Yield failures of groups and the failures that they cause, sorted by time."""
         rng = stream(seed, "failures", "cascade")
         groups = _Groups(n_nodes, self.correlation)
         caused: list[tuple[int, int, Outage]] = []
@@ -172,7 +173,7 @@ class Correlated(Law, frozen=True):
 
 
 class _Groups(NamedTuple):
-    """The groups of a machine's nodes; the last may be smaller."""
+    """The groups of nodes of a machine; the last group may be smaller."""
 
     n_nodes: int
     correlation: Correlation
@@ -209,7 +210,7 @@ def _with_end(outages: Iterable[Outage]) -> Iterator[Outage | None]:
 def joined_events(outages: Iterable[Outage]) -> Iterator[MachineEvent]:
     """Yield two events per outage of a node, drawn lazily; overlapping outages are joined.
 
-    At equal times repairs come before failures, both in the order of the failures.
+    At equal times, repairs come before failures. Equal repairs have the order of their failures.
     """
     up_us: dict[int, int] = {}  # the end of the outage of each node that is down
     repairs: list[tuple[int, int, NodeSet]] = []
@@ -228,7 +229,7 @@ def joined_events(outages: Iterable[Outage]) -> Iterator[MachineEvent]:
 def _pop_repairs(
     repairs: list[tuple[int, int, NodeSet]], up_us: dict[int, int], until_us: int
 ) -> Iterator[MachineEvent]:
-    """Yield the repairs up to a time, without nodes that a later outage keeps down."""
+    """Yield the repairs up to a time, except of nodes that another outage keeps down."""
     while repairs and repairs[0][0] <= until_us:
         at_us, _, nodes = heapq.heappop(repairs)
         repaired = [node for node in nodes if up_us.get(node) == at_us]

@@ -29,7 +29,7 @@ from rebat.models.failures.batsim_order import batsim_order
 UNAVAILABLE, AVAILABLE = "machine_unavailable", "machine_available"
 
 Numbers = Literal["cores", "nodes"]
-"""What an event file numbers if nodes have several cores."""
+"""What the numbers in an event file are, if nodes have several cores."""
 
 MAX_NODE = 10_000_000
 """Larger node ids are errors."""
@@ -48,7 +48,7 @@ class MachineEvent(msgspec.Struct, frozen=True):
 
 
 class GenericEvent(msgspec.Struct, frozen=True):
-    """An event of any other type. Batsim can forward its JSON to the scheduler."""
+    """An event of another type. Batsim can forward its JSON to the scheduler."""
 
     at_us: int
     data: dict[str, Any]
@@ -69,7 +69,7 @@ class EventFile(msgspec.Struct, frozen=True):
 
     @property
     def generic_types(self) -> Counter[str]:
-        """Number of events of each type that Batsim does not know."""
+        """Number of events of each type other than machine events."""
         generic = (event for event in self.events if isinstance(event, GenericEvent))
         return Counter(str(event.data["type"]) for event in generic)
 
@@ -96,17 +96,19 @@ def read_event_file(
 ) -> EventFile:
     """Read an event file, plain or .gz.
 
-    The lines need not be sorted (the node-stealing authors write each repair after its failure).
-    Like Batsim, the reader sorts them. Events of other types stay unchanged. If the file numbers
-    cores, an event must contain either all cores of a node or none. If it numbers nodes, the
-    result contains the cores of these nodes. Without ``cores_per_node`` the numbers stay unchanged.
+    The lines need not be sorted: the node-stealing authors write each repair after its failure.
+    Like Batsim, the reader sorts them. Events of other types are not changed.
+
+    Without ``cores_per_node`` the numbers are not changed. Otherwise, if the file numbers cores, an
+    event must contain all cores of a node or none. If the file numbers nodes, the result contains
+    the cores of these nodes.
 
     Raises
     ------
     InputError
         For broken JSON, missing fields, invalid node sets or times, a part of a node, a failure of
-        a node that is down, a repair of a node that is up, or numbers of another kind than the file
-        states; the error names file and line.
+        a node that is down, a repair of a node that is up, or if the file states other cores per
+        node than the run. The error names file and line.
     """
     located: list[tuple[ExternalEvent, str]] = []
     with open_text(Path(path)) as lines:
@@ -125,7 +127,7 @@ def read_event_file(
 
 
 def read_event(line: str, where: str) -> ExternalEvent:
-    """Return the event in a line; errors name the place ``where``."""
+    """Return the event in a line; ``where`` is the place for errors."""
     try:
         raw = msgspec.json.decode(line)
     except (msgspec.DecodeError, RecursionError) as error:
@@ -147,7 +149,7 @@ def _cause(raw: dict[str, Any], where: str) -> str | None:
 
 
 def _check_stated(line: str, where: str, cores_per_node: int, numbers: Numbers) -> None:
-    """Raise InputError if the line states other cores per node than the run has."""
+    """Raise InputError if the line states another number of cores per node than the run has."""
     stated = _cores_in(line) if "cores_per_node" in line else None
     if stated is not None and (stated != cores_per_node or numbers != "cores"):
         raise InputError(
@@ -250,15 +252,15 @@ def _alternate(event: MachineEvent, where: str, down: set[int]) -> None:
 def write_events(
     events: Iterable[MachineEvent], path: Path, decimals: int = 6, cores_per_node: int = 1
 ) -> None:
-    """Write an event file, a line per event in the given order; compress if the name ends in .gz.
+    """Write an event file: a line per event, in this order, compressed if the name ends in .gz.
 
     Parameters
     ----------
     events : iterable of MachineEvent
     path : Path
     decimals : int
-        Decimals of the timestamps (s), without trailing zeros. The node-stealing authors use 2,
-        Batsim's own resolution is 6.
+        Maximum number of decimals of the timestamps (s). The node-stealing authors use 2 decimals,
+        Batsim uses 6.
     cores_per_node : int
         Above 1, the events number cores, and each line states the cores per node.
     """
@@ -277,7 +279,8 @@ def _line(event: MachineEvent, decimals: int, stated: str) -> str:
 def machine_mtbf_s(events: Sequence[MachineEvent]) -> float | None:
     """Return the mean time between failures of the machine; None if nothing fails.
 
-    Failures at the same time count as one. The mean covers time 0 to the last event.
+    Failures at the same time count as one failure. The mean is over the time from 0 to the last
+    event.
     """
     times_us = {event.at_us for event in events if not event.available}
     return to_s(events[-1].at_us) / len(times_us) if times_us else None

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fits of failure laws to recorded failures, by maximum likelihood.
 
-The fitted data are up-times: from a repair (or the beginning of the record) to the next failure.
-The last up-time, which no failure ended, is censored on the right.
+Laws are fitted to up-times: the times from a repair, or from the beginning of the record, to the
+next failure. The last up-time of a node did not end with a failure and is censored (on the right).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from rebat.models.failures.per_node import (
 )
 
 SHAPES = {"weibull": (1e-2, 1e3), "gamma": (1e-2, 1e4), "lognormal": (1e-2, 1e2)}
-"""Valid shapes. If a fit is outside, the up-times are too few or too similar."""
+"""Minimum and maximum shape. If a fit is outside, the up-times are too few or too similar."""
 
 
 OnProgress = Callable[[int], None]
@@ -37,14 +37,14 @@ OnProgress = Callable[[int], None]
 
 
 class UpTimes(NamedTuple):
-    """Up-times of a node in seconds: those that ended with a failure, and those still open."""
+    """Up-times of a node in seconds: ended by a failure, and censored."""
 
     failed_s: Floats
     going_s: Floats
 
 
 class Parameters(NamedTuple):
-    """Scale and shape of one node, or of all nodes together."""
+    """Scale and shape of a node, or of all nodes together."""
 
     scale_s: float
     shape: float
@@ -88,12 +88,12 @@ def fit_nodes(
 ) -> Fit:
     """Fit the parameters of every node to its record.
 
-    A node with at least ``pool`` failures gets its own scale and shape. A node with fewer failures,
-    or whose up-times fit no shape, gets the pooled shape and the most likely scale for this shape.
+    A node with at least ``pool`` failures gets its own scale and shape. Other nodes, and nodes
+    whose up-times fit no shape, get the pooled shape and the most likely scale for this shape.
     Under weibull this scale is (sum t**shape / failures)**(1/shape), where the sum is over all
     up-times of the node. A node that never failed has no most likely scale. It is treated as if it
-    had one more failure, at the up-time for which the pooled scale is the most likely. Its scale
-    starts at the pooled scale and grows with the observed time of the node.
+    had one more failure, at the up-time for which the pooled scale is the most likely. Its scale is
+    therefore the pooled scale or larger, and grows with the observed time.
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ def fit_nodes(
     until_s : float, optional
         End of the record; later events are ignored. Default: the last event.
     on_progress : callable, optional
-        Called after each node. Gamma and lognormal fits of thousands of nodes take a minute.
+        Called after each node. Gamma and lognormal fits of thousands of nodes take about a minute.
 
     Raises
     ------
@@ -142,9 +142,9 @@ def fit_nodes(
 def up_times(
     events: Sequence[MachineEvent], n_nodes: int, until_us: int
 ) -> tuple[list[UpTimes], Floats]:
-    """Return the up-times of every node until a time, and each node's uptime at that time.
+    """Return the up-times of every node until a time, and the uptime of every node at this time.
 
-    If a node is down at time 0, its first up-time begins with its repair.
+    The first up-time of a node that is down at time 0 begins with its repair.
     """
     since_us: list[int | None] = [0] * n_nodes
     failed: list[list[int]] = [[] for _ in range(n_nodes)]
@@ -200,7 +200,7 @@ def likeliest(kind: type[NodeLaws], times: UpTimes) -> Parameters | None:
 
 
 def likeliest_scale_s(kind: type[NodeLaws], shape: float, times: UpTimes) -> float:
-    """Return the scale by maximum likelihood, given the shape and at least one failure."""
+    """Return the scale by maximum likelihood for a shape; there must be a failure."""
     if kind in (WeibullNodes, ExponentialNodes):
         times_s = np.concatenate(times)
         longest_s = times_s.max()
@@ -239,14 +239,14 @@ def _profiled_shape(kind: type[NodeLaws], times: UpTimes) -> float | None:
 
 
 def _log_scale(kind: type[NodeLaws], shape: float, times: UpTimes) -> tuple[float, float]:
-    """Return log(scale) of the most likely scale for a shape, and minus the log-likelihood."""
+    """Return the logarithm of the most likely scale for a shape, and minus the log-likelihood."""
     from scipy.optimize import minimize_scalar
 
     def cost(log_scale: float) -> float:
         return -log_likelihood(kind, Parameters(math.exp(log_scale), shape), times)
 
     middle = float(np.log(times.failed_s).mean())
-    # from the mean or median, in steps of about a standard deviation of log t
+    # start at the mean or median; step by about a standard deviation of log t
     start, step = (middle - math.log(shape), shape**-0.5) if kind is GammaNodes else (middle, shape)
     minimum = minimize_scalar(cost, bracket=(start, start + step))
     return float(minimum.x), float(minimum.fun)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Failures before a run: what is known about the nodes when the run begins.
+"""The history of a run: failures before the run begins.
 
-A run may begin at any time of a law or a record. Earlier failures are the history of the run. They
-determine the uptimes of the nodes, and laws can be fitted to them.
+A run may begin at any time of a law or a record. Earlier failures set the uptimes of the nodes, and
+laws can be fitted to them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class History(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def uptime_us(self) -> Ints:
-        """How long each node has been up at the end: shape (n,); 0 for a node that is down."""
+        """How long each node has been up at the end, in microseconds, shape (n,); 0 if down."""
         since = np.zeros(self.n_nodes, dtype=np.int64)
         for event in self.events:
             since[list(event.nodes)] = event.at_us if event.available else self.begin_us
@@ -37,7 +37,7 @@ class History(msgspec.Struct, frozen=True, eq=False):
 
 
 class Remembered:
-    """Events that are drawn lazily and only once, for any number of iterations."""
+    """Events that are drawn lazily, and only once for any number of iterations."""
 
     def __init__(self, events: Iterable[MachineEvent]) -> None:
         self._source, self._drawn = iter(events), list[MachineEvent]()

@@ -30,14 +30,15 @@ class Outage(NamedTuple):
 
 
 class Law(msgspec.Struct, frozen=True):
-    """Base class of laws of node failures. Its fields are parameters; durations end in ``_s``.
+    """Base class of laws of node failures. The fields of a law are its parameters.
 
-    A law is a module with a subclass and a row in `laws.LAWS`. The command line prints the
-    docstring of the subclass, which names the source and explains each parameter.
+    Names of durations end in ``_s``. To add a law, write a module with a subclass and add the
+    subclass to `laws.LAWS`. The command line prints the docstring of the subclass, which names the
+    source and explains each parameter.
     """
 
     drawn: ClassVar[bool] = True
-    """Whether the law depends on seeds and horizons."""
+    """Whether seeds and horizons have an effect on the law."""
 
     paths: ClassVar[tuple[str, ...]] = ()
     """The parameters that are files."""
@@ -58,11 +59,14 @@ class Law(msgspec.Struct, frozen=True):
         return self.drawn
 
     def outages(self, n_nodes: int, seed: int) -> Iterator[Outage]:
-        """Yield outages of nodes that are up, ordered by the time of failure and drawn lazily."""
+        """Yield outages of nodes, sorted by the time of failure and drawn lazily.
+
+        A node that is down does not fail.
+        """
         raise NotImplementedError
 
     def survival(self, uptime_s: float, duration_s: float, n_nodes: int) -> float:
-        """Return the probability that a node, up for ``uptime_s``, stays up ``duration_s`` more."""
+        """Return the probability that a node with this uptime survives another ``duration_s``."""
         raise NotImplementedError
 
     def nodes(self, n_nodes: int, seed: int) -> NodeLaws | None:
@@ -88,8 +92,7 @@ class Law(msgspec.Struct, frozen=True):
         """Return the failures and repairs of a machine; without a horizon, they continue forever.
 
         With ``cores_per_node``, ``n_nodes`` is the number of processors. The law then applies to
-        the nodes that the processors form, and the events name the processors of these nodes
-        (`groups`).
+        the nodes that the processors form, and the events contain the processors of these nodes.
 
         Raises
         ------
@@ -100,12 +103,15 @@ class Law(msgspec.Struct, frozen=True):
         return drawn if cores_per_node == 1 else GroupedEvents(drawn, cores_per_node)
 
     def identity(self) -> dict[str, Any]:
-        """Return everything except the seed that determines the failures, as plain JSON values."""
+        """Return everything that determines the failures, except the seed, as plain JSON values."""
         plain: dict[str, Any] = msgspec.to_builtins(self)
         return plain
 
     def label(self) -> str | None:
-        """Return the parameters except MTBF and downtime in command-line syntax; None if none."""
+        """Return the parameters in command-line syntax, without MTBF and downtime.
+
+        None if there are no other parameters.
+        """
         texts = []
         for name in self.__struct_fields__:
             if name.endswith("_s") and name not in ("mtbf_s", "downtime_s"):
@@ -165,13 +171,13 @@ class GroupedEvents(msgspec.Struct, frozen=True):
 
 
 def check_span(seconds: float, name: str, least: float = 1e-6) -> None:
-    """Raise InputError unless a duration is finite and can be counted in microseconds."""
+    """Raise InputError if a duration is below the minimum or above `MAX_SECONDS`."""
     if not (math.isfinite(seconds) and least <= seconds <= MAX_SECONDS):
         raise InputError(f"is {seconds:g} s", name, f"{least:g} to {MAX_SECONDS:.0e} s")
 
 
 def least_s(field: str) -> float:
-    """Return the minimum of a field in seconds: 0 for standard deviations, otherwise 1e-6."""
+    """Return the minimum value of a field in seconds: 0 for standard deviations, otherwise 1e-6."""
     return 0.0 if field.endswith("_sigma_s") else 1e-6
 
 
@@ -196,7 +202,7 @@ def events_of(outages: Iterable[Outage]) -> Iterator[MachineEvent]:
 def _pop_repairs(
     repairs: list[tuple[int, int, NodeSet]], until_us: int | None
 ) -> Iterator[MachineEvent]:
-    """Take the repairs up to a time from the heap; equal times keep the order of the failures."""
+    """Remove the repairs up to a time from the heap; equal times have the order of the failures."""
     while repairs and (until_us is None or repairs[0][0] <= until_us):
         at_us, _, nodes = heapq.heappop(repairs)
         yield MachineEvent(at_us, True, nodes)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Failure laws by name, and their text form: ``authors:mtbf=1h,downtime=1h``."""
+"""Failure laws by name, and their command-line syntax: ``authors:mtbf=1h,downtime=1h``."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ LAWS: dict[str, type[Law]] = {
 
 
 def law_named(name: str) -> type[Law]:
-    """Return the class of the law with this name, or of the fitted law of this machine.
+    """Return the class of a law by the name of the law, or of the machine to which it is fitted.
 
     Raises
     ------
@@ -62,7 +62,7 @@ def _prefab(name: str) -> Prefab | None:
 
 
 def name_of(law: Law) -> str:
-    """Return the name of a law or of its machine, or of the class of a user-defined law.
+    """Return the name of a law: its key, its machine, or its class if it is user-defined.
 
     For correlated failures this is the name of the underlying law.
     """
@@ -80,15 +80,15 @@ def reads_files(law: Law | None) -> bool:
 
 
 def parameters(name: str) -> dict[str, FieldInfo]:
-    """Return the parameters of a law by their user names, which have no unit suffix."""
+    """Return the parameters of a law by name; the names have no ``_s``."""
     fields = msgspec.structs.fields(law_named(name))
     return {field.name.removesuffix("_s"): field for field in fields}
 
 
 def make_law(name: str, values: Mapping[str, Any]) -> Law:
-    """Return the law with this name and these parameters; durations are in human units.
+    """Return the law with this name and these parameters; durations may be text like '1h'.
 
-    A machine's fitted law has values for all parameters (`prefab`). If ``values`` changes one of
+    A law fitted to a machine has values for all parameters (`prefab`). If ``values`` changes one of
     them, the law no longer has the name of the machine.
 
     Raises
@@ -150,7 +150,7 @@ def parse_law(text: str) -> Law:
 
 
 def form_of(name: str) -> str:
-    """Return the form in which a law is written; optional parameters are in brackets.
+    """Return the command-line syntax of a law; optional parameters are in brackets.
 
     >>> form_of("authors")
     'authors:mtbf=DURATION[,downtime=DURATION]'
@@ -170,12 +170,12 @@ def _kind(field: FieldInfo) -> str:
 
 
 def described() -> str:
-    """Return the form and the docstring of every law, with parameters under their user names."""
+    """Return the syntax and the docstring of every law, for help."""
     return "\n\n".join(f"{_folded(name)}\n\n{_help_text(kind)}" for name, kind in LAWS.items())
 
 
 def _folded(name: str) -> str:
-    """Return the form of a law in lines that fit a terminal."""
+    """Return the syntax of a law in lines that fit a terminal."""
     form = form_of(name)
     if len(form) <= _WIDTH:
         return form

@@ -4,19 +4,19 @@
 There are three ways. None of them is exact.
 
 rank
-    Node i of M becomes node i * N // M of N. The number of failures of the machine stays the same,
-    and neighbours stay neighbours. If several nodes map to one node, this node is down while any of
-    them is down.
+    Node i of M becomes node i * N // M of N. The machine has the same number of failures, and
+    neighbours stay neighbours. If several nodes are mapped to one node, this node is down while any
+    of them is down.
 share
-    Like rank, but all nodes from i * N // M to (i + 1) * N // M are down. The lost share of the
-    machine stays the same. On a smaller machine this is the same as rank.
+    Like rank, but node i takes down all nodes from i * N // M to (i + 1) * N // M. The same share
+    of the machine is down. On a smaller machine this is the same as rank.
 rate
-    The failure rate of a node stays the same, so that the machine's failure rate is N / M times as
-    large. A smaller machine consists of randomly drawn nodes. A larger machine consists of copies
-    of the record. The last copy has as many randomly drawn nodes as needed. Every copy after the
-    first is rotated in time: it starts at a random time of the record and continues at the
-    beginning of the record after its end. Each copy keeps the differences between nodes, the repair
-    times and common failures. Copies do not fail at the same times. (Compressing time instead would
+    A node has the same failure rate, so the failure rate of the machine is N / M times as large. A
+    smaller machine consists of randomly drawn nodes. A larger machine consists of copies of the
+    record. The last copy has as many randomly drawn nodes as needed. Every copy after the first is
+    rotated in time: it starts at a random time of the record, and continues at the beginning of the
+    record after its end. Therefore, copies do not fail at the same times. Each copy keeps the
+    differences between nodes, the repair times and common failures. (Compressing time instead would
     shorten repairs and days.)
 """
 
@@ -43,7 +43,7 @@ class MappedRecord(NamedTuple):
     events : sequence of MachineEvent
         Failures and repairs.
     spans : sequence of Span
-        The same as outages of single nodes.
+        The same events as outages of single nodes.
     n_nodes : int
         Size of the recorded machine.
     length_us : int
@@ -57,9 +57,9 @@ class MappedRecord(NamedTuple):
 
 
 def source_of(events: Sequence[MachineEvent], n_nodes: int | None = None) -> MappedRecord:
-    """Return the record that consists of these events.
+    """Return the record with these events.
 
-    The default size is the largest node that fails, plus 1.
+    The default number of nodes is the largest node that fails, plus 1.
 
     Raises
     ------
@@ -78,7 +78,7 @@ def source_of(events: Sequence[MachineEvent], n_nodes: int | None = None) -> Map
 def mapped(
     source: MappedRecord, n_nodes: int, way: str = "rank", seed: int = 0, turn: bool = False
 ) -> list[MachineEvent]:
-    """Return the record mapped to ``n_nodes`` nodes; no node fails while it is down.
+    """Return the record mapped onto ``n_nodes`` nodes; no node fails while it is down.
 
     Parameters
     ----------
@@ -86,13 +86,13 @@ def mapped(
     n_nodes : int
         Size of the target machine.
     way : {'rank', 'share', 'rate'}
-        See the docstring of the module. For a machine of the same size each way returns the record
+        See the docstring of the module. If the machine has the same size, the result is the record
         unchanged.
     seed : int
-        Seed of the draws of 'rate', and of the rotation.
+        Seed of the draws of 'rate' and of the rotation.
     turn : bool
-        Rotate the record in time; with 'rate', also rotate the first copy. Each seed then starts at
-        another time of the record.
+        Whether to rotate the record in time; with 'rate', also the first copy. Each seed then
+        starts at another time of the record.
 
     Raises
     ------
@@ -120,7 +120,7 @@ def _placed(spans: Sequence[Span], n_from: int, n_to: int, way: str) -> Iterator
 
 
 def _copies(source: MappedRecord, n_nodes: int, seed: int, turn: bool) -> Iterator[Span]:
-    """Yield copies of the record next to each other, the last one with fewer nodes."""
+    """Yield the outages of all copies of the record; the last copy may have fewer nodes."""
     n_complete, n_left = divmod(n_nodes, source.n_nodes)
     for number in range(n_complete + (n_left > 0)):
         rotated = number > 0 or turn
@@ -139,7 +139,7 @@ def _offset_us(source: MappedRecord, seed: int, number: int) -> int:
 
 
 def _rotated(source: MappedRecord, offset_us: int) -> list[Span]:
-    """Return the record delayed by the offset; the part after its end moves to its beginning."""
+    """Return the record delayed by an offset; the part beyond the end moves to the beginning."""
     return [
         part for span in source.spans for part in _rotated_span(span, offset_us, source.length_us)
     ]

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Node tables (``nodes.csv``): a failure law and an uptime for every node of a machine.
 
-Columns are ``node,law,scale_s,shape,uptime_s``, in any order. Without ``law`` the family is
-weibull. All nodes have the same family. Under lognormal, the scale is the median and the shape the
-standard deviation of the logarithm. Under exponential, the scale is the mean and the shape is 1.
+The columns are ``node,law,scale_s,shape,uptime_s``, in any order. The default of ``law`` is
+weibull. All nodes have the same law. Under lognormal, the scale is the median, and the shape is the
+standard deviation of the logarithm. Under exponential, the scale is the mean, and the shape is 1.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _HEADER = f"the columns {','.join(REQUIRED)} and optionally law"
 
 
 class NodeTable(msgspec.Struct, frozen=True, eq=False):
-    """The failure law and the uptime of every node; arrays have an entry per node."""
+    """The failure laws and the uptimes (s) of all nodes; arrays have an entry per node."""
 
     laws: NodeLaws
     uptime_s: Floats
@@ -68,8 +68,8 @@ def read_nodes(path: Path, n_nodes: int | None = None) -> NodeTable:
     Raises
     ------
     InputError
-        For missing or unknown columns, invalid numbers, a second family, and nodes that are
-        duplicate, missing or not on the machine; the error names file and line.
+        For missing or unknown columns, invalid numbers, different laws, and nodes that are
+        duplicate, missing or not on the machine. The error names file and line.
     """
     with open_text(Path(path), newline="") as text:
         try:
@@ -85,7 +85,7 @@ def read_nodes(path: Path, n_nodes: int | None = None) -> NodeTable:
 
 
 def write_nodes(path: Path, table: NodeTable) -> None:
-    """Write a node table, a line per node, compressed if the name ends in .gz; floats are exact."""
+    """Write a node table with exact numbers, compressed if the name ends in .gz."""
     columns = (table.laws.scale_s, table.laws.shape, table.uptime_s)
     numbers = zip(*(column.tolist() for column in columns), strict=True)
     lines = [
@@ -150,7 +150,7 @@ def _number(fields: dict[str, str], name: str) -> float:
 
 
 def _check_nodes(rows: Iterable[_Row], n_nodes: int, where: str) -> None:
-    """Check that every node of the machine is listed once, and that all have the same family."""
+    """Raise InputError unless every node is listed once and all nodes have the same law."""
     seen: dict[int, _Row] = {}
     for row in rows:
         first = seen.setdefault(row.node, row)

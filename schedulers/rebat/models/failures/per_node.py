@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nodes whose times to failure follow one distribution family, with separate parameters per node.
+"""Distributions of times to failure: one family for all nodes, with parameters for each node.
 
 Source: Vardas et al., "Exploring the impact of node failures on the resource allocation for
 parallel jobs", 2022, sections 2.1 and 2.2. Equation (1) is published with a wrong sign (its
@@ -27,12 +27,12 @@ _FRACTION_TERMS = 32  # 16 terms suffice for shapes from 0.01 to a million
 
 
 class NodeLaws(msgspec.Struct, frozen=True, eq=False):
-    """How long each node lives after a failure; arrays have an entry per node.
+    """Distributions of the times to failure of nodes; arrays have an entry per node.
 
     Parameters
     ----------
     scale_s, shape : float64 array, shape (n,)
-        The family's parameters, above 0; each family explains its own.
+        Parameters above 0; see the docstring of each family.
 
     Raises
     ------
@@ -62,11 +62,11 @@ class NodeLaws(msgspec.Struct, frozen=True, eq=False):
         return type(self)(self.scale_s[nodes], self.shape[nodes])
 
     def log_survival(self, times_s: Times) -> Floats:
-        """Return the logarithm of the probability to live longer than ``times_s``."""
+        """Return the logarithm of the probability that a time to failure exceeds ``times_s``."""
         raise NotImplementedError
 
     def log_density(self, times_s: Times) -> Floats:
-        """Return the logarithm of the density (1/s) of the times to failure, which are above 0."""
+        """Return the logarithm of the density (1/s) at times to failure above 0."""
         raise NotImplementedError
 
     def mean_s(self) -> Floats:
@@ -81,13 +81,13 @@ class NodeLaws(msgspec.Struct, frozen=True, eq=False):
         """Return the cumulative hazard of each node over [uptime, uptime + duration).
 
         The hazard is minus the logarithm of the probability that a node with this uptime survives
-        the duration. The hazard of a partition is the sum over its nodes: equation (2).
+        the duration. The hazard of a partition is the sum of the hazards of its nodes (equation 2).
         """
         before, after = self.log_survival(uptime_s), self.log_survival(uptime_s + duration_s)
         return np.maximum(before - after, 0.0)
 
     def failure_probability(self, uptime_s: Times, duration_s: Times) -> Floats:
-        """Return each node's probability (1) to fail within a duration, given its uptime."""
+        """Return the probability that each node fails within a duration, given its uptime."""
         return -np.expm1(-self.hazard(uptime_s, duration_s))
 
 
@@ -101,7 +101,7 @@ class WeibullNodes(NodeLaws, frozen=True, eq=False):
         with np.errstate(over="ignore", invalid="ignore"):
             after = ((uptime_s + duration_s) / self.scale_s) ** self.shape
             hazard = after - (uptime_s / self.scale_s) ** self.shape
-        # if both terms overflow, the node is practically certain to fail
+        # if both terms overflow, the node fails with probability 1
         return np.fmin(hazard, _LARGEST_HAZARD)
 
     def log_survival(self, times_s: Times) -> Floats:
@@ -223,8 +223,8 @@ FAMILIES: dict[str, type[NodeLaws]] = {
 def _log_upper_gamma(shape: Floats, x: Floats) -> Floats:
     """Return log(gamma(a, x) / gamma(a)) far above the mean, where the quotient underflows.
 
-    Legendre's continued fraction (NIST Digital Library of Mathematical Functions, 8.9.2, in its
-    even form), from the last term to the first.
+    This function evaluates Legendre's continued fraction (NIST Digital Library of Mathematical
+    Functions, 8.9.2, even form) from the last term to the first.
     """
     from scipy.special import gammaln
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Laws with separate parameters for each node, drawn from normal distributions."""
+"""Failure laws whose parameters differ between nodes and are drawn from normal distributions."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ from rebat.models.failures.per_node import (
 )
 
 GAPS = 16
-"""Number of times to failure of a node that are drawn together."""
+"""Number of times to failure per node that are drawn together (a chunk)."""
 
 _CACHED_CHUNKS = 8
 
 
 class PerNodeLaw(Law, frozen=True, kw_only=True):
-    """A distribution family, and the normal distributions of its nodes' parameters.
+    """A family of distributions, and the normal distributions of the parameters of nodes.
 
-    Source: Vardas et al. 2022, section 2.1 and Table 1. Its standard deviations are absolute, in
-    hours. The repair time is from section 3.
+    Source: Vardas et al. 2022, section 2.1 and Table 1, where standard deviations are in hours. The
+    repair time is from section 3.
     """
 
     kind: ClassVar[type[NodeLaws]]
     normals: ClassVar[tuple[tuple[str, str], ...]]
-    """Names of the fields with mean and standard deviation: first of scales, then of shapes.
-    Without fields of shapes, the shape is 1."""
+    """Names of the fields with mean and standard deviation: of scales, then of shapes.
+    Without fields for shapes, the shape is 1."""
 
     downtime_s: float = 540.0
 
@@ -64,7 +64,7 @@ class PerNodeLaw(Law, frozen=True, kw_only=True):
         Raises
         ------
         InputError
-            If a parameter is not positive; the error names the standard deviation.
+            If a drawn parameter is not positive; the error names the standard deviation.
         """
         rng = stream(seed, "failures", self.kind.family, "parameters")
         columns = [_drawn(rng, n_nodes, *self._normal(*names)) for names in self.normals]
@@ -77,7 +77,7 @@ class PerNodeLaw(Law, frozen=True, kw_only=True):
     def gaps(self, n_nodes: int, seed: int, chunk: int) -> Floats:
         """Draw the `GAPS` times to failure of every node that follow the first ``chunk * GAPS``.
 
-        Each chunk has its own random stream, so the order of the calls does not matter.
+        Each chunk has its own random stream, so the result does not depend on the order of calls.
 
         Returns
         -------
@@ -88,7 +88,7 @@ class PerNodeLaw(Law, frozen=True, kw_only=True):
         return self.nodes(n_nodes, seed).gaps(rng, GAPS)
 
     def gaps_us(self, n_nodes: int, seed: int, chunk: int) -> npt.NDArray[np.int64]:
-        """Return `gaps` in whole microseconds, `MAX_SECONDS` at most, so that sums are exact."""
+        """Return `gaps` in whole microseconds, at most `MAX_SECONDS`, so that sums are exact."""
         gaps_s = np.minimum(self.gaps(n_nodes, seed, chunk), MAX_SECONDS)
         gaps_us: npt.NDArray[np.int64] = np.rint(gaps_s * US_PER_S).astype(np.int64)
         return gaps_us
@@ -96,9 +96,9 @@ class PerNodeLaw(Law, frozen=True, kw_only=True):
     def failures(self, n_nodes: int, seed: int) -> Iterator[tuple[int, int]]:
         """Yield (time in microseconds, node) of every failure, sorted by time, without end.
 
-        Times are the cumulative sums of a node's gaps; repairs do not delay them (steps 2 and 3 of
-        section 2.1). The last few chunks are cached. A node that needs an older chunk draws this
-        chunk again, so that memory does not grow with time.
+        Times are the cumulative sums of the times to failure of a node. Repairs do not delay them
+        (steps 2 and 3 of section 2.1). The last few chunks are cached. If a node needs an older
+        chunk, it is drawn again, so that memory does not grow with time.
         """
         gaps_of_chunk = functools.lru_cache(_CACHED_CHUNKS)(
             lambda chunk: self.gaps_us(n_nodes, seed, chunk)
@@ -131,12 +131,12 @@ class PerNodeLaw(Law, frozen=True, kw_only=True):
 
 
 def per_node(law: Law, where: str) -> PerNodeLaw:
-    """Return the law if its nodes have separate parameters.
+    """Return the law if it is a `PerNodeLaw`.
 
     Raises
     ------
     InputError
-        If nodes have no separate parameters; the error names ``where``.
+        If it is another law; the error names ``where``.
     """
     if isinstance(law, PerNodeLaw):
         return law
@@ -158,7 +158,7 @@ def _drawn(
 
 
 class Weibull(PerNodeLaw, frozen=True):
-    """Nodes with Weibull times from failure to failure, and separate parameters for each node.
+    """Nodes with Weibull times between failures; the parameters differ between nodes.
 
     Source: Vardas et al., "Exploring the impact of node failures on the resource allocation for
     parallel jobs", 2022, sections 2.1 and 3: their first trace is ``weibull:scale=5800h,shape=8``.
@@ -170,7 +170,7 @@ class Weibull(PerNodeLaw, frozen=True):
     scale_s : float
         Mean of the nodes' scales.
     shape : float
-        Mean of the nodes' shapes. Above 1, a node becomes more likely to fail the longer it is up.
+        Mean of the nodes' shapes. Above 1, the failure rate of a node grows with its uptime.
     scale_sigma_s : float
         Standard deviation of the scales.
     shape_sigma : float
@@ -192,14 +192,14 @@ class Weibull(PerNodeLaw, frozen=True):
 
 
 class Gamma(PerNodeLaw, frozen=True):
-    """Nodes as under weibull, with gamma times to failure (mean: shape times scale).
+    """Like weibull, but with gamma times between failures (mean: shape times scale).
 
     Parameters
     ----------
     scale_s : float
         Mean of the nodes' scales.
     shape : float
-        Mean of the nodes' shapes. Above 1, a node becomes more likely to fail the longer it is up.
+        Mean of the nodes' shapes. Above 1, the failure rate of a node grows with its uptime.
     scale_sigma_s : float
         Standard deviation of the scales.
     shape_sigma : float
@@ -218,18 +218,18 @@ class Gamma(PerNodeLaw, frozen=True):
 
 
 class LogNormal(PerNodeLaw, frozen=True):
-    """Nodes as under weibull, with log-normal times to failure.
+    """Like weibull, but with log-normal times between failures.
 
     Parameters
     ----------
     median_s : float
-        Mean of the nodes' median times to failure.
+        Mean of the nodes' median times between failures.
     sigma : float
-        Mean over the nodes of the standard deviation of log(time to failure).
+        Mean of the nodes' sigmas: the standard deviation of the logarithm of the times.
     median_sigma_s : float
         Standard deviation of the medians.
     sigma_sigma : float
-        Standard deviation of sigma over the nodes.
+        Standard deviation of the sigmas.
     downtime_s : float
         How long a failed node stays down.
     """
@@ -247,12 +247,12 @@ class LogNormal(PerNodeLaw, frozen=True):
 
 
 class Exponential(PerNodeLaw, frozen=True):
-    """Nodes as under weibull, with exponential times to failure: nodes do not age.
+    """Like weibull, but with exponential times between failures: nodes do not age.
 
     Parameters
     ----------
     mean_s : float
-        Mean of the nodes' mean times to failure.
+        Mean of the nodes' mean times between failures.
     mean_sigma_s : float
         Standard deviation of the mean times.
     downtime_s : float

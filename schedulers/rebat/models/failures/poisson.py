@@ -15,11 +15,11 @@ from rebat.models.failures.per_node import NodeLaws, alike
 
 
 class Poisson(Law, frozen=True):
-    """Nodes with independent, exponentially distributed times from repair to the next failure.
+    """Nodes with independent exponential times from the repair to the next failure.
 
-    Source: the model of Du et al. 2024, section 5.2. In contrast to ``authors``, a node that is
-    down cannot fail. The failure rate of the machine is therefore proportional to the number of
-    nodes that are up.
+    Source: the model of Du et al. 2024, section 5.2. The failure rate of the machine is
+    proportional to the number of nodes that are up, because a node that is down cannot fail. (Under
+    ``authors`` this rate is constant.)
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ class Poisson(Law, frozen=True):
         while True:
             at_us, node = pending[0]
             yield Outage(at_us, at_us + downtime_us, NodeSet.of([node]))
-            # one microsecond more: a repair and the next failure are never at the same time
+            # 1 us more, so that a repair and the next failure are never at the same time
             next_us = at_us + downtime_us + 1 + round(rng.exponential(mean_us))
             heapq.heapreplace(pending, (next_us, node))
 

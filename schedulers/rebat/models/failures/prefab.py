@@ -26,7 +26,7 @@ class Prefab(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     Parameters
     ----------
     title : str
-        The machine and the period.
+        The machine, and the period of the record.
     source : str
         The record or the publication.
     nodes : int

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Failures of a machine's record, mapped onto a machine of any size."""
+"""Recorded failures of a machine, mapped onto a machine of any size."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from rebat.models.failures.spans import merged_events, outages_of
 
 
 class Recorded(Law, frozen=True):
-    """A record of real failures, mapped onto the machine; nothing fails after its end.
+    """A record of real failures, mapped onto the machine. Nothing fails after the record ends.
 
     Parameters
     ----------
@@ -29,23 +29,24 @@ class Recorded(Law, frozen=True):
     format : str
         events, lanl, mira-ras, fta or csv; auto detects the format from the first lines.
     map : str
-        rank, share or rate; see 'rebat failures map'.
+        How to map onto a machine of another size: rank, share or rate; see 'rebat failures map'.
     size : int
-        Number of nodes of the recorded machine; 0: the size in the record, or the largest failed
-        node plus 1.
+        Number of nodes of the recorded machine. 0: the size that the record states, or else the
+        largest failed node plus 1.
     turn : bool
-        Whether each seed starts at another time of the record. After its end, the record then
-        continues at its beginning. Otherwise the seed only affects the draws of 'rate'.
+        Whether each seed starts at another time of the record and, at the end of the record,
+        continues at its beginning. If not, the seed only affects the draws of 'rate'.
     system : int
-        lanl: system of the record; 0: the only system.
+        For lanl: system in the record; 0: the only system.
     platform : int
-        fta: platform of the record; -1: the only platform.
+        For fta: platform in the record; -1: the only platform.
     downtime_s : float
-        mira-ras: minimum length of an outage (default: 1h).
+        For mira-ras: minimum length of an outage (default: 1h).
     maintenance : str
-        mira-ras: file of maintenance periods, with lines START,END.
+        For mira-ras: file of maintenance periods, with lines START,END.
     maintained : str
-        mira-ras: leave-out drops failures during maintenance; down takes the entire machine down.
+        For mira-ras: leave-out drops failures during maintenance; down takes the entire machine
+        down during maintenance.
     """
 
     file: str
@@ -74,7 +75,7 @@ class Recorded(Law, frozen=True):
 
     @property
     def seeded(self) -> bool:
-        """Whether different seeds draw different failures: only if rotated or mapped by rate."""
+        """Whether different seeds draw different failures: if rotated, or mapped by rate."""
         return self.turn or self.map == "rate"
 
     def outages(self, n_nodes: int, seed: int) -> Iterator[Outage]:
@@ -82,14 +83,14 @@ class Recorded(Law, frozen=True):
         return iter(_outages(self, self._key, n_nodes, seed))
 
     def machine_events(self, outages: Iterable[Outage]) -> Iterator[MachineEvent]:
-        """Yield the events as 'rebat failures import' writes them."""
+        """Yield the events that 'rebat failures import' would write."""
         return merged_events(events_of(outages))
 
     def mtbf_on(self, n_nodes: int | None) -> float:
         """Return the MTBF (s) of a machine with ``n_nodes``, or of the recorded machine.
 
-        Failures at the same time count as one. With ``rate``, a machine with twice the nodes fails
-        twice as often. The other ways keep the number of failures of the record.
+        Failures at the same time count as one failure. With ``rate``, a machine with twice the
+        nodes fails twice as often. The other ways keep the number of failures of the record.
 
         Raises
         ------
@@ -124,7 +125,7 @@ class Recorded(Law, frozen=True):
         return ",".join(f"{name}={_text(value)}" for name, value in (parameters | files).items())
 
     def read(self) -> tuple[list[MachineEvent], int | None]:
-        """Return the events of the record, and its number of nodes if it states one.
+        """Return the events of the record, and the number of nodes if the record states it.
 
         Raises
         ------
@@ -142,7 +143,7 @@ class Recorded(Law, frozen=True):
 
     @property
     def _key(self) -> tuple[str, ...]:
-        """The hashes of the files at this moment."""
+        """The present hashes of the files."""
         return tuple(self._content().values())
 
     def _non_defaults(self) -> dict[str, Any]:
@@ -185,7 +186,7 @@ def _source(law: Recorded, content: tuple[str, ...]) -> MappedRecord:
 def _outages(
     law: Recorded, content: tuple[str, ...], n_nodes: int, seed: int
 ) -> tuple[Outage, ...]:
-    """Return the outages of a record on a machine; policies with the same failures share them."""
+    """Return the outages of a record on a machine, cached for all policies of a seed."""
     events = mapped(_source(law, content), n_nodes, law.map, seed, law.turn)
     return tuple(outages_of(events))
 

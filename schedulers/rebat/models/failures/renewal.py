@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Failures of the entire machine as one renewal process, with repairs of random length."""
+"""Failures of the entire machine as a renewal process, with repairs of random length."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rebat.models.failures.law import Law, Outage
 from rebat.models.failures.per_node import NodeLaws, alike
 
 SHAPES = (0.1, 1000.0)
-"""Minimum and maximum shape; beyond them the gaps are too uneven or too even to be counted."""
+"""Minimum and maximum shape. Outside, the gaps are too uneven or too even for microseconds."""
 
 MAX_SIGMA = 10.0
 
@@ -26,11 +26,12 @@ class Renewal(Law, frozen=True):
     """A renewal process for the entire machine: Weibull gaps, log-normal repairs.
 
     Source: Prabhakaran et al., "Efficient fault tolerance through dynamic node replacement", 2018,
-    section IV-C: a mean of 1 h between failures and of 2.8 h to repair, after Schroeder and Gibson,
-    "A large-scale study of failures in high-performance computing systems", 2006. Prabhakaran et
-    al. do not publish shape and sigma. The defaults follow Schroeder and Gibson: shapes of 0.7 to
-    0.8, repairs with a mean of 355 min and a median of 54 min. A failure hits each node that is up
-    with equal probability. While all nodes are down, nothing fails.
+    section IV-C. The means of 1 h between failures and of 2.8 h to repair follow Schroeder and
+    Gibson, "A large-scale study of failures in high-performance computing systems", 2006.
+    Prabhakaran et al. do not publish shape and sigma. The defaults are based on values of Schroeder
+    and Gibson: shapes of 0.7 to 0.8, and repairs with a mean of 355 min and a median of 54 min. A
+    failure hits each node that is up with equal probability. While all nodes are down, nothing
+    fails.
 
     Parameters
     ----------
@@ -39,8 +40,7 @@ class Renewal(Law, frozen=True):
     repair_s : float
         Mean time to repair a node.
     shape : float
-        Weibull shape of the gaps. Below 1, a failure becomes less likely the longer the machine has
-        had no failure.
+        Weibull shape of the gaps between failures. Below 1, failures come in bursts.
     sigma : float
         Standard deviation of the logarithm of the repair times.
     """
@@ -59,7 +59,7 @@ class Renewal(Law, frozen=True):
 
     @property
     def scale_s(self) -> float:
-        """The Weibull scale for which the mean gap is the MTBF.
+        """The Weibull scale in seconds for which the mean gap is the MTBF.
 
         >>> round(Renewal(3600.0, shape=0.8).scale_s / 3600, 6)
         0.88261
@@ -68,18 +68,18 @@ class Renewal(Law, frozen=True):
 
     @property
     def repair_median_s(self) -> float:
-        """Median repair time."""
+        """Median repair time in seconds."""
         return self.repair_s * math.exp(-(self.sigma**2) / 2)
 
     def times_us(self, seed: int) -> Iterator[int]:
-        """Yield the times of failures, without end."""
+        """Yield the times of failures in microseconds, without end."""
         rng, at_us = stream(seed, "failures", "renewal", "gaps"), 0
         while True:
             at_us += to_us(min(self.scale_s * rng.weibull(self.shape), MAX_SECONDS))
             yield at_us
 
     def repairs_us(self, seed: int) -> Iterator[int]:
-        """Yield repair times of at least a microsecond, without end."""
+        """Yield repair times in microseconds, at least 1, without end."""
         rng, mu = stream(seed, "failures", "renewal", "repairs"), math.log(self.repair_median_s)
         while True:
             yield max(to_us(min(rng.lognormal(mu, self.sigma), MAX_SECONDS)), 1)
@@ -107,8 +107,8 @@ class Renewal(Law, frozen=True):
     def survival(self, uptime_s: float, duration_s: float, n_nodes: int) -> float:
         """Return exp(-duration / (MTBF * n_nodes)), independent of the uptime.
 
-        Each node receives one failure in ``n_nodes``, at random. With this much thinning, a renewal
-        process tends to a Poisson process (Rényi 1956).
+        Each failure hits a given node with probability 1 / n_nodes. A renewal process that is
+        thinned so strongly tends to a Poisson process (Rényi 1956).
         """
         return math.exp(-duration_s / (self.mtbf_s * n_nodes))
 

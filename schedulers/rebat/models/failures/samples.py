@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statistics of a failure record: gaps, node lifetimes and repairs, with fitted laws.
+"""Statistics of a failure record: gaps, lifetimes of nodes and repairs, with fitted laws.
 
-Akaike's criterion (AIC: twice the number of parameters minus twice the log-likelihood) compares the
-families. The family with the smallest AIC fits best, but need not fit well.
+Families of distributions are compared by Akaike's criterion (AIC: twice the number of parameters
+minus twice the log-likelihood). The family with the smallest AIC fits best, but may not fit well.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from rebat.models.failures.per_node import FAMILIES, ExponentialNodes, Floats
 from rebat.models.failures.spans import spans_of
 
 FEWEST = 3
-"""Minimum number of observed times for a fit."""
+"""Minimum number of completed times for a fit."""
 
 
 class Sample(NamedTuple):
-    """Times of one kind in seconds: completed times, and times open at the end of the record."""
+    """Times of one kind in seconds: completed, or not complete at the end of the record."""
 
     name: str
     times: UpTimes
@@ -50,11 +50,10 @@ def samples(
 ) -> list[Sample]:
     """Return the three samples of a record.
 
-    *Between failures of the machine*: all nodes that fail at the same time, such as a rack, count
-    as one failure. *Lives of nodes*: from time 0 or a repair to the next failure. Lives without a
-    failure at their end are censored. *Repairs*: nodes that fail and come back at the same times
-    count once. A node that is down at time 0 may have been down for long. This outage counts as no
-    failure, no life and no repair.
+    *Between failures of the machine*: nodes that fail at the same time, such as a rack, count as
+    one failure. *Lives of nodes*: from time 0 or a repair to the next failure. Lives that do not
+    end with a failure are censored. *Repairs*: nodes that fail and return at the same times count
+    once. An outage at time 0 is left out of all samples, because its beginning is unknown.
 
     Parameters
     ----------
@@ -105,7 +104,7 @@ def _fits(times: UpTimes, on_fit: Callable[[], None]) -> Iterator[Fitted]:
 
 
 def empirical(times: UpTimes) -> tuple[Floats, Floats]:
-    """Return times (s) and the share of all times that are longer (Kaplan-Meier estimate)."""
+    """Return times (s), and for each the share of all times that are longer (Kaplan-Meier)."""
     from scipy.stats import CensoredData, ecdf
 
     curve = ecdf(CensoredData(uncensored=times.failed_s, right=times.going_s)).sf

@@ -19,23 +19,24 @@ from rebat.models.failures.renewal import Renewal
 
 
 class Scaled(Law, frozen=True):
-    """A renewal process as under renewal whose failure rate grows with the number of nodes.
+    """Like renewal, but with a failure rate that is proportional to the number of nodes.
 
-    'rebat failures models' lists machines with fitted parameters: ``--law lanl-20``. A failure hits
-    a random node, or the aligned group that contains this node.
+    'rebat failures models' lists machines with fitted parameters, for example ``lanl-20``. The name
+    of a machine is also the name of its law. A failure hits a random node, or the aligned group
+    that contains this node.
 
     Parameters
     ----------
     node_mtbf_s : float
         Mean time between failures of the machine, times its number of nodes.
     repair_s : float
-        Mean time to repair.
+        Mean time to repair nodes.
     shape : float
         Weibull shape of the gaps between failures of the machine. Below 1, failures come in bursts.
     sigma : float
         Standard deviation of the logarithm of the repair times.
     groups : str
-        Sizes of the groups of nodes that fail together, with their weights: 1:50+32:45+512:5.
+        Sizes of the groups of nodes that fail together, with weights. Example: 1:50+32:45+512:5.
     machine : str
         Name of the fitted machine, for tables.
     """
@@ -53,15 +54,15 @@ class Scaled(Law, frozen=True):
         _weights(self.groups)
 
     def renewal(self, n_nodes: int) -> Renewal:
-        """Return the failures of a machine with this number of nodes, before groups are drawn."""
+        """Return the law of single failures on a machine with this number of nodes."""
         return Renewal(self.mtbf_on(n_nodes), self.repair_s, self.shape, self.sigma)
 
     def mtbf_on(self, n_nodes: int | None) -> float:
-        """Return the MTBF (s) of a machine with this number of nodes; of one node if it is None."""
+        """Return the MTBF (s) of a machine with this number of nodes; of one node if None."""
         return self.node_mtbf_s / (n_nodes or 1)
 
     def outages(self, n_nodes: int, seed: int) -> Iterator[Outage]:
-        """Draw the failures as under renewal, and the size of each group from a further stream."""
+        """Draw the failures as under renewal, and the size of each group from another stream."""
         sizes, weights = _weights(self.groups)
         outages = self.renewal(n_nodes).outages(n_nodes, seed)
         if sizes == [1]:
@@ -86,7 +87,7 @@ class Scaled(Law, frozen=True):
 
     @property
     def _node_lifetime_s(self) -> float:
-        """Mean time between failures that a node takes part in."""
+        """Mean time between failures that hit a node, in seconds."""
         sizes, weights = _weights(self.groups)
         return self.node_mtbf_s / float(np.dot(sizes, weights))
 
@@ -119,7 +120,7 @@ def _drawn(seed: int, sizes: list[int], weights: list[float]) -> Iterator[int]:
 
 
 def _grouped(outages: Iterator[Outage], sizes: Iterator[int], n_nodes: int) -> Iterator[Outage]:
-    """Yield each outage with all nodes of the aligned group around its node."""
+    """Yield each outage with all nodes of the aligned group that contains its node."""
     for outage, size in zip(outages, sizes, strict=False):
         first = outage.nodes.lowest // size * size
         last = min(first + size, n_nodes) - 1

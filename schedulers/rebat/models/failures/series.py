@@ -19,13 +19,13 @@ MAX_FAILURES = 50_000_000
 class FailureSeries:
     """The failures of `PerNodeLaw.failures` as arrays, drawn as far as needed.
 
-    Source: Vardas et al. 2022, section 2.1, steps 2 and 3: the cumulative sums of every node's
-    times to failure, merged and sorted. Repairs do not delay them.
+    Source: Vardas et al. 2022, section 2.1, steps 2 and 3. Failure times are the cumulative sums of
+    the times to failure of each node. Repairs do not delay them.
 
     Attributes
     ----------
     at_us : int64 array, shape (n,)
-        Failure times; at equal times the lower node comes first.
+        Failure times, ascending; at equal times the lower node comes first.
     node : int32 array, shape (n,)
         The node that fails.
     until_us : int
@@ -54,8 +54,9 @@ class FailureSeries:
     def _draw(self) -> None:
         """Draw more failures of every node.
 
-        The series is then complete up to the earliest of the nodes' last failures. Each call draws
-        a quarter more chunks, so that the copied data stays proportional to the drawn data.
+        The series is then complete until the first time at which a node has no later failure yet.
+        Each call draws a quarter more chunks, so that the work to copy arrays stays proportional to
+        the work to draw failures.
         """
         if len(self.at_us) + len(self._later[0]) > MAX_FAILURES:
             raise InputError(

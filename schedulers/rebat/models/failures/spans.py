@@ -15,7 +15,7 @@ from rebat.models.failures.law import Outage, events_of
 
 
 class Span(NamedTuple):
-    """The outage of one node between two times (us); at FOREVER_US the node stays down for good."""
+    """The outage of a node between two times (us); FOREVER_US: the node never returns."""
 
     node: int
     down_us: int
@@ -55,7 +55,7 @@ def single(spans: Iterable[Span]) -> Iterator[Outage]:
 
 
 def together(outages: Iterable[Outage]) -> Iterator[Outage]:
-    """Join nodes with equal outage times into one outage; yield the outages sorted by time."""
+    """Join outages with equal times into one outage of several nodes; yield them sorted by time."""
     members: defaultdict[tuple[int, int], list[list[int]]] = defaultdict(list)
     for outage in outages:
         members[outage.down_us, outage.up_us] += outage.nodes.intervals.tolist()
@@ -64,10 +64,10 @@ def together(outages: Iterable[Outage]) -> Iterator[Outage]:
 
 
 def merged_events(events: Iterable[MachineEvent]) -> Iterator[MachineEvent]:
-    """Merge all failures at one time into one event, and all repairs likewise.
+    """Merge all failures at the same time into one event, and all repairs at the same time.
 
-    Batsim may reorder events of one time (`batsim_order`). With one event per time, a file stays
-    the same when it is read and written again.
+    Batsim may reorder events at the same time (`batsim_order`). After the merge, a file is the same
+    when it is read and written again.
     """
     for (at_us, available), group in itertools.groupby(events, _time_and_kind):
         pairs = itertools.chain.from_iterable(event.nodes.intervals.tolist() for event in group)
@@ -79,12 +79,12 @@ def _time_and_kind(event: MachineEvent) -> tuple[int, bool]:
 
 
 def events_of_spans(spans: Iterable[Span]) -> list[MachineEvent]:
-    """Return spans, which may overlap, as the events of a file."""
+    """Return spans, which may overlap, as events of an event file."""
     return list(merged_events(events_of(together(single(joined(spans))))))
 
 
 def outages_of(events: Iterable[MachineEvent]) -> list[Outage]:
-    """Return nodes that fail and come back together as outages, sorted by time."""
+    """Return the outages in events, sorted by time; nodes that fail and return together are one."""
     since: dict[int, tuple[int, int]] = {}
     members: defaultdict[tuple[int, int, int], list[int]] = defaultdict(list)
     for number, event in enumerate(events):
@@ -101,10 +101,10 @@ def outages_of(events: Iterable[MachineEvent]) -> list[Outage]:
 def window(
     events: Iterable[MachineEvent], begin_us: int, end_us: int = FOREVER_US
 ) -> list[MachineEvent]:
-    """Return the events between two times, counted from the first.
+    """Return the events from ``begin_us`` to ``end_us``, with times relative to ``begin_us``.
 
-    Nodes that are down at ``begin_us`` fail at 0. Failures before ``end_us`` keep their repair,
-    even after it.
+    Nodes that are down at ``begin_us`` fail at 0. Repairs after ``end_us`` are kept if the failure
+    is before ``end_us``.
     """
     outages = [
         outage._replace(

@@ -30,7 +30,7 @@ class Trace(Law, frozen=True):
     file : str
         The event file, plain or .gz.
     numbers : str
-        With cores per node: whether the file numbers cores or nodes.
+        Whether the numbers in the file are cores or nodes, if nodes have several cores.
     """
 
     drawn: ClassVar[bool] = False
@@ -48,8 +48,8 @@ class Trace(Law, frozen=True):
     ) -> Iterable[MachineEvent]:
         """Return the events of the file as a list. A simulation lasts at least to the last event.
 
-        With ``cores_per_node`` the file numbers the cores or the nodes (``numbers``). If it numbers
-        cores, each event contains all cores of a node or none.
+        With ``cores_per_node``, the numbers in the file are cores or nodes (``numbers``). If they
+        are cores, each event must contain all cores of a node or none.
         """
         if horizon_s is not None:
             raise InputError(
@@ -75,11 +75,11 @@ class Trace(Law, frozen=True):
         raise InputError("recorded failures have no probability", self.file, expected)
 
     def identity(self) -> dict[str, Any]:
-        """Return the hash of the file, whose name does not matter, and what it numbers."""
+        """Return the hash of the file's content, and what its numbers are."""
         numbers = {} if self.numbers == "cores" else {"numbers": self.numbers}
         return {"sha256": file_hash(Path(self.file)), **numbers}
 
     def label(self) -> str | None:
-        """Return the file, and what it numbers unless these are cores."""
+        """Return the name of the file, and what its numbers are unless they are cores."""
         numbers = "" if self.numbers == "cores" else f",numbers={self.numbers}"
         return f"file={self.file}{numbers}"

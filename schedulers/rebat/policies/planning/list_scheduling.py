@@ -212,7 +212,7 @@ Maintenance = Annotated[
     choice(
         MAINTENANCE,
         "How the plan changes when a job ends: reservations move to earlier times (compression, "
-        "authors), or all are made again (rebuild). Failures and repairs rebuild the plan, except "
+        "authors), or all are recomputed (rebuild). Failures and repairs rebuild the plan, except "
         "repairs under authors.",
     ),
 ]

@@ -199,7 +199,14 @@ class StealingOptions(ReactionOptions, frozen=True, tag="stealing"):
         str,
         choice(CRITERIA, "Rule that decides whether to steal, or FILE.py:FUNCTION.", OwnCriterion),
     ] = "fewer-nodes"
-    timing: Annotated[str, choice(TIMINGS, "When to stop the victim.")] = "now"
+    timing: Annotated[
+        str,
+        choice(
+            TIMINGS,
+            "When to stop the victim: immediately (now), after a checkpoint that starts now "
+            "(proactive), or after its next regular checkpoint (next).",
+        ),
+    ] = "now"
     release: Difference = "auto"
     held: Difference = "auto"
     hold_margin: Annotated[

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Readers of failure records, one module each; `formats` is the table of them."""
+"""Readers of failure records, a module for each format; `formats` contains the table of formats."""

@@ -14,13 +14,13 @@ from rebat.models.failures.records import fta, lanl, plain
 from rebat.models.failures.records.record import opened
 
 AUTO = "auto"
-"""The format of a record whose format is to be detected."""
+"""Value of the option for the format: the format is detected."""
 
 EVENTS = "events"
 """The format of Batsim's own event files."""
 
 FIRST_LINES = 100
-"""Number of lines that are read. A record with more comments at the start is not recognised."""
+"""Number of lines that are read. A record that begins with more comment lines is not recognised."""
 
 
 def detected(path: Path) -> str:
@@ -54,7 +54,7 @@ def _form(lines: Iterable[str]) -> str | None:
 
 
 def _slurm(line: str) -> str | None:
-    """Return the format of parsable output of Slurm, by its column names."""
+    """Return the format of parsable Slurm output by its column names; None for other lines."""
     names = {name.lower() for name in re.findall(r"[A-Za-z]+", line)}
     if "nodename" in names and names & {"timestart", "start"}:
         return "sacctmgr"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The formats of failure records, each with its options.
 
-A new format is a module with a reader, and a row here.
+To add a format, write a module with a reader and add a row to this table.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from rebat.models.failures.records.slurm_merged import SLURMD_TIMEOUT_S, read_me
 
 
 class ReaderOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """Options of the readers; None: not set. Each format takes some of them."""
+    """Options of the readers; None: not set. Each format only accepts some of the options."""
 
     system: int | None = None
     platform: int | None = None
@@ -108,22 +108,22 @@ FORMATS = {
     "sacctmgr": Format(
         _sacctmgr,
         ("zone", "workload", "attempts", "slurmd_timeout_s"),
-        "Slurm's node events (sacctmgr -P show event). Nodes are down if StateRaw says so, or "
-        "marked FAIL. Drains are dropped. Open events stay open. --attempts adds failures without "
-        "an event. Time 0 is the first failure.",
+        "Slurm's node events (sacctmgr -P show event). Used are events in which the node is DOWN "
+        "or FAIL. Drains are dropped. Events without an end never end. --attempts adds failures "
+        "that only attempts show. Time 0 is the first failure.",
     ),
     "sacct": Format(
         _sacct,
         ("zone", "workload"),
-        "Slurm's attempts that ended with NODE_FAIL (sacct -P -X -D), if there are no events. Time "
-        "0 is the first failure.",
+        "Attempts of jobs under Slurm that ended with NODE_FAIL (sacct -P -X -D), for clusters "
+        "without node events. Time 0 is the first failure.",
     ),
     "csv": Format(
         _csv,
         (),
-        "A table with columns node,down,up, in seconds or ISO dates (time 0 is then midnight of "
-        "the first failure's day). If up is empty, the node never comes back. Nodes are numbers, "
-        "or names, which are numbered in order of appearance.",
+        "A table with columns node,down,up. Times are seconds, or ISO dates; with dates, time 0 is "
+        "midnight of the day of the first failure. If up is empty, the node never returns. Nodes "
+        "are numbers or names. Names are numbered in order of appearance.",
     ),
 }
 

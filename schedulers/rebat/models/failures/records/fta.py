@@ -36,10 +36,10 @@ class _Event(NamedTuple):
 
 
 def read_fta(path: Path, platform: int | None = None) -> Record:
-    """Read the outages of nodes; time 0 is the start of the first line of any type.
+    """Read the outages of nodes; time 0 is the start time in the first line.
 
-    A node is down while any of its components is unavailable, and available otherwise. Nodes are
-    numbered from 0 by their node_id, including those that are always available.
+    A node is down while any of its components is unavailable. All nodes, also those that are always
+    available, are numbered from 0 in the order of their node_id.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ def read_fta(path: Path, platform: int | None = None) -> Record:
     ------
     InputError
         For missing or invalid fields (the error names file and line), for a table with several
-        platforms, and for a table without unavailability.
+        platforms, and for a table without outages.
     """
     lines = Lines()
     with opened(path) as text:

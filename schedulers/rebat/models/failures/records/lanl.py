@@ -2,7 +2,7 @@
 """Los Alamos National Laboratory's failure records of 1996 to 2005, as machine events.
 
 Source: LA-UR-05-7318, "Failure data" (credit: Los Alamos National Laboratory). A line is a failure
-of one node of one system, with the start and the end of the problem, to the minute.
+of a node of a system, with the start and the end of the problem, to the minute.
 """
 
 from __future__ import annotations
@@ -23,8 +23,7 @@ from rebat.models.failures.spans import Span
 COLUMNS = ("System", "nodenumz", "Prob Started", "Prob Fixed")
 DATE = "%m/%d/%Y %H:%M"
 SHORTEST_S = 60
-"""Dates have a precision of a minute. If start and end are equal, the failure counts as one
-minute."""
+"""Minimum duration of a failure: the times in the file are in whole minutes."""
 
 
 class _Failure(NamedTuple):
@@ -38,9 +37,9 @@ def read_lanl(path: Path, system: int | None) -> Record:
     """Read the failures of one system; time 0 is the start of its first failure.
 
     Nodes are numbered from zero (column ``nodenumz``). Overlapping or adjacent outages of a node
-    are joined. The size of the machine is the column ``nodes``, or the largest node plus 1: systems
-    11 and 14 have nodes beyond the stated size. Lines without a node are dropped (system 17 has
-    only these lines).
+    are joined. The size of the machine is in the column ``nodes``. If there are nodes beyond this
+    size (systems 11 and 14), it is the largest node plus 1. Lines without a node are dropped;
+    system 17 has only these lines.
 
     Parameters
     ----------
@@ -52,8 +51,8 @@ def read_lanl(path: Path, system: int | None) -> Record:
     Raises
     ------
     InputError
-        For missing columns, and invalid numbers or dates (the error names file and line). For a
-        system without failures (the error lists the systems that have failures).
+        For missing columns, and invalid numbers or dates (the error names file and line); for a
+        system without failures (the error lists the systems with failures).
     """
     lines, systems = Lines(), Counter[str]()
     with opened(path) as text:

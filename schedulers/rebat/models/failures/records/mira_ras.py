@@ -4,10 +4,11 @@
 Source: the filtered log of fatal RAS events that LogAider (UChicago Argonne) publishes. Its
 locations name a rack, a midplane, a node board or a compute card of a Blue Gene/Q.
 
-The record contains row and column of a rack, but not how cables connect the midplanes to a torus.
-This module maps midplane M of rack r (rows of 16) to block 2 r + M, and card J of its board N to
-member 32 N + J of the block. Outages keep their size, and those of a midplane stay in one block.
-The neighbours of a midplane on the torus follow from this numbering, so they are not those of Mira.
+The record contains the row and the column of a rack, but not how cables connect the midplanes to a
+torus. This module maps midplane M of rack r (rows of 16) to block 2 r + M, and card J of its board
+N to member 32 N + J of the block. Outages keep their size, and an outage of a midplane is in a
+single block. The neighbours of a midplane follow from this numbering. They are not the neighbours
+on the real torus of Mira.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from rebat.models.units import MIDPLANES, Units
 
 DATE = "%Y-%m-%d;%H:%M:%S"
 BOARD = 32
-"""Number of compute cards, of one node each, on a node board."""
+"""Number of compute cards on a node board. A card is a node."""
 
 _FIELDS = 12
 _SEVERITY, _START, _END, _LOCATION = 4, 7, 8, 11
@@ -71,25 +72,26 @@ def read_mira_ras(
 ) -> Record:
     """Read fatal events of Mira's compute nodes; time 0 is midnight of the day of the first event.
 
-    A card takes down its node, a node board 32 nodes, a midplane 512, a rack 1,024. A component (a
-    link chip, a service card, a coolant monitor) takes down the unit that it belongs to. I/O
-    drawers and events without a location affect no compute node and are dropped. Indented lines are
-    messages of the event above and are ignored. Overlapping outages of a node are joined.
+    An event of a card takes down a node, of a node board 32 nodes, of a midplane 512, of a rack
+    1,024. An event of a component (a link chip, a service card, a coolant monitor) takes down the
+    part of the machine to which the component belongs. Events of I/O drawers and events without a
+    location affect no compute node and are dropped. Indented lines are messages of the event above
+    and are ignored. Overlapping outages of a node are joined.
 
     Parameters
     ----------
     path : Path
         The log, plain or .gz.
     downtime_s : float
-        Minimum duration of an outage in seconds. The record contains the times of an event's first
-        and last message, which are usually equal. It contains no repairs, so the real downtimes are
-        unknown.
+        Minimum duration of an outage in seconds. The record contains the times of the first and the
+        last message of an event, which are usually equal. It contains no repairs, so the real
+        downtimes are unknown.
     periods : sequence of Period
         Maintenance, sorted by date.
     maintained : {'leave-out', 'down'}
-        How maintenance is treated. 'leave-out': events that begin during maintenance are dropped,
-        since no job was affected, and the machine is up. 'down': the entire machine is down during
-        maintenance, as after a failure.
+        How to treat maintenance. 'leave-out': the machine is up, and events that begin during
+        maintenance are dropped, because they affected no job. 'down': the entire machine is down
+        during maintenance, as after a failure.
 
     Raises
     ------
@@ -164,7 +166,7 @@ def _spans(event: _Fatal, zero: datetime, shortest_us: int) -> Iterator[Span]:
 
 
 def _fatal_events(lines: Iterable[str], where: str) -> Iterator[_Fatal]:
-    """Yield the events. Line 1 states their number, which shows whether lines are missing."""
+    """Yield the events; raise InputError if their number is not the number stated in line 1."""
     stated, number, count = -1, 0, 0
     for number, line in enumerate(lines, 1):
         try:
@@ -211,7 +213,7 @@ def _date(text: str, name: str) -> datetime:
 
 @cache
 def _place(location: str) -> tuple[str, Ints | None]:
-    """Return what an event takes down and its nodes; or a reason and None."""
+    """Return what an event takes down, and the nodes; or why it takes down no nodes, and None."""
     if location in ("", "NULL"):
         return "no location", None
     if _IO.match(location):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Failures of nodes in Slurm's attempts (sacct) that ended with NODE_FAIL."""
+"""Failures of nodes, from attempts of jobs under Slurm (sacct) that ended with NODE_FAIL."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from rebat.models.failures.records.slurm import record_of, spans_on, zone_of
 NODE_FAIL = "NODE_FAIL"
 
 TOGETHER_S = 5.0
-"""Attempts that end within this time with NODE_FAIL can have the same cause."""
+"""Attempts that end with NODE_FAIL within this time (seconds) may have the same cause."""
 
 SHORTEST_S = 1.0
-"""Duration of an outage if the next attempt starts on the node in the same second."""
+"""Duration of an outage in seconds if the next attempt on the node starts in the same second."""
 
 AMBIGUOUS = "NODE_FAIL attempts without a single common node"
 USED = "NODE_FAIL attempt"
@@ -40,7 +40,7 @@ class FailedAttempt(NamedTuple):
 
 
 class AttemptRecords(NamedTuple):
-    """The attempts of a dump that started, and those of them that a failed node ended."""
+    """The attempts in a dump of sacct that started, and the attempts that a failed node ended."""
 
     table: AttemptTable
     attempts: Indices
@@ -48,7 +48,7 @@ class AttemptRecords(NamedTuple):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """All nodes of the dump in natural order."""
+        """The names of all nodes in the dump, in natural order."""
         return sorted_names({text for text in self.table.texts["hosts"] if text})
 
 
@@ -57,9 +57,9 @@ def read_node_fail(
 ) -> Record:
     """Read failures from the attempts in a dump of sacct that ended with NODE_FAIL.
 
-    A failure is at the end of the attempts, when Slurm noticed it. Attempts that end together and
-    have a single common node identify the node; others are dropped. The node is up again when the
-    next attempt starts on it. For the parameters see `read_sacctmgr`.
+    The time of a failure is the end of the attempts, when Slurm noticed the failure. If attempts
+    that end together have a single node in common, this node failed. Other attempts are dropped.
+    The node is up again when the next attempt starts on it. For the parameters see `read_sacctmgr`.
     """
     lines = Lines()
     records = read_attempts(path, zone, lines)
@@ -69,7 +69,7 @@ def read_node_fail(
 
 
 def read_attempts(path: Path, zone: str | None, lines: Lines) -> AttemptRecords:
-    """Read a dump of sacct, and count the attempts that no node ended."""
+    """Read a dump of sacct, and count the attempts that no failed node ended."""
     table = read_sacct(path, zone_of(zone))
     attempts = jobs_of(table).attempts
     start_s, end_s = table.column("start_s"), table.column("end_s")
@@ -88,10 +88,10 @@ def read_attempts(path: Path, zone: str | None, lines: Lines) -> AttemptRecords:
 def downs_of(
     failed: Iterable[FailedAttempt], records: AttemptRecords, lines: Lines, used: str = USED
 ) -> list[DownRow]:
-    """Return the down intervals that attempts show, in order of time, and count the attempts.
+    """Return the down intervals that attempts show, sorted by time; count the attempts.
 
-    Attempts whose node is not identified are dropped. ``used`` is the name of the others in the
-    counts.
+    Attempts whose failed node is unknown are dropped. ``used`` is the name of the other attempts in
+    the counts.
     """
     identified = []
     for node, at_s, count in _culprits(failed):
@@ -109,7 +109,7 @@ def downs_of(
 
 
 def _culprits(failed: Iterable[FailedAttempt]) -> list[tuple[str | None, float, int]]:
-    """Return the node, time and number of attempts of each failure; None: not identified."""
+    """Return the node (None: unknown), time and number of attempts of each failure."""
     groups: list[list[FailedAttempt]] = []
     for attempt in sorted(failed, key=lambda attempt: attempt.end_s):
         if groups and attempt.end_s - groups[-1][0].end_s <= TOGETHER_S:

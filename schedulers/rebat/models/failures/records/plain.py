@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Failures as a plain table, ``node,down,up``: reader and writer.
 
-Times are all seconds or all ISO dates (``2024-03-01T12:30``). An empty ``up`` means that the node
-never came back. Nodes are numbers from 0, or names.
+Times are either all in seconds or all ISO dates (``2024-03-01T12:30``). If ``up`` is empty, the
+node never returned. Nodes are numbers from 0, or names.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from rebat.models.failures.spans import Span, spans_of
 COLUMNS = ("node", "down", "up")
 
 Date = int | datetime
-"""Microseconds from time 0, or a date; dates with a zone are converted to UTC."""
+"""Microseconds since time 0, or a date. Dates with a zone are converted to UTC."""
 
 
 class _Row(NamedTuple):
@@ -38,7 +38,7 @@ def read_plain(path: Path) -> Record:
     """Read failures from a table with the columns ``node``, ``down`` and ``up``.
 
     Seconds count from time 0 of the events. With ISO dates, time 0 is midnight of the day of the
-    first failure. If any node is not a number, all nodes are names, numbered in order of
+    first failure. If any node is not a number, all nodes are names. Names are numbered in order of
     appearance.
 
     Parameters
@@ -50,7 +50,7 @@ def read_plain(path: Path) -> Record:
     ------
     InputError
         For missing columns, invalid dates, mixed formats of dates, or a repair before its failure
-        (the error names file and line), and for a table without a failure.
+        (the error names file and line), and for a table without failures.
     """
     lines = Lines()
     with opened(path) as text:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The result of every reader: a record with line counts and its time 0."""
+"""The result of every reader: a record with its time 0 and counts of lines."""
 
 from __future__ import annotations
 
@@ -20,26 +20,27 @@ from rebat.models.failures.spans import Span, joined, merged_events, single, tog
 
 
 class Record(msgspec.Struct, frozen=True, eq=False):
-    """A machine's failures as read from a file.
+    """The failures of a machine, read from a file.
 
     Parameters
     ----------
     events : list of MachineEvent
-        Overlapping or adjacent outages of a node are joined. Failures at one time are one event.
+        Overlapping or adjacent outages of a node are joined. Failures at the same time are one
+        event.
     taken, dropped : Counter
-        Number of used lines by what they take down, and number of dropped lines by reason.
+        Number of used lines by what they take down; number of dropped lines by reason.
     n_outages : int
         Number of outages of single nodes in the file.
     n_joined : int
         Number of these outages that were joined with another outage.
     origin : datetime, optional
-        Time 0 of the events; None if the file has seconds.
+        Time 0 of the events; None if the times in the file are seconds.
     n_nodes : int, optional
         Size of the machine, if the file states it.
     names : tuple of str
-        Names of nodes 0, 1, ... in the file; empty if it has numbers.
+        Names of nodes 0, 1, ... in the file; empty if nodes are numbers in the file.
     sources : Counter
-        Number of joined outages by the records that show them; empty if there is one record.
+        Number of outages (after joining) by the records that show them; empty for a single record.
     """
 
     events: list[MachineEvent]
@@ -82,7 +83,7 @@ class Lines:
 
 @contextmanager
 def opened(path: Path) -> Iterator[IO[str]]:
-    """Open a text file, plain, .gz or .xz, with unchanged line ends.
+    """Open a text file, plain, .gz or .xz, without conversion of line ends.
 
     Raises
     ------
@@ -106,10 +107,10 @@ def opened(path: Path) -> Iterator[IO[str]]:
 
 
 def us_between(first: datetime, date: datetime) -> int:
-    """Return the whole microseconds between two dates."""
+    """Return the number of microseconds between two dates."""
     return (date - first) // timedelta(microseconds=1)
 
 
 def midnight(date: datetime) -> datetime:
-    """Return midnight at the start of a date."""
+    """Return midnight at the start of the day of a date."""
     return date.replace(hour=0, minute=0, second=0, microsecond=0)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Failures of nodes in Slurm's node events (sacctmgr), and the record of down intervals."""
+"""Failures of nodes from Slurm's node events (sacctmgr), and records of down intervals."""
 
 from __future__ import annotations
 
@@ -68,9 +68,9 @@ def zone_of(name: str | None) -> ZoneInfo:
 def machine_events(
     downs: Iterable[DownRow], names: Sequence[str], origin_s: float
 ) -> list[MachineEvent]:
-    """Return the events of down intervals on a machine of named nodes, from time 0 on.
+    """Return down intervals on a machine of named nodes as events, from time 0 on.
 
-    The events are those of `read_sacctmgr`. Intervals of other nodes are left out.
+    The result is that of `read_sacctmgr`. Intervals of other nodes are left out.
     """
     numbers = {name: number for number, name in enumerate(names)}
     spans = (_span(row, numbers, origin_s) for row in downs if row.node in numbers)
@@ -78,13 +78,13 @@ def machine_events(
 
 
 def _span(row: DownRow, numbers: Mapping[str, int], zero_s: float) -> Span:
-    """Return a down interval from time 0 on; empty if it ended before."""
+    """Return a down interval from time 0 on; empty if it ended before time 0."""
     down_us = max(_us(row.down_s, zero_s), 0)
     return Span(numbers[row.node], down_us, max(_us(row.up_s, zero_s), down_us))
 
 
 class DownSpans(NamedTuple):
-    """Down intervals of the nodes of a machine, from time 0 on, and the spans they become."""
+    """Down intervals of the nodes of a machine, and the same intervals as spans from time 0 on."""
 
     zero_s: float
     rows: list[DownRow]
@@ -94,9 +94,10 @@ class DownSpans(NamedTuple):
 def spans_on(
     downs: Iterable[DownRow], names: Sequence[str], origin_s: float | None, lines: Lines
 ) -> DownSpans:
-    """Return the spans of down intervals on a machine of named nodes; count the others as dropped.
+    """Return down intervals on a machine of named nodes as spans.
 
-    Time 0 is ``origin_s``, or the beginning of the first interval.
+    Other intervals are counted as dropped. Time 0 is ``origin_s``, or the beginning of the first
+    interval.
     """
     numbers = {name: number for number, name in enumerate(names)}
     by_name: defaultdict[bool, list[DownRow]] = defaultdict(list)
@@ -122,7 +123,7 @@ def _drop(rows: Sequence[DownRow], reason: str, lines: Lines) -> None:
 def record_of(
     used: DownSpans, names: Sequence[str], zone: str | None, lines: Lines, where: str
 ) -> Record:
-    """Return the record of down intervals; its origin is a local time.
+    """Return the record with these down intervals; its origin is a local time.
 
     Raises
     ------

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Failures of nodes in both of Slurm's records: node events, and attempts that nodes ended.
+"""Failures of nodes from both records of Slurm: node events, and attempts that ended by NODE_FAIL.
 
-Slurm writes no event if a node is back before Slurm notices its failure. The jobs of this node then
-end with NODE_FAIL. The two records are merged per node, so that a failure in both counts once.
+Slurm writes no event if a node is back before Slurm notices the failure. The jobs on this node then
+end with NODE_FAIL. The two records are merged for each node, so that a failure in both records
+counts once.
 """
 
 from __future__ import annotations
@@ -27,11 +28,11 @@ from rebat.models.failures.records.record import Lines, Record
 from rebat.models.failures.records.slurm import counted_events, record_of, spans_on
 
 SLURMD_TIMEOUT_S = 300.0
-"""Slurm's default of SlurmdTimeout."""
+"""Slurm's default of SlurmdTimeout, in seconds."""
 
 WITH_EVENT, WITHOUT_EVENT = "NODE_FAIL attempt with an event", "NODE_FAIL attempt without an event"
 SOURCES = ONLY_EVENTS, BOTH, ONLY_ATTEMPTS = "only in events", "in both", "only in attempts"
-"""The records that show an outage."""
+"""Which records show an outage."""
 
 
 def cuts(down: DownRow, attempt: FailedAttempt) -> bool:
@@ -63,10 +64,10 @@ def read_merged(
 ) -> Record:  # fmt: skip
     """Read Slurm's node events, and add failures that only attempts show.
 
-    An event explains an attempt that ended with NODE_FAIL if one of its nodes was down during the
-    attempt, or at most `TOGETHER_S` after its end. The other attempts show failures as for
-    `node_fail.read_node_fail`. The node is then up again when the next attempt starts on it, at the
-    latest after ``slurmd_timeout_s``, because a longer outage has an event.
+    An event explains an attempt that ended with NODE_FAIL if a node of the attempt was down during
+    the attempt or within `TOGETHER_S` after its end. The other attempts show failures as in
+    `node_fail.read_node_fail`. The node is then up again when the next attempt starts on it, but at
+    the latest after ``slurmd_timeout_s``, because a longer outage has an event.
 
     Parameters
     ----------
@@ -117,7 +118,7 @@ def _sources(rows: Iterable[DownRow], failed: Iterable[FailedAttempt]) -> Counte
 
 
 def _source(outage: DownRow, rows: list[DownRow], attempts: list[FailedAttempt]) -> str:
-    """Return which records show an outage: its rows are those that begin in it."""
+    """Return which records show an outage; its rows are the rows that begin during the outage."""
     kinds = {row.kind for row in rows if outage.down_s <= row.down_s <= outage.up_s}
     if kinds == {WITHOUT_EVENT}:
         return ONLY_ATTEMPTS
