@@ -46,13 +46,14 @@ def test_the_numbers_of_nodes_become_those_of_their_cores(of_nodes: Path) -> Non
 def test_a_file_that_numbers_cores_says_so(of_cores: Path) -> None:
     assert of_cores.read_text().count('"cores_per_node": 2}') == 2
     assert read_events(of_cores) == read_events(of_cores, 2) == CORES
+    # a run without cores per node uses the numbers of the hosts
+    assert read_events(of_cores, 1) == CORES
 
 
 @pytest.mark.parametrize(
     ("text", "cores", "error"),
     [
-        ("cores.events", 1, r"cores.events:1: numbers the cores of nodes .*--cores-per-node 2"),
-        ("cores.events", 4, r"--cores-per-node 2"),
+        ("cores.events", 4, r"cores.events:1: numbers the cores of nodes .*--cores-per-node 2"),
         ("cores.events,numbers=nodes", 2, r"numbers the cores of nodes with 2 cores"),
         ("nodes.events", 2, r"nodes.events:1: .* part of node 0 .*trace:file=.*,numbers=nodes"),
     ],

@@ -149,21 +149,21 @@ def _cause(raw: dict[str, Any], where: str) -> str | None:
 
 
 def _check_stated(line: str, where: str, cores_per_node: int, numbers: Numbers) -> None:
-    """Raise InputError if the line states another number of cores per node than the run has."""
-    stated = _cores_in(line) if "cores_per_node" in line else None
+    """Raise InputError if the line states another number of cores per node than the run has.
+
+    A run without cores per node uses the numbers unchanged: they number Batsim's hosts.
+    """
+    if cores_per_node == 1 or "cores_per_node" not in line:
+        return
+    stated = _cores_in(line)
     if stated is not None and (stated != cores_per_node or numbers != "cores"):
-        raise InputError(
-            f"numbers the cores of nodes with {stated} cores", where, _run_with(stated)
-        )
+        problem = f"numbers the cores of nodes with {stated} cores"
+        raise InputError(problem, where, f"--cores-per-node {stated}")
 
 
 def _cores_in(line: str) -> int | None:
     cores = msgspec.json.decode(line).get("cores_per_node")
     return cores if isinstance(cores, int) else None
-
-
-def _run_with(cores: int) -> str:
-    return f"--cores-per-node {cores}" if cores > 1 else "a run without --cores-per-node"
 
 
 def _on_cores(
