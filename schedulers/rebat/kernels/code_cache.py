@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Machine code of the kernels, cached on disk, so that each machine compiles them once."""
+"""A cache on disk for the machine code of the kernels. Each machine compiles a kernel once."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from numba.core.runtime import rtsys
 
 
 class CacheFile(IndexDataCacheFile):  # type: ignore[misc]
-    """numba's files of compiled code with a checksum, so that damaged files are not loaded."""
+    """A file of numba's cache with a checksum. Damaged files are not loaded."""
 
     def _save_data(self, name: str, data: Any) -> None:
         code = self._dump(data)
@@ -35,14 +35,14 @@ _DIGEST = 32
 
 
 class KernelCache(FunctionCache):  # type: ignore[misc]
-    """numba's cache, but with fast loading and a stamp of all kernel sources.
+    """numba's cache with two changes: fast loading, and a stamp of all kernel sources.
 
-    Before it loads, numba's cache imports everything needed for compilation, including scipy. This
-    takes longer than the simulation of a month. Cached code needs only its own modules and numba's
-    runtime. If a function has to be compiled, numba imports the rest.
+    Before it loads, numba's cache imports everything needed for compilation, including scipy. These
+    imports take longer than the simulation of a month. Cached code needs only its own modules and
+    numba's runtime. If a function has to be compiled, numba imports the rest.
 
-    numba checks only a function's own file, but kernels inline functions of other files. The stamp
-    therefore covers all files.
+    numba checks only whether a function's own file has changed, but kernels inline functions of
+    other files. The stamp therefore covers all files.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -62,7 +62,7 @@ class KernelCache(FunctionCache):  # type: ignore[misc]
             return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        """Store compiled code; if it cannot be written, it is compiled again in every process."""
+        """Store compiled code. If the cache is not writable, every process compiles again."""
         with suppress(OSError):
             super().save_overload(sig, data)
 
@@ -75,7 +75,7 @@ def sources_stamp() -> str:
 
 
 def machine_code(function: Callable[..., Any], **options: Any) -> Any:
-    """Return the function as a kernel with the cache; ``options`` are those of ``numba.njit``."""
+    """Return ``function`` compiled with this cache; ``options`` are those of ``numba.njit``."""
     compiled = numba.njit(nogil=True, **options)(function)
     if not numba.config.DISABLE_JIT:
         compiled._cache = KernelCache(function)

@@ -2,8 +2,8 @@
 """Placement and compression of deep queues on spread profiles.
 
 The results are those of `counts.place` and `counts.compress`, step by step. A moved reservation
-usually overlaps its old place, so that only the nodes at its two ends change. The search skips
-blocks whose bounds exclude a fit (see `rebat.kernels.spread`).
+usually overlaps its old time window, so that only the nodes at the two ends of the window change.
+The search skips blocks whose bounds exclude a fit (see `rebat.kernels.spread`).
 """
 
 from __future__ import annotations
@@ -31,10 +31,11 @@ from rebat.kernels.spread import (
 def window_in(
     t: Any, f: Any, first: int, last: int, size: int, duration: int, reserved: int, limit: int
 ) -> tuple[int, int]:
-    """Find the first window that begins at the places ``first`` to ``last - 1`` (see `earlier`).
+    """Find the first window that begins at a step from ``first`` to ``last - 1`` (see `earlier`).
 
-    Returns the place of the window (-1 if there is none), and the place where the window is long
-    enough. The search is one pass without unpredictable branches, except at the end.
+    Returns the index of its first step (-1 if there is no window), and the index of the step at
+    which the window is long enough. The search is one pass without unpredictable branches, except
+    at the end.
     """
     k, opened = first, first
     begin = end = int(t[first]) if first < t.size else NEVER
@@ -49,7 +50,7 @@ def window_in(
 
 @step
 def measured(t: Any, f: Any, block: int, width: int) -> int:
-    """Return the length of the longest window of a width that begins in a block."""
+    """Return the length of the longest window of ``width`` nodes that begins in ``block``."""
     longest, k = 0, block * BLOCK
     while k < (block + 1) * BLOCK:
         j = k
@@ -62,11 +63,11 @@ def measured(t: Any, f: Any, block: int, width: int) -> int:
 
 @step
 def earlier(steps: Spread, size: int, duration: int, reserved: int, limit: int) -> tuple[int, int]:
-    """Return the first and last place of the first fit before ``limit`` of a job; -1 if none.
+    """Return the first and last step of a job's first fit before ``limit``; -1 if there is none.
 
-    The result is that of `counts.earlier_fit`. Windows that begin by ``reserved - duration`` need
-    the full duration, so only blocks with sufficient bounds are searched. All later windows are
-    searched.
+    The result is that of `counts.earlier_fit`. A window that begins up to ``reserved - duration``
+    must have the full duration, so only blocks with sufficient bounds are searched. Steps after
+    that time are all searched.
     """
     near = steps.t.size if reserved == NEVER else at_or_after(steps.t, reserved - duration + 1)
     last = (near - 1) // BLOCK
@@ -85,9 +86,10 @@ def earlier(steps: Spread, size: int, duration: int, reserved: int, limit: int) 
 
 @step
 def raise_bounds(steps: Spread, start: int, end: int, longest: int, k: int) -> None:
-    """Raise bounds after nodes were freed over ``[start, end)``, which may lengthen windows there.
+    """Raise the bounds of windows that may be longer after nodes were freed over ``[start, end)``.
 
-    No search needs a window longer than ``longest``.
+    Windows are followed up to the length ``longest``; no job needs a longer window. The search for
+    the step that begins at ``start`` begins at index ``k``.
     """
     first = from_place(steps.t, start + 1, k) - 1
     right, n = first + 1, steps.t.size
@@ -111,7 +113,7 @@ def raise_bounds(steps: Spread, start: int, end: int, longest: int, k: int) -> N
 
 @step
 def give_back(steps: Spread, start: int, end: int, size: int, longest: int, k: int) -> None:
-    """Free nodes over ``[start, end)``; the search for the start begins at place ``k``."""
+    """Add ``size`` free nodes over ``[start, end)`` and raise bounds (see `raise_bounds`)."""
     if start < min(end, NEVER):
         near = k if k < steps.t.size and steps.t[k] >= start else at_or_after(steps.t, start)
         change(steps, start, end, size, near)
@@ -120,7 +122,7 @@ def give_back(steps: Spread, start: int, end: int, size: int, longest: int, k: i
 
 @step
 def bounds(values: Any) -> tuple[int, int]:
-    """Return the minimum and the maximum."""
+    """Return the minimum and the maximum of ``values``."""
     least = most = values[0]
     for value in values:
         least, most = min(least, value), max(most, value)

@@ -3,7 +3,7 @@
 
 This is the first stage of DBES (reference [6] of Prabhakaran, Neumann and Wolf 2018), in the form
 of ``policies.malleable.rules``. Processors are interchangeable, so the kernel only tracks which job
-passes processors to which reservation. Idle processors are taken first, then processors in the
+releases processors for which reservation. Idle processors are taken first, then processors in the
 order in which they become free.
 """
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""List scheduling over named nodes: append, compress, backfill (see ``rebat.kernels.named``).
+"""Queue scheduling on named nodes: append, compress, backfill (see ``rebat.kernels.named``).
 
-``size`` and ``duration`` are those of the queue; reservation ``k`` belongs to position ``k`` of the
-queue.
+``size`` and ``duration`` are those of the queued jobs. Reservation ``k`` belongs to the job at
+position ``k`` of the queue.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from rebat.kernels.slices import join
 
 @loop
 def place(table: Any, size: Any, duration: Any, last: int) -> None:
-    """Reserve the first fit for positions up to ``last - 1`` without a place, in queue order.
+    """Reserve the first fit for the jobs before ``last`` that have no reservation, in queue order.
 
-    No nodes are freed meanwhile. Therefore, no job begins before a job that is already placed and
-    is no larger and no longer.
+    No nodes are freed during this call. Therefore, a job does not begin before an earlier placed
+    job that is no larger and no longer.
     """
     first = table.n[RESERVED]
     for k in range(first, last):
@@ -36,10 +36,10 @@ def place(table: Any, size: Any, duration: Any, last: int) -> None:
 
 @loop
 def fits_from(table: Any, k: int, size: int, i: int, end: int) -> int:
-    """Check whether ``size`` free nodes of slice ``i`` stay free until ``end``, without ``k``.
+    """Return ``i`` if ``size`` nodes stay free from slice ``i`` until ``end``, else a later slice.
 
-    Returns ``i`` if they do. Otherwise it returns the next slice from which they might: a window
-    that begins earlier and is as long contains the same conflict.
+    The nodes of reservation ``k`` count as free. The later slice is the next one from which the
+    nodes might stay free: a window of the same length that begins earlier has the same conflict.
     """
     n, j = table.n[SLICES], i + 1
     left = table.f[i]
@@ -55,7 +55,10 @@ def fits_from(table: Any, k: int, size: int, i: int, end: int) -> int:
 
 @loop
 def narrow_without(table: Any, k: int, j: int) -> int:
-    """Remove blocks not free in slice ``j``, without ``k``, from ``fit``; return the lost nodes."""
+    """Remove the blocks not free in slice ``j`` from ``fit``; return their number of nodes.
+
+    The nodes of reservation ``k`` count as free.
+    """
     own, lost = table.start[k] <= table.t[j] < table.end[k], 0
     for w in range(words_of(table.n[BLOCKS])):
         gone = table.fit[0, w] & ~table.free[j, w]
@@ -69,7 +72,10 @@ def narrow_without(table: Any, k: int, j: int) -> int:
 
 @loop
 def after_conflict(table: Any, k: int, size: int, j: int) -> int:
-    """Return the first slice from which ``size`` nodes stay free up to ``j``, without ``k``."""
+    """Return the first slice from which ``size`` nodes stay free up to slice ``j``.
+
+    The nodes of reservation ``k`` count as free.
+    """
     own, left = table.start[k] <= table.t[j] < table.end[k], 0
     for w in range(words_of(table.n[BLOCKS])):
         free = table.free[j, w] | (table.held[k, w] if own else 0)
@@ -83,10 +89,10 @@ def after_conflict(table: Any, k: int, size: int, j: int) -> int:
 
 @loop
 def earlier_start(table: Any, k: int, size: int, duration: int, before: int) -> int:
-    """Return the earliest time before ``before`` at which reservation ``k`` fits; NEVER if none.
+    """Return the earliest time before ``before`` at which reservation ``k`` fits; else NEVER.
 
-    The counts of free nodes are checked first. From its present start on, the reservation's own
-    nodes suffice.
+    The numbers of free nodes are checked first. From the present start of the reservation on, its
+    own nodes suffice.
     """
     n, reserved = table.n[SLICES], table.start[k]
     i = j = 0  # the slices [i, j) have enough free nodes
@@ -107,7 +113,10 @@ def earlier_start(table: Any, k: int, size: int, duration: int, before: int) -> 
 
 @loop
 def may_move_down(table: Any, k: int) -> bool:
-    """Return whether a node below the highest of reservation ``k`` is free in its entire window."""
+    """Return whether reservation ``k`` can get a lower node instead of its highest node.
+
+    The lower node must be free in the entire window of the reservation.
+    """
     fit, held = table.fit[0], table.held[k]
     top = words_of(table.n[BLOCKS]) - 1
     while top > 0 and not held[top]:
@@ -135,8 +144,8 @@ def may_move_down(table: Any, k: int) -> bool:
 def compress(table: Any, size: Any, duration: Any, opened: int) -> int:
     """Remove each reservation and put it back at its first fit; others do not change.
 
-    No job moves later. ``opened`` is the latest end of nodes freed since the last pass. No new
-    window begins after ``opened``.
+    No job moves later. ``opened`` is the latest time until which a node freed since the last pass
+    was in use. No new window begins after ``opened``.
 
     Returns
     -------
@@ -159,16 +168,16 @@ def compress(table: Any, size: Any, duration: Any, opened: int) -> int:
 
 @loop
 def move(table: Any, k: int, size: int, duration: int, since: int) -> bool:
-    """Put reservation ``k`` at its first fit, which is not before ``since``.
+    """Move reservation ``k`` to its first fit, which is not before slice ``since``.
 
-    Returns whether its start or its nodes have changed.
+    Returns whether the start or the nodes of the reservation have changed.
     """
     start, end, words = table.start[k], table.end[k], words_of(table.n[BLOCKS])
     lift(table, k)
     for w in range(words):
         table.mark[0, w] = table.held[k, w]
     reserve(table, k, size, duration, first_fit(table, size, duration, since))
-    # Most reservations return to their old place, so bounds are joined only now.
+    # Most reservations return to their old window, so equal slices are joined only now.
     if table.start[k] != start:
         join(table, start, end)
         return True
@@ -182,11 +191,11 @@ def move(table: Any, k: int, size: int, duration: int, since: int) -> bool:
 def backfill(
     table: Any, size: Any, duration: Any, queued: int, depth: int, first: bool = False
 ) -> None:
-    """Recompute all reservations with ``depth`` of them (0 greedy, 1 EASY).
+    """Recompute all reservations, at most ``depth`` of them (0: greedy, 1: EASY).
 
     In queue order, each job starts now if it can. The first ``depth`` jobs that cannot start now
-    get reservations. Further jobs that cannot start wait without a reservation (``start`` NEVER).
-    ``first``: see `counts.backfill`.
+    get reservations. Further jobs that cannot start wait without a reservation (``start`` is
+    NEVER). `counts.backfill` explains ``first``.
     """
     clear(table)
     merge_blocks(table)

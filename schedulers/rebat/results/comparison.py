@@ -26,7 +26,7 @@ class MetricLine(msgspec.Struct, frozen=True):
     name : Name, optional
         The name in comparison.csv.
     of_window : bool
-        Whether the metric is a share of the window's node time. Such a share is not always
+        Whether the metric is a share of the window's node time. This share is not always
         comparable, see `measures.backlog.are_comparable`.
     """
 
