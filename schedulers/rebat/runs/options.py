@@ -84,7 +84,7 @@ class FailureOptions(msgspec.Struct, frozen=True, kw_only=True):
     begin: Annotated[
         Seconds | None,
         _doc(
-            "Start the simulation at this time of the failure law or event file. Earlier failures only set the nodes' initial uptimes (default: at time 0)."
+            "Start the simulation at this time of the failure law or event file (default: 0). Earlier failures only set the nodes' initial uptimes."
         ),
     ] = None
     failure_group: Annotated[
@@ -106,7 +106,7 @@ class FailureOptions(msgspec.Struct, frozen=True, kw_only=True):
     cascade_within: Annotated[
         Count | None,
         _doc(
-            "With --cascade: number of nodes in the aligned group around the failed node. The next failure occurs in this group (default: the entire machine)."
+            "With --cascade: size of the aligned group of nodes in which the caused failure occurs (default: the entire machine). The group contains the failed node."
         ),
     ] = None
 
@@ -157,7 +157,7 @@ class ScenarioOptions(FailureOptions, frozen=True, kw_only=True):
     checkpoint: Annotated[
         Literal["none", "young-daly", "perfect"],
         _doc(
-            "Checkpoints of the jobs. young-daly: every job writes checkpoints at its Young/Daly period and takes longer by their cost (eqs 1, 2); perfect: an interrupted job loses no work and pays no cost."
+            "Checkpoints of the jobs. young-daly: every job writes checkpoints at its Young/Daly period and takes longer by their cost (equations 1 and 2 of Du et al. 2024); perfect: an interrupted job loses no work and pays no cost."
         ),
     ] = "none"
     checkpoint_cost: Annotated[Seconds, _doc("Time to write a checkpoint.")] = 300.0
