@@ -45,7 +45,7 @@ def test_a_part_of_a_node_is_told(processors, cores) -> None:
     if not parts:
         assert set(nodes_of(NodeSet.of(processors), cores)) == {p // cores for p in processors}
         return
-    with pytest.raises(InputError, match="has only a part of node") as error:
+    with pytest.raises(InputError, match="contains only some cores of node") as error:
         nodes_of(NodeSet.of(processors), cores)
     assert int(str(error.value).split("node ")[1].split()[0]) in parts
 
@@ -140,7 +140,7 @@ def test_half_a_node_is_told_with_its_line(tmp_path: Path, capsys) -> None:
     write_events([type(events[0])(at, False, nodes) for at, nodes in ((0, whole), (9, part))], file)
     out, cores = ["--out", str(tmp_path / "out")], ["--cores-per-node", "4"]
     told = refused(capsys, "run", workload, "-p", "easy", "--failures", str(file), *cores, *out)
-    assert f"{file}:2: has only a part of node 3 (expected all of 12-15, or none; if" in told
+    assert f"{file}:2: contains only some cores of node 3 (expected all of 12-15, or none; if" in told
     assert len(read_events(file)) == 2
 
 

@@ -48,16 +48,18 @@ def bound(workload: Path, nodes: int | None, failures_of: Path | None, as_json: 
     """Print lower bounds on the makespan of WORKLOAD, and the guarantees of R-LIST and R-SHELF.
 
     WORKLOAD is any workload that 'rebat run' reads, or a job set of 'rebat makespan'. Jobs larger
-    than the machine are left out, because batch systems reject them. The bounds are equations 5
-    and 6 of RR-9296: the longest chain of attempts of a job, and the total area divided by the
-    number of nodes. The proofs of propositions 1 and 2 use only these bounds. The makespan is
-    therefore at most the proved ratio times the bound.
+    than the machine are left out, because batch systems reject them. No makespan is shorter than
+    the two bounds, equations 5 and 6 of RR-9296. The first bound is the total time of the attempts
+    of a job, for the job with the longest total. The second bound is the area of all attempts
+    (nodes x time), divided by the number of nodes. The larger of the two is the lower bound. The
+    proofs of propositions 1 and 2 use only these bounds. The makespan of R-LIST or R-SHELF is
+    therefore at most the printed ratio times the lower bound.
 
     Errors are attempts that end with a silent error. Attempts that a node failure interrupts are
     not errors.
 
     \b
-    Example (how far a run may be from the optimum):
+    Example (how far the makespan of a run may be from the optimum):
       rebat bound jobs.json --failures-of out/r-list-0
     """
     instance = read_instance(workload, nodes, failures_of)

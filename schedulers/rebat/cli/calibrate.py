@@ -33,11 +33,13 @@ def calibrate(
 ) -> None:  # fmt: skip
     """Simulate recorded jobs, and compare their waiting times with the record.
 
-    WORKLOAD contains the recorded jobs. PAST is the folder of their recorded schedule, from the
-    same 'rebat workload import'. rebat simulates several policies. The four policies nearest to the
-    record also run with 80 to 95 % of the nodes, because nodes can be down, drained or reserved.
-    The output names the configuration nearest to the record, its distance, and the waiting times by
-    job size and queue.
+    WORKLOAD contains the recorded jobs. PAST is the folder of their recorded schedule. Both are
+    written by the same 'rebat workload import' command.
+
+    rebat simulates several policies. The four policies nearest to the record are also simulated
+    with 80 to 95 % of the nodes, because nodes of the real machine can be down, drained or
+    reserved. The output names the policy and the number of nodes that are nearest to the record,
+    their distance from the record, and the waiting times by job size and queue.
 
     \b
     Example:

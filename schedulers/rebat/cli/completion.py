@@ -13,7 +13,7 @@ NAMES = ("bash", "zsh", "fish")
 def completion(shell: str) -> None:
     """Print the completion script of a shell: bash (4.4 or later), zsh or fish.
 
-    With this script, TAB completes commands, options, files, and:
+    With this script, the TAB key completes commands, options and file names. It also completes:
 
     \b
       policies          baseline:depth=<TAB>
@@ -27,7 +27,8 @@ def completion(shell: str) -> None:
       ~/.zshrc, after compinit     source <(rebat completion zsh)
       ~/.config/fish/config.fish   rebat completion fish | source
 
-    A script in a file starts faster. Write it again after an update of rebat:
+    A shell starts faster if it reads the script from a file. Write this file again after an update
+    of rebat:
 
     \b
       rebat completion bash > ~/.local/share/bash-completion/completions/rebat

@@ -56,7 +56,7 @@ class FormatCommand(click.Command):
 @click.option(
     "--maintained",
     type=click.Choice(("leave-out", "down")),
-    help="With --maintenance: how to treat a maintenance period. leave-out (default): keep the machine up, and drop events that begin in the period, because no job was running. down: take the entire machine down without draining, which kills all running jobs.",
+    help="With --maintenance: how to treat a maintenance period. leave-out (default): the machine stays up. Events that begin in the period are left out, because no job was running. down: the entire machine is down, without draining. All running jobs are killed.",
 )
 @click.option(
     "--zone",
@@ -294,12 +294,15 @@ def _source(file: Path, n_nodes: int | None) -> MappedRecord:
 def export(events: Path, form: str, out: Path) -> None:
     """Write an event file as a CSV table, or in the form of Batsim 4 or 5.
 
-    csv: the columns are node,down,up, in seconds. 'rebat failures import --format csv' converts the
-    table back to the same failures.
+    csv: a table with the columns node, down and up. Times are in seconds. 'rebat failures import
+    --format csv' converts the table back to the same failures.
 
-    batsim5: an event file for Batsim's --ee. Batsim 5 does not know failures: each line is a text
-    that Batsim passes to the scheduler. batsim4: an event file for --events. All commands read both
-    forms. Files of operations can be converted too.
+    batsim4: an event file for the option --events of Batsim 4.
+
+    batsim5: an event file for the option --ee of Batsim 5. Batsim 5 does not know failures, and
+    passes each line as a text to the scheduler.
+
+    All rebat commands read both forms. Files of operations can also be converted.
 
     \b
     Examples:

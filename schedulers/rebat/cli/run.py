@@ -47,7 +47,7 @@ SEED_OPTIONS = (
     "max_attempts",
     "accounting",
 )
-@click.option("--columns", shell_complete=complete_metrics, help="Print a row per policy, best first, with these metrics of comparison.csv, like useful_utilisation,flow_max_s:all (default with more than three policies: useful utilisation, mean and maximum flow).")  # fmt: skip
+@click.option("--columns", shell_complete=complete_metrics, help="Print a table with a row per policy, best first, and a column per metric: names of comparison.csv, separated by commas, like useful_utilisation,flow_max_s:all. Default for more than three policies: useful utilisation, mean flow and maximum flow.")  # fmt: skip
 @click.option("--all-metrics", is_flag=True, help="Print all metrics that are not 0, with all size classes, instead of the ten main metrics.")  # fmt: skip
 @json_option
 @click.option("--out", type=FOLDER, required=True, help="Folder for the results: comparison.csv and a folder per policy.")  # fmt: skip

@@ -34,7 +34,7 @@ _FLAGS = (
 @click.option(
     "--protocol", type=PROTOCOL, default=4, show_default=True, help="Version of Batsim to replace."
 )
-@click.option("--events", "--ee", "events", type=FILE, multiple=True, help="Event file with the machine events. Batsim 5 accepts several.")  # fmt: skip
+@click.option("--events", "--ee", "events", type=FILE, multiple=True, help="Event file with failures and repairs of machines. May be repeated with --protocol 5.")  # fmt: skip
 @click.option("-e", "--export", help="Prefix of the output files: PREFIX_jobs.csv and PREFIX_schedule.csv (default: out), in Batsim 5 PREFIXjobs.csv and PREFIXschedule.json (default: out/).")  # fmt: skip
 @click.option("-s", "--connect", "--socket-endpoint", default="tcp://localhost:28000", show_default=True, help="Address of the scheduler.")  # fmt: skip
 @click.option("--enable-dynamic-jobs", is_flag=True, help="Allow the scheduler to register jobs (Batsim 4).")  # fmt: skip

@@ -68,13 +68,16 @@ def import_(
     """Convert a trace, accounting records or a table of jobs to a workload.
 
     'rebat view', 'rebat validate' and 'rebat compare' read the recorded schedule that --schedule
-    writes. Its times and job ids are those of the workload.
+    writes. The times and job ids of the schedule are those of the workload.
 
     \b
-    Examples (one month of Mira, as in the node-stealing paper; a Slurm cluster; Fugaku):
+    A month of Mira, as in the node-stealing paper:
       rebat workload import mira.swf.gz --month 2018-11 --cap 49000 -o november.json.gz
+    A Slurm cluster:
       rebat workload import jobs.txt --format sacct --events events.txt -o jobs.json.gz
+    The same cluster, with its recorded schedule:
       rebat workload import jobs.txt --events events.txt -o jobs.json.gz --schedule past
+    A month of Fugaku:
       rebat workload import 24_04.parquet --mapping f-data -o fugaku.json.gz
     """
     from rebat.workloads.batsim_json import write_workload

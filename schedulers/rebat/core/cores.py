@@ -57,6 +57,6 @@ def nodes_of(processors: NodeSet, cores_per_node: int) -> NodeSet:
         node = int(numbers[partial][0])
         first, last = node * cores_per_node, (node + 1) * cores_per_node - 1
         raise InputError(
-            f"has only a part of node {node}", expected=f"all of {first}-{last}, or none"
+            f"contains only some cores of node {node}", expected=f"all of {first}-{last}, or none"
         )
     return NodeSet(numbers)

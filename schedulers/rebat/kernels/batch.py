@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Failures in a batch of jobs: the last failure of each node, and the first that hits a job."""
+"""The last failure of each node, and the first failure that hits a job, for batches of jobs."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from rebat.kernels.jit import kernel
 
 @kernel
 def catch_up(at_us: Any, node: Any, cursor: int, now_us: int, last_us: Any) -> int:
-    """Record the last failure of every node before a time; return the first failure after these.
+    """Write each node's last failure up to ``now_us`` into ``last_us``; return the next index.
 
-    ``at_us`` and ``node`` are all failures up to a later time, sorted by time. Failures before the
-    index ``cursor`` are already in ``last_us``, shape (nodes,).
+    ``at_us`` and ``node`` are the times and nodes of the failures, sorted by time. The failures
+    before index ``cursor`` are already in ``last_us``, shape (nodes,). The returned index is that
+    of the first failure at or after ``now_us``.
     """
     while at_us[cursor] < now_us:
         last_us[node[cursor]] = at_us[cursor]
@@ -27,9 +28,9 @@ def catch_up(at_us: Any, node: Any, cursor: int, now_us: int, last_us: Any) -> i
 
 @kernel
 def first_hit(at_us: Any, node: Any, cursor: int, until_us: int, within: Any) -> int:
-    """Return the time of the first failure of a node in a mask, from ``cursor`` to ``until_us``.
+    """Return the time of the first failure, before ``until_us``, of a node in the mask ``within``.
 
-    Returns -1 if there is none.
+    The search starts at index ``cursor``. Returns -1 if there is no such failure.
     """
     while at_us[cursor] < until_us:
         if within[node[cursor]]:

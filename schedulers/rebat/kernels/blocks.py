@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sets of nodes as rows of bits, with a bit for each group of nodes that a plan never separates.
+"""Sets of nodes as rows of bits; a bit stands for a block of neighbouring nodes.
 
-Jobs take entire racks and midplanes. Therefore, the thousands of nodes of a machine form a few
-dozen groups of neighbours that are always used together. This module calls these groups blocks. A
-block is split when a job takes only a part of it. Neighbours are merged when they are equal in all
-rows. A row then has a few words instead of hundreds. Words are int64 and contain 63 bits, so that
-they are never negative.
+Jobs take entire racks and midplanes, so the thousands of nodes of a machine form a few dozen groups
+of neighbours that are free and taken at the same times. This module calls these groups blocks. A
+block is split when a job takes only a part of it. Neighbouring blocks are merged when their bits
+are equal in all rows.
+A row then has a few words instead of hundreds. Words are int64 and contain 63 bits, so that they
+are never negative.
 """
 
 from __future__ import annotations
@@ -17,13 +18,13 @@ import numpy as np
 from rebat.kernels.jit import loop
 
 BITS = 63
-"""Number of blocks per word."""
+"""Blocks per word."""
 
 _TOP = 1 << (BITS - 1)
 _BELOW_TOP = _TOP - 1
 _ALL = _TOP | _BELOW_TOP
 
-# the powers of two below 2**66 are different modulo 67, so the remainder identifies a bit
+# Powers of two below 2**66 differ modulo 67, which identifies a bit.
 _NUMBER = np.zeros(67, dtype=np.int64)
 for _bit in range(BITS):
     _NUMBER[2**_bit % 67] = _bit
@@ -32,14 +33,14 @@ SLICES, BLOCKS, RESERVED = range(3)
 
 
 class BlockTable(NamedTuple):
-    """The arrays of a plan over named nodes, all int64.
+    """The arrays of one plan by named nodes, all int64.
 
     Attributes
     ----------
     n : array (3,)
         Numbers of slices, blocks and reservations.
     first : array (blocks + 1,)
-        First node of each block, ascending; then the number of nodes.
+        First node of each block, ascending. The last entry is the number of nodes.
     t, f : arrays (slices,)
         Start of each time slice, ascending, and its number of free nodes.
     free : array (slices, words)
@@ -77,7 +78,7 @@ def words_of(blocks: int) -> int:
 
 
 def empty_table(slices: int, blocks: int, reservations: int) -> BlockTable:
-    """Return zeroed arrays of these sizes."""
+    """Return a table of zeros with room for these numbers of slices, blocks and reservations."""
     words = words_of(blocks)
 
     def array(*shape: int) -> Any:
@@ -100,7 +101,7 @@ def empty_table(slices: int, blocks: int, reservations: int) -> BlockTable:
 
 
 def grown(table: BlockTable, slices: int, blocks: int, reservations: int) -> BlockTable:
-    """Return the table copied into arrays of these sizes, which must not be smaller."""
+    """Return a copy of the table with room for these numbers, which are not smaller than before."""
     larger = empty_table(slices, blocks, reservations)
     for old, new in zip(table, larger, strict=True):
         new[tuple(slice(0, length) for length in old.shape)] = old
@@ -109,17 +110,20 @@ def grown(table: BlockTable, slices: int, blocks: int, reservations: int) -> Blo
 
 @loop
 def number(bit: int) -> int:
-    """Return the position of a bit in its word: the logarithm of a power of two."""
+    """Return the position of ``bit``, a power of two, in its word: its logarithm to base 2."""
     return _NUMBER[bit % 67]
 
 
 @loop
 def weight(first: Any, w: int, bits: int) -> int:
-    """Return the number of nodes in the blocks of these bits of word ``w``."""
+    """Return the number of nodes in the blocks whose bits are set in ``bits``, word ``w`` of a row.
+
+    The nodes are counted per run of consecutive bits.
+    """
     total = 0
     while bits:
         low = bits & -bits
-        after = bits + low  # the carry passes through the run of ones that begins at ``low``
+        after = bits + low  # the carry clears the run of ones that begins at ``low``
         end = after & ~bits
         total -= first[w * BITS + number(low)]
         total += first[w * BITS + (number(end) if 0 < end <= _TOP else BITS)]
@@ -129,7 +133,7 @@ def weight(first: Any, w: int, bits: int) -> int:
 
 @loop
 def block_of(table: Any, node: int) -> int:
-    """Return the block that contains a node (bisection)."""
+    """Return the index of the block that contains ``node`` (bisection)."""
     low, high = 0, table.n[BLOCKS]
     while high - low > 1:
         middle = (low + high) // 2
@@ -142,7 +146,7 @@ def block_of(table: Any, node: int) -> int:
 
 @loop
 def double_bit(rows: Any, count: int, blocks: int, b: int) -> None:
-    """Repeat bit ``b`` of each row and move the bits above it up by one."""
+    """Insert a copy of bit ``b`` after it in the first ``count`` rows; later bits move up."""
     words, w, bit = words_of(blocks), b // BITS, b % BITS
     upto = (1 << bit) | ((1 << bit) - 1)
     for i in range(count):
@@ -176,7 +180,7 @@ def split_block(table: Any, b: int, nodes: int) -> None:
 
 @loop
 def cut_before(table: Any, node: int) -> None:
-    """Split blocks so that a node is the first of its block."""
+    """Split the block that contains ``node``, so that ``node`` is the first node of a block."""
     b = block_of(table, node)
     if table.first[b] < node < table.first[b + 1]:
         split_block(table, b, node - table.first[b])
@@ -184,7 +188,7 @@ def cut_before(table: Any, node: int) -> None:
 
 @loop
 def mark_nodes(table: Any, intervals: Any) -> None:
-    """Split blocks at the bounds of these intervals of nodes; write their row into ``mark``."""
+    """Write the nodes of ``intervals`` into ``mark``; split blocks at the interval bounds."""
     for i in range(intervals.shape[0]):
         cut_before(table, intervals[i, 0])
         cut_before(table, intervals[i, 1] + 1)
@@ -198,7 +202,7 @@ def mark_nodes(table: Any, intervals: Any) -> None:
 
 @loop
 def nodes_of(table: Any, row: Any, out: Any) -> int:
-    """Write the nodes of a row as canonical intervals into ``out``; return their number."""
+    """Write the nodes of ``row`` into ``out`` as canonical intervals; return how many there are."""
     k = 0
     for b in range(table.n[BLOCKS]):
         if not (row[b // BITS] >> (b % BITS)) & 1:
@@ -214,7 +218,7 @@ def nodes_of(table: Any, row: Any, out: Any) -> int:
 
 @loop
 def mark_bounds(rows: Any, count: int, words: int, mark: Any) -> None:
-    """Add to ``mark`` the blocks that differ from the previous block in any row."""
+    """Set the bit in ``mark`` of each block that differs from the previous block in any row."""
     for i in range(count):
         carry = 0
         for w in range(words):
@@ -225,7 +229,7 @@ def mark_bounds(rows: Any, count: int, words: int, mark: Any) -> None:
 
 @loop
 def places_of(mark: Any, blocks: int, place: Any) -> int:
-    """Write the new position of each marked block; return the number of marked blocks.
+    """Write the new index of each marked block into ``place``; return how many blocks are marked.
 
     The last entry of ``place`` is this number.
     """
@@ -239,10 +243,10 @@ def places_of(mark: Any, blocks: int, place: Any) -> int:
 
 @loop
 def keep_marked(rows: Any, count: int, blocks: int, place: Any, n_kept: int) -> None:
-    """Remove the bits that are not marked from each row; each is equal to the bit before.
+    """Remove the bits of unmarked blocks from the first ``count`` rows.
 
-    Only bits at which a row changes are processed. These bits are marked, and all bits between two
-    marked bits are equal.
+    The bit of an unmarked block is equal to the bit before it in every row. So only the bits at
+    which a row changes are processed.
     """
     words, kept_words = words_of(blocks), words_of(n_kept)
     for i in range(count):
@@ -255,7 +259,7 @@ def keep_marked(rows: Any, count: int, blocks: int, place: Any, n_kept: int) -> 
             while turns:
                 low = turns & -turns
                 at = place[w * BITS + number(low)]
-                if at < n_kept:  # else the row ends with ones
+                if at < n_kept:  # one bit after the last: the row ends with ones
                     rows[i, at // BITS] ^= 1 << (at % BITS)  # only in words that were already read
                 turns ^= low
         fill(rows[i], kept_words, n_kept)
@@ -263,7 +267,7 @@ def keep_marked(rows: Any, count: int, blocks: int, place: Any, n_kept: int) -> 
 
 @loop
 def fill(row: Any, words: int, blocks: int) -> None:
-    """Convert a row of changes (bits at which the row changes) into the row."""
+    """Replace ``row``, whose set bits are the positions of changes, with the set it describes."""
     carry = 0
     for w in range(words):
         x = row[w] ^ carry
@@ -277,7 +281,7 @@ def fill(row: Any, words: int, blocks: int) -> None:
 
 @loop
 def merge_blocks(table: Any) -> None:
-    """Merge neighbours that no row separates, if this makes the rows shorter."""
+    """Merge neighbouring blocks that are equal in all rows, if this reduces the words of a row."""
     blocks = table.n[BLOCKS]
     words = words_of(blocks)
     mark = table.mark[0]

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Free boxes of a torus, found by shifting and intersecting sets of units.
+"""The search for free boxes of a torus: sets of blocks are shifted and intersected.
 
-A unit is a node, or a block of nodes that is allocated as a whole (`models.units`). As in
-``box_sums``, the positions of a free window follow from the positions of its two parts. Here, all
-units of a word are processed at the same time. If no window of an extent is free, larger windows
-that contain this window are not examined. Therefore, the search is shorter on a fuller torus.
+A window is a box of any extents. As in ``box_sums``, the corners of the free windows of one shape
+follow from those of its two parts. Here, all blocks of a word are processed at the same time. If no
+window of a shape is free, larger windows that contain it are not examined. Therefore, the search is
+shorter on a fuller torus. Identifiers call blocks *units*.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from rebat.kernels.box_sums import mix
 from rebat.kernels.jit import kernel
 
 LINEAR, LOWEST, RANDOM = 0, 1, 2
-"""Rules for what to take: the first units in a line, the lowest box, or a random box."""
+"""What to choose: the first free blocks in linear order, the lowest free box, or a random one."""
 
 COPY = -1
-"""Value of the second operand if the result is a copy of the first operand."""
+"""A second operand with this value: the result is a copy of the first operand."""
 
 
 class Catalogue(NamedTuple):
@@ -31,28 +31,28 @@ class Catalogue(NamedTuple):
     Attributes
     ----------
     volume : array (volumes,)
-        Number of units of each box.
+        Number of blocks in each box.
     program_of, program : arrays
         The rows of volume v are ``program_of[v]`` to ``program_of[v + 1]`` of ``program`` (see
         ``models.free_boxes``).
     shapes_of, shapes : arrays
-        The shapes of each volume, stored in the same way.
+        The shapes of each volume, in the same form.
     allowed : array (shapes, words)
         Set of the allowed corners of each shape (see ``box_slots``).
     ranks : array (shapes, units)
         Rank of each box in the order of boxes. The rule RANDOM hashes the rank to a random number.
     inside : array (steps, words)
-        For each step, the units from which the step does not wrap around.
+        For each step, the blocks from which the step stays on the torus.
     sizes : array (dimensions,)
-        Extents of the torus.
+        Extents of the torus, in blocks.
     everything : array (words,)
-        All units.
+        The set of all blocks.
     sets, busy, taken, words : arrays
         Scratch; for ``sets`` see ``meet``.
     full : array (volumes, entries, words)
-        Sets of taken units that leave no free box of the volume.
+        Sets of taken blocks that leave no free box of the volume.
     next_full : array (volumes,)
-        The entry of ``full`` to replace next.
+        For each volume, the entry of ``full`` to replace next.
     """
 
     volume: Ints
@@ -75,11 +75,11 @@ class Catalogue(NamedTuple):
 
 @kernel
 def meet(first: Any, second: Any, inside: Any, on: int, back: int, out: Any) -> bool:
-    """Write the units of a set from which a step leads into another set; return if there are any.
+    """Write the blocks of ``first`` from which a step leads to ``second``; return whether any do.
 
-    The step goes ``on`` units forwards. If it would leave the torus (see ``inside``), it wraps
-    around and goes ``back`` units. Before and after each set there are more zero words than words
-    in the set, so that no step leaves the array.
+    The step goes ``on`` blocks forwards. If it leaves the torus (see ``inside``), it wraps around
+    and goes ``back`` blocks. Zero words surround each set, so that no step leaves the array. Before
+    and after a set of n words there are n + 1 zero words.
     """
     n, bit = inside.shape[0], np.uint64(1)
     to, shift = n + (on >> 6), np.uint64(on & 63)
@@ -103,7 +103,7 @@ def lowest(word: Any) -> int:
 
 @kernel
 def first_corner(corners: Any, allowed: Any) -> int:
-    """Return the lowest allowed corner; -1 if there is none."""
+    """Return the lowest of the ``corners`` that is ``allowed``; -1 if there is none."""
     n = allowed.shape[0]
     for w in range(n):
         word = corners[n + w] & allowed[w]
@@ -114,9 +114,9 @@ def first_corner(corners: Any, allowed: Any) -> int:
 
 @kernel
 def least_number(corners: Any, allowed: Any, ranks: Any, seed: int, serial: int) -> Any:
-    """Return the allowed corner with the lowest random number, this number, and the rank.
+    """Return the allowed corner with the lowest random number, this number, and the corner's rank.
 
-    The corner is -1 if there is none.
+    The corner is -1 if none is allowed.
     """
     best, least, rank, n = -1, 1 << 40, 0, allowed.shape[0]
     for w in range(n):
@@ -132,7 +132,7 @@ def least_number(corners: Any, allowed: Any, ranks: Any, seed: int, serial: int)
 
 @kernel
 def begin_search(catalogue: Any, v: int, taken: Any) -> int:
-    """Store the free units; return where the program of a volume begins."""
+    """Write the free blocks into ``catalogue.sets[0]``; return the first row of volume ``v``."""
     n = taken.shape[0]
     for w in range(n):
         catalogue.sets[0, n + w] = ~taken[w] & catalogue.everything[w]
@@ -141,10 +141,10 @@ def begin_search(catalogue: Any, v: int, taken: Any) -> int:
 
 @kernel
 def next_shape(catalogue: Any, v: int, at: int) -> tuple[int, int, int]:
-    """Find the next shape with free boxes, allowed or not, from a row of the program on.
+    """Find the next shape of volume ``v`` that has free boxes, allowed or not.
 
-    Returns the next row of the program, the set of corners, and the row of the shape; -1 if there
-    is no shape.
+    The search begins at row ``at`` of the program. Returns the row to continue from, the index of
+    the set of free corners, and the row of the shape (-1 if there is no further shape).
     """
     begin, end, sets = catalogue.program_of[v], catalogue.program_of[v + 1], catalogue.sets
     while at < end:
@@ -153,7 +153,7 @@ def next_shape(catalogue: Any, v: int, at: int) -> tuple[int, int, int]:
         if second != COPY and not meet(
             sets[first], sets[second], catalogue.inside[row[2]], row[3], row[4], sets[target]
         ):
-            at = begin + row[6]  # no window that contains this window is free
+            at = begin + row[6]  # the windows that contain this window are not free
             continue
         at += 1
         if shape >= 0:
@@ -165,9 +165,9 @@ def next_shape(catalogue: Any, v: int, at: int) -> tuple[int, int, int]:
 def free_box(
     catalogue: Any, v: int, taken: Any, rule: int, seed: int, serial: int
 ) -> tuple[int, int]:
-    """Return a free box of a volume: the row of its shape and its corner.
+    """Return a free box of volume ``v``: the row of its shape, and its corner.
 
-    The row is -1 if there is none.
+    The row is -1 if no box is free.
     """
     best, corner, least, rank = -1, -1, 1 << 40, 0
     at, target, shape = next_shape(catalogue, v, begin_search(catalogue, v, taken))
@@ -188,7 +188,7 @@ def free_box(
 
 @kernel
 def any_choice(catalogue: Any, v: int, taken: Any) -> bool:
-    """Return whether more than one box of a volume is free."""
+    """Return whether at least two boxes of volume ``v`` are free."""
     n_free, n = 0, taken.shape[0]
     at, target, shape = next_shape(catalogue, v, begin_search(catalogue, v, taken))
     while shape >= 0 and n_free < 2:
@@ -200,7 +200,7 @@ def any_choice(catalogue: Any, v: int, taken: Any) -> bool:
 
 @kernel
 def put_box(sizes: Any, shape: Any, corner: int, out: Any) -> None:
-    """Write the units of a box."""
+    """Write the set of the blocks of a box with this shape and corner into ``out``."""
     volume = 1
     for extent in shape:
         volume *= extent
@@ -217,9 +217,10 @@ def put_box(sizes: Any, shape: Any, corner: int, out: Any) -> None:
 
 @kernel
 def line(busy: Any, count: int, out: Any) -> bool:
-    """Write the first sufficient run of free units, or else the lowest free units.
+    """Mark ``count`` free blocks in ``out``; return whether there are enough free blocks.
 
-    Returns whether there are enough free units.
+    These are the first ``count`` consecutive free blocks. If there is no such run, they are the
+    lowest free blocks.
     """
     run, n_free, total = 0, 0, busy.shape[0]
     for unit in range(total):
@@ -243,9 +244,9 @@ def line(busy: Any, count: int, out: Any) -> bool:
 
 @kernel
 def is_full(catalogue: Any, v: int, words: Any) -> bool:
-    """Return whether a stored set shows that no box of the volume is free.
+    """Return whether the stored sets show that no box of volume ``v`` is free.
 
-    This is the case if the stored set is a subset of the taken units ``words``.
+    True if the taken blocks ``words`` contain a set of ``catalogue.full[v]``.
     """
     for r in range(catalogue.full.shape[1]):
         holds = True
@@ -260,7 +261,7 @@ def is_full(catalogue: Any, v: int, words: Any) -> bool:
 
 @kernel
 def remember_full(catalogue: Any, v: int, words: Any) -> None:
-    """Store a set of taken units that leaves no free box; it replaces the oldest set."""
+    """Store ``words``, taken blocks that leave no free box of volume ``v``, over the oldest set."""
     r = catalogue.next_full[v]
     for w in range(words.shape[0]):
         catalogue.full[v, r, w] = words[w]

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""First fit of boxes on a timeline of slots (see ``box_slots``): the earliest time and box.
+"""Planning with boxes: the first time and box that stay free for the duration of an attempt.
 
-The catalogue defines the boxes of each volume (see ``box_free``). Under the rule ``LINEAR``, units
-are taken in a line instead of boxes.
+The timeline consists of slots (see ``box_slots``). The catalogue defines the boxes of each volume
+(see ``box_free``). Without boxes (``LINEAR``), the first free blocks are taken.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ from rebat.kernels.jit import kernel
 UNKNOWN = -1
 
 COUNT_EVERY = 8
-"""Number of slots between checks for over-allocation."""
+"""Number of slots between two checks whether too many blocks are taken."""
 
 
 class PlanRows(NamedTuple):
-    """Units in use or reserved. A row takes the units of its mask from ``start`` to ``end``.
+    """Blocks in use or reserved. Row k holds the blocks ``mask[k]`` over ``[start[k], end[k])``.
 
-    A row with end 0 is unused. Masks are sets of units (see ``box_slots``).
+    A mask is a set of blocks (see ``box_slots``). A row with end 0 is unused.
     """
 
     start: Ints
@@ -52,18 +52,18 @@ class PlanRows(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """Input and output of the planning of a queue.
+    """Input, output and state of planning a queue.
 
     Attributes
     ----------
     slots, rows, catalogue
-        Timeline, units in use, and boxes.
+        Timeline, blocks in use or reserved, and boxes.
     volumes, durations, serials : int64 arrays
         Volume, duration and serial number of the attempts, in queue order.
     own : int64 array
-        Row of each attempt.
+        The row of ``rows`` of each attempt.
     starts : int64 array
-        Start of each attempt.
+        Planned start of each attempt.
     now : int
         The current time.
     rule : int
@@ -71,7 +71,7 @@ class Plan(NamedTuple):
     seed : int
         Seed of RANDOM.
     pick : bool
-        Whether the caller chooses the units of attempts that start now.
+        Whether the caller chooses the blocks of attempts that start now.
     """
 
     slots: Slots
@@ -89,14 +89,14 @@ class Plan(NamedTuple):
 
 
 class Released(NamedTuple):
-    """The units released since the last pass; ``opened`` is the latest end of their use."""
+    """The blocks released since the last pass; ``opened`` is the latest end of their former use."""
 
     units: Words
     opened: Ints
 
 
 class Lifted(NamedTuple):
-    """Units that count as free from ``start`` to ``end``: those of the attempt being planned."""
+    """The own blocks of the attempt that is being planned: they count as free over [start, end)."""
 
     units: Words
     start: int
@@ -105,10 +105,7 @@ class Lifted(NamedTuple):
 
 @kernel
 def fit(plan: Plan, k: int, words: Words, out: Words) -> bool:
-    """Choose free units for attempt ``k`` and write them; return whether the attempt fits.
-
-    ``words`` contains the units that are taken.
-    """
+    """Write blocks for attempt ``k`` that are not in ``words``; return whether the attempt fits."""
     catalogue, v = plan.catalogue, plan.volumes[k]
     if is_full(catalogue, v, words):
         return False
@@ -131,22 +128,22 @@ def fit(plan: Plan, k: int, words: Words, out: Words) -> bool:
 def first_fit(
     plan: Plan, k: int, until: int, opened: int, freed: Words, reach: Ints, lifted: Lifted, out: Any
 ) -> int:
-    """Return the first time before ``until`` from which attempt ``k`` fits; NEVER if there is none.
+    """Return the first start before ``until`` at which attempt ``k`` fits; NEVER if there is none.
 
-    The chosen units are written to ``out``. Before ``opened``, an attempt only fits if it uses some
-    of the units ``freed``. For each slot, ``reach`` is the time until which at least one of these
-    units stays free (computed if UNKNOWN).
+    Writes the chosen blocks into ``out``. Before ``opened``, the attempt fits only if it gets at
+    least one of the blocks ``freed``. ``reach[i]`` is the time until which at least one of these
+    blocks stays free from slot ``i`` on; it is computed if it is UNKNOWN.
     """
     slots, catalogue, length = plan.slots, plan.catalogue, plan.durations[k]
     own, own_start, own_end = lifted
     i, n, volume, words = 0, slots.n[0], catalogue.volume[plan.volumes[k]], catalogue.words
     most, n_own, front = catalogue.busy.shape[0] - volume, n_set(own), np.zeros_like(words)
-    meets = any_left(own, ~freed)  # whether ``freed`` contains some of the attempt's units
+    meets = any_left(own, ~freed)  # some of the attempt's own blocks are in ``freed``
     folded = past = counted = 0
     t, opens, free = slots.t, slots.opens, slots.free
     while i < n and t[i] < until:
         if i > 0 and not opens[i] and not own_start <= t[i] <= own_end:
-            i += 1  # if it fits from here, it also fits from the previous slot
+            i += 1  # an attempt that begins a slot earlier fits as well
             continue
         end, needs_freed = min(t[i] + length, NEVER), t[i] < opened
         bounded = needs_freed and not meets
@@ -166,7 +163,7 @@ def first_fit(
                 break
             counted += 1
         if counted < n and t[counted] < end:
-            i = counted = counted + 1  # windows that begin up to this slot have too few units
+            i = counted = counted + 1  # no window with this slot has enough free blocks
             continue
         if folded <= i:
             past = max(past, i)
@@ -183,7 +180,7 @@ def first_fit(
 
 @kernel
 def add_slot(slots: Slots, k: int, lifted: Lifted, words: Words) -> None:
-    """Add the taken units of a slot, except lifted units, to a set."""
+    """Add the taken blocks of slot ``k``, except the lifted ones, to the set ``words``."""
     if lifted.start <= slots.t[k] < lifted.end:
         for w in range(words.shape[0]):
             words[w] |= slots.busy[k, w] & ~lifted.units[w]
@@ -194,7 +191,7 @@ def add_slot(slots: Slots, k: int, lifted: Lifted, words: Words) -> None:
 
 @kernel
 def fold(slots: Slots, first: int, past: int, lifted: Lifted, front: Words) -> None:
-    """Write for each slot the units taken from it until slot ``past``; clear ``front``."""
+    """For each slot from ``first``, write the blocks taken until slot ``past``; clear ``front``."""
     for k in range(past - 1, first - 1, -1):
         is_own = lifted.start <= slots.t[k] < lifted.end
         for w in range(front.shape[0]):
@@ -209,11 +206,11 @@ def widen(
     slots: Slots, i: int, folded: int, past: int, end: int, most: int, freed: Words,
     needs_freed: bool, lifted: Lifted, front: Words, words: Words,
 ) -> tuple[int, bool]:  # fmt: skip
-    """Write the units taken from a slot until ``end``, or until they are too many.
+    """Write the blocks taken from slot ``i`` until ``end`` into ``words``; stop if too many.
 
-    The units taken from the slot to ``folded`` are known. ``front`` contains the units taken from
-    there to ``past``. During a search, ``past`` passes each slot of the timeline once. Returns
-    ``past``, and whether enough units are left.
+    ``slots.back[i]`` contains the blocks taken from slot ``i`` to before slot ``folded``, and
+    ``front`` those taken from there to before slot ``past``. ``past`` only advances: the search
+    passes each slot once. Returns ``past``, and whether enough blocks are left.
     """
     while True:
         for w in range(words.shape[0]):
@@ -230,7 +227,7 @@ def widen(
 
 @kernel
 def any_released(slots: Slots, i: int, lifted: Lifted) -> bool:
-    """Return whether any unit that is taken in the previous slot is free in this slot."""
+    """Return whether any block is taken in slot ``i - 1`` but not in slot ``i``."""
     own = lifted.units
     was_own = lifted.start <= slots.t[i - 1] < lifted.end
     is_own = lifted.start <= slots.t[i] < lifted.end
@@ -244,7 +241,7 @@ def any_released(slots: Slots, i: int, lifted: Lifted) -> bool:
 
 @kernel
 def any_left(units: Any, taken: Any) -> bool:
-    """Return whether any of the units is not taken."""
+    """Return whether at least one of the blocks ``units`` is not in the set ``taken``."""
     for w in range(units.shape[0]):
         if units[w] & ~taken[w]:
             return True
@@ -253,7 +250,7 @@ def any_left(units: Any, taken: Any) -> bool:
 
 @kernel
 def reach_of(slots: Any, i: int, units: Any, words: Any) -> int:
-    """Return the time until which at least one of the units stays free from a slot on."""
+    """Return until when at least one of the blocks ``units`` stays free from slot ``i`` on."""
     words[:] = units
     busy = slots.busy
     for j in range(i, slots.n[0]):
@@ -268,7 +265,10 @@ def reach_of(slots: Any, i: int, units: Any, words: Any) -> int:
 
 @kernel
 def may_choose(slots: Any, rows: Any, catalogue: Any, v: int, row: int) -> bool:
-    """Return whether another box is free during the time of a row that begins in the first slot."""
+    """Return whether the attempt of ``row`` can choose among several boxes of volume ``v``.
+
+    Boxes count if they are free until the end of the row. Its own blocks count as free.
+    """
     taken_over(slots, 0, rows.end[row], catalogue.words)
     for w in range(catalogue.words.shape[0]):
         catalogue.words[w] &= ~rows.mask[row, w]
@@ -277,7 +277,7 @@ def may_choose(slots: Any, rows: Any, catalogue: Any, v: int, row: int) -> bool:
 
 @kernel
 def enter(slots: Any, rows: Any, row: int, start: int, end: int, take: bool) -> None:
-    """Take or release the units of a row from ``start`` to ``end``."""
+    """Take the blocks of ``row`` over [start, end), or release them if ``take`` is false."""
     rows.start[row], rows.end[row] = start, end if take else 0
     put(slots, start, end, rows.mask[row], n_set(rows.mask[row]), take)
 
@@ -286,11 +286,12 @@ def enter(slots: Any, rows: Any, row: int, start: int, end: int, take: bool) -> 
 def place(
     plan: Plan, first: int, last: int, depth: int, by_rank: bool, reserved: int
 ) -> tuple[int, int]:
-    """Make first-fit reservations for positions of the queue, in order.
+    """Reserve the first fit for the attempts ``first`` to ``last - 1`` of the queue, in order.
 
-    At most ``depth`` attempts that cannot start now get reservations (with ``by_rank``, only the
-    first ``depth`` of the queue). With ``pick``, the function returns after an attempt that starts
-    now. Returns the position after the last placed position, and the number of attempts that wait.
+    At most ``depth`` attempts that cannot start now get a reservation. With ``by_rank``, only the
+    first ``depth`` attempts of the queue may get one. If ``plan.pick`` is set, the function returns
+    after each attempt that starts now. Returns the position after the last processed attempt, and
+    the number of attempts that wait with a reservation.
     """
     rows, no_units = plan.rows, np.zeros_like(plan.catalogue.words)
     none = Lifted(no_units, 0, 0)
@@ -312,12 +313,12 @@ def place(
 
 @kernel
 def compress(plan: Plan, first: int, last: int, released: Released, again: Released) -> int:
-    """Move each position to an earlier time if there is one, in order.
+    """Move the attempts ``first`` to ``last - 1`` of the queue to earlier times, in order.
 
-    The units of an attempt that starts now are chosen again. An attempt only fits earlier if it
-    uses some of the units ``released``. Units released in this pass are added to ``released``, and
-    to ``again`` for the next pass. Returns the position after the last processed position (see
-    ``place``).
+    The blocks of an attempt that starts now are chosen again. An attempt fits earlier only if it
+    gets at least one of the blocks ``released``. Blocks released in this pass are added to
+    ``released``, and to ``again`` for the next pass. Returns the position after the last processed
+    attempt (see ``place``).
     """
     slots, rows = plan.slots, plan.rows
     units, reach = np.empty_like(released.units), np.empty_like(slots.t)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A timeline of units in use: slots of time, each with a set of taken units.
+"""A timeline of blocks in use: slots of time, each with the set of blocks that are taken in it.
 
-Units are nodes or blocks (`models.units`). Sets of units are bits of 64-bit words. A slot lasts
-until the start of the next slot. The last slot has no end.
+A set of blocks is a row of 64-bit words with a bit per block. A slot lasts until the start of the
+next slot; the last slot lasts forever. Identifiers call blocks *units*.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ class Slots(NamedTuple):
     t : array (slots,)
         Start of each slot, ascending.
     busy : array (slots, words)
-        The taken units of each slot.
+        The taken blocks of each slot.
     free : array (slots,)
-        Number of free units.
+        Number of free blocks in each slot.
     opens : array (slots,)
-        Whether any unit is free that is taken in the previous slot.
+        For each slot, whether any block is free that was not free in the previous slot.
     back : array (slots, words)
         Scratch.
     """
@@ -48,7 +48,7 @@ class Slots(NamedTuple):
 
 
 def empty_slots(capacity: int, n_units: int) -> Slots:
-    """Return empty arrays for slots; ``lay`` fills them."""
+    """Return a timeline with room for ``capacity`` slots of ``n_units`` blocks; `lay` fills it."""
     words = -(-n_units // 64)
     return Slots(
         np.zeros(1, dtype=np.int64),
@@ -71,7 +71,7 @@ def n_bits(word: Any) -> int:
 
 @kernel
 def n_set(words: Any) -> int:
-    """Return the number of units in a set."""
+    """Return the number of blocks in the set ``words``."""
     n = 0
     for word in words:
         n += n_bits(word)
@@ -80,14 +80,14 @@ def n_set(words: Any) -> int:
 
 @kernel
 def unpack(words: Any, out: Any) -> None:
-    """Write for each unit whether it is in a set."""
+    """Write a mask into ``out``: for each block, whether it is in the set ``words``."""
     for unit in range(out.shape[0]):
         out[unit] = (words[unit >> 6] >> np.uint64(unit & 63)) & np.uint64(1)
 
 
 @kernel
 def pack(units: Any, out: Any) -> None:
-    """Write the set of the units whose entry is not 0."""
+    """Write the set of the blocks whose entry in ``units`` is not 0 into ``out``."""
     out[:] = 0
     for unit in range(units.shape[0]):
         if units[unit]:
@@ -96,7 +96,7 @@ def pack(units: Any, out: Any) -> None:
 
 @kernel
 def copy(slots: Any, source: int, target: int) -> None:
-    """Copy a slot to another slot, except the scratch array."""
+    """Copy slot ``source`` over slot ``target``, except ``back``."""
     slots.t[target], slots.free[target] = slots.t[source], slots.free[source]
     slots.opens[target] = slots.opens[source]
     for w in range(slots.busy.shape[1]):
@@ -105,7 +105,7 @@ def copy(slots: Any, source: int, target: int) -> None:
 
 @kernel
 def mark(slots: Any, first: int, last: int) -> None:
-    """Update ``opens`` of slots ``first`` to ``last`` after their taken units have changed."""
+    """Update ``opens`` of slots ``first`` to ``last`` after their taken blocks have changed."""
     for i in range(max(first, 1), min(last + 1, slots.n[0])):
         opens = False
         for w in range(slots.busy.shape[1]):
@@ -117,9 +117,9 @@ def mark(slots: Any, first: int, last: int) -> None:
 
 @kernel
 def split(slots: Any, time: int) -> int:
-    """Return the slot that begins at a time, after creating it if necessary.
+    """Return the index of the slot that begins at ``time``; create the slot if necessary.
 
-    The time must not be before the first slot.
+    ``time`` is not before the first slot.
     """
     n, t = slots.n[0], slots.t
     at = int(np.searchsorted(t[:n], time))
@@ -135,9 +135,10 @@ def split(slots: Any, time: int) -> int:
 
 @kernel
 def put(slots: Any, start: int, end: int, words: Any, size: int, take: bool) -> None:
-    """Take a set of units from ``start`` to ``end``, or release it; taken units must be free.
+    """Take the ``size`` blocks of ``words`` over [start, end); release them if ``take`` is false.
 
-    Times before the first slot are ignored. There must be room for two more slots.
+    Blocks to take must be free. Times before the first slot are ignored. There must be room for two
+    more slots.
     """
     start = max(start, slots.t[0])
     if start >= end:
@@ -156,7 +157,7 @@ def put(slots: Any, start: int, end: int, words: Any, size: int, take: bool) -> 
 
 @kernel
 def forget(slots: Any, now: int) -> None:
-    """Drop the past: the first slot begins now."""
+    """Drop the slots that end by ``now``; the first slot then begins at ``now``."""
     n, gone = slots.n[0], 0
     while gone + 1 < n and slots.t[gone + 1] <= now:
         gone += 1
@@ -169,10 +170,10 @@ def forget(slots: Any, now: int) -> None:
 
 @kernel
 def lay(slots: Any, start: Any, end: Any, masks: Any, dead: Any, now: int, n_units: int) -> None:
-    """Build a timeline from the dead units, and the units of each row from its start to its end.
+    """Build the timeline from the blocks of the rows over [start, end) and the ``dead`` blocks.
 
-    Rows that have ended are ignored. Several rows may take the same unit. There must be room for
-    two slots per row.
+    Rows that have ended are ignored. Two rows may take the same block. There must be room for two
+    slots per row.
     """
     slots.n[0] = 1
     slots.t[0] = now
@@ -186,7 +187,7 @@ def lay(slots: Any, start: Any, end: Any, masks: Any, dead: Any, now: int, n_uni
 
 @kernel
 def taken_over(slots: Any, first: int, end: int, out: Any) -> None:
-    """Write the units taken at any time from the start of a slot until ``end``."""
+    """Write the blocks taken between the start of slot ``first`` and ``end`` into ``out``."""
     out[:] = slots.busy[first]
     i = first + 1
     while i < slots.n[0] and slots.t[i] < end:

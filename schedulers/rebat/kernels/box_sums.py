@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sums over all boxes of a torus, computed together by a program of additions."""
+"""Sums over all boxes of a torus, computed together by a list of additions (the program)."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import numpy as np
 from rebat.kernels.jit import kernel
 
 COPY = -1
-"""Value of the second operand if the result is a copy of the first operand."""
+"""A second operand with this value: the result is a copy of the first operand."""
 
 
 @kernel
 def run_sums(program: Any, work: Any) -> None:
-    """Add shifted arrays within ``work``.
+    """Run the additions of ``program`` on the arrays in ``work``.
 
-    A row of the program is (first, second, shift, outer, size, inner, length, target). Operands are
+    A row of ``program`` is (first, second, shift, outer, size, inner, length, target). Operands are
     arrays of shape (outer, size, inner) at these positions of ``work``. The result has shape
     (outer, length, inner). Entry ``o`` of the result is ``first[o] + second[(o + shift) % size]``.
     """
@@ -43,7 +43,7 @@ def run_sums(program: Any, work: Any) -> None:
 
 @kernel
 def least_box(sums: Any, chosen: Any, slack: float) -> int:
-    """Return the first of the chosen boxes with the smallest sum, within a relative ``slack``.
+    """Return the first chosen box whose sum is the smallest, up to a relative ``slack``.
 
     Returns -1 if every sum is infinite.
     """
@@ -61,7 +61,7 @@ def least_box(sums: Any, chosen: Any, slack: float) -> int:
 
 @kernel
 def mix(seed: int, serial: int, index: int) -> int:
-    """Return a 32-bit random number for a box (splitmix64), determined by the three arguments."""
+    """Return a 32-bit random number (splitmix64) that depends only on the three arguments."""
     z = (
         np.uint64(seed)
         + np.uint64(serial) * np.uint64(0x9E3779B97F4A7C15)
@@ -74,7 +74,7 @@ def mix(seed: int, serial: int, index: int) -> int:
 
 @kernel
 def random_box(sums: Any, chosen: Any, seed: int, serial: int) -> int:
-    """Return a random box with sum 0 among the chosen boxes, with equal probability; -1: none."""
+    """Return a random chosen box with sum 0, all equally likely; -1 if there is none."""
     best, least = -1, 1 << 40
     for i in range(chosen.shape[0]):
         if sums[chosen[i]] == 0:
@@ -86,7 +86,7 @@ def random_box(sums: Any, chosen: Any, seed: int, serial: int) -> int:
 
 @kernel
 def first_box(sums: Any, chosen: Any) -> int:
-    """Return the first of the chosen boxes with sum 0; -1 if there is none."""
+    """Return the first chosen box with sum 0; -1 if there is none."""
     for i in range(chosen.shape[0]):
         if sums[chosen[i]] == 0:
             return i

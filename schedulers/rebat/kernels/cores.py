@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cores of nodes: which cores an attempt gets, and where the jobs of a node could move.
+"""Nodes with several cores: which cores an attempt gets, and where the jobs of a node could move.
 
-Node k of c cores has cores ``c k`` to ``c k + c - 1``. Sections 3.3 and 4.4 of Rodríguez-Pascual et
-al., "Job migration in HPC clusters by means of checkpoint/restart", 2019.
+If nodes have c cores, node k has cores ``c k`` to ``c k + c - 1``. Sections 3.3 and 4.4 of
+Rodríguez-Pascual et al., "Job migration in HPC clusters by means of checkpoint/restart", 2019.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from rebat.kernels.pool import extend
 
 @kernel
 def rooms(free: Any, cores: int) -> Any:
-    """Return the number of free cores of each node: shape (nodes,)."""
+    """Return the number of free cores of each node, shape (nodes,)."""
     n = free.shape[0] // cores
     room = np.zeros(n, dtype=np.int64)
     for node in range(n):
@@ -28,10 +28,11 @@ def rooms(free: Any, cores: int) -> Any:
 
 @kernel
 def tightest(room: Any, count: int, best: bool, backwards: bool, skip: int) -> int:
-    """Return a node with ``count`` free cores, other than ``skip``; -1 if there is none.
+    """Return a node other than ``skip`` with at least ``count`` free cores; -1 if there is none.
 
-    With ``best``, this is the node with the fewest free cores that are sufficient. Without
-    ``best``, and for ties, it is the node with the lowest number (the highest if ``backwards``).
+    ``room`` has the number of free cores of each node. With ``best``, the node with the fewest
+    sufficient free cores is chosen. Ties go to the lowest node number (the highest if
+    ``backwards``). Without ``best``, the node number alone decides.
     """
     n = room.shape[0]
     chosen = -1
@@ -47,10 +48,11 @@ def tightest(room: Any, count: int, best: bool, backwards: bool, skip: int) -> i
 
 @kernel
 def spread(room: Any, count: int, best: bool, backwards: bool, take: Any) -> bool:
-    """Write how many cores to take from each node; return whether there are enough.
+    """Write how many cores to take from each node into ``take``; return whether ``count`` are free.
 
-    All free cores of a node are taken before the next node. With ``best``, the nodes with most free
-    cores come first. Without ``best``, and for ties, nodes are sorted by number.
+    All free cores of a node are taken before the next node is used. With ``best``, the nodes with
+    the most free cores come first. Ties, and all nodes without ``best``, are ordered by node number
+    (descending if ``backwards``).
     """
     n = room.shape[0]
     keys = -room if best else np.zeros(n, dtype=np.int64)
@@ -69,7 +71,7 @@ def spread(room: Any, count: int, best: bool, backwards: bool, take: Any) -> boo
 
 @kernel
 def lowest_cores(free: Any, cores: int, take: Any, out: Any) -> int:
-    """Write the lowest free cores of each node as intervals; return the number of intervals."""
+    """Write the ``take[k]`` lowest free cores of each node k as intervals; return their number."""
     k = 0
     for node in range(take.shape[0]):
         left = take[node]
@@ -84,10 +86,10 @@ def lowest_cores(free: Any, cores: int, take: Any, out: Any) -> int:
 
 @kernel
 def fit(free: Any, cores: int, count: int, best: bool, backwards: bool, out: Any) -> int:
-    """Write the cores of an attempt as intervals; return their number, -1 if there are too few.
+    """Write ``count`` free cores as intervals into ``out``; return the number of intervals.
 
-    An attempt that fits on one node gets one node. Other attempts take as many cores of each node
-    as possible.
+    If one node has enough free cores, all cores are on one node. Otherwise as many cores of each
+    node as possible are used. Returns -1 if there are too few free cores.
     """
     room = rooms(free, cores)
     take = np.zeros(room.shape[0], dtype=np.int64)
@@ -101,20 +103,18 @@ def fit(free: Any, cores: int, count: int, best: bool, backwards: bool, out: Any
 
 @kernel
 def survey(tags: Any, unusable: Any, cores: int, room: Any, victims: Any, used: Any) -> int:
-    """Find the mixed nodes; return their number.
-
-    A node is mixed if all its cores are usable and some, but not all, are in use.
+    """Write the mixed nodes whose cores are all usable into ``victims``; return their number.
 
     Parameters
     ----------
     tags, unusable : arrays, shape (nodes x cores,)
-        Holder of each core (-1 if free), and whether it is down or drained.
+        Holder of each core (-1 if free), and whether the core is down or drained.
     room : output, shape (nodes,)
         Free cores of the mixed nodes, -1 for other nodes.
     victims : output
-        The mixed nodes, sorted by number of used cores, then by node number.
+        The mixed nodes, sorted by the number of used cores, then by node number.
     used : output, shape (nodes,)
-        Number of used cores.
+        Number of used cores of each node.
     """
     n_victims = 0
     for node in range(room.shape[0]):
@@ -134,11 +134,10 @@ def survey(tags: Any, unusable: Any, cores: int, room: Any, victims: Any, used: 
 
 @kernel
 def shares_of(tags: Any, cores: int, victims: Any, first: Any, holders: Any, sizes: Any) -> None:
-    """Write which attempts hold cores of each victim (a node to empty), and how many.
+    """Write which jobs hold cores of each victim, and how many cores each of them holds.
 
-    For each victim, the attempts are sorted by descending number of cores, then by their first
-    core. Entries ``first[v]`` to ``first[v + 1] - 1`` of ``holders`` and ``sizes`` are those of
-    victim v.
+    Victim v has the entries ``first[v]`` to ``first[v + 1] - 1`` of ``holders`` and ``sizes``. The
+    largest share is first; ties are ordered by the first core.
     """
     k = 0
     first[0] = 0
@@ -172,10 +171,10 @@ def find_move(
 ) -> int:  # fmt: skip
     """Return the index of the first victim, from ``begin`` on, whose jobs fit on other mixed nodes.
 
-    This is Algorithm 1, but only the room is checked, not the other conditions. Entries
-    ``first[v]`` to ``first[v + 1] - 1`` of ``shares`` are the numbers of cores that jobs hold on
-    victim v. ``room`` contains the free cores of possible targets, and -1 for other nodes.
-    ``targets`` receives the target of each share. Returns -1 if there is no victim.
+    This is Algorithm 1 without its other conditions: only free cores are checked. The shares of
+    victim v are ``shares[first[v]]`` to ``shares[first[v + 1] - 1]``. ``room`` has the number of
+    free cores of each possible target, and -1 for other nodes. The target of each share is written
+    into ``targets``. Returns -1 if no victim fits.
     """
     total = 0
     for node in range(room.shape[0]):

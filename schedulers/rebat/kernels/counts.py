@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Profiles: the number of free nodes over time, for interchangeable nodes.
+"""Profiles: the number of free nodes over time, if nodes are interchangeable.
 
-A profile consists of two int64 arrays and a length. ``t[0:n]`` are ascending times (microseconds),
-and ``f[i]`` is the number of nodes that are free from ``t[i]`` to ``t[i+1]`` (a step). The last
-step has no end. ``t[0]`` is never later than now. Each reservation adds at most two steps, so a
-profile needs room for ``2 * rectangles + 2`` steps (``steps_needed``).
+A profile consists of two int64 arrays and a length: ``t[0:n]`` are ascending times (microseconds).
+``f[i]`` is the number of nodes that are free in ``[t[i], t[i+1])``; this interval is a step. The
+last step has no end. ``t[0]`` is never later than now. Each reservation adds at most two steps, so
+`steps_needed` returns the room that a profile needs.
 
 Placement is first fit: the earliest time from which enough nodes stay free for the entire duration
 (conservative backfilling, Mu'alem and Feitelson 2001; section 4.1 of Du et al. 2024).
@@ -21,13 +21,13 @@ NEVER = FOREVER_US
 
 
 def steps_needed(rectangles: int) -> int:
-    """Return the maximum number of steps for a number of running jobs and reservations."""
+    """Return the maximum number of steps of a profile with this number of jobs and reservations."""
     return 2 * rectangles + 4
 
 
 @kernel
 def step_at(t: Any, n: int, time: int) -> int:
-    """Return the index of the step that contains ``time`` (bisection); 0 before the first step."""
+    """Return the index of the step that contains ``time`` (bisection); 0 if the time is earlier."""
     low, high = 0, n
     while high - low > 1:
         middle = (low + high) // 2
@@ -40,7 +40,7 @@ def step_at(t: Any, n: int, time: int) -> int:
 
 @kernel
 def split(t: Any, f: Any, n: int, time: int) -> tuple[int, int]:
-    """Make ``time`` the start of a step; return its index and the new length."""
+    """Make ``time`` the start of a step; return the step's index and the new number of steps."""
     i = step_at(t, n, time)
     if t[i] == time:
         return i, n
@@ -54,7 +54,7 @@ def split(t: Any, f: Any, n: int, time: int) -> tuple[int, int]:
 
 @kernel
 def drop_if_flat(t: Any, f: Any, n: int, i: int) -> int:
-    """Join step ``i`` to the previous step if both have the same number of free nodes."""
+    """Join step ``i`` to the previous step if their free nodes are equal; return the new ``n``."""
     if i <= 0 or i >= n or f[i] != f[i - 1]:
         return n
     for k in range(i, n - 1):
@@ -65,7 +65,7 @@ def drop_if_flat(t: Any, f: Any, n: int, i: int) -> int:
 
 @kernel
 def change(t: Any, f: Any, n: int, start: int, end: int, delta: int) -> int:
-    """Add ``delta`` free nodes from ``start`` to ``end`` (NEVER: no end)."""
+    """Add ``delta`` free nodes over ``[start, end)``; return the new ``n``. NEVER means no end."""
     if end <= start:
         return n
     i, n = split(t, f, n, start)
@@ -80,7 +80,7 @@ def change(t: Any, f: Any, n: int, start: int, end: int, delta: int) -> int:
 
 @kernel
 def change_all(t: Any, f: Any, n: int, changes: Any) -> int:
-    """Apply each row of ``changes`` in order: start, end, delta."""
+    """Apply `change` to each row (start, end, delta) of ``changes``; return the new ``n``."""
     for i in range(changes.shape[0]):
         n = change(t, f, n, changes[i, 0], changes[i, 1], changes[i, 2])
     return n
@@ -88,7 +88,7 @@ def change_all(t: Any, f: Any, n: int, changes: Any) -> int:
 
 @kernel
 def forget(t: Any, f: Any, n: int, now: int) -> int:
-    """Drop the past: the step that contains ``now`` becomes the first and begins now."""
+    """Drop the past: the first step then begins at ``now``. Return the new ``n``."""
     i = step_at(t, n, now)
     if i > 0:
         for k in range(i, n):
@@ -102,9 +102,9 @@ def forget(t: Any, f: Any, n: int, now: int) -> int:
 def earlier_fit(
     t: Any, f: Any, n: int, size: int, duration: int, reserved: int, horizon: int
 ) -> int:
-    """Return the first fit of a job whose reservation starts at ``reserved``.
+    """Return the first start of a job with ``size`` nodes and a reservation from ``reserved`` on.
 
-    From ``reserved`` on, the nodes of the reservation are sufficient, so only earlier steps are
+    From ``reserved`` on, the nodes of the job's own reservation suffice, so only earlier steps are
     searched. No new window can begin at or after ``horizon`` (see ``compress``).
     """
     limit = min(reserved, horizon)
@@ -125,7 +125,7 @@ def earlier_fit(
 
 @kernel
 def first_fit(t: Any, f: Any, n: int, size: int, duration: int) -> Any:
-    """Return the earliest time from which ``size`` nodes are free for ``duration``; else NEVER."""
+    """Return the earliest time from which ``size`` nodes stay free for ``duration``; else NEVER."""
     return earlier_fit(t, f, n, size, duration, NEVER, NEVER)
 
 
@@ -133,7 +133,7 @@ def first_fit(t: Any, f: Any, n: int, size: int, duration: int) -> Any:
 def place(
     t: Any, f: Any, n: int, size: Any, duration: Any, start: Any, first: int, last: int
 ) -> int:
-    """Make first-fit reservations for the queued jobs ``first`` to ``last - 1``, in queue order."""
+    """Reserve the first fit for the queued jobs ``first`` to ``last - 1``, in queue order."""
     for i in range(first, last):
         start[i] = first_fit(t, f, n, size[i], duration[i])
         if start[i] < NEVER:
@@ -145,24 +145,24 @@ def place(
 def compress(
     t: Any, f: Any, n: int, size: Any, duration: Any, start: Any, queued: int, opened: int
 ) -> tuple[int, int]:
-    """Move each queued job to its first fit, one after the other.
+    """Remove each queued job and put it back at its first fit; other jobs do not change.
 
-    No job moves to a later time. ``opened`` is the latest end of an interval in which nodes became
-    free since the last pass. A new window must overlap such nodes, so it begins before ``opened``.
+    No job moves later. ``opened`` is the latest time until which a node freed since the last pass
+    was in use. An earlier window needs freed nodes, so it begins before ``opened``.
 
     Returns
     -------
     n, moved : int
-        The new length of the profile, and the latest old end of a reservation that this pass moved.
-        It is the argument ``opened`` of the next pass, because jobs ahead in the queue have not
-        considered the nodes that became free.
+        The new length of the profile, and the latest end of a reservation moved in this pass. The
+        next pass counts its nodes as freed, because jobs ahead in the queue have not considered
+        these nodes.
     """
     now = t[0]
     moved = now
     for i in range(queued):
         old = start[i]
         if old <= now:
-            # the job is due now: decide again with the nodes that are free now
+            # The job starts now: decide again with the nodes that are free now.
             n = change(t, f, n, now, old + duration[i], size[i])
             start[i] = first_fit(t, f, n, size[i], duration[i])
             n = change(t, f, n, start[i], start[i] + duration[i], -size[i])
@@ -183,12 +183,14 @@ def backfill(
     t: Any, f: Any, n: int, size: Any, duration: Any, start: Any, queued: int, depth: int,
     first: bool = False,
 ) -> int:  # fmt: skip
-    """Plan the queue with ``depth`` reservations (0: greedy, 1: EASY) on a profile of running jobs.
+    """Schedule the queue with at most ``depth`` reservations (0: greedy, 1: EASY).
 
-    In queue order, each job starts now if it fits. The first ``depth`` jobs that cannot start now
-    get reservations. Other jobs wait without a reservation (``start`` is NEVER). With ``first``,
-    the first ``depth`` jobs of the queue get the reservations, including jobs that start now
-    (Algorithm 1 of RR-9296).
+    ``t`` and ``f`` are the profile of the running jobs.
+
+    In queue order, each job starts now if it can. The first ``depth`` jobs that cannot start now
+    get reservations. Further jobs that cannot start wait without a reservation (``start`` is
+    NEVER). With ``first``, only the first ``depth`` jobs of the queue get reservations, and they
+    count even if they start now (Algorithm 1 of RR-9296).
     """
     now = t[0]
     reserved = 0
@@ -209,7 +211,7 @@ def backfill(
 
 @kernel
 def any_before(start: Any, queued: int, time: int) -> bool:
-    """Return whether the reserved start of any job is before a time."""
+    """Return whether any of the first ``queued`` entries of ``start`` is before ``time``."""
     for i in range(queued):
         if start[i] < time:
             return True
@@ -218,7 +220,7 @@ def any_before(start: Any, queued: int, time: int) -> bool:
 
 @kernel
 def due(start: Any, queued: int, now: int, out: Any) -> int:
-    """Write the positions of the jobs whose start is reached, in order; return their number."""
+    """Write the positions of jobs with a ``start`` up to ``now``, ascending; return how many."""
     n_due = 0
     for i in range(queued):
         if start[i] <= now:
@@ -229,7 +231,7 @@ def due(start: Any, queued: int, now: int, out: Any) -> int:
 
 @kernel
 def take_out(size: Any, duration: Any, start: Any, queued: int, out: Any, n_out: int) -> None:
-    """Remove the jobs at the first ``n_out`` positions of ``out``, ascending, from the arrays."""
+    """Remove the jobs at the positions ``out[:n_out]``, ascending, from the three arrays."""
     n_removed = 0
     for i in range(queued):
         if n_removed < n_out and i == out[n_removed]:

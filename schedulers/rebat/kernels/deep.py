@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Placement and compression of long queues on spread profiles.
+"""Placement and compression of deep queues on spread profiles.
 
-The results are equal to those of `counts.place` and `counts.compress`. A moved reservation usually
-overlaps its old time, so that only the steps at its two ends change. The search skips blocks whose
-bounds exclude a fit (see `rebat.kernels.spread`).
+The results are those of `counts.place` and `counts.compress`, step by step. A moved reservation
+usually overlaps its old time window, so that only the nodes at the two ends of the window change.
+The search skips blocks whose bounds exclude a fit (see `rebat.kernels.spread`).
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from rebat.kernels.spread import (
 def window_in(
     t: Any, f: Any, first: int, last: int, size: int, duration: int, reserved: int, limit: int
 ) -> tuple[int, int]:
-    """Find the first sufficient window that begins at a place from ``first`` to ``last - 1``.
+    """Find the first window that begins at a step from ``first`` to ``last - 1`` (see `earlier`).
 
-    Returns the place where the window begins (-1: none), and the place at which it is long enough.
-    The search is a single pass without unpredictable branches, except at the end. For the other
-    arguments see `earlier`.
+    Returns the index of its first step (-1 if there is no window), and the index of the step at
+    which the window is long enough. The search is one pass without unpredictable branches, except
+    at the end.
     """
     k, opened = first, first
     begin = end = int(t[first]) if first < t.size else NEVER
@@ -50,7 +50,7 @@ def window_in(
 
 @step
 def measured(t: Any, f: Any, block: int, width: int) -> int:
-    """Return the length of the longest window of a width that begins in a block."""
+    """Return the length of the longest window of ``width`` nodes that begins in ``block``."""
     longest, k = 0, block * BLOCK
     while k < (block + 1) * BLOCK:
         j = k
@@ -63,11 +63,11 @@ def measured(t: Any, f: Any, block: int, width: int) -> int:
 
 @step
 def earlier(steps: Spread, size: int, duration: int, reserved: int, limit: int) -> tuple[int, int]:
-    """Return the first and last place of a job's first fit before ``limit``; -1 if there is none.
+    """Return the first and last step of a job's first fit before ``limit``; -1 if there is none.
 
-    The result is that of `counts.earlier_fit`. Windows that begin up to ``reserved - duration``
-    need the full duration, so only blocks with sufficient bounds are searched. Later windows are
-    all searched.
+    The result is that of `counts.earlier_fit`. A window that begins up to ``reserved - duration``
+    must have the full duration, so only blocks with sufficient bounds are searched. Steps after
+    that time are all searched.
     """
     near = steps.t.size if reserved == NEVER else at_or_after(steps.t, reserved - duration + 1)
     last = (near - 1) // BLOCK
@@ -86,9 +86,10 @@ def earlier(steps: Spread, size: int, duration: int, reserved: int, limit: int) 
 
 @step
 def raise_bounds(steps: Spread, start: int, end: int, longest: int, k: int) -> None:
-    """Raise bounds after nodes became free from ``start`` to ``end``, which may lengthen windows.
+    """Raise the bounds of windows that may be longer after nodes were freed over ``[start, end)``.
 
-    No search needs a window longer than ``longest``.
+    Windows are followed up to the length ``longest``; no job needs a longer window. The search for
+    the step that begins at ``start`` begins at index ``k``.
     """
     first = from_place(steps.t, start + 1, k) - 1
     right, n = first + 1, steps.t.size
@@ -112,7 +113,7 @@ def raise_bounds(steps: Spread, start: int, end: int, longest: int, k: int) -> N
 
 @step
 def give_back(steps: Spread, start: int, end: int, size: int, longest: int, k: int) -> None:
-    """Free nodes from ``start`` to ``end``; the search for the start begins at place ``k``."""
+    """Add ``size`` free nodes over ``[start, end)`` and raise bounds (see `raise_bounds`)."""
     if start < min(end, NEVER):
         near = k if k < steps.t.size and steps.t[k] >= start else at_or_after(steps.t, start)
         change(steps, start, end, size, near)
@@ -121,7 +122,7 @@ def give_back(steps: Spread, start: int, end: int, size: int, longest: int, k: i
 
 @step
 def bounds(values: Any) -> tuple[int, int]:
-    """Return the minimum and the maximum."""
+    """Return the minimum and the maximum of ``values``."""
     least = most = values[0]
     for value in values:
         least, most = min(least, value), max(most, value)
@@ -132,7 +133,7 @@ def bounds(values: Any) -> tuple[int, int]:
 def compress(
     t: Any, f: Any, n: int, size: Any, duration: Any, start: Any, queued: int, opened: int
 ) -> tuple[int, int]:
-    """Do the same as `counts.compress`, but faster for long queues; no job may be due now."""
+    """Do the same as `counts.compress`, faster for deep queues; no job may be due now."""
     _, longest = bounds(duration[:queued])
     least, most = bounds(size[:queued])
     steps = spread(t, f, n, n + 2 * queued + 8, least, most)
@@ -144,7 +145,7 @@ def compress(
 def move_all(
     steps: Spread, size: Any, duration: Any, start: Any, queued: int, opened: int, longest: int
 ) -> int:
-    """Move each job to its first fit, one after the other (see `counts.compress`)."""
+    """Move each job to its first fit; the other jobs do not change (see `counts.compress`)."""
     moved = steps.t[0]
     for i in range(queued):
         old, wanted, lasts = start[i], size[i], duration[i]
@@ -163,7 +164,7 @@ def move_all(
 def place(
     t: Any, f: Any, n: int, size: Any, duration: Any, start: Any, first: int, last: int
 ) -> int:
-    """Do the same as `counts.place`, but faster for many jobs."""
+    """Do the same as `counts.place`, faster for many jobs."""
     least, most = bounds(size[first:last])
     steps = spread(t, f, n, n + 2 * (last - first) + 8, least, most)
     place_all(steps, size, duration, start, first, last)
@@ -172,7 +173,7 @@ def place(
 
 @loop
 def place_all(steps: Spread, size: Any, duration: Any, start: Any, first: int, last: int) -> None:
-    """Make a first-fit reservation for each job, in queue order (see `counts.place`)."""
+    """Reserve the first fit for each job, in queue order (see `counts.place`)."""
     for i in range(first, last):
         k, _ = earlier(steps, size[i], duration[i], NEVER, NEVER)
         start[i] = steps.t[k] if k >= 0 else NEVER

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Counts the reservations that depend on each running job.
+"""How many reservations wait for each running job.
 
-These counts are for the first stage of DBES (reference [6] of Prabhakaran, Neumann and Wolf 2018)
-in ``policies.malleable.rules``. Processors are interchangeable, so the kernel only tracks which job
-passes processors to which reservation. A reservation takes idle processors first, then processors
-in the order in which they become free.
+This is the first stage of DBES (reference [6] of Prabhakaran, Neumann and Wolf 2018), in the form
+of ``policies.malleable.rules``. Processors are interchangeable, so the kernel only tracks which job
+releases processors for which reservation. Idle processors are taken first, then processors in the
+order in which they become free.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ NO_OWNER = -1
 
 @kernel
 def dependents(idle: int, run_end: Any, run_size: Any, start: Any, end: Any, size: Any) -> Any:
-    """Return how many reservations depend on each running job, directly or indirectly.
+    """Return how many reservations depend on each running job, directly or through others.
 
     Parameters
     ----------
@@ -34,8 +34,8 @@ def dependents(idle: int, run_end: Any, run_size: Any, start: Any, end: Any, siz
     Returns
     -------
     int64 array, shape (m,)
-        Number of reservations. A reservation depends on a job if it takes processors that the job
-        releases, or that another dependent reservation releases.
+        A reservation depends on a job if it takes processors that the job, or a reservation that
+        depends on it, releases at or before the reservation's start.
     """
     m, n = len(run_end), len(start)
     ends = np.concatenate((run_end, end))

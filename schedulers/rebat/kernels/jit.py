@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 PLAIN = "NUMBA_DISABLE_JIT"
-"""Environment variable; if it is 1, the kernels are plain Python."""
+"""Environment variable; with the value 1 the kernels run as plain Python."""
 
 
 def _compiled(function: Function, **options: Any) -> Function:
@@ -31,22 +31,22 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def inlined(function: Function) -> Function:
-    """Compile a small step of a kernel into its callers.
+    """Inline a small step of a kernel into its callers.
 
-    A call would count the references to every array, which takes longer than the step itself.
+    A function call counts references to every array. This takes longer than the step itself.
     """
     return _compiled(function, forceinline=True)
 
 
 def step(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile a small step of a kernel into its callers; the step must not create arrays.
+    """Inline a small step of a kernel into its callers, without reference counts of arrays.
 
-    Otherwise numba would count the references to every array at every call, which takes longer than
-    the step itself. (``_nrt`` is numba's runtime, which counts references.)
+    The step must not create an array. Reference counts take longer than the step itself.
+    (``_nrt`` is the part of numba that counts references.)
     """
     return _compiled(function, forceinline=True, _nrt=False)
 
 
 def loop(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile a loop of steps without counting references; the loop must not create arrays."""
+    """Compile a loop without reference counts of arrays; the loop must not create an array."""
     return _compiled(function, _nrt=False)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cheapest set of jobs that restart on fewer nodes, so that enough nodes become free.
+"""The cheapest set of jobs to restart on fewer nodes, so that enough nodes become free.
 
 Source: Prabhakaran et al., "Efficient fault tolerance through dynamic node replacement", 2018,
-equation (3): a multiple-choice knapsack, solved exactly by dynamic programming over the nodes that
-are still needed, ``f[k] = min(f[k], f[max(0, k - freed)] + cost)``.
+equation (3). This is a multiple-choice knapsack problem, solved exactly by dynamic programming over
+the number of nodes that are still needed: ``f[k] = min(f[k], f[max(0, k - freed)] + cost)``.
 """
 
 from __future__ import annotations
@@ -19,11 +19,12 @@ NEVER = np.int64(2**62)
 
 @kernel
 def cheapest_rows(costs: Any, freed: Any, ends: Any, need: int) -> tuple[int, Any]:
-    """Return the minimum cost to free ``need`` nodes, and the chosen rows.
+    """Return the minimum cost to free at least ``need`` nodes, and the chosen rows.
 
-    ``ends`` contains the first row of each job, then the number of rows. The arrays ``total`` and
-    ``count`` have a line per job. Column k of a line is the cost and the number of rows of the best
-    choice, among this job and later jobs, that frees at least k nodes.
+    At most one row of each job is chosen. A row is one way to shrink a job: its cost, and the
+    number of nodes it frees. ``ends`` contains the first row of each job, then the number of rows.
+    Entry (j, k) of ``total`` and ``count`` is the cost and the number of rows of the best choice
+    among job j and later jobs that frees k nodes or more.
     """
     n_jobs = len(ends) - 1
     total = np.full((n_jobs + 1, need + 1), NEVER, np.int64)
@@ -45,7 +46,7 @@ def cheapest_rows(costs: Any, freed: Any, ends: Any, need: int) -> tuple[int, An
 
 @kernel
 def _rows(costs: Any, freed: Any, ends: Any, total: Any, count: Any, need: int) -> Any:
-    """Return the rows of the best choice; ties go to the lowest rows."""
+    """Return the rows of the best choice. Ties go to the lowest row, from the first job on."""
     rows = np.empty(count[0, need], np.int64)
     chosen, k = 0, need
     for j in range(len(ends) - 1):

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plans over named nodes, as in Batsched: first fit and reservations.
+"""First fit and reservations on named nodes, as in the schedule of Batsched.
 
-Placement is first fit in time and in space. The start is the earliest start of a slice from which
-enough nodes stay free for the entire duration. The nodes are the lowest-numbered nodes that stay
-free. A slice that is equal to the previous slice has no effect: a job that fits there also fits
-earlier.
+Placement is first fit, in time and in space. In time, the fit is the earliest start of a
+slice from which enough nodes stay free for the entire duration. In space, the fit consists of the
+lowest-numbered nodes that stay free. Equal neighbouring slices do not change the result: a job that
+fits in the second slice also fits in the first.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from rebat.kernels.slices import add, join_all, take, window
 
 @loop
 def free_in(table: Any, k: int) -> int:
-    """Set ``fit`` to the free blocks of slice ``k``; return their number of nodes."""
+    """Set ``fit`` to the free blocks of slice ``k``; return the number of nodes in them."""
     for w in range(words_of(table.n[BLOCKS])):
         table.fit[0, w] = table.free[k, w]
     return table.f[k]
@@ -45,19 +45,19 @@ def excess(table: Any, k: int) -> int:
 
 @loop
 def narrow(table: Any, k: int) -> None:
-    """Remove from ``fit`` the blocks that are not free in slice ``k``."""
+    """Remove the blocks from ``fit`` that are not free in slice ``k``."""
     for w in range(words_of(table.n[BLOCKS])):
         table.fit[0, w] &= table.free[k, w]
 
 
 @loop
 def first_fit(table: Any, size: int, duration: int, since: int) -> int:
-    """Return the earliest start of a slice from ``since`` on at which the job fits; NEVER if none.
+    """Return the earliest start, not before slice ``since``, at which the job fits; else NEVER.
 
-    On return, ``fit`` contains the nodes that are free during the entire window. During the search
-    it contains the nodes that are free in all slices from ``i`` to ``j - 1``, which are always
-    enough. If too few of these are free in slice ``j``, the window must begin later, after the last
-    slice that conflicts with slice ``j``.
+    On return, ``fit`` contains the nodes that are free in the entire window. During the search it
+    contains the nodes that are free in all slices ``[i, j)``; there are always enough of them. If
+    slice ``j`` leaves too few, the window must begin later, after the last slice that conflicts
+    with it.
     """
     n, left = table.n[SLICES], 0
     i = j = step_at(table.t, n, since)
@@ -89,7 +89,7 @@ def first_fit(table: Any, size: int, duration: int, since: int) -> int:
 
 @loop
 def fits_now(table: Any, size: int, duration: int) -> bool:
-    """Return whether the job can start immediately; ``fit`` then contains the possible nodes."""
+    """Return whether the job can start immediately. If so, ``fit`` contains the available nodes."""
     left = free_in(table, 0)
     k = 1
     while left >= size and k < table.n[SLICES] and table.t[k] < table.t[0] + duration:
@@ -122,7 +122,7 @@ def hold_lowest(table: Any, k: int, size: int) -> None:
 
 @loop
 def reserve(table: Any, k: int, size: int, duration: int, start: int) -> None:
-    """Reserve the lowest nodes of ``fit`` for reservation ``k``; no nodes if ``start`` is NEVER."""
+    """Give reservation ``k`` the lowest nodes of ``fit`` from ``start``; no nodes if NEVER."""
     table.start[k] = table.end[k] = start
     if start < NEVER:
         table.end[k] = start + duration
@@ -134,7 +134,7 @@ def reserve(table: Any, k: int, size: int, duration: int, start: int) -> None:
 
 @loop
 def lift(table: Any, k: int) -> None:
-    """Free the nodes of reservation ``k``; slices are not joined."""
+    """Free the nodes of reservation ``k``, without joining slices that become equal."""
     if table.end[k] > table.t[0] and table.start[k] < NEVER:
         i, j = window(table, max(table.start[k], table.t[0]), table.end[k])
         add(table, table.held[k], i, j)
@@ -142,7 +142,7 @@ def lift(table: Any, k: int) -> None:
 
 @loop
 def clear(table: Any) -> None:
-    """Delete all reservations."""
+    """Remove all reservations and free their nodes."""
     for k in range(table.n[RESERVED]):
         lift(table, k)
     table.n[RESERVED] = 0
@@ -151,7 +151,7 @@ def clear(table: Any) -> None:
 
 @loop
 def drop_begun(table: Any, now: int) -> None:
-    """Drop the reservations that have started; their nodes stay in use by the attempts."""
+    """Drop the reservations that have started. Their jobs now run on the reserved nodes."""
     n_kept, words = 0, words_of(table.n[BLOCKS])
     for k in range(table.n[RESERVED]):
         if table.start[k] <= now:

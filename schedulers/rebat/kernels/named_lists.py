@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""List scheduling over named nodes: append, compress, backfill (see ``rebat.kernels.named``).
+"""Queue scheduling on named nodes: append, compress, backfill (see ``rebat.kernels.named``).
 
-``size`` and ``duration`` are the arrays of the queue. Reservation ``k`` belongs to position ``k``
-of the queue.
+``size`` and ``duration`` are those of the queued jobs. Reservation ``k`` belongs to the job at
+position ``k`` of the queue.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from rebat.kernels.slices import join
 
 @loop
 def place(table: Any, size: Any, duration: Any, last: int) -> None:
-    """Make first-fit reservations for positions before ``last`` that have none, in queue order.
+    """Reserve the first fit for the jobs before ``last`` that have no reservation, in queue order.
 
-    No nodes become free in the meantime. Therefore, a job cannot begin before a job that is already
-    placed and has the same or a smaller size and duration.
+    No nodes are freed during this call. Therefore, a job does not begin before an earlier placed
+    job that is no larger and no longer.
     """
     first = table.n[RESERVED]
     for k in range(first, last):
@@ -36,10 +36,10 @@ def place(table: Any, size: Any, duration: Any, last: int) -> None:
 
 @loop
 def fits_from(table: Any, k: int, size: int, i: int, end: int) -> int:
-    """Check whether ``size`` nodes stay free from slice ``i`` until ``end``, if ``k`` is removed.
+    """Return ``i`` if ``size`` nodes stay free from slice ``i`` until ``end``, else a later slice.
 
-    Returns ``i`` if they do. Otherwise it returns the next slice from which this is possible:
-    windows that begin before that slice contain the same conflict.
+    The nodes of reservation ``k`` count as free. The later slice is the next one from which the
+    nodes might stay free: a window of the same length that begins earlier has the same conflict.
     """
     n, j = table.n[SLICES], i + 1
     left = table.f[i]
@@ -55,9 +55,9 @@ def fits_from(table: Any, k: int, size: int, i: int, end: int) -> int:
 
 @loop
 def narrow_without(table: Any, k: int, j: int) -> int:
-    """Remove from ``fit`` the blocks that are not free in slice ``j``, if ``k`` is removed.
+    """Remove the blocks not free in slice ``j`` from ``fit``; return their number of nodes.
 
-    Returns the number of nodes removed from ``fit``.
+    The nodes of reservation ``k`` count as free.
     """
     own, lost = table.start[k] <= table.t[j] < table.end[k], 0
     for w in range(words_of(table.n[BLOCKS])):
@@ -72,7 +72,10 @@ def narrow_without(table: Any, k: int, j: int) -> int:
 
 @loop
 def after_conflict(table: Any, k: int, size: int, j: int) -> int:
-    """Return the first slice from which ``size`` nodes are free up to ``j`` without ``k``."""
+    """Return the first slice from which ``size`` nodes stay free up to slice ``j``.
+
+    The nodes of reservation ``k`` count as free.
+    """
     own, left = table.start[k] <= table.t[j] < table.end[k], 0
     for w in range(words_of(table.n[BLOCKS])):
         free = table.free[j, w] | (table.held[k, w] if own else 0)
@@ -86,13 +89,13 @@ def after_conflict(table: Any, k: int, size: int, j: int) -> int:
 
 @loop
 def earlier_start(table: Any, k: int, size: int, duration: int, before: int) -> int:
-    """Return the earliest time before ``before`` at which reservation ``k`` fits; NEVER if none.
+    """Return the earliest time before ``before`` at which reservation ``k`` fits; else NEVER.
 
-    The numbers of free nodes are checked first. From the present start on, the nodes of the
-    reservation itself are sufficient.
+    The numbers of free nodes are checked first. From the present start of the reservation on, its
+    own nodes suffice.
     """
     n, reserved = table.n[SLICES], table.start[k]
-    i = j = 0  # the slices i to j - 1 have enough free nodes
+    i = j = 0  # the slices [i, j) have enough free nodes
     while i < n and table.t[i] < before:
         end = min(table.t[i] + duration, reserved)
         while j < n and (j == i or table.t[j] < end) and table.f[j] >= size:
@@ -110,7 +113,10 @@ def earlier_start(table: Any, k: int, size: int, duration: int, before: int) -> 
 
 @loop
 def may_move_down(table: Any, k: int) -> bool:
-    """Return whether a reservation could use a lower node than its highest node."""
+    """Return whether reservation ``k`` can get a lower node instead of its highest node.
+
+    The lower node must be free in the entire window of the reservation.
+    """
     fit, held = table.fit[0], table.held[k]
     top = words_of(table.n[BLOCKS]) - 1
     while top > 0 and not held[top]:
@@ -136,17 +142,16 @@ def may_move_down(table: Any, k: int) -> bool:
 
 @loop
 def compress(table: Any, size: Any, duration: Any, opened: int) -> int:
-    """Move each reservation to its first fit, one after the other.
+    """Remove each reservation and put it back at its first fit; others do not change.
 
-    No job moves to a later time. ``opened`` is the latest end of an interval in which nodes became
-    free since the last pass. No new window begins after ``opened``.
+    No job moves later. ``opened`` is the latest time until which a node freed since the last pass
+    was in use. No new window begins after ``opened``.
 
     Returns
     -------
     moved : int
-        The latest old end of a reservation that this pass moved. It is the argument ``opened`` of
-        the next pass, because jobs ahead in the queue have not considered the nodes that became
-        free.
+        The latest end of a reservation moved in this pass. The next pass counts its nodes as freed,
+        because jobs ahead in the queue have not considered these nodes.
     """
     merge_blocks(table)
     moved = table.t[0]
@@ -163,16 +168,16 @@ def compress(table: Any, size: Any, duration: Any, opened: int) -> int:
 
 @loop
 def move(table: Any, k: int, size: int, duration: int, since: int) -> bool:
-    """Move reservation ``k`` to its first fit, which is not before ``since``.
+    """Move reservation ``k`` to its first fit, which is not before slice ``since``.
 
-    Returns whether its start or its nodes have changed.
+    Returns whether the start or the nodes of the reservation have changed.
     """
     start, end, words = table.start[k], table.end[k], words_of(table.n[BLOCKS])
     lift(table, k)
     for w in range(words):
         table.mark[0, w] = table.held[k, w]
     reserve(table, k, size, duration, first_fit(table, size, duration, since))
-    # most reservations keep their place, so slices are joined only now
+    # Most reservations return to their old window, so equal slices are joined only now.
     if table.start[k] != start:
         join(table, start, end)
         return True
@@ -186,11 +191,11 @@ def move(table: Any, k: int, size: int, duration: int, since: int) -> bool:
 def backfill(
     table: Any, size: Any, duration: Any, queued: int, depth: int, first: bool = False
 ) -> None:
-    """Plan the queue again with ``depth`` reservations (0: greedy, 1: EASY).
+    """Recompute all reservations, at most ``depth`` of them (0: greedy, 1: EASY).
 
-    In queue order, each job starts now if it fits. The first ``depth`` jobs that cannot start now
-    get reservations. Other jobs wait without a reservation (``start`` is NEVER). For ``first`` see
-    `counts.backfill`.
+    In queue order, each job starts now if it can. The first ``depth`` jobs that cannot start now
+    get reservations. Further jobs that cannot start wait without a reservation (``start`` is
+    NEVER). `counts.backfill` explains ``first``.
     """
     clear(table)
     merge_blocks(table)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The holder of each node, and the search for the lowest free nodes.
 
-``owner`` contains the tag of each node, ``down`` is a mask, and ``free`` contains the number of
-free nodes in each block.
+``owner`` contains the tag of the holder of each node. ``down`` is a mask of the nodes that are
+down. ``free`` contains the number of free nodes of each block of `BLOCK` nodes.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ FREE = -1
 
 
 BLOCK = 128
-"""Number of nodes per block. Searches skip blocks without free nodes."""
+"""Nodes per block. The search skips blocks that have no free node."""
 
 
 @kernel
 def extend(out: Any, k: int, first: int, last: int) -> int:
-    """Append an interval of nodes to ``k`` lower intervals; return the new number of intervals.
+    """Append nodes ``first`` to ``last`` to the ``k`` intervals of ``out``; return the new ``k``.
 
-    If it is adjacent to the last interval, the two are joined.
+    The nodes are above all intervals. An adjacent interval is extended.
     """
     if k > 0 and out[k - 1, 1] == first - 1:
         out[k - 1, 1] = last
@@ -34,10 +34,10 @@ def extend(out: Any, k: int, first: int, last: int) -> int:
 
 @kernel
 def lowest_free(owner: Any, down: Any, free: Any, count: int, out: Any) -> int:
-    """Write the ``count`` lowest nodes that are up and free as intervals.
+    """Write the ``count`` lowest free nodes that are up as intervals; return their number.
 
-    ``free[b]`` is the number of nodes of block ``b`` that are up and free. Returns the number of
-    intervals; -1 if there are too few nodes.
+    ``free[b]`` is the number of nodes of block ``b`` that are up and free. Returns -1 if there are
+    too few.
     """
     n = owner.shape[0]
     n_found, k = 0, 0
@@ -65,14 +65,14 @@ def lowest_free(owner: Any, down: Any, free: Any, count: int, out: Any) -> int:
 
 @kernel
 def first_obstacle(owner: Any, down: Any, free: Any, intervals: Any) -> int:
-    """Return the first node of the intervals that is not up and free; -1 if there is none."""
+    """Return the first node of the intervals that is down or not free; -1 if there is none."""
     n = owner.shape[0]
     for i in range(intervals.shape[0]):
         node, last = intervals[i, 0], intervals[i, 1]
         while node <= last and node < n:
             end = min((node // BLOCK + 1) * BLOCK, n)
             if node % BLOCK == 0 and last >= end - 1 and free[node // BLOCK] == end - node:
-                node = end  # skip a free block
+                node = end  # the entire block is free
                 continue
             if owner[node] != FREE or down[node]:
                 return node
@@ -84,9 +84,10 @@ def first_obstacle(owner: Any, down: Any, free: Any, intervals: Any) -> int:
 
 @kernel
 def take(owner: Any, down: Any, free: Any, intervals: Any, tag: int) -> int:
-    """Assign every node of the intervals to ``tag`` if all are up and free; then return -1.
+    """Assign every node of the intervals to ``tag`` if all are up and free.
 
-    Otherwise change nothing, and return the first node that is not up and free.
+    Returns -1 on success. Otherwise nothing changes, and the function returns the first node that
+    is down or not free.
     """
     obstacle = first_obstacle(owner, down, free, intervals)
     if obstacle >= 0:
@@ -106,7 +107,7 @@ def take(owner: Any, down: Any, free: Any, intervals: Any, tag: int) -> int:
 def release(owner: Any, down: Any, free: Any, intervals: Any, some_down: bool) -> int:
     """Release every node of the intervals; return how many of them are up.
 
-    ``some_down`` is 0 if no node of the machine is down.
+    ``some_down`` is whether any node of the machine is down.
     """
     freed = 0
     for i in range(intervals.shape[0]):
@@ -124,7 +125,7 @@ def release(owner: Any, down: Any, free: Any, intervals: Any, some_down: bool) -
 
 @kernel
 def n_set(mask: Any, first: int, end: int) -> int:
-    """Return how many entries of a mask are set from ``first`` to before ``end``."""
+    """Return how many of the entries ``first`` to ``end - 1`` of ``mask`` are set."""
     n = 0
     for node in range(first, end):
         n += mask[node]
@@ -133,7 +134,7 @@ def n_set(mask: Any, first: int, end: int) -> int:
 
 @kernel
 def usable_of(owner: Any, down: Any, intervals: Any, unheld: bool, out: Any) -> int:
-    """Write the nodes of the intervals that are up (and free, if ``unheld``), as intervals."""
+    """Write the nodes of the intervals that are up (with ``unheld``, up and free) as intervals."""
     k = 0
     for i in range(intervals.shape[0]):
         for node in range(intervals[i, 0], intervals[i, 1] + 1):
@@ -145,7 +146,7 @@ def usable_of(owner: Any, down: Any, intervals: Any, unheld: bool, out: Any) -> 
 
 @kernel
 def lowest_of(free: Any, count: int, out: Any) -> int:
-    """Write the ``count`` lowest nodes of a mask as intervals; return the number of intervals."""
+    """Write the ``count`` lowest nodes of the mask ``free`` as intervals; return their number."""
     node, n_found, k = 0, 0, 0
     while n_found < count:
         if free[node]:

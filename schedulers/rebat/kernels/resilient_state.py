@@ -1,17 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Shared structures of the R-LIST and R-SHELF kernels: queue, running attempts, profile.
 
-In all kernels, the number of a job is its place in the queue order (0: highest priority). Each
-structure consists of a few flat arrays, allocated once per batch and reset for each scenario.
+In all kernels a job's number is its position in the queue order (0 = highest priority). A position
+is also called a place. Each structure
+consists of a few flat arrays, allocated once per batch and reset for each scenario.
 
-- The *queue* stores the size of the job that waits at each place, or `ABSENT`. It also stores the
-  smallest size in each block of `BLOCK` places, so that the search for the next job that fits can
-  skip blocks.
-- An *agenda* stores jobs by decreasing time, so that the next job is last. The *running attempts*
-  are an agenda, ordered by their ends.
-- The *profile* is the number of free processors over time, as steps ``(times[i], free[i])``. Each
-  step is valid until the next step, the last step until `NEVER`. Every start is the time of a step,
-  because processors only become free when an attempt ends.
+- The *queue* stores the size of the job that waits at each place, or `ABSENT` if none waits there.
+It also stores the smallest size of each block of `BLOCK` places, so that a search for the next job
+that fits skips entire blocks. - An *agenda* stores jobs by decreasing time, so that the next job is
+last. The *running attempts*
+  are ordered by their ends.
+- The *profile* is the number of free processors over time as steps ``(times[i], free[i])``. Each
+  step is valid until the next step; the last step is valid until `NEVER`. Every start is the time
+  of a step, because processors only become free when an attempt ends.
 """
 
 from __future__ import annotations
@@ -26,33 +27,33 @@ from rebat.kernels.jit import inlined
 Ints = NDArray[np.int64]
 
 ABSENT = 1 << 62
-"""Size at a place without a waiting job: larger than any machine."""
+"""The size stored at a place without a waiting job: larger than any machine."""
 
 NEVER = 1 << 62
-"""A time after all other times."""
+"""A time after all others."""
 
 NONE = 1 << 60
-"""Result of a search that finds no job."""
+"""The result of a search that finds no job."""
 
 BLOCK = 8
-"""Number of places per block."""
+"""Places per block."""
 
 
 class ScenarioBatch(NamedTuple):
-    """Input and output of a kernel, jobs in queue order.
+    """Input and output of a kernel. All arrays over jobs are in queue order.
 
     Attributes
     ----------
     times, sizes : int64[n]
-        Time of an attempt, and processors, of each job.
+        Time of one attempt and processors of each job.
     failures : int64[n_scenarios, n]
-        Number of failed attempts of each job before the successful attempt.
+        Failed attempts before the successful one.
     n_procs : int
         Processors P, at least ``max(sizes)``.
     makespans : int64[n_scenarios]
-        Output, equation (1).
+        Output: the makespan of each scenario, equation (1).
     starts : int64[number of attempts] or int64[0]
-        Output for a single scenario: start times, grouped by job. Empty if they are not needed.
+        Output for a single scenario: start times, grouped by job; empty if not needed.
     cursor : int64[n]
         Index of the next start of each job.
     """
@@ -91,14 +92,14 @@ class NodeProfile(NamedTuple):
 
 @inlined
 def new_queue(n: int) -> Queue:
-    """Return an empty queue with n places, rounded up to entire blocks."""
+    """Return an empty queue with at least ``n`` places: a multiple of `BLOCK`."""
     n_blocks = (n + BLOCK - 1) // BLOCK
     return Queue(np.full(n_blocks * BLOCK, ABSENT, np.int64), np.full(n_blocks, ABSENT, np.int64))
 
 
 @inlined
 def fill_queue(queue: Queue, sizes: Ints) -> None:
-    """Put all jobs into the queue: all jobs are released at time 0."""
+    """Put all jobs into the queue: they are all released at time 0."""
     for job in range(sizes.size):
         queue.sizes[job] = sizes[job]
     for block in range(queue.block_min.size):
@@ -107,7 +108,7 @@ def fill_queue(queue: Queue, sizes: Ints) -> None:
 
 @inlined
 def refresh(queue: Queue, block: int) -> None:
-    """Recompute the smallest size of a block."""
+    """Recompute the smallest size in block ``block`` of the queue."""
     smallest = ABSENT
     for job in range(block * BLOCK, (block + 1) * BLOCK):
         smallest = min(smallest, queue.sizes[job])
@@ -116,7 +117,7 @@ def refresh(queue: Queue, block: int) -> None:
 
 @inlined
 def insert(queue: Queue, job: int, size: int) -> None:
-    """Put a job into the queue, at its place."""
+    """Put a job into the queue, at its priority."""
     queue.sizes[job] = size
     block = job // BLOCK
     queue.block_min[block] = min(queue.block_min[block], size)
@@ -131,7 +132,7 @@ def remove(queue: Queue, job: int) -> None:
 
 @inlined
 def next_fit(queue: Queue, start: int, limit: int) -> int:
-    """Return the first waiting job from `start` on with at most `limit` processors, or `NONE`.
+    """Return the first waiting job from place `start` on with at most `limit` processors, or NONE.
 
     Blocks are searched backwards without an early exit, so that the compiler vectorises the loop.
     """
@@ -165,7 +166,7 @@ def next_waiting(queue: Queue, start: int) -> int:
 
 @inlined
 def note(batch: ScenarioBatch, job: int, start: int) -> None:
-    """Record the start of an attempt of a job, if starts are needed."""
+    """Write the start of an attempt into ``batch.starts``, if starts are needed."""
     if batch.starts.size:
         batch.starts[batch.cursor[job]] = start
         batch.cursor[job] += 1
@@ -173,13 +174,13 @@ def note(batch: ScenarioBatch, job: int, start: int) -> None:
 
 @inlined
 def new_agenda(n: int) -> JobAgenda:
-    """Return an empty agenda with room for n jobs."""
+    """Return an empty agenda with room for ``n`` jobs."""
     return JobAgenda(np.empty(n, np.int64), np.empty(n, np.int64), np.zeros(1, np.int64))
 
 
 @inlined
 def push(agenda: JobAgenda, job: int, time: int) -> None:
-    """Insert a job into an agenda."""
+    """Insert a job with its time into an agenda."""
     place = agenda.n[0]
     agenda.n[0] = place + 1
     while place > 0 and agenda.times[place - 1] < time:
@@ -192,14 +193,14 @@ def push(agenda: JobAgenda, job: int, time: int) -> None:
 
 @inlined
 def new_profile(n: int) -> NodeProfile:
-    """Return a profile with room for n starts and ends, the current step, and `NEVER`."""
+    """Return a profile with room for ``n`` starts and ends, the current step, and the end mark."""
     room = 2 * n + 3
     return NodeProfile(np.empty(room, np.int64), np.empty(room, np.int64), np.ones(1, np.int64))
 
 
 @inlined
 def rebuild(profile: NodeProfile, running: JobAgenda, sizes: Ints, now: int, n_procs: int) -> None:
-    """Reset the profile from `now` on, with only the running attempts. All end after `now`."""
+    """Reset the profile to the running attempts, from `now` on; all of them end after `now`."""
     count = running.n[0]
     free = n_procs
     for i in range(count):
@@ -219,7 +220,7 @@ def rebuild(profile: NodeProfile, running: JobAgenda, sizes: Ints, now: int, n_p
 
 @inlined
 def forget_past(profile: NodeProfile, now: int) -> None:
-    """Drop the steps before `now`. There is a step at `now`, because an attempt completes then."""
+    """Drop the steps before `now`, which is a completion and therefore a step."""
     first = 0
     while profile.times[first] < now:
         first += 1
@@ -233,7 +234,7 @@ def forget_past(profile: NodeProfile, now: int) -> None:
 
 @inlined
 def fits_now(profile: NodeProfile, size: int, length: int) -> bool:
-    """Return whether an attempt fits from the first step on."""
+    """Return whether an attempt of this size and length fits from the first step on."""
     end = profile.times[0] + length
     step = 0
     while profile.times[step] < end:
@@ -245,7 +246,7 @@ def fits_now(profile: NodeProfile, size: int, length: int) -> bool:
 
 @inlined
 def carve(profile: NodeProfile, start: int, size: int, length: int) -> None:
-    """Take `size` processors for `length` from the step at `start` on."""
+    """Take `size` processors over [`start`, `start + length`); a step begins at `start`."""
     end = start + length
     last = 0
     while profile.times[last] < end:
@@ -255,11 +256,11 @@ def carve(profile: NodeProfile, start: int, size: int, length: int) -> None:
 
 @inlined
 def carve_until(profile: NodeProfile, last: int, start: int, end: int, size: int) -> None:
-    """Take processors as `carve` does; `last` is the first step at or after `end`."""
+    """Take `size` processors over [`start`, `end`); step `last` is the first at or after `end`."""
     if profile.times[last] != end:
         count = profile.n[0]
         profile.n[0] = count + 1
-        for i in range(count + 1, last, -1):  # includes the end mark
+        for i in range(count + 1, last, -1):  # including the end mark
             profile.times[i] = profile.times[i - 1]
             profile.free[i] = profile.free[i - 1]
         profile.times[last] = end
@@ -272,11 +273,11 @@ def carve_until(profile: NodeProfile, last: int, start: int, end: int, size: int
 
 @inlined
 def reserve(profile: NodeProfile, size: int, length: int) -> int:
-    """Take the earliest window for an attempt; return its start.
+    """Take the earliest window with `size` processors for `length`; return the start of the window.
 
-    The search is a single pass without unpredictable branches. `start` is where the current run of
-    sufficient steps begins, or the end of the current step if this step is not sufficient. There is
-    always a window, because all processors are free in the last step, which lasts until `NEVER`.
+    This is one pass without unpredictable branches. `start` is the start of the current run of
+    steps with enough processors, or the end of the current step if this step has too few. There is
+    always a window, since all processors are free in the last step, which lasts until `NEVER`.
     """
     start = int(profile.times[0])
     step = 0

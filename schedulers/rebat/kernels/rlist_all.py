@@ -1,20 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """R-LIST-Q: all waiting jobs have reservations, recomputed at every completion (RR-9296).
 
-Most reservations do not affect which jobs start now. The kernel only computes reservations that do.
-They have the same times as in a full round. This is correct for three reasons:
+Most reservations do not affect which jobs start now. The kernel computes only the reservations that
+do, with the times of a full round. This is correct for three reasons:
 
 - The first window of a job in a profile with only *some* of the other jobs is a lower bound: the
-  reservation of the job does not begin earlier. When other reservations are added, reservations do
-  not move, because all reservations fit together. Therefore, a bound stays valid.
-- Consider the jobs ahead of a job whose reservations are unknown. If all their bounds are at or
-  after the end of the job's first window, none of them takes processors within this window, and the
-  window *is* the reservation. Reservations can therefore be computed out of order. A job that fits
-  now only depends on jobs that may overlap its window. These jobs depend on jobs that may overlap
-  their windows.
-- A new round repeats the reservations of all jobs ahead of the first failed job. Times are exact,
-  so these jobs and the running jobs use exactly the planned nodes and times. Later jobs that have
-  already started were planned around these reservations. The same is true for bounds.
+job's reservation does not begin earlier. Reservations do not move when other reservations are
+added, since all reservations fit together. A bound therefore stays valid. - Consider the jobs ahead
+whose reservations are unknown. If all their bounds are at or after the end of this window, none of
+them takes processors within it, and the window *is* the reservation. So reservations can be
+computed out of order. A job that fits now depends only on jobs that may overlap its window. These
+jobs depend on jobs that may overlap their windows. - A new round repeats the reservations of all
+jobs ahead of the first failed job. Times are exact,
+  so the jobs ahead and the running jobs use exactly the processors and times that were planned.
+  Jobs behind them that have started were planned around these reservations. The same is true for
+  the bounds.
 """
 
 from __future__ import annotations
@@ -50,22 +50,22 @@ from rebat.kernels.rlist import complete
 
 
 class Round(NamedTuple):
-    """The current state of a round of reservations.
+    """The state of a round of reservations.
 
     Attributes
     ----------
     waiting : Queue
         Jobs with unknown reservations.
     bounds : int64[n]
-        Lower bounds of the starts of their reservations; `NEVER` at other places.
+        Lower bounds of the starts of these reservations; `NEVER` for all other jobs.
     reserved : JobAgenda
         The known reservations, by start.
     profile : NodeProfile
-        Processors that are free, apart from running attempts and known reservations.
+        Processors not used by running attempts and known reservations.
     pending : int64[n]
-        Stack of jobs whose reservations are being computed. Each may overlap the job below it.
+        Stack of jobs whose reservations are being computed; each may overlap the job below.
     limits : int64[n]
-        For each pending job, the time from which its reservation has no effect.
+        The time from which each pending job no longer matters.
     """
 
     waiting: Queue
@@ -78,9 +78,9 @@ class Round(NamedTuple):
 
 @step
 def first_window(profile: NodeProfile, size: int, length: int, limit: int) -> int:
-    """Return the start of the first window for an attempt, if this start is before `limit`.
+    """Return the start of an attempt's first window if this start is before `limit`.
 
-    Otherwise return a time at or after `limit` before which no window begins.
+    Otherwise returns a time at or after `limit` before which no window begins.
     """
     start = int(profile.times[0])
     place = 0
@@ -95,7 +95,7 @@ def first_window(profile: NodeProfile, size: int, length: int, limit: int) -> in
 
 @step
 def refine(batch: ScenarioBatch, plan: Round, job: int, limit: int) -> bool:
-    """Raise a job's bound; return whether its reservation may still begin before `limit`."""
+    """Recompute the bound of `job`; return whether its reservation may begin before `limit`."""
     plan.bounds[job] = first_window(plan.profile, batch.sizes[job], batch.times[job], limit)
     return bool(plan.bounds[job] < limit)
 
@@ -115,7 +115,7 @@ def first_in_the_way(batch: ScenarioBatch, plan: Round, head: int, job: int) -> 
 
 @step
 def settle(batch: ScenarioBatch, plan: Round, job: int) -> None:
-    """Reserve the first window of a job, which begins at its bound."""
+    """Turn the first window of `job`, which begins at its bound, into its reservation."""
     start = plan.bounds[job]
     carve(plan.profile, start, batch.sizes[job], batch.times[job])
     push(plan.reserved, job, start)
@@ -125,7 +125,7 @@ def settle(batch: ScenarioBatch, plan: Round, job: int) -> None:
 
 @step
 def ask(batch: ScenarioBatch, plan: Round, head: int, job: int, now: int) -> None:
-    """Reserve the window of a job if it starts now, and of all jobs on which this depends."""
+    """Settle `job` if it starts now, and settle all jobs on which this decision depends."""
     depth = 0
     plan.pending[0], plan.limits[0] = job, now + 1
     may_begin = refine(batch, plan, job, now + 1)
@@ -146,7 +146,7 @@ def ask(batch: ScenarioBatch, plan: Round, head: int, job: int, now: int) -> Non
 
 @step
 def begin_due(batch: ScenarioBatch, reserved: JobAgenda, running: JobAgenda, now: int) -> None:
-    """Start the attempts that are reserved for now."""
+    """Start the attempts whose reservations begin now."""
     while reserved.n[0] > 0 and reserved.times[reserved.n[0] - 1] == now:
         reserved.n[0] -= 1
         job = reserved.jobs[reserved.n[0]]
@@ -156,10 +156,10 @@ def begin_due(batch: ScenarioBatch, reserved: JobAgenda, running: JobAgenda, now
 
 @step
 def cancel(batch: ScenarioBatch, plan: Round, running: JobAgenda, first: int, now: int) -> None:
-    """Delete the reservations and bounds of the jobs from place `first` on.
+    """Forget the reservations and bounds of the jobs from place `first` on.
 
-    The other reservations are entered into the profile again, in order of time. Each begins at the
-    end of an attempt.
+    The other reservations are entered into the profile again, in order of time. Each of them begins
+    at the end of an attempt.
     """
     p, reserved = batch.sizes, plan.reserved
     rebuild(plan.profile, running, p, now, batch.n_procs)
@@ -181,7 +181,7 @@ def cancel(batch: ScenarioBatch, plan: Round, running: JobAgenda, first: int, no
 
 @step
 def play(batch: ScenarioBatch, plan: Round, running: JobAgenda, left: Ints) -> int:
-    """Simulate a scenario from an empty machine; return the makespan."""
+    """Simulate one scenario from an empty machine; return the makespan."""
     p, n, free = batch.sizes, batch.sizes.size, plan.profile.free
     fill_queue(plan.waiting, p)
     now, head = 0, 0
@@ -215,7 +215,7 @@ def play_all(batch: ScenarioBatch, plan: Round, running: JobAgenda, left: Ints) 
 
 @kernel
 def conservative(batch: ScenarioBatch) -> None:
-    """R-LIST-Q: all waiting jobs have reservations, recomputed at every completion."""
+    """Simulate R-LIST-Q: all waiting jobs have reservations, recomputed at every completion."""
     n = batch.sizes.size
     ints = np.empty((4, n), np.int64)
     plan = Round(new_queue(n), ints[0], new_agenda(n), new_profile(n), ints[1], ints[2])

@@ -15,7 +15,7 @@ from rebat.kernels.jit import loop
 
 @loop
 def split_slice(table: Any, time: int) -> int:
-    """Make ``time`` the start of a slice; return its index."""
+    """Make ``time`` the start of a slice; return the index of this slice."""
     n, words = table.n[SLICES], words_of(table.n[BLOCKS])
     i = step_at(table.t, n, time)
     if table.t[i] == time:
@@ -30,7 +30,7 @@ def split_slice(table: Any, time: int) -> int:
 
 @loop
 def copy_slice(table: Any, source: int, target: int, words: int) -> None:
-    """Copy a slice to another slice."""
+    """Copy slice ``source`` over slice ``target``."""
     table.t[target] = table.t[source]
     table.f[target] = table.f[source]
     for w in range(words):
@@ -39,7 +39,7 @@ def copy_slice(table: Any, source: int, target: int, words: int) -> None:
 
 @loop
 def same(table: Any, i: int, j: int) -> bool:
-    """Return whether the same nodes are free in two slices."""
+    """Return whether the same nodes are free in slices ``i`` and ``j``."""
     w, words = 0, words_of(table.n[BLOCKS])
     while w < words and table.free[i, w] == table.free[j, w]:
         w += 1
@@ -48,7 +48,7 @@ def same(table: Any, i: int, j: int) -> bool:
 
 @loop
 def drop_if_same(table: Any, time: int) -> None:
-    """Join the slice that begins at ``time`` to the previous slice if both have the same nodes."""
+    """Join the slice that begins at ``time`` to the previous slice if they are equal."""
     n, words = table.n[SLICES], words_of(table.n[BLOCKS])
     i = step_at(table.t, n, time)
     if i > 0 and table.t[i] == time and same(table, i, i - 1):
@@ -59,7 +59,7 @@ def drop_if_same(table: Any, time: int) -> None:
 
 @loop
 def join_all(table: Any) -> None:
-    """Join every slice to the previous slice if both have the same nodes."""
+    """Join every slice to the previous slice if they are equal."""
     last, words = 0, words_of(table.n[BLOCKS])
     for k in range(1, table.n[SLICES]):
         if not same(table, k, last):
@@ -71,7 +71,7 @@ def join_all(table: Any) -> None:
 
 @loop
 def forget(table: Any, now: int) -> None:
-    """Drop the past: the slice that contains ``now`` becomes the first and begins now."""
+    """Drop the slices before the slice that contains ``now``, which then begins at ``now``."""
     n, words = table.n[SLICES], words_of(table.n[BLOCKS])
     i = step_at(table.t, n, now)
     if i > 0:
@@ -83,21 +83,21 @@ def forget(table: Any, now: int) -> None:
 
 @loop
 def window(table: Any, start: int, end: int) -> tuple[int, int]:
-    """Make slices begin at both times; return the slice at ``start`` and the slice at ``end``."""
+    """Split slices at both times; return the first slice of [start, end) and the slice after it."""
     i = split_slice(table, start)
     return i, split_slice(table, end) if end < NEVER else table.n[SLICES]
 
 
 @loop
 def join(table: Any, start: int, end: int) -> None:
-    """Join the slices before and after each of these times if they are equal."""
+    """Join the two slices at ``start``, and the two slices at ``end``, if they are equal."""
     drop_if_same(table, end)
     drop_if_same(table, start)
 
 
 @loop
 def remove(table: Any, row: Any, i: int, j: int) -> None:
-    """Mark the blocks of a row as not free in slices ``i`` to ``j - 1``; they need not be free."""
+    """Mark the blocks of ``row`` as not free in slices ``[i, j)``; some may already be not free."""
     for w in range(words_of(table.n[BLOCKS])):
         whole = weight(table.first, w, row[w])
         for k in range(i, j):
@@ -108,7 +108,7 @@ def remove(table: Any, row: Any, i: int, j: int) -> None:
 
 @loop
 def add(table: Any, row: Any, i: int, j: int) -> None:
-    """Mark the blocks of a row that are up as free in slices ``i`` to ``j - 1``."""
+    """Mark the blocks of ``row`` that are up as free in slices ``[i, j)``."""
     for w in range(words_of(table.n[BLOCKS])):
         whole = weight(table.first, w, row[w])
         for k in range(i, j):
@@ -119,7 +119,7 @@ def add(table: Any, row: Any, i: int, j: int) -> None:
 
 @loop
 def take(table: Any, row: Any, start: int, end: int) -> None:
-    """Mark the blocks of a row as in use from ``start`` to ``end``."""
+    """Mark the blocks of ``row`` as used over ``[start, end)``."""
     if start < end:
         i, j = window(table, start, end)
         remove(table, row, i, j)
@@ -128,7 +128,7 @@ def take(table: Any, row: Any, start: int, end: int) -> None:
 
 @loop
 def give(table: Any, row: Any, start: int, end: int) -> None:
-    """Mark the blocks of a row as free from ``start`` to ``end``."""
+    """Mark the blocks of ``row`` as unused over ``[start, end)``."""
     if start < end:
         i, j = window(table, start, end)
         add(table, row, i, j)
@@ -140,21 +140,21 @@ def give(table: Any, row: Any, start: int, end: int) -> None:
 
 @loop
 def take_nodes(table: Any, intervals: Any, start: int, end: int) -> None:
-    """Mark nodes as in use from ``start`` to ``end``."""
+    """Mark the nodes of ``intervals`` as used over ``[start, end)``."""
     mark_nodes(table, intervals)
     take(table, table.mark[0], start, end)
 
 
 @loop
 def give_nodes(table: Any, intervals: Any, start: int, end: int) -> None:
-    """Mark nodes as free from ``start`` to ``end``."""
+    """Mark the nodes of ``intervals`` as unused over ``[start, end)``."""
     mark_nodes(table, intervals)
     give(table, table.mark[0], start, end)
 
 
 @loop
 def fail(table: Any, intervals: Any) -> None:
-    """Mark nodes as down, and unusable until their repair."""
+    """Mark the nodes of ``intervals`` as down: unusable until their repair."""
     take_nodes(table, intervals, table.t[0], NEVER)
     for w in range(words_of(table.n[BLOCKS])):
         table.down[0, w] |= table.mark[0, w]
@@ -162,7 +162,7 @@ def fail(table: Any, intervals: Any) -> None:
 
 @loop
 def repair(table: Any, intervals: Any) -> None:
-    """Mark nodes as up, and free from now on."""
+    """Mark the nodes of ``intervals`` as up, and free from now on."""
     mark_nodes(table, intervals)
     for w in range(words_of(table.n[BLOCKS])):
         table.down[0, w] &= ~table.mark[0, w]

@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Long profiles in blocks, for fast first fits and small changes.
+"""Fast first fits and changes in long profiles, with stored bounds on the lengths of windows.
 
 A profile of `rebat.kernels.counts` with thousands of steps is slow in two ways: an inserted step
 moves all later steps, and a first fit searches all earlier steps. This module avoids both:
 
-- Spare steps are between the steps. Each spare step has as many free nodes as the previous step. A
-  new step uses the nearest spare step. A step that gets the same number of free nodes as the
-  previous step becomes spare, so that no step is ever removed.
-- ``BLOCK`` places form a block. A window of a width is a time during which that number of nodes is
-  free. For several widths (each twice the previous width), every block stores an upper *bound* on
-  the length of the windows that begin in the block. Bounds stay valid when nodes are taken. They
-  are raised when nodes become free, and measured when a search of the block fails (see
-  `rebat.kernels.deep`). The bounds of a width are the leaves of a tree of maxima. With this tree,
-  the search for a first fit skips all blocks that cannot contain the fit.
+- Steps are *spread*: spare steps are between them, each with as many free nodes as the previous
+  step. A new step uses the nearest spare step. A step that gets the same number of free nodes as
+  the previous step becomes spare, so that no step is ever removed.
+- ``BLOCK`` consecutive array entries form a block of steps. For some widths (each twice the
+previous one) every block stores an
+  upper *bound* on the length of the windows of that width that begin in the block. Bounds stay
+  valid when nodes are taken. They are raised when nodes are freed, and measured when a search of
+  the block fails (see `rebat.kernels.deep`). The bounds of a width are the leaves of a tree of
+  maxima. With this tree, the search for a first fit skips all blocks that cannot contain the fit.
 """
 
 from __future__ import annotations
@@ -25,27 +25,27 @@ from rebat.kernels.counts import NEVER
 from rebat.kernels.jit import kernel, step
 
 BLOCK = 32
-"""Number of places per block."""
+"""Array entries per block."""
 
 ENDLESS = 2**63 - 1
-"""End of windows without an end: such windows are longer than any job."""
+"""The end of a window that never ends: later than the end of any job."""
 
 APART = 2
 """Number of steps between two spare steps."""
 
 
 class Spread(NamedTuple):
-    """A profile spread over blocks.
+    """A profile with spare steps, and the bounds of its blocks.
 
     Attributes
     ----------
-    t, f : int64[places]
+    t, f : int64[entries]
         As in `rebat.kernels.counts`.
     wide : int64[n_widths]
         Widths in nodes.
     bounds : int64[n_widths * 2 * leaves]
-        A tree for each width: entry 1 is the root, entries 2i and 2i + 1 are below entry i, and the
-        leaves are blocks.
+        A tree per width. Entry 1 of a tree is the root, entries 2i and 2i + 1 are below entry i,
+        and the leaves are the blocks.
     leaves : int
         Number of leaves per tree, a power of two.
     """
@@ -59,7 +59,7 @@ class Spread(NamedTuple):
 
 @kernel
 def widths(least: int, most: int) -> Any:
-    """Return the widths for which bounds are stored."""
+    """Return the widths with stored bounds, for jobs of ``least`` to ``most`` nodes."""
     count = 1
     while least << count <= most:
         count += 1
@@ -71,10 +71,11 @@ def widths(least: int, most: int) -> Any:
 
 @kernel
 def spread(t: Any, f: Any, n: int, room: int, least: int, most: int) -> Spread:
-    """Spread the steps over at least ``room`` places, for sizes ``least`` to ``most``.
+    """Return the profile spread over at least ``room`` entries, for jobs of these sizes.
 
-    The remaining spare steps are at the end, with a time after all other times, for steps that are
-    inserted after the last step. All bounds are unknown.
+    Jobs have ``least`` to ``most`` nodes. The remaining spare steps are at the end, with a time
+    after all other times. They are near the steps that are inserted after the last step. No bound
+    has been measured yet: all of them are `NEVER`.
     """
     n_blocks = max(room, 2 * n) // BLOCK + 1
     places = n_blocks * BLOCK
@@ -93,7 +94,7 @@ def spread(t: Any, f: Any, n: int, room: int, least: int, most: int) -> Spread:
 
 @kernel
 def gather(steps: Spread, t: Any, f: Any) -> int:
-    """Write the steps as a plain profile without spare steps; return their number."""
+    """Write the profile without spare steps into ``t`` and ``f``; return the number of steps."""
     t[0], f[0] = steps.t[0], steps.f[0]
     n = 1
     for k in range(1, steps.t.size):
@@ -105,7 +106,7 @@ def gather(steps: Spread, t: Any, f: Any) -> int:
 
 @step
 def at_or_after(t: Any, time: int) -> int:
-    """Return the first place whose time is at least ``time``; ``t.size`` if there is none."""
+    """Return the index of the first step at or after ``time``; ``t.size`` if there is none."""
     low, n = 0, t.size
     while n > 0:
         half = n // 2
@@ -119,7 +120,7 @@ def at_or_after(t: Any, time: int) -> int:
 
 @step
 def from_place(t: Any, time: int, k: int) -> int:
-    """Return the result of `at_or_after`; the search begins at ``k``."""
+    """Return the same as `at_or_after`; the search begins at index ``k``."""
     while k < t.size and t[k] < time:
         k += 1
     while k > 0 and t[k - 1] >= time:
@@ -129,7 +130,7 @@ def from_place(t: Any, time: int, k: int) -> int:
 
 @step
 def spare(f: Any, k: int, keep: int) -> int:
-    """Return the spare place nearest to ``k``, excluding ``keep``."""
+    """Return the index of the spare step nearest to index ``k``, other than ``keep``."""
     after = before = k
     while after < f.size and (f[after] != f[after - 1] or after == keep):
         after += 1
@@ -141,9 +142,9 @@ def spare(f: Any, k: int, keep: int) -> int:
 
 @step
 def cut(steps: Spread, time: int, k: int, keep: int) -> int:
-    """Make ``time`` the start of a step; return its place.
+    """Make ``time`` the start of a step; return the index of this step.
 
-    The step at ``keep`` moves down by at most one place.
+    The search begins at index ``k``. The step at index ``keep`` moves down by at most one index.
     """
     at = from_place(steps.t, time, k)
     if at == steps.t.size or steps.t[at] != time:
@@ -162,7 +163,7 @@ def cut(steps: Spread, time: int, k: int, keep: int) -> int:
 
 @step
 def move(values: Any, source: int, target: int) -> None:
-    """Move the values from ``source`` on towards ``target`` by one place."""
+    """Move the values from index ``source`` on towards index ``target``, each by one entry."""
     for m in range(target, source, -1):
         values[m] = values[m - 1]
     for m in range(target, source):
@@ -180,7 +181,7 @@ def spill(steps: Spread, source: int, target: int) -> None:
 
 @step
 def change(steps: Spread, start: int, end: int, delta: int, k: int) -> None:
-    """Add ``delta`` free nodes from ``start`` to ``end``; bounds are not changed."""
+    """Add ``delta`` free nodes over ``[start, end)``; the bounds stay unchanged."""
     first = cut(steps, start, k, -1)
     last = cut(steps, end, first, first) if end < NEVER else steps.t.size
     if first > 0 and steps.t[first - 1] == start:
@@ -191,7 +192,7 @@ def change(steps: Spread, start: int, end: int, delta: int, k: int) -> None:
 
 @step
 def raise_to(steps: Spread, w: int, block: int, bound: int) -> None:
-    """Raise the bound of a block to ``bound`` if it is lower."""
+    """Raise the bound of ``block`` for width number ``w`` to at least ``bound``."""
     tree, node = 2 * w * steps.leaves, steps.leaves + block
     while node > 0 and steps.bounds[tree + node] < bound:
         steps.bounds[tree + node] = bound
@@ -200,7 +201,7 @@ def raise_to(steps: Spread, w: int, block: int, bound: int) -> None:
 
 @step
 def set_bound(steps: Spread, w: int, block: int, bound: int) -> None:
-    """Set the bound of a block to ``bound``."""
+    """Set the bound of ``block`` for width number ``w`` to ``bound``."""
     tree, node = 2 * w * steps.leaves, steps.leaves + block
     steps.bounds[tree + node] = bound
     while node > 1:
@@ -211,7 +212,10 @@ def set_bound(steps: Spread, w: int, block: int, bound: int) -> None:
 
 @step
 def next_block(steps: Spread, w: int, block: int, duration: int) -> int:
-    """Return the first block from ``block`` on with a sufficient bound; a large number if none."""
+    """Return the first block from ``block`` on whose bound is at least ``duration``.
+
+    If there is none, the result is at least the number of blocks.
+    """
     tree, node = 2 * w * steps.leaves, steps.leaves + block
     while node > 0 and steps.bounds[tree + node] < duration:
         while node % 2:

@@ -143,7 +143,7 @@ def cost_us(
 
 
 def read_cost(text: str) -> tuple[str, float]:
-    """Return the model in a text and its number; see `cost_us`."""
+    """Return the name of the cost model in ``text``, and its number (see `cost_us`)."""
     name, times, number = text.partition("*")
     if not times and name not in COSTS:
         name, number = "constant", text
@@ -154,5 +154,6 @@ def read_cost(text: str) -> tuple[str, float]:
         value = None
     if name not in COSTS or value is None or not COSTS[name].least <= value <= MOST:
         words = ", ".join(model.words for model in COSTS.values())
-        raise InputError(f"cost {text!r}", expected=f"seconds, {words}; up to {MOST:g}")
+        expected = f"seconds, {words}; numbers up to {MOST:g}"
+        raise InputError(f"cost {text!r} is not valid", expected=expected)
     return name, value

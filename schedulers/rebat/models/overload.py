@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Jobs that failures interrupt so often that they will probably not complete.
 
-The failure rate of a job is its share of the machine's nodes times the failure rate of the machine.
-An interrupted job continues from its last checkpoint. Let t be the time from the restart to the
-next checkpoint or the end of the job, including the recovery. If failures are memoryless, an
-attempt gets that far with probability exp(-rate x t). The expected number of attempts is then
-exp(rate x t).
+A job's failure rate is its share of the machine's nodes times the machine's failure rate. An
+interrupted job continues from its last checkpoint. Let t be the time from a restart to the next
+checkpoint, or to the end of the job if the end is earlier. t includes the recovery. If failures are
+memoryless, an attempt survives the time t with probability exp(-rate x t). So a job needs
+exp(rate x t) attempts on average to make progress.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ WHAT_TO_DO = (
 
 
 def stuck_job(interrupted: Mapping[str, int], max_attempts: int) -> str:
-    """Return a message about the first job with MANY_ATTEMPTS interruptions; else an empty text.
+    """Return a message about the first job with MANY_ATTEMPTS interruptions, else an empty text.
 
     Parameters
     ----------
     interrupted : mapping
-        Number of interrupted attempts by job.
+        Number of interrupted attempts of each job.
     max_attempts : int
         Number of attempts after which a job ends as failed.
     """
@@ -50,7 +50,7 @@ def stuck_job(interrupted: Mapping[str, int], max_attempts: int) -> str:
 
 
 class Hopeless(NamedTuple):
-    """A job, the seconds between checkpoints, and the logarithm of the expected attempts."""
+    """A job, the seconds to its next checkpoint, and the logarithm of its expected attempts."""
 
     job: Job
     span_s: float
@@ -58,7 +58,7 @@ class Hopeless(NamedTuple):
 
     @property
     def attempts(self) -> str:
-        """Expected number of attempts as text; it may be too large for a float."""
+        """The expected number of attempts as text, because it can be too large for a float."""
         digits = self.log_attempts / math.log(10)
         return f"10^{digits:.0f}" if digits >= 6 else f"{math.exp(self.log_attempts):,.0f}"
 
@@ -66,7 +66,7 @@ class Hopeless(NamedTuple):
 def hopeless_jobs(
     workload: Workload, n_nodes: int, mtbf_s: float, group: int = 1, cascade: float = 0.0
 ) -> list[Hopeless]:
-    """Return the jobs with at least MANY_ATTEMPTS expected attempts, most attempts first.
+    """Return the jobs that need MANY_ATTEMPTS or more attempts on average, most attempts first.
 
     ``mtbf_s`` is the MTBF of the entire machine. A failure takes down ``group`` nodes, and causes
     another failure with probability ``cascade``.
@@ -86,7 +86,7 @@ def hopeless_jobs(
 def _span_s(job: Job, workload: Workload) -> float:
     """Return the time from a restart to the next checkpoint, in seconds.
 
-    Return 0 for profiles whose duration only Batsim can compute.
+    Returns 0 for profiles whose duration only Batsim can compute.
     """
     try:
         length_us = duration_us(workload.profiles, job.profile)

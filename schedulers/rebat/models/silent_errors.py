@@ -256,10 +256,10 @@ def add_silent_errors(
     else:
         failures = [index(f) for f in errors]
     if len(failures) != len(workload.jobs):
-        counts = f"{len(failures)} numbers of failures"
-        raise InputError(counts, expected=f"{len(workload.jobs)}, one per job")
+        counts = f"has {len(failures)} numbers of failures"
+        raise InputError(counts, expected=f"{len(workload.jobs)} numbers, one per job")
     if any(f < 0 for f in failures):
-        raise InputError("a negative number of failures", expected="0 or more per job")
+        raise InputError("has a negative number of failures", expected="0 or more for each job")
     profiles, names = dict(workload.profiles), dict[tuple[str, int], str]()
     jobs = []
     for job, f in zip(workload.jobs, failures, strict=True):

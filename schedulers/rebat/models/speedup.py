@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Speedup: how long a job runs on a number of nodes that differs from its request."""
+"""Run times of jobs on other numbers of nodes than in their profiles."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SIGMA_MAX = 2.0
 
 
 class Linear(msgspec.Struct, frozen=True, tag_field="model", tag="linear"):
-    """Twice the nodes, half the time."""
+    """The speed is proportional to the number of nodes."""
 
     def speed(self, n_nodes: int) -> float:
         """Return the speed on ``n_nodes`` nodes, relative to one node."""
@@ -29,7 +29,7 @@ class Linear(msgspec.Struct, frozen=True, tag_field="model", tag="linear"):
 
 
 class Amdahl(msgspec.Struct, frozen=True, tag_field="model", tag="amdahl"):
-    """The share ``serial`` of the run time on one node does not run in parallel (Amdahl 1967)."""
+    """Amdahl's law (1967): a share of the run time on one node, ``serial``, is not parallel."""
 
     serial: float
 
@@ -76,10 +76,10 @@ class Downey(msgspec.Struct, frozen=True, tag_field="model", tag="downey"):
 
 
 class SpeedupTable(msgspec.Struct, frozen=True, tag_field="model", tag="table"):
-    """Measured speeds, with linear interpolation.
+    """Measured speeds; between two sizes the speed is interpolated linearly.
 
-    Below the smallest size, the speed is proportional to the number of nodes. Above the largest
-    size, it is constant.
+    Below the smallest size the speed is proportional to the number of nodes. Above the largest size
+    the speed is constant.
     """
 
     sizes: tuple[int, ...]
@@ -126,9 +126,7 @@ def _check(name: str, value: float, least: float, most: float = MOST) -> None:
 
 
 def downey_speed(n: float, parallelism: float, sigma: float) -> float:
-    """Return Downey's speedup on n >= 1 nodes.
-
-    Downey's two formulas, for ``sigma`` up to 1 and from 1 on, are equal at 1.
+    """Return Downey's speedup on n >= 1 nodes. At ``sigma`` 1 the two variants are equal.
 
     >>> round(downey_speed(8, 16, 0.5), 6), round(downey_speed(16, 16, 2), 6)
     (7.211268, 9.846154)
@@ -158,7 +156,7 @@ def speedup_of(profile: Mapping[str, Any]) -> Speedup:
 
 
 def run_us(speedup: Speedup, length_us: int, n_nodes: int, new_n_nodes: int) -> int:
-    """Return the run time on ``new_n_nodes`` of a job that runs ``length_us`` on ``n_nodes``.
+    """Return the run time on ``new_n_nodes`` of a job that takes ``length_us`` on ``n_nodes``.
 
     >>> run_us(Linear(), 60, 4, 3)
     80

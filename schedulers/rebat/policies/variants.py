@@ -117,7 +117,7 @@ class OptionField(msgspec.Struct, frozen=True):
 
     @property
     def extra(self) -> dict[str, Any]:
-        """What `choice`, `number`, `text` or `several` stored in the annotation."""
+        """What `choice`, `number`, `text` or `several` added to the annotation of the option."""
         return self.meta.extra or {}
 
     @property

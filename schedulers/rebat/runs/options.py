@@ -88,7 +88,7 @@ class FailureOptions(msgspec.Struct, frozen=True, kw_only=True):
     begin: Annotated[
         Seconds | None,
         _doc(
-            "Start the simulation at this time of the failure law or event file. Earlier failures only set the nodes' initial uptimes (default: at time 0)."
+            "Start the simulation at this time of the failure law or event file (default: 0). Earlier failures only set the nodes' initial uptimes."
         ),
     ] = None
     failure_group: Annotated[
@@ -110,7 +110,7 @@ class FailureOptions(msgspec.Struct, frozen=True, kw_only=True):
     cascade_within: Annotated[
         Count | None,
         _doc(
-            "With --cascade: number of nodes in the aligned group around the failed node. The next failure occurs in this group (default: the entire machine)."
+            "With --cascade: size of the aligned group of nodes in which the caused failure occurs (default: the entire machine). The group contains the failed node."
         ),
     ] = None
 
@@ -161,7 +161,7 @@ class ScenarioOptions(FailureOptions, frozen=True, kw_only=True):
     checkpoint: Annotated[
         Literal["none", "young-daly", "perfect", "tiers:auto"],
         _doc(
-            "Checkpoints of the jobs. young-daly: every job writes checkpoints at its Young/Daly period and takes longer by their cost (eqs 1, 2); perfect: an interrupted job loses no work and pays no cost; tiers:auto: checkpoints in the tiers of --tiers, at their best intervals."
+            "Checkpoints of the jobs. young-daly: every job writes checkpoints at its Young/Daly period and takes longer by their cost (equations 1 and 2 of Du et al. 2024); perfect: an interrupted job loses no work and pays no cost; tiers:auto: checkpoints in the tiers of --tiers, at their best intervals."
         ),
     ] = "none"
     tiers: Annotated[

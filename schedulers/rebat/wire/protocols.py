@@ -35,7 +35,7 @@ class Wire(Protocol):
         """Return the message in a frame."""
 
     def encode(self, reply: Reply) -> bytes:
-        """Return the frame of the reply to the last message."""
+        """Return the bytes that send ``reply``, the reply to the last message, to Batsim."""
 
 
 class Batsim4Wire:
@@ -60,7 +60,7 @@ class Batsim4Wire:
         return message
 
     def encode(self, reply: Reply) -> bytes:
-        """Return the frame of a reply."""
+        """Return the bytes that send ``reply`` to Batsim."""
         return batsim4.encode_reply(reply)
 
 
@@ -104,7 +104,10 @@ class Batsim5Wire:
         return Message(message.now_us, events)
 
     def encode(self, reply: Reply) -> bytes:
-        """Return the frame of a reply, with the time of the message as Batsim printed it."""
+        """Return the bytes that send ``reply`` to Batsim.
+
+        The reply repeats the time of Batsim's message, with the digits that Batsim printed.
+        """
         decisions = with_sequences(reply.decisions)
         return batsim5.encode_reply(Reply(reply.now_us, decisions), self._now_s)
 

@@ -93,9 +93,10 @@ def trace_options(options: dict[str, Any]) -> TraceOptions:
 
 
 class PlacedTrace(NamedTuple):
-    """A workload and the records of its jobs, one per job in the same order.
+    """A workload made from a trace, and the rows of the trace for its jobs.
 
-    ``origin_s`` is time 0 of the workload in the times of the trace.
+    ``jobs`` has one row per job of the workload, in the same order. ``origin_s`` is the time of the
+    trace at which the workload has time 0.
     """
 
     workload: Workload

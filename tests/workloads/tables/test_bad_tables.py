@@ -192,7 +192,10 @@ FIELDS = {
         "columns.submit.zone: unknown time zone",
     ),
     "no format": ('submit = {column = "t", format = "now"}', "columns.submit.format: is 'now'"),
-    "no size": ('submit = "t"', "columns: no number of nodes (expected requested or allocated)"),
+    "no size": (
+        'submit = "t"',
+        "columns: define no number of nodes (expected requested or allocated)",
+    ),
     "zero per node": (
         'submit = "t"\nrequested = {column = "n", per_node = 0}',
         "columns.requested.per",
@@ -220,7 +223,7 @@ def test_fields(case: str, capsys) -> None:
 
 def test_a_mapping_without_a_run_time(capsys) -> None:
     mapping('submit = "t"\nend = "e"\nrequested = "n"')
-    assert "m.toml: columns: no run time (expected run, or end with start or wait)" in (
+    assert "m.toml: columns: define no run time (expected run, or end with start or wait)" in (
         refused(capsys, "--mapping", "m.toml")
     )
 

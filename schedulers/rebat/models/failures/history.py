@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The history of a run: failures before the run begins.
+"""The history of a run: the failures before the run begins.
 
-A run may begin at any time of a law or a record. Earlier failures set the uptimes of the nodes, and
-laws can be fitted to them.
+A run may begin at any time of a failure law or of recorded failures. The history determines the
+uptimes of the nodes at the beginning of the run. Failure laws can be fitted to the history.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Ints = npt.NDArray[np.int64]
 
 
 class History(msgspec.Struct, frozen=True, eq=False):
-    """The events of a machine up to and including a time; nodes are up at 0."""
+    """The events of a machine up to and including ``begin_us``. All nodes are up at time 0."""
 
     events: list[MachineEvent]
     n_nodes: int
@@ -29,7 +29,7 @@ class History(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def uptime_us(self) -> Ints:
-        """How long each node has been up at the end, in microseconds, shape (n,); 0 if down."""
+        """How long each node has been up at ``begin_us``, shape (n,); 0 for a node that is down."""
         since = np.zeros(self.n_nodes, dtype=np.int64)
         for event in self.events:
             since[list(event.nodes)] = event.at_us if event.available else self.begin_us
@@ -37,7 +37,7 @@ class History(msgspec.Struct, frozen=True, eq=False):
 
 
 class Remembered:
-    """Events that are drawn lazily, and only once for any number of iterations."""
+    """Events that can be iterated several times. They are drawn when needed, and only once."""
 
     def __init__(self, events: Iterable[MachineEvent]) -> None:
         self._source, self._drawn = iter(events), list[MachineEvent]()
@@ -53,7 +53,7 @@ class Remembered:
 
 
 def before(events: Iterable[MachineEvent], n_nodes: int, begin_us: int) -> History:
-    """Return the history of a run that begins at ``begin_us``."""
+    """Return the events up to ``begin_us``: the history of a run that begins at this time."""
     past: list[MachineEvent] = []
     for event in events:
         if event.at_us > begin_us:
@@ -65,8 +65,7 @@ def before(events: Iterable[MachineEvent], n_nodes: int, begin_us: int) -> Histo
 class After(msgspec.Struct, frozen=True):
     """The events of a run that begins at ``begin_us``, with times relative to ``begin_us``.
 
-    Nodes that are down at ``begin_us`` fail at 0. Every iteration starts again and yields the same
-    events.
+    Nodes that are down at ``begin_us`` fail at 0. Every iteration yields the same events.
     """
 
     events: Iterable[MachineEvent]
@@ -96,6 +95,9 @@ def _still_down(past: Sequence[MachineEvent]) -> Iterator[MachineEvent]:
 
 
 def after(events: Iterable[MachineEvent], begin_us: int) -> Iterable[MachineEvent]:
-    """Return the events of a run that begins at ``begin_us``; a list if ``events`` is one."""
+    """Return the events of a run that begins at ``begin_us``.
+
+    If ``events`` is a list, the result is a list.
+    """
     run_events = After(events, begin_us)
     return list(run_events) if isinstance(events, Sequence) else run_events

@@ -101,7 +101,7 @@ class Judgement(msgspec.Struct, frozen=True):
 
 
 def _digits(value: float) -> str:
-    """Format a number with four decimals, or none from 1000 on.
+    """Return a number as text: four decimals below 1000, otherwise no decimals.
 
     >>> _digits(0.12345), _digits(15_000.0)
     ('0.1235', '15,000')

@@ -63,7 +63,7 @@ def _figure_4(index: Runs, loads: Mapping[int, ComparedGroup]) -> Table:
 
 
 class _Row(NamedTuple):
-    """A row of shares: label, rebat's and the published values by state, and their format."""
+    """A row of a table: its label, rebat's values and the published values by node state."""
 
     label: str
     values: Mapping[str, BySeed]

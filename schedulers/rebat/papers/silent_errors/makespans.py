@@ -217,8 +217,8 @@ def _checked(jobs: MakespanSet) -> MakespanSet:
             raise InputError(f"{job.p} processors", f"$.jobs[{index}].p", f"1 to {jobs.n_procs}")
     for index, scenario in enumerate(jobs.scenarios):
         if len(scenario.f) != n:
-            problem = f"{len(scenario.f)} numbers of failures"
-            raise InputError(problem, f"$.scenarios[{index}].f", f"{n}, one per job")
+            problem = f"has {len(scenario.f)} numbers of failures"
+            raise InputError(problem, f"$.scenarios[{index}].f", f"{n} numbers, one per job")
     return jobs
 
 

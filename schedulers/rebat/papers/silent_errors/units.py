@@ -225,7 +225,7 @@ def _perform(unit: Unit, folder: Path | None) -> dict[str, Any]:
 
 
 def _rows(unit: Unit, metrics: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield rows of the number of jobs, of failed attempts, and of the normalised makespans."""
+    """Yield a row per metric: jobs, failed attempts, and normalised makespans."""
     for name in ("jobs", "failures"):
         yield {"metric": name, "value": float(metrics[name])}
     for cell in metrics["makespans"]:

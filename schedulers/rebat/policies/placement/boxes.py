@@ -53,7 +53,7 @@ class Site(msgspec.Struct, frozen=True):
             parse_extents(self.unit)
 
     def units(self, n_nodes: int) -> Units:
-        """Return the blocks of a machine.
+        """Return the blocks of a machine with ``n_nodes`` nodes.
 
         Raises
         ------

@@ -55,10 +55,10 @@ class Foresight(Periodic):
         yield from self._move(view, news, bad)
 
     def _suspect(self, view: View) -> Mask:
-        """Return the nodes to avoid, the most likely to fail first.
+        """Return a mask of the nodes to avoid: those that are most likely to fail.
 
-        Enough other nodes remain for the largest queued job, which could otherwise wait forever. If
-        jobs wait and no job runs, no node is returned.
+        Enough other nodes remain for the largest queued job. Otherwise this job could wait forever.
+        If jobs wait and no job runs, the mask is empty.
         """
         machine = view.machine
         ages_us = machine.age_us if self._from_failure else machine.uptime_us

@@ -141,7 +141,7 @@ def find_jobs_file(path: Path) -> Path:
         return tables[0]
     if own or named:
         names = ", ".join(file.name for file in tables)
-        problem = f"contains {len(tables)} job tables: {names}"
+        problem = f"contains {len(tables)} files with jobs: {names}"
         raise InputError(problem, str(path), "one of these files")
     if tables:
         policies = ", ".join(file.parent.name for file in tables)

@@ -66,7 +66,10 @@ def read_source(folder: Path) -> RecordSource:
 
 
 def node_list_of(folder: Path) -> str:
-    """Return the folded names of the nodes of the run in a folder; empty if they have no names."""
+    """Return the node names of the run in ``folder`` as a node list, like ``node[1-4]``.
+
+    Returns an empty text if the nodes have no names.
+    """
     workload = _summary(folder).get("workload")
     names = workload.get("nodes") if isinstance(workload, dict) else None
     return names if isinstance(names, str) else ""

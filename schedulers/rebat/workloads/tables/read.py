@@ -154,7 +154,7 @@ class _TraceBuilder:
             If there are no rows.
         """
         if not self._lines:
-            problem = "no row has the values of 'where'" if self._n_rows else "has no rows"
+            problem = "has no row with the values of 'where'" if self._n_rows else "has no rows"
             raise InputError(problem, str(self.path), "a row per job")
         lines = np.concatenate(self._lines)
         self._lines.clear()

@@ -195,7 +195,8 @@ def _fatal(fields: list[str]) -> _Fatal:
     if fields[0] != "event" or len(fields) < _FIELDS or fields[_SEVERITY] != "FATAL":
         text = " ".join(fields)[:40]
         raise InputError(
-            f"is {text!r}", expected="event ID MSGID BLOCK FATAL COMPONENT CATEGORY START END ..."
+            f"is {text!r}",
+            expected="a line like: event ID MSGID BLOCK FATAL COMPONENT CATEGORY START END ...",
         )
     down, up = _date(fields[_START], "start"), _date(fields[_END], "end")
     if up < down:
