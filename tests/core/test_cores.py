@@ -140,7 +140,8 @@ def test_half_a_node_is_told_with_its_line(tmp_path: Path, capsys) -> None:
     write_events([type(events[0])(at, False, nodes) for at, nodes in ((0, whole), (9, part))], file)
     out, cores = ["--out", str(tmp_path / "out")], ["--cores-per-node", "4"]
     told = refused(capsys, "run", workload, "-p", "easy", "--failures", str(file), *cores, *out)
-    assert f"{file}:2: contains only some cores of node 3 (expected all of 12-15, or none; if" in told
+    problem = "contains only some cores of node 3 (expected all of 12-15, or none; if"
+    assert f"{file}:2: {problem}" in told
     assert len(read_events(file)) == 2
 
 
