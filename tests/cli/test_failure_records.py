@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -99,6 +100,46 @@ def test_describe_leads_with_the_machines_mtbf(tmp_path: Path, capsys) -> None:
         "MTBF of the machine          10 h (--mtbf; failures at the same time count once)",
         "  between node failures      2.5 h (each failed node counts)",
     ]
+
+
+def test_describe_lists_lemon_nodes_and_limits_their_number(tmp_path: Path, capsys) -> None:
+    """12 of 400 nodes fail 15 times, the others once."""
+    rows = [
+        f"{node},{node * 10 + 86400 * day},{node * 10 + 86400 * day + 5}"
+        for node in range(400)
+        for day in range(1, 16 if node < 12 else 2)
+    ]
+    table, file = tmp_path / "lemons.csv", tmp_path / "lemons.events"
+    table.write_text("\n".join(["node,down,up", *rows]) + "\n")
+    run("import", table, "-o", file)
+    capsys.readouterr()
+    run("describe", file, "--nodes", 400)
+    lines = capsys.readouterr().out.splitlines()
+    first = lines.index("12 nodes fail significantly more often than the others (lemon nodes):")
+    assert lines[first + 1].startswith(
+        "  0                          15 failures (10.8 x the others)"
+    )
+    assert lines[first + 11] == "  and 2 more (--json lists all)"
+    run("describe", file, "--nodes", 400, "--json")
+    record = json.loads(capsys.readouterr().out)
+    assert [lemon["node"] for lemon in record["lemons"]] == list(range(12))
+    assert record["lemons"][0]["failures"] == 15
+    # 399 others with 11 x 15 + 388 failures
+    assert record["lemons"][0]["factor"] == pytest.approx(15 / (553 / 399), rel=1e-4)
+    assert [row["nodes"] for row in record["mttf_by_size"]] == [1, 8, 64, 400]
+
+
+def test_describe_of_a_record_without_failures(tmp_path: Path, capsys) -> None:
+    """No MTTF, but a lower limit: 3 d / 3.69 for a job of 8 nodes on 8."""
+    file = tmp_path / "empty.events"
+    file.write_text("")
+    run("describe", file, "--nodes", 8, "--end", "3d", "--json")
+    record = json.loads(capsys.readouterr().out)
+    row = record["mttf_by_size"][1]
+    assert (row["mttf_s"], row["high_s"]) == (None, None)
+    assert row["low_s"] == pytest.approx(3 * 86400 / 3.6889, rel=1e-4)
+    run("describe", file, "--nodes", 8, "--end", "3d")
+    assert "no node fails significantly more often" in capsys.readouterr().out
 
 
 def test_the_format_of_a_record_is_detected(table: Path, tmp_path: Path, capsys) -> None:

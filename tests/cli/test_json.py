@@ -103,6 +103,12 @@ EXAMPLES: dict[str, list[Example]] = {
         Example(["f.events", "--nodes", "64"], at("fits", 0, "laws", 0, "aic"),
                 pytest.approx(4395.8, abs=0.05), "4395.8"),
         Example(["f.events", "--nodes", "64"], at("mean_downtime_s"), 600.0, "10 min"),
+        Example(["f.events", "--nodes", "64"], at("lemons"), [],
+                "no node fails significantly more often than the others"),
+        Example(["f.events", "--nodes", "64"], at("mttf_by_size", 2, "low_s"),
+                pytest.approx(53.13 * 60, abs=1), "53.1 min"),
+        Example(["f.events", "--nodes", "64"], at("mttf_by_size", 1, "high_s"),
+                pytest.approx(9.162 * 3600, abs=2), "9.16 h"),
     ],
     "platform describe": [
         Example(["mira-zero-latency"], at("diameter_hops"), 27, "diameter 27 hops"),

@@ -18,11 +18,15 @@ from rebat.core.units import format_duration, to_us
 
 if TYPE_CHECKING:
     from rebat.models.failures.events import MachineEvent
+    from rebat.models.failures.node_rates import Lemon, SizeMttf
     from rebat.models.failures.samples import Fitted, Sample
 
 Fits = list[tuple["Sample", list["Fitted"]]]
 N_FITS = 12
 """Number of fits: four families of laws for each of three samples."""
+
+MOST_LEMONS = 10
+"""Number of lemon nodes that are printed as text; JSON has all."""
 
 
 @click.command()
@@ -64,6 +68,12 @@ def describe(
 
     Prints the number of failures, the MTBF, the downtime and the nodes with most failures.
 
+    Lists lemon nodes: nodes that fail significantly more often than the others. The test is exact
+    for Poisson failures, one-sided, at 5 % after Holm's correction for the number of nodes.
+
+    Prints the mean time to failure (MTTF) of jobs of 1, 8, 64, ... nodes with a 95 % interval. A
+    failure of several nodes of a job at the same time counts once.
+
     Fits exponential, Weibull, log-normal and gamma laws by maximum likelihood to three samples:
     the times between failures of the machine (failures at the same time count once), the uptimes
     of nodes (uptimes at the end of the record are censored) and the repair times. * marks the
@@ -75,6 +85,7 @@ def describe(
     """
     from rebat.core.cores import groups_of
     from rebat.models.failures.events import events_of_nodes, read_events
+    from rebat.models.failures.node_rates import exposure_of, job_sizes, lemons, mttf_by_size
     from rebat.models.failures.summary import describe_events
 
     if begin_s is not None and end_s is not None and end_s <= begin_s:
@@ -84,16 +95,24 @@ def describe(
     events = events_of_nodes(read_events(file, cores_per_node), cores_per_node)
     if begin_s is not None or end_s is not None:
         events = _within(events, begin_s or 0.0, end_s)
-    facts = describe_events(events, count, None if end_s is None else (0.0, end_s - (begin_s or 0)))
+    length_s = None if end_s is None else end_s - (begin_s or 0)
+    facts = describe_events(events, count, None if length_s is None else (0.0, length_s))
+    exposure = exposure_of(events, count, None if length_s is None else to_us(length_s))
+    worst, mttf = lemons(exposure), mttf_by_size(exposure, job_sizes(count))
     if not as_json:
-        click.echo("\n".join(_lines(facts, names)))
-    fitted = _fits(events, count, None if end_s is None else end_s - (begin_s or 0))
+        click.echo("\n".join([*_lines(facts, names), *_lemon_lines(worst, names)]))
+        click.echo(_mttf_table(mttf), nl=False)
+    fitted = _fits(events, count, length_s)
     if not as_json:
         click.echo(_table(fitted), nl=False)
     if figure is not None:
         _draw(fitted, events, f"{file.name}, {count} nodes", figure)
     if as_json:
-        print_json(_record(facts, count, fitted, figure, names))
+        rates = {
+            "lemons": [_named(lemon.node, names, lemon._asdict()) for lemon in worst],
+            "mttf_by_size": [size._asdict() for size in mttf],
+        }
+        print_json(_record(facts | rates, count, fitted, figure, names))
     elif figure is not None:
         click.echo(f"wrote {figure}")
 
@@ -115,10 +134,7 @@ def _machine(nodes: int | None, workload: Path | None) -> tuple[int, tuple[str, 
 def _record(
     facts: dict[str, Any], n_nodes: int, fitted: Fits, figure: Path | None, names: Sequence[str]
 ) -> dict[str, Any]:
-    busiest = [
-        {"node": node, **({"name": names[node]} if names else {}), "failures": count}
-        for node, count in facts["busiest_nodes"]
-    ]
+    busiest = [_named(node, names, {"failures": count}) for node, count in facts["busiest_nodes"]]
     return {
         "nodes": n_nodes,
         "machine_failures": facts.pop("dates"),
@@ -128,6 +144,11 @@ def _record(
         "fits": [_sample_record(sample, laws) for sample, laws in fitted],
         "figure": figure,
     }
+
+
+def _named(node: int, names: Sequence[str], values: dict[str, Any]) -> dict[str, Any]:
+    """Return the values of a node after its number, and its name if it has one."""
+    return {"node": node, **({"name": names[node]} if names else {}), **values}
 
 
 def _sample_record(sample: Sample, laws: list[Fitted]) -> dict[str, Any]:
@@ -183,6 +204,32 @@ def _lines(facts: dict[str, Any], names: Sequence[str]) -> list[str]:
     if busiest:
         lines.append(f"nodes with most failures     {busiest}")
     return lines
+
+
+def _lemon_lines(worst: Sequence[Lemon], names: Sequence[str]) -> list[str]:
+    if not worst:
+        return ["no node fails significantly more often than the others"]
+    count = "1 node fails" if len(worst) == 1 else f"{len(worst)} nodes fail"
+    lines = [f"{count} significantly more often than the others (lemon nodes):"]
+    for lemon in worst[:MOST_LEMONS]:
+        others = "the others: none" if lemon.factor is None else f"{lemon.factor:.3g} x the others"
+        name = names[lemon.node] if names else str(lemon.node)
+        lines.append(f"  {name:<25}  {lemon.failures} failures ({others}), p = {lemon.p:.1e}")
+    if len(worst) > MOST_LEMONS:
+        lines.append(f"  and {len(worst) - MOST_LEMONS} more (--json lists all)")
+    return lines
+
+
+def _mttf_table(mttf: Sequence[SizeMttf]) -> str:
+    rows = [
+        [str(row.nodes), str(row.jobs), str(row.failures), *map(_time, row[3:])] for row in mttf
+    ]
+    columns = ["nodes of a job", "jobs", "failures", "MTTF", "low", "high"]
+    return Sheet("Mean time to failure by size of job", "", columns, rows, words=0).text()
+
+
+def _time(time_s: float | None) -> str:
+    return "" if time_s is None else format_duration(time_s)
 
 
 def _fits(events: Sequence[MachineEvent], n_nodes: int, end_s: float | None) -> Fits:

@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Failure rates of a record: nodes that fail more often, mean time to failure of jobs by size.
+
+Sources: the conditional test of two Poisson rates of Przyborowski and Wilenski (Biometrika 31,
+1940), Holm's correction (Scandinavian Journal of Statistics 6, 1979), Garwood's interval of a
+Poisson mean (Biometrika 28, 1936).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from rebat.core.units import FOREVER_US, US_PER_S
+from rebat.models.failures.events import MachineEvent, down_intervals
+from rebat.models.failures.per_node import Floats
+
+Ints = npt.NDArray[np.int64]
+
+SIGNIFICANCE = 0.05
+"""Probability that any node of a machine with equal nodes is listed as a lemon."""
+
+SIZE_STEP = 8
+"""Ratio of two sizes of jobs."""
+
+TAIL = 0.025
+"""Probability on each side of a 95 % interval."""
+
+
+class Exposure(NamedTuple):
+    """The failures of a record, one per failed node, and the up time of each node.
+
+    Outages that begin at time 0 are no failures: the node may have been down for longer.
+    """
+
+    node: Ints
+    at_us: Ints
+    up_us: Ints
+
+    @property
+    def counts(self) -> Ints:
+        """Number of failures of each node."""
+        return np.bincount(self.node, minlength=len(self.up_us))
+
+
+class Lemon(NamedTuple):
+    """A node that fails significantly more often than the others.
+
+    ``factor`` is its failure rate divided by that of the others; None if no other node fails.
+    ``p`` is corrected for the number of nodes.
+    """
+
+    node: int
+    failures: int
+    factor: float | None
+    p: float
+
+
+class SizeMttf(NamedTuple):
+    """Mean time to failure of jobs with ``nodes`` nodes, in seconds, with a 95 % interval.
+
+    ``jobs`` is the number of such jobs that the machine holds. Without failures, ``mttf_s`` and
+    ``high_s`` are None.
+    """
+
+    nodes: int
+    jobs: int
+    failures: int
+    mttf_s: float | None
+    low_s: float
+    high_s: float | None
+
+
+def exposure_of(
+    events: Sequence[MachineEvent], n_nodes: int, until_us: int | None = None
+) -> Exposure:
+    """Return the failures and the up times (us) of nodes.
+
+    Parameters
+    ----------
+    events : sequence of MachineEvent
+        Sorted and alternating; nodes are up at 0.
+    n_nodes : int
+        Size of the machine.
+    until_us : int, optional
+        End of the record. Default: its last event.
+    """
+    end_us = until_us if until_us is not None else (events[-1].at_us if events else 0)
+    rows = [
+        (node, down_us, FOREVER_US if up_us is None else up_us)
+        for node, down_us, up_us in down_intervals(events)
+        if down_us <= end_us
+    ]
+    node, down_us, repaired_us = np.array(rows, dtype=np.int64).reshape(-1, 3).T
+    up_us = np.full(n_nodes, end_us, dtype=np.int64)
+    np.subtract.at(up_us, node, np.minimum(repaired_us, end_us) - down_us)
+    failed = down_us > 0
+    # a node is up for at least a microsecond before it fails
+    up_us = np.maximum(up_us, np.bincount(node[failed], minlength=n_nodes))
+    return Exposure(node[failed], down_us[failed], up_us)
+
+
+def lemons(exposure: Exposure, significance: float = SIGNIFICANCE) -> list[Lemon]:
+    """Return the nodes that fail significantly more often than the others, the worst first.
+
+    Nodes with equal rates share the n failures of the machine in proportion to their up times.
+    The number of failures of one node is then binomial: (n, its share of the up time). This is the
+    exact test of its Poisson rate against the pooled rate of the others, one-sided. Holm's
+    correction keeps the probability of any false alarm at most ``significance``.
+    """
+    from scipy.stats import binom
+
+    counts, up_us = exposure.counts, exposure.up_us
+    total, total_us = int(counts.sum()), int(up_us.sum())
+    if not total:
+        return []
+    p = holm(binom.sf(counts - 1, total, up_us / total_us))
+    listed = np.flatnonzero((p <= significance) & (counts > 0))
+    order = sorted(listed.tolist(), key=lambda node: (p[node], -counts[node], node))
+    return [
+        Lemon(node, int(counts[node]), _factor(exposure, counts, node), float(p[node]))
+        for node in order
+    ]
+
+
+def _factor(exposure: Exposure, counts: Ints, node: int) -> float | None:
+    others = int(counts.sum() - counts[node])
+    others_us = int(exposure.up_us.sum() - exposure.up_us[node])
+    rate = counts[node] / exposure.up_us[node]
+    return float(rate / (others / others_us)) if others else None
+
+
+def holm(p: Floats) -> Floats:
+    """Return p-values after Holm's correction for their number."""
+    order = np.argsort(p, kind="stable")
+    corrected = np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1))
+    result = np.empty_like(p)
+    result[order] = np.minimum(corrected, 1.0)
+    return result
+
+
+def job_sizes(n_nodes: int) -> list[int]:
+    """Return 1, 8, 64 and so on below the size of the machine, then this size.
+
+    >>> job_sizes(512), job_sizes(100)
+    ([1, 8, 64, 512], [1, 8, 64, 100])
+    """
+    sizes = [1]
+    while sizes[-1] * SIZE_STEP < n_nodes:
+        sizes.append(sizes[-1] * SIZE_STEP)
+    return sizes if n_nodes == 1 else [*sizes, n_nodes]
+
+
+def mttf_by_size(exposure: Exposure, sizes: Sequence[int]) -> list[SizeMttf]:
+    """Return the mean time to failure of jobs of each size.
+
+    Jobs of k nodes occupy nodes 0 to k-1, k to 2k-1 and so on, as many as the machine holds. The
+    MTTF is the up node-time of these nodes, divided by k and by the number of failures of the jobs.
+    A failure that hits several nodes of a job at the same time counts once for this job. A job
+    replaces nodes that are down: k nodes that are up for an hour are one hour of one job.
+    """
+    _, times = np.unique(exposure.at_us, return_inverse=True)
+    return [_mttf(exposure, times, size) for size in sizes]
+
+
+def _mttf(exposure: Exposure, times: Ints, size: int) -> SizeMttf:
+    jobs = len(exposure.up_us) // size
+    inside = exposure.node < jobs * size
+    hits = times[inside] * jobs + exposure.node[inside] // size
+    failures = len(np.unique(hits))
+    job_s = int(exposure.up_us[: jobs * size].sum()) / US_PER_S / size
+    fewest, most = poisson_interval(failures)
+    if not failures:
+        return SizeMttf(size, jobs, 0, None, job_s / most, None)
+    return SizeMttf(size, jobs, failures, job_s / failures, job_s / most, job_s / fewest)
+
+
+def poisson_interval(count: int) -> tuple[float, float]:
+    """Return Garwood's exact 95 % interval of the mean of a Poisson count."""
+    from scipy.stats import chi2
+
+    low = float(chi2.ppf(TAIL, 2 * count)) / 2 if count else 0.0
+    return low, float(chi2.ppf(1 - TAIL, 2 * count + 2)) / 2

@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Lemon nodes of a record, and the mean time to failure of jobs by size: against slow oracles."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from rebat.models.ettr import DAY_S
+from rebat.models.failures.events import MachineEvent
+from rebat.models.failures.laws import parse_law
+from rebat.models.failures.node_rates import (
+    SIGNIFICANCE,
+    Exposure,
+    exposure_of,
+    holm,
+    job_sizes,
+    lemons,
+    mttf_by_size,
+    poisson_interval,
+)
+from rebat.models.failures.spans import Span, events_of_spans
+
+US = 1_000_000
+N_NODES = 11
+
+
+def fleet(text: str, n_nodes: int, days: float, seed: int) -> Exposure:
+    """The failures and up times of a fleet."""
+    horizon_s = days * DAY_S
+    events = list(parse_law(f"fleet:{text}").events(n_nodes, seed, horizon_s=horizon_s))
+    return exposure_of(events, n_nodes, round(horizon_s * US))
+
+
+@st.composite
+def records(draw) -> tuple[list[MachineEvent], int]:
+    """Events of single nodes and of several nodes at the same time, and the end of the record."""
+    spans = []
+    for _ in range(draw(st.integers(0, 12))):
+        down_us, length_us = draw(st.integers(0, 40)), draw(st.integers(1, 15))
+        first = draw(st.integers(0, N_NODES - 1))
+        last = min(first + draw(st.integers(0, 5)), N_NODES - 1)
+        spans += [Span(node, down_us, down_us + length_us) for node in range(first, last + 1)]
+    return events_of_spans(spans), draw(st.integers(1, 60))
+
+
+def placed(events: list[MachineEvent], size: int, end_us: int) -> tuple[int, int]:
+    """Slow oracle: up node-time (us) and failures of jobs, microsecond by microsecond."""
+    jobs = [range(first, first + size) for first in range(0, N_NODES - size + 1, size)]
+    up, node_us, failures = set(range(N_NODES)), 0, 0
+    for now_us in range(end_us + 1):
+        hit = set()
+        for event in events:
+            if event.at_us == now_us and event.available:
+                up |= set(event.nodes)
+            elif event.at_us == now_us:
+                up -= set(event.nodes)
+                hit |= set(event.nodes)
+        failures += sum(bool(hit & set(job)) for job in jobs) if now_us else 0
+        node_us += sum(len(up & set(job)) for job in jobs) if now_us < end_us else 0
+    return node_us, failures
+
+
+@given(record=records(), size=st.integers(1, N_NODES))
+def test_the_mttf_is_that_of_jobs_on_the_record(record, size) -> None:
+    events, end_us = record
+    (row,) = mttf_by_size(exposure_of(events, N_NODES, end_us), [size])
+    node_us, failures = placed(events, size, end_us)
+    job_s = node_us / US / size
+    assert (row.nodes, row.jobs, row.failures) == (size, N_NODES // size, failures)
+    # the mean counts of failures at which the record has this tail
+    most = stats.poisson.cdf(failures, job_s / row.low_s) if job_s else None
+    assert most in (None, pytest.approx(0.025))
+    if failures and job_s:
+        assert row.mttf_s == pytest.approx(job_s / failures)
+        assert stats.poisson.sf(failures - 1, job_s / row.high_s) == pytest.approx(0.025)
+    elif not failures:
+        assert (row.mttf_s, row.high_s) == (None, None)
+
+
+def test_the_interval_is_the_tabulated_one() -> None:
+    """Garwood, table of limits of a Poisson mean."""
+    for count, low, high in ((0, 0.0, 3.6889), (1, 0.0253, 5.5716), (10, 4.7954, 18.3904)):
+        assert poisson_interval(count) == pytest.approx((low, high), abs=5e-5)
+
+
+def test_the_mttf_of_a_fleet_is_in_the_interval() -> None:
+    """At least 95 % of the intervals contain 1 / (k r)."""
+    seeds, rate = 200, 5
+    inside = 0
+    for seed in range(seeds):
+        (row,) = mttf_by_size(fleet(f"rate={rate},repair=2h", 64, 60, seed), [8])
+        inside += row.low_s <= 1000 * DAY_S / (8 * rate) <= (row.high_s or math.inf)
+    assert inside >= stats.binom.ppf(1e-4, seeds, 0.95)
+
+
+def test_a_failure_of_a_rack_counts_once_for_each_job() -> None:
+    """Racks of 8, half of the failures: a node fails 4.5 times as often, a job of 8 does not."""
+    exposure = fleet("rate=5,rack=8,rack_share=0.5,repair=1s", 512, 1000, 0)
+    single, eight, large = mttf_by_size(exposure, [1, 8, 64])
+    assert single.mttf_s == pytest.approx(1000 * DAY_S / 5 / 4.5, rel=0.1)
+    assert eight.mttf_s == pytest.approx(1000 * DAY_S / 5 / 8, rel=0.1)
+    assert eight.failures == large.failures < single.failures
+
+
+@pytest.mark.parametrize(
+    ("n_nodes", "sizes"),
+    [(1, [1]), (2, [1, 2]), (8, [1, 8]), (9, [1, 8, 9]), (512, [1, 8, 64, 512])],
+)
+def test_sizes_of_jobs(n_nodes, sizes) -> None:
+    assert job_sizes(n_nodes) == sizes
+
+
+@given(record=records())
+def test_lemons_are_those_of_exact_fractions(record) -> None:
+    events, end_us = record
+    exposure = exposure_of(events, N_NODES, end_us)
+    counts, up_us = exposure.counts.tolist(), exposure.up_us.tolist()
+    total, shares = sum(counts), [Fraction(us, sum(up_us) or 1) for us in up_us]
+    raw = [
+        sum(math.comb(total, k) * q**k * (1 - q) ** (total - k) for k in range(c, total + 1))
+        for c, q in zip(counts, shares, strict=True)
+    ]
+    ranked = sorted(range(N_NODES), key=raw.__getitem__)
+    corrected, largest = {}, Fraction(0)
+    for rank, node in enumerate(ranked):
+        largest = max(largest, raw[node] * (N_NODES - rank))
+        corrected[node] = float(min(largest, 1))
+    listed = lemons(exposure, significance=1.0)  # all nodes that fail
+    assert {lemon.node for lemon in listed} == {node for node in range(N_NODES) if counts[node]}
+    for lemon in listed:
+        assert lemon.p == pytest.approx(corrected[lemon.node])
+        assert lemon.failures == counts[lemon.node]
+    assert lemons(exposure) == [lemon for lemon in listed if lemon.p <= SIGNIFICANCE]
+
+
+def test_holm_of_a_textbook() -> None:
+    assert holm(np.array([0.01, 0.04, 0.03, 0.005])) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+
+
+def test_planted_lemons_are_listed() -> None:
+    """10 lemons of 500 nodes, 87 failures of each against 4 of the others."""
+    false_alarms = 0
+    for seed in range(20):
+        law = parse_law("fleet:rate=20,lemons=0.02,lemon_factor=20,repair=1h")
+        rates = law.node_rates(500, seed)
+        planted = set(np.flatnonzero(rates > 2 * rates.min()).tolist())
+        listed = lemons(fleet("rate=20,lemons=0.02,lemon_factor=20,repair=1h", 500, 300, seed))
+        assert len(planted) == 10
+        assert planted <= {lemon.node for lemon in listed}
+        false_alarms += len({lemon.node for lemon in listed} - planted)
+        # the other nine lemons add 9 x 19 to the 490 equal nodes
+        factors = [lemon.factor for lemon in listed if lemon.node in planted]
+        assert np.mean(factors) == pytest.approx(20 * 499 / (490 + 9 * 20), rel=0.1)
+    assert false_alarms <= stats.binom.ppf(1 - 1e-4, 20, SIGNIFICANCE)
+
+
+@pytest.mark.parametrize(("n_nodes", "days"), [(300, 2), (300, 60), (4, 500)])
+def test_equal_nodes_are_no_lemons(n_nodes, days) -> None:
+    """At most 5 % of the records have a false alarm, also with few failures or few nodes."""
+    alarms = Counter(
+        bool(lemons(fleet("rate=10,repair=3h", n_nodes, days, seed))) for seed in range(200)
+    )
+    assert alarms[True] <= stats.binom.ppf(1 - 1e-4, 200, SIGNIFICANCE)
+
+
+def test_records_without_failures_and_with_one_failing_node() -> None:
+    assert lemons(exposure_of([], 5)) == []
+    only = events_of_spans(Span(3, at_us * US, at_us * US + 1) for at_us in range(0, 20, 2))
+    (lemon,) = lemons(exposure_of(only, 50))
+    # the outage at time 0 is no failure
+    assert (lemon.node, lemon.failures, lemon.factor) == (3, 9, None)
+    assert lemon.p == pytest.approx(50 * 0.02**9, rel=1e-3)
