@@ -71,10 +71,12 @@ def jobs_of(table: AttemptTable) -> JoinedJobs:
     repeated = np.zeros(len(order), dtype=bool)
     repeated[:-1] = (job[:-1] == job[1:]) & (sub[:-1] == sub[1:]) & (begin[:-1] == begin[1:])
     resizing = np.array([table.texts["state"][row] == "RESIZING" for row in order], dtype=bool)
-    dropped = Counter({
-        "repeated records of an attempt": int(repeated.sum()),
-        "records of a change of size": int((resizing & ~repeated).sum()),
-    })  # fmt: skip
+    dropped = Counter(
+        {
+            "repeated records of an attempt": int(repeated.sum()),
+            "records of a change of size": int((resizing & ~repeated).sum()),
+        }
+    )
     first = np.flatnonzero(np.r_[True, job[1:] != job[:-1]])
     last = np.r_[first[1:], len(order)] - 1
     ran = np.isfinite(begin) & ~repeated & ~resizing
@@ -108,9 +110,13 @@ def corrections_of(
             if row not in cuts and down.node in names_of(table.texts["hosts"][row]):
                 cut_s = max(down.down_s, float(start[at]))
                 cuts[row] = Correction(
-                    table.texts["job"][row], float(start[at]), float(end[at]), cut_s, down.node,
+                    table.texts["job"][row],
+                    float(start[at]),
+                    float(end[at]),
+                    cut_s,
+                    down.node,
                     table.texts["state"][row],
-                )  # fmt: skip
+                )
     return cuts
 
 

@@ -83,8 +83,12 @@ def read_node_events(path: Path, zone: tzinfo, strict: bool = False) -> NodeEven
 
 def _check_columns(names: list[str], where: str) -> None:
     have = set(names)
-    groups = (({"nodename"}, "NodeName"), ({"start", "timestart"}, "Start"),
-              ({"end", "timeend"}, "End"), ({"state", "stateraw"}, "State"))  # fmt: skip
+    groups = (
+        ({"nodename"}, "NodeName"),
+        ({"start", "timestart"}, "Start"),
+        ({"end", "timeend"}, "End"),
+        ({"state", "stateraw"}, "State"),
+    )
     missing = [label for choices, label in groups if not choices & have]
     if missing:
         problem = f"no column {', '.join(missing)}; export again with: {EXPORT_EVENTS}"
@@ -106,9 +110,12 @@ def _plausibility(names: list[str], clock: Clock) -> Callable[[list[str]], bool]
 
 
 def _add(
-    fields: dict[str, str], clock: Clock, rows: list[DownRow], lists: set[str],
+    fields: dict[str, str],
+    clock: Clock,
+    rows: list[DownRow],
+    lists: set[str],
     dropped: Counter[str],
-) -> None:  # fmt: skip
+) -> None:
     node = fields["nodename"].strip()
     if node in UNSET:
         dropped["the size of the cluster"] += 1

@@ -74,10 +74,15 @@ def read_pbs(path: Path, zone: tzinfo, strict: bool = False) -> AttemptTable:
 
 
 def _ended_early(
-    table: AttemptTable, problems: Problems, line: int, job: str, kind: str,
-    queued: dict[str, tuple[int, Fields]], started: dict[str, tuple[int, Fields]],
+    table: AttemptTable,
+    problems: Problems,
+    line: int,
+    job: str,
+    kind: str,
+    queued: dict[str, tuple[int, Fields]],
+    started: dict[str, tuple[int, Fields]],
     ended: set[str],
-) -> None:  # fmt: skip
+) -> None:
     """Add a job that was deleted or aborted before its start."""
     reason = "deletions" if kind == "D" else "aborts"
     if job not in queued:
@@ -90,9 +95,12 @@ def _ended_early(
 
 
 def _unfinished(
-    table: AttemptTable, problems: Problems, queued: dict[str, tuple[int, Fields]],
-    started: dict[str, tuple[int, Fields]], ended: set[str],
-) -> None:  # fmt: skip
+    table: AttemptTable,
+    problems: Problems,
+    queued: dict[str, tuple[int, Fields]],
+    started: dict[str, tuple[int, Fields]],
+    ended: set[str],
+) -> None:
     for job, (line, fields) in started.items():
         _attempt(table, problems, line, job, fields, "RUNNING")
     for job, (line, fields) in queued.items():
@@ -118,11 +126,20 @@ def _attempt(
     hosts = _hosts(fields)
     if "exec_vnode" in fields or "exec_host" in fields:
         numbers["nodes"] = float(len(hosts)) or numbers["nodes"]
-    table.add(line, numbers, {
-        "job": job.split(".", 1)[0], "raw": job, "state": state or _state(fields),
-        "user": fields.get("user", ""), "account": fields.get("account", ""),
-        "partition": fields.get("queue", ""), "qos": "", "hosts": ",".join(hosts),
-    })  # fmt: skip
+    table.add(
+        line,
+        numbers,
+        {
+            "job": job.split(".", 1)[0],
+            "raw": job,
+            "state": state or _state(fields),
+            "user": fields.get("user", ""),
+            "account": fields.get("account", ""),
+            "partition": fields.get("queue", ""),
+            "qos": "",
+            "hosts": ",".join(hosts),
+        },
+    )
 
 
 def _numbers(fields: Fields) -> dict[str, float]:

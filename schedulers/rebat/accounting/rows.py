@@ -11,10 +11,18 @@ from typing import NamedTuple
 
 from rebat.core.errors import InputError
 
-FREE_TEXT = frozenset((
-    "jobname", "comment", "admincomment", "systemcomment", "workdir", "submitline", "reason",
-    "constraints",
-))  # fmt: skip
+FREE_TEXT = frozenset(
+    (
+        "jobname",
+        "comment",
+        "admincomment",
+        "systemcomment",
+        "workdir",
+        "submitline",
+        "reason",
+        "constraints",
+    )
+)
 """Columns of free text, which users and operators write."""
 
 _UNREAD = FREE_TEXT | {"reservation", "priority", "ntasks", "flags", "reqnodes"}
@@ -77,9 +85,12 @@ def header_of(line: str, where: str, expected: str) -> tuple[str, list[str]]:
 
 
 def joined_rows(
-    lines: Iterable[str], delimiter: str, names: list[str],
-    plausible: Callable[[list[str]], bool], problems: Problems,
-) -> Iterator[Row]:  # fmt: skip
+    lines: Iterable[str],
+    delimiter: str,
+    names: list[str],
+    plausible: Callable[[list[str]], bool],
+    problems: Problems,
+) -> Iterator[Row]:
     """Yield rows with the header's number of fields.
 
     Lines are joined until the fields are complete, because names may contain line ends. A row with
@@ -116,9 +127,13 @@ def joined_rows(
 
 
 def _repaired(
-    number: int, fields: list[str], delimiter: str, names: list[str],
-    plausible: Callable[[list[str]], bool], problems: Problems,
-) -> Iterator[Row]:  # fmt: skip
+    number: int,
+    fields: list[str],
+    delimiter: str,
+    names: list[str],
+    plausible: Callable[[list[str]], bool],
+    problems: Problems,
+) -> Iterator[Row]:
     """Yield the row with its surplus delimiters moved into free text, if only one way fits."""
     reason = "more fields than columns, because a name contains the delimiter"
     extra = len(fields) - len(names)

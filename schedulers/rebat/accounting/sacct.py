@@ -44,25 +44,48 @@ EXPORT_EVENTS = (
 )
 """Command that writes the events of all nodes."""
 
-_PLAIN_NUMBERS = frozenset((
-    "nnodes", "allocnodes", "ncpus", "alloccpus", "elapsedraw", "priority", "timelimitraw",
-))  # fmt: skip
+_PLAIN_NUMBERS = frozenset(
+    (
+        "nnodes",
+        "allocnodes",
+        "ncpus",
+        "alloccpus",
+        "elapsedraw",
+        "priority",
+        "timelimitraw",
+    )
+)
 
 _PATTERNS = {
-    "jobid": r"\d.*", "jobidraw": r"\d[\d.a-z+]*", "uid": r"\d*", "user": r"[^\s=/]*",
-    "exitcode": r"(\d+:\d+)?", "derivedexitcode": r"(\d+:\d+)?", "alloctres": r"([a-z].*=.*)?",
-    "reqtres": r"([a-z].*=.*)?", "nodelist": r"[^\s=/]*|None assigned", "reqnodes": r"\d*",
-    "reqcpus": r"\d*", "reqmem": r"[\d.]*[KMGTP]?[cn]?", "partition": r"[^\s=/]*",
-}  # fmt: skip
+    "jobid": r"\d.*",
+    "jobidraw": r"\d[\d.a-z+]*",
+    "uid": r"\d*",
+    "user": r"[^\s=/]*",
+    "exitcode": r"(\d+:\d+)?",
+    "derivedexitcode": r"(\d+:\d+)?",
+    "alloctres": r"([a-z].*=.*)?",
+    "reqtres": r"([a-z].*=.*)?",
+    "nodelist": r"[^\s=/]*|None assigned",
+    "reqnodes": r"\d*",
+    "reqcpus": r"\d*",
+    "reqmem": r"[\d.]*[KMGTP]?[cn]?",
+    "partition": r"[^\s=/]*",
+}
 """Patterns of the values of columns. They help to find delimiters inside names."""
 
 Convert = Callable[[str], float]
 
 # names of a column, the best first
 _TEXT = {
-    "job": ("jobid",), "raw": ("jobidraw",), "state": ("state",), "user": ("user", "uid"),
-    "account": ("account",), "partition": ("partition",), "qos": ("qos",), "hosts": ("nodelist",),
-}  # fmt: skip
+    "job": ("jobid",),
+    "raw": ("jobidraw",),
+    "state": ("state",),
+    "user": ("user", "uid"),
+    "account": ("account",),
+    "partition": ("partition",),
+    "qos": ("qos",),
+    "hosts": ("nodelist",),
+}
 _TIMES = {"submit_s": "submit", "start_s": "start", "end_s": "end"}
 _NUMBER: dict[str, tuple[tuple[str, Convert], ...]] = {
     "elapsed_s": (("elapsedraw", number), ("elapsed", duration_s)),
@@ -112,10 +135,13 @@ def _parsable(text: IO[str], first: str, clock: Clock, problems: Problems) -> At
 def _check_columns(names: list[str], where: str) -> None:
     have = set(names)
     groups = (
-        ({"jobid", "jobidraw"}, "JobID"), ({"submit"}, "Submit"), ({"start"}, "Start"),
-        ({"end", "elapsed", "elapsedraw"}, "End"), ({"state"}, "State"),
+        ({"jobid", "jobidraw"}, "JobID"),
+        ({"submit"}, "Submit"),
+        ({"start"}, "Start"),
+        ({"end", "elapsed", "elapsedraw"}, "End"),
+        ({"state"}, "State"),
         ({"nnodes", "allocnodes", "nodelist"}, "NNodes"),
-    )  # fmt: skip
+    )
     missing = [label for choices, label in groups if not choices & have]
     if missing:
         problem = f"no column {', '.join(missing)}; export again with: {EXPORT}"

@@ -10,9 +10,16 @@ import numpy as np
 import numpy.typing as npt
 
 NUMBERS = (
-    "submit_s", "start_s", "end_s", "elapsed_s", "suspended_s", "limit_s", "nodes", "cpus",
+    "submit_s",
+    "start_s",
+    "end_s",
+    "elapsed_s",
+    "suspended_s",
+    "limit_s",
+    "nodes",
+    "cpus",
     "memory_mb",
-)  # fmt: skip
+)
 TEXTS = ("job", "raw", "state", "user", "account", "partition", "qos", "hosts")
 
 _REPEATED = frozenset(TEXTS) - {"job", "raw"}

@@ -14,12 +14,33 @@ UNSET = frozenset(("", "Unknown", "None", "N/A", "INVALID", "NONE"))
 NAN = math.nan
 MAX_EPOCH_S = 2.0**33
 
-STATES = frozenset((
-    "BOOT_FAIL", "CANCELLED", "COMPLETED", "COMPLETING", "CONFIGURING", "DEADLINE", "FAILED",
-    "NODE_FAIL", "OUT_OF_MEMORY", "PENDING", "PREEMPTED", "REQUEUED", "REQUEUE_HOLD",
-    "REQUEUE_FED", "RESIZING", "REVOKED", "RUNNING", "SIGNALING", "SPECIAL_EXIT", "STAGE_OUT",
-    "STOPPED", "SUSPENDED", "TIMEOUT",
-))  # fmt: skip
+STATES = frozenset(
+    (
+        "BOOT_FAIL",
+        "CANCELLED",
+        "COMPLETED",
+        "COMPLETING",
+        "CONFIGURING",
+        "DEADLINE",
+        "FAILED",
+        "NODE_FAIL",
+        "OUT_OF_MEMORY",
+        "PENDING",
+        "PREEMPTED",
+        "REQUEUED",
+        "REQUEUE_HOLD",
+        "REQUEUE_FED",
+        "RESIZING",
+        "REVOKED",
+        "RUNNING",
+        "SIGNALING",
+        "SPECIAL_EXIT",
+        "STAGE_OUT",
+        "STOPPED",
+        "SUSPENDED",
+        "TIMEOUT",
+    )
+)
 CUT = frozenset(("NODE_FAIL", "PREEMPTED", "REQUEUED", "BOOT_FAIL", "REQUEUE_HOLD"))
 """States of attempts that ended before their job."""
 

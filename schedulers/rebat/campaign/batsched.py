@@ -70,9 +70,12 @@ def embedded(workload: Workload, policy: str, on_progress: OnProgress | None = N
 
 
 def played(
-    workload: Workload, policy: str, endpoint: str, timeout_s: float,
+    workload: Workload,
+    policy: str,
+    endpoint: str,
+    timeout_s: float,
     on_progress: OnProgress | None = None,
-) -> JobsFile:  # fmt: skip
+) -> JobsFile:
     """Return the schedule of the running Batsched at ``endpoint``, on the embedded engine.
 
     Raises

@@ -50,9 +50,13 @@ def write_with_data(results: Path, data: ReportData, target: Path) -> None:
     names = set(table.column_names) - {"value"}
     with atomic_path(target) as temporary:
         pq.write_table(
-            table, temporary, compression="zstd", compression_level=19,
-            use_dictionary=sorted(names), use_byte_stream_split=["value"],
-        )  # fmt: skip
+            table,
+            temporary,
+            compression="zstd",
+            compression_level=19,
+            use_dictionary=sorted(names),
+            use_byte_stream_split=["value"],
+        )
 
 
 def read_data(table: Path) -> ReportData:

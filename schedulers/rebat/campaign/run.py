@@ -89,9 +89,12 @@ def run_campaign(
             n_started = 0 if executor in SYSTEMS else n_workers
             tally = Tally(total, others, len(tasks), n_started, on_progress)
             resources = Resources(
-                workers=n_workers, address=address, jobs=jobs or Jobs(), folder=store.folder,
+                workers=n_workers,
+                address=address,
+                jobs=jobs or Jobs(),
+                folder=store.folder,
                 on_crew=tally.crew,
-            )  # fmt: skip
+            )
             if tasks:
                 _prepare(todo)
                 try:

@@ -18,9 +18,13 @@ class Tally:
     """
 
     def __init__(
-        self, total: int, others: Status, n_tasks: int, workers: int,
+        self,
+        total: int,
+        others: Status,
+        n_tasks: int,
+        workers: int,
         on_progress: OnCampaignProgress | None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.total, self.n_tasks, self.workers = total, n_tasks, workers
         self.done, self.failed, self.ended = others.ok, others.failed, 0
         self.began, self.on_progress, self.note = time.monotonic(), on_progress, ""

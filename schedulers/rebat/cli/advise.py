@@ -14,8 +14,16 @@ from rebat.cli.scenario_options import LawCommand, scenario_options
 from rebat.cli.types import FOLDER, NODES, WORKLOAD, FiniteRange
 from rebat.console.output import print_result
 
-SCENARIO = ("failures", "law", "mtbf", "downtime", "cores_per_node", "nodes", "checkpoint_cost",
-            "recovery_cost")  # fmt: skip
+SCENARIO = (
+    "failures",
+    "law",
+    "mtbf",
+    "downtime",
+    "cores_per_node",
+    "nodes",
+    "checkpoint_cost",
+    "recovery_cost",
+)
 
 
 @click.command(cls=LawCommand)
@@ -24,17 +32,53 @@ SCENARIO = ("failures", "law", "mtbf", "downtime", "cores_per_node", "nodes", "c
     *SCENARIO,
     failures="Event file with the recorded failures of the cluster, as written by 'rebat failures import'. Each seed starts at a different time of the record.",
 )
-@click.option("-p", "--policy", default="easy", show_default=True, shell_complete=complete_policy, help="Policy that represents the cluster's current scheduler.")  # fmt: skip
-@click.option("--no-checkpoints", is_flag=True, help="Simulate jobs without checkpoints (default: checkpoints at the Young/Daly period).")  # fmt: skip
-@click.option("--minutes", type=FiniteRange(min=0, min_open=True), default=10.0, show_default=True, help="Time for simulations. Seeds are added until the intervals are narrow or this time is over.")  # fmt: skip
-@click.option("--seeds", "most_seeds", type=NODES, default=30, show_default=True, help="Largest number of seeds.")  # fmt: skip
+@click.option(
+    "-p",
+    "--policy",
+    default="easy",
+    show_default=True,
+    shell_complete=complete_policy,
+    help="Policy that represents the cluster's current scheduler.",
+)
+@click.option(
+    "--no-checkpoints",
+    is_flag=True,
+    help="Simulate jobs without checkpoints (default: checkpoints at the Young/Daly period).",
+)
+@click.option(
+    "--minutes",
+    type=FiniteRange(min=0, min_open=True),
+    default=10.0,
+    show_default=True,
+    help="Time for simulations. Seeds are added until the intervals are narrow or this time is over.",
+)
+@click.option(
+    "--seeds",
+    "most_seeds",
+    type=NODES,
+    default=30,
+    show_default=True,
+    help="Largest number of seeds.",
+)
 @click.option("--workers", type=NODES, help="Number of worker processes (default: one per core).")
 @click.option("--json", "as_json", is_flag=True, help="Print advice.json instead of sentences.")
-@click.option("--out", type=FOLDER, required=True, help="Folder for the page (advice.html, advice.md), the numbers (advice.json) and all runs. After an interruption, the same command continues.")  # fmt: skip
+@click.option(
+    "--out",
+    type=FOLDER,
+    required=True,
+    help="Folder for the page (advice.html, advice.md), the numbers (advice.json) and all runs. After an interruption, the same command continues.",
+)
 def advise(
-    workload: Path, policy: str, no_checkpoints: bool, minutes: float, most_seeds: int,
-    workers: int | None, as_json: bool, out: Path, **scenario: Any,
-) -> None:  # fmt: skip
+    workload: Path,
+    policy: str,
+    no_checkpoints: bool,
+    minutes: float,
+    most_seeds: int,
+    workers: int | None,
+    as_json: bool,
+    out: Path,
+    **scenario: Any,
+) -> None:
     """Answer five questions about a cluster, from its jobs and its failures.
 
     What do failures cost today? Who pays? Which scheduler rule would help, and which jobs would it hurt?
@@ -54,8 +98,13 @@ def advise(
     options = ScenarioOptions(**scenario, checkpoint=checkpoint)  # type: ignore[arg-type]
     check_options(options, used_options())
     advice = advised(
-        load_workload(workload), options, policy=policy, minutes=minutes, most_seeds=most_seeds,
-        workers=workers, out=out,
-    )  # fmt: skip
+        load_workload(workload),
+        options,
+        policy=policy,
+        minutes=minutes,
+        most_seeds=most_seeds,
+        workers=workers,
+        out=out,
+    )
     text = (out / RECORD).read_text() if as_json else f"{advice.text}\n\npage: {advice.page}"
     print_result(text, saved=f"the page is {advice.page}")

@@ -36,30 +36,99 @@ SIGMA = click.FloatRange(0, 3)
     required=True,
     help="Extents of the torus, like 8x8x8x8, or the name of a machine: mira, intrepid.",
 )
-@click.option("--size", "sizes", type=NODES, multiple=True, required=True, help="Number of nodes of each job. If the option is repeated, each job has one of these sizes at random.")  # fmt: skip
+@click.option(
+    "--size",
+    "sizes",
+    type=NODES,
+    multiple=True,
+    required=True,
+    help="Number of nodes of each job. If the option is repeated, each job has one of these sizes at random.",
+)
 @click.option(
     "--jobs", type=NODES, default=1000, show_default=True, help="Number of jobs in the batch."
 )
-@click.option("--duration", "durations", type=DURATION, multiple=True, required=True, help="Run time of each job; repeat the option to compare durations.")  # fmt: skip
-@click.option("--duration-sigma", type=SIGMA, default=0.0, help="Draw the run time of each job from a log-normal distribution with mean --duration and this standard deviation of the logarithm (default: all jobs equal).")  # fmt: skip
-@click.option("--law", type=LawType(), required=True, help="Failure law of the nodes, like weibull:scale=5800h,shape=8; gamma, lognormal and exponential work too (see 'rebat failures generate --help').")  # fmt: skip
-@click.option("-p", "--policy", "policies", type=click.Choice(POLICIES), multiple=True, required=True, help="Where jobs run. slurm-linear: the first nodes; rps: a random box; faps: the box least likely to fail; ceiling: the nodes least likely to fail, anywhere on the torus. Repeat the option to compare policies.")  # fmt: skip
-@click.option("--list", "lists", type=click.Choice(LISTS), multiple=True, help="Boxes that rps and faps choose from (see 'rebat boxes --help'); repeat the option to compare lists (default: all).")  # fmt: skip
+@click.option(
+    "--duration",
+    "durations",
+    type=DURATION,
+    multiple=True,
+    required=True,
+    help="Run time of each job; repeat the option to compare durations.",
+)
+@click.option(
+    "--duration-sigma",
+    type=SIGMA,
+    default=0.0,
+    help="Draw the run time of each job from a log-normal distribution with mean --duration and this standard deviation of the logarithm (default: all jobs equal).",
+)
+@click.option(
+    "--law",
+    type=LawType(),
+    required=True,
+    help="Failure law of the nodes, like weibull:scale=5800h,shape=8; gamma, lognormal and exponential work too (see 'rebat failures generate --help').",
+)
+@click.option(
+    "-p",
+    "--policy",
+    "policies",
+    type=click.Choice(POLICIES),
+    multiple=True,
+    required=True,
+    help="Where jobs run. slurm-linear: the first nodes; rps: a random box; faps: the box least likely to fail; ceiling: the nodes least likely to fail, anywhere on the torus. Repeat the option to compare policies.",
+)
+@click.option(
+    "--list",
+    "lists",
+    type=click.Choice(LISTS),
+    multiple=True,
+    help="Boxes that rps and faps choose from (see 'rebat boxes --help'); repeat the option to compare lists (default: all).",
+)
 @click.option("--seeds", type=NODES, help="Number of seeds, starting at 0 (default: 5).")
 @click.option("--seed", type=SEED, help="Run only this seed.")
-@click.option("--repair", type=DURATION, help="How long an aborted job waits for the repair (default: the downtime of the law, which is 9 min unless set).")  # fmt: skip
-@click.option("--repair-sigma", type=SIGMA, default=0.0, help="Draw each repair from a log-normal distribution with mean --repair and this standard deviation of the logarithm (default: all repairs equal).")  # fmt: skip
-@click.option("--begin", type=DURATION, default=0.0, help="Age of the machine when the batch begins (default: a new machine). Earlier failures only set the nodes' uptimes.")  # fmt: skip
-@click.option("--trace-end", type=DURATION, help="Age of the machine after which no node fails, like the end of a failure trace (default: none).")  # fmt: skip
+@click.option(
+    "--repair",
+    type=DURATION,
+    help="How long an aborted job waits for the repair (default: the downtime of the law, which is 9 min unless set).",
+)
+@click.option(
+    "--repair-sigma",
+    type=SIGMA,
+    default=0.0,
+    help="Draw each repair from a log-normal distribution with mean --repair and this standard deviation of the logarithm (default: all repairs equal).",
+)
+@click.option(
+    "--begin",
+    type=DURATION,
+    default=0.0,
+    help="Age of the machine when the batch begins (default: a new machine). Earlier failures only set the nodes' uptimes.",
+)
+@click.option(
+    "--trace-end",
+    type=DURATION,
+    help="Age of the machine after which no node fails, like the end of a failure trace (default: none).",
+)
 @json_option
 @click.option("--out", type=FOLDER, required=True, help="Folder in which batch.csv is written.")
-@click.option("--force", is_flag=True, help="Replace an earlier result in the folder --out.")  # fmt: skip
+@click.option("--force", is_flag=True, help="Replace an earlier result in the folder --out.")
 def batch(
-    torus: str, sizes: tuple[int, ...], jobs: int, durations: tuple[float, ...],
-    duration_sigma: float, law: Law, policies: tuple[str, ...], lists: tuple[str, ...],
-    seeds: int | None, seed: int | None, repair: float | None, repair_sigma: float, begin: float,
-    trace_end: float | None, out: Path, force: bool, as_json: bool,
-) -> None:  # fmt: skip
+    torus: str,
+    sizes: tuple[int, ...],
+    jobs: int,
+    durations: tuple[float, ...],
+    duration_sigma: float,
+    law: Law,
+    policies: tuple[str, ...],
+    lists: tuple[str, ...],
+    seeds: int | None,
+    seed: int | None,
+    repair: float | None,
+    repair_sigma: float,
+    begin: float,
+    trace_end: float | None,
+    out: Path,
+    force: bool,
+    as_json: bool,
+) -> None:
     """Run a batch of jobs, one job at a time, until all have completed.
 
     A node failure aborts the job on this node. The job waits for the repair, then the policy

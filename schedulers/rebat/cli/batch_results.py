@@ -82,9 +82,13 @@ def batch_csv(cases: Sequence[BatchCase], results: Results) -> str:
         for (other, seed), result in rows.items():
             if other == case:
                 cells = (
-                    *case[:2], repr(case.duration_s), seed, repr(result.completion_s),
-                    result.aborts, repr(result.lost_node_s),
-                )  # fmt: skip
+                    *case[:2],
+                    repr(case.duration_s),
+                    seed,
+                    repr(result.completion_s),
+                    result.aborts,
+                    repr(result.lost_node_s),
+                )
                 lines.append(",".join(map(str, cells)))
     return "\n".join(lines) + "\n"
 
@@ -148,8 +152,16 @@ def _gain(case: BatchCase, base: BatchCase, results: Results) -> float | None:
 
 def means_text(rows: Sequence[BatchMeans]) -> str:
     """Return the table of the means, in hours."""
-    titles = ["duration", "policy", "list", "mean h", "aborts", "node-hours lost",
-              "saved vs linear", "saved vs rps"]  # fmt: skip
+    titles = [
+        "duration",
+        "policy",
+        "list",
+        "mean h",
+        "aborts",
+        "node-hours lost",
+        "saved vs linear",
+        "saved vs rps",
+    ]
     return Sheet("", "means over the seeds", titles, [*map(_cells, rows)], words=3).text()
 
 

@@ -42,7 +42,11 @@ class Instance(NamedTuple):
 @click.option(
     "--nodes", type=MACHINE, help="Number of nodes of the machine (default: the workload's)."
 )
-@click.option("--failures-of", type=click.Path(path_type=Path), help="Count the silent errors of each job in this run: a jobs.csv, or the folder that contains it (default: the silent errors in the workload).")  # fmt: skip
+@click.option(
+    "--failures-of",
+    type=click.Path(path_type=Path),
+    help="Count the silent errors of each job in this run: a jobs.csv, or the folder that contains it (default: the silent errors in the workload).",
+)
 @json_option
 def bound(workload: Path, nodes: int | None, failures_of: Path | None, as_json: bool) -> None:
     """Print lower bounds on the makespan of WORKLOAD, and the guarantees of R-LIST and R-SHELF.
@@ -168,8 +172,11 @@ def _scenarios(instance: Instance) -> list[ScenarioBounds]:
     from rebat.models.silent_errors import longest_chain, lower_bounds, total_area
 
     times, sizes, failures, n_procs = (
-        instance.times, instance.sizes, instance.failures, instance.n_procs,
-    )  # fmt: skip
+        instance.times,
+        instance.sizes,
+        instance.failures,
+        instance.n_procs,
+    )
     scale = 1e-6 if instance.unit == "s" else 1.0
     columns = zip(
         failures.sum(axis=1).tolist(),
@@ -179,11 +186,16 @@ def _scenarios(instance: Instance) -> list[ScenarioBounds]:
         strict=True,
     )
     return [
-        ScenarioBounds(scenario, *row, *(
-            row[-1] * ratio if instance.released_together else None for ratio in _ratios(n_procs)
-        ))
+        ScenarioBounds(
+            scenario,
+            *row,
+            *(
+                row[-1] * ratio if instance.released_together else None
+                for ratio in _ratios(n_procs)
+            ),
+        )
         for scenario, row in enumerate(columns)
-    ]  # fmt: skip
+    ]
 
 
 def _ratios(n_procs: int) -> tuple[float, float]:

@@ -28,17 +28,36 @@ LISTS = ("16", "aligned", "all")
     help="Extents of the torus, like 8x8x8x8, or the name of a machine: mira, intrepid.",
 )
 @click.option("--size", type=NODES, required=True, help="Number of nodes that a job requests.")
-@click.option("--boxes", "which", type=click.Choice(LISTS), help="Boxes to list. all: every box (default); aligned: boxes whose origin is a multiple of their extents; 16: aligned boxes of the smallest surface, such as the 16 boxes of 4x4x4x4 on 8x8x8x8.")  # fmt: skip
+@click.option(
+    "--boxes",
+    "which",
+    type=click.Choice(LISTS),
+    help="Boxes to list. all: every box (default); aligned: boxes whose origin is a multiple of their extents; 16: aligned boxes of the smallest surface, such as the 16 boxes of 4x4x4x4 on 8x8x8x8.",
+)
 @click.option("--aligned", is_flag=True, help="Short form of --boxes aligned.")
-@click.option("--block", "--unit", "block", help="Extents of a block, a group of nodes allocated as a whole, like 4x4x4x4x2 (default: single nodes).")  # fmt: skip
-@click.option("--law", type=FILE, help="Table of every node's failure law and uptime (node,scale_s,shape,uptime_s), as written by 'rebat failures fit'. Prints the free box least likely to fail.")  # fmt: skip
+@click.option(
+    "--block",
+    "--unit",
+    "block",
+    help="Extents of a block, a group of nodes allocated as a whole, like 4x4x4x4x2 (default: single nodes).",
+)
+@click.option(
+    "--law",
+    type=FILE,
+    help="Table of every node's failure law and uptime (node,scale_s,shape,uptime_s), as written by 'rebat failures fit'. Prints the free box least likely to fail.",
+)
 @click.option("--duration", type=DURATION, help="With --law: run time of the job.")
 @click.option("--busy", help="With --law: busy nodes, like '0-3 5' (default: none).")
 @json_option
 def boxes(
-    torus: str, size: int, which: str | None, aligned: bool, block: str | None, as_json: bool,
+    torus: str,
+    size: int,
+    which: str | None,
+    aligned: bool,
+    block: str | None,
+    as_json: bool,
     **job: Any,
-) -> None:  # fmt: skip
+) -> None:
     """List the boxes of --size nodes on a torus. Boxes may wrap around.
 
     Node i of a torus a x b x c has the coordinates i % a, i // a % b, i // a // b: the first

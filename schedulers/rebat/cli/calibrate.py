@@ -18,19 +18,37 @@ from rebat.console.output import print_result
 @click.command(cls=LawCommand)
 @click.argument("workload", type=WORKLOAD)
 @click.argument("past", type=FOLDER)
-@click.option("-p", "--policy", "policies", multiple=True, help="Policy to simulate; may be repeated (default: seven policies without and with backfilling).")  # fmt: skip
+@click.option(
+    "-p",
+    "--policy",
+    "policies",
+    multiple=True,
+    help="Policy to simulate; may be repeated (default: seven policies without and with backfilling).",
+)
 @scenario_options(
-    "failures", "nodes", "cores_per_node",
+    "failures",
+    "nodes",
+    "cores_per_node",
     failures="Event file with the recorded failures of the cluster, as written by 'rebat failures import'.",
-)  # fmt: skip
+)
 @click.option("--workers", type=NODES, help="Number of worker processes (default: one per core).")
 @json_option
-@click.option("--out", type=FOLDER, help="Also write a page (calibration.html, calibration.md) and the numbers (calibration.json) to this folder.")  # fmt: skip
+@click.option(
+    "--out",
+    type=FOLDER,
+    help="Also write a page (calibration.html, calibration.md) and the numbers (calibration.json) to this folder.",
+)
 @click.option("--force", is_flag=True, help="Replace an earlier result in the folder --out.")
 def calibrate(
-    workload: Path, past: Path, policies: tuple[str, ...], workers: int | None, as_json: bool,
-    out: Path | None, force: bool, **scenario: Any,
-) -> None:  # fmt: skip
+    workload: Path,
+    past: Path,
+    policies: tuple[str, ...],
+    workers: int | None,
+    as_json: bool,
+    out: Path | None,
+    force: bool,
+    **scenario: Any,
+) -> None:
     """Simulate recorded jobs, and compare their waiting times with the record.
 
     WORKLOAD contains the recorded jobs. PAST is the folder of their recorded schedule. Both are

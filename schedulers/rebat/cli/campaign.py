@@ -21,9 +21,15 @@ if TYPE_CHECKING:
     from rebat.campaign.store import Status
 
 FILE_ARGUMENT = click.argument("file", type=CAMPAIGN)
-RESULTS = click.option("--results", type=FOLDER, help="Results folder (default: out/campaigns/NAME, where NAME is the name in FILE).")  # fmt: skip
+RESULTS = click.option(
+    "--results",
+    type=FOLDER,
+    help="Results folder (default: out/campaigns/NAME, where NAME is the name in FILE).",
+)
 LEFT_OUT = "this run counts as missing; 'rebat campaign run' repeats it"
-TRACE = click.option("--trace", type=FILE, help="Use this trace or workload file instead of the one that FILE names.")  # fmt: skip
+TRACE = click.option(
+    "--trace", type=FILE, help="Use this trace or workload file instead of the one that FILE names."
+)
 
 
 def _with_file(command: Callable[..., None]) -> Callable[..., None]:
@@ -47,12 +53,26 @@ def campaign() -> None:
 
 @campaign.command()
 @_with_file
-@click.option("--workers", type=NODES, help="Number of worker processes (default: one per core; with a batch system: as many as one job has).")  # fmt: skip
-@click.option("--executor", default="processes", show_default=True, help="Where runs execute: processes, dask, a batch system (slurm, pbs, sge, lsf), or inline (in this process, for debugging).")  # fmt: skip
-@click.option("--address", help="With --executor dask: address of the Dask scheduler, like tcp://127.0.0.1:8786 (default: start a local cluster).")  # fmt: skip
+@click.option(
+    "--workers",
+    type=NODES,
+    help="Number of worker processes (default: one per core; with a batch system: as many as one job has).",
+)
+@click.option(
+    "--executor",
+    default="processes",
+    show_default=True,
+    help="Where runs execute: processes, dask, a batch system (slurm, pbs, sge, lsf), or inline (in this process, for debugging).",
+)
+@click.option(
+    "--address",
+    help="With --executor dask: address of the Dask scheduler, like tcp://127.0.0.1:8786 (default: start a local cluster).",
+)
 @job_options
 @click.option("--limit", type=NODES, help="Maximum number of runs in this call (default: all).")
-@click.option("--keep-runs", is_flag=True, help="Keep the files of each run in RESULTS/folders/KEY.")  # fmt: skip
+@click.option(
+    "--keep-runs", is_flag=True, help="Keep the files of each run in RESULTS/folders/KEY."
+)
 @click.option("--retry-failed", is_flag=True, help="Repeat runs that failed earlier.")
 def run(file: Path, results: Path | None, trace: Path | None, **options: Any) -> None:
     """Execute the runs of FILE that have no result yet.
@@ -124,25 +144,42 @@ def _status_record(
         "left": total.missing,
         "stale": total.stale,
         "grids": [
-            {"grid": grid, "runs": part.total, "done": part.ok, "failed": part.failed,
-             "left": part.missing}
+            {
+                "grid": grid,
+                "runs": part.total,
+                "done": part.ok,
+                "failed": part.failed,
+                "left": part.missing,
+            }
             for grid, part in parts.items()
         ],
         "errors": [{"run": run, "error": error} for run, error in failed],
         "results": folder,
-    }  # fmt: skip
+    }
 
 
 @campaign.command()
 @click.argument("file", type=CAMPAIGN, required=False)
 @RESULTS
 @TRACE
-@click.option("--from", "table", type=FILE, help="Write the report from this file, the results.parquet of an earlier report; replaces FILE, --results and --trace.")  # fmt: skip
-@click.option("--out", type=FOLDER, help="Folder of the report (default: RESULTS/report, or the folder of --from).")  # fmt: skip
+@click.option(
+    "--from",
+    "table",
+    type=FILE,
+    help="Write the report from this file, the results.parquet of an earlier report; replaces FILE, --results and --trace.",
+)
+@click.option(
+    "--out",
+    type=FOLDER,
+    help="Folder of the report (default: RESULTS/report, or the folder of --from).",
+)
 def report(
-    file: Path | None, results: Path | None, trace: Path | None, table: Path | None,
+    file: Path | None,
+    results: Path | None,
+    trace: Path | None,
+    table: Path | None,
     out: Path | None,
-) -> None:  # fmt: skip
+) -> None:
     """Write the report of FILE: tables and figures. Use the same --trace as for the runs.
 
     The results.parquet next to the report is enough to write the report again.

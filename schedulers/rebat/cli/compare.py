@@ -26,21 +26,48 @@ BATSCHED = ("batsched-conservative", "batsched-easy", "batsched-fcfs")
 @click.command()
 @click.argument("a", type=RUNS, required=False)
 @click.argument("b", type=RUNS, required=False)
-@click.option("--batsched", type=WORKLOAD, help="Compare the batsched-* policies with Batsched on this workload; replaces A and B.")  # fmt: skip
-@click.option("-p", "--policy", "policies", multiple=True, type=click.Choice(BATSCHED), help="With --batsched: compare this policy only; may be repeated (default: all three).")  # fmt: skip
-@click.option("--endpoint", help="With --batsched and one policy: use the Batsched that listens at this address, tcp://HOST:PORT, instead of the program on the PATH.")  # fmt: skip
-@click.option("--tolerance", type=FiniteRange(min=0), default=1e-3, show_default=True, help="Times that differ by at most this number of seconds count as equal.")  # fmt: skip
+@click.option(
+    "--batsched",
+    type=WORKLOAD,
+    help="Compare the batsched-* policies with Batsched on this workload; replaces A and B.",
+)
+@click.option(
+    "-p",
+    "--policy",
+    "policies",
+    multiple=True,
+    type=click.Choice(BATSCHED),
+    help="With --batsched: compare this policy only; may be repeated (default: all three).",
+)
+@click.option(
+    "--endpoint",
+    help="With --batsched and one policy: use the Batsched that listens at this address, tcp://HOST:PORT, instead of the program on the PATH.",
+)
+@click.option(
+    "--tolerance",
+    type=FiniteRange(min=0),
+    default=1e-3,
+    show_default=True,
+    help="Times that differ by at most this number of seconds count as equal.",
+)
 @click.option("--allocations", is_flag=True, help="Also compare the nodes of each job.")
 @click.option(
     "--out", type=FOLDER, help="Folder in which differences.csv and a figure are written."
 )
-@click.option("--force", is_flag=True, help="Replace an earlier comparison in the folder --out.")  # fmt: skip
+@click.option("--force", is_flag=True, help="Replace an earlier comparison in the folder --out.")
 @json_option
 def compare(
-    a: Path | None, b: Path | None, batsched: Path | None, policies: tuple[str, ...],
-    endpoint: str | None, tolerance: float, allocations: bool, out: Path | None, force: bool,
+    a: Path | None,
+    b: Path | None,
+    batsched: Path | None,
+    policies: tuple[str, ...],
+    endpoint: str | None,
+    tolerance: float,
+    allocations: bool,
+    out: Path | None,
+    force: bool,
     as_json: bool,
-) -> None:  # fmt: skip
+) -> None:
     """Compare the runs A and B, job by job. A run is a jobs.csv of Batsim or rebat, or its folder.
 
     Exit status 0: same jobs, states and times; 1: the runs differ; 2: unreadable input.
@@ -97,9 +124,14 @@ def _summaries(folders: list[Path], allocations: bool, out: Path | None) -> bool
 
 
 def _two_runs(
-    a: Path, b: Path, tolerance: float, allocations: bool, out: Path | None, force: bool,
+    a: Path,
+    b: Path,
+    tolerance: float,
+    allocations: bool,
+    out: Path | None,
+    force: bool,
     as_json: bool,
-) -> bool:  # fmt: skip
+) -> bool:
     from rebat.results.compare.records import comparison_facts
     from rebat.results.compare.schedules import compare
     from rebat.results.files.batsim_files import read_jobs
@@ -107,8 +139,10 @@ def _two_runs(
     in_a, in_b = read_jobs(a), read_jobs(b)
     result = compare(in_a, in_b, tolerance)
     if as_json:
-        sides = {name: {"path": table.path, "rows": len(table.records)}
-                 for name, table in (("a", in_a), ("b", in_b))}  # fmt: skip
+        sides = {
+            name: {"path": table.path, "rows": len(table.records)}
+            for name, table in (("a", in_a), ("b", in_b))
+        }
         facts = comparison_facts(result, allocations)
         _print_record({**facts, **sides}, {"": result}, out, force)
         return result.same(allocations)

@@ -61,9 +61,15 @@ MOST_LEMONS = 10
 )
 @json_option
 def describe(
-    file: Path, nodes: int | None, workload: Path | None, cores_per_node: int, begin_s: float | None, end_s: float | None,
-    figure: Path | None, as_json: bool,
-) -> None:  # fmt: skip
+    file: Path,
+    nodes: int | None,
+    workload: Path | None,
+    cores_per_node: int,
+    begin_s: float | None,
+    end_s: float | None,
+    figure: Path | None,
+    as_json: bool,
+) -> None:
     """Describe an event file and fit failure laws.
 
     Prints the number of failures, the MTBF, the downtime and the nodes with most failures.

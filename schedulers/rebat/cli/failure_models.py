@@ -16,7 +16,11 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.option("--nodes", type=MACHINE, help="Print the MTBF of a machine with this number of nodes (default: the recorded machine).")  # fmt: skip
+@click.option(
+    "--nodes",
+    type=MACHINE,
+    help="Print the MTBF of a machine with this number of nodes (default: the recorded machine).",
+)
 @json_option
 def models(nodes: int | None, as_json: bool) -> None:
     """List failure laws of real machines by name.

@@ -93,9 +93,15 @@ class FormatCommand(click.Command):
 )
 @output_file("File to write (.gz: compressed).", FILE, "names")
 def import_(
-    trace: Path, form: str, out: Path, begin: str | None, end: str | None,
-    names: Path | None, workload: Path | None, **options: Any,
-) -> None:  # fmt: skip
+    trace: Path,
+    form: str,
+    out: Path,
+    begin: str | None,
+    end: str | None,
+    names: Path | None,
+    workload: Path | None,
+    **options: Any,
+) -> None:
     """Convert a failure record to an event file.
 
     Prints how many lines were read, used and dropped, and why. Joins outages of a node that
@@ -237,8 +243,14 @@ def _lines(record: Record) -> list[str]:
 )
 @output_file()
 def map_(
-    events: Path, from_nodes: int | None, nodes: int, by: str, turn: bool, seed: int, out: Path,
-) -> None:  # fmt: skip
+    events: Path,
+    from_nodes: int | None,
+    nodes: int,
+    by: str,
+    turn: bool,
+    seed: int,
+    out: Path,
+) -> None:
     """Map a failure record of M nodes to a machine of N nodes.
 
     \b

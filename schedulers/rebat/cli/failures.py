@@ -33,7 +33,13 @@ def failures() -> None:
 @click.option("--nodes", type=MACHINE, required=True, help="Number of nodes of the machine.")
 @scenario_options(*LAW)
 @click.option("--seed", type=SEED, default=0, show_default=True, help="Seed of the failures.")
-@click.option("--horizon", type=DURATION, default="5000000", show_default=True, help="Draw no failure after this time.")  # fmt: skip
+@click.option(
+    "--horizon",
+    type=DURATION,
+    default="5000000",
+    show_default=True,
+    help="Draw no failure after this time.",
+)
 @output_file()
 def generate(nodes: int, out: Path, **options: Any) -> None:
     """Draw failures and write an event file.
@@ -56,9 +62,12 @@ def generate(nodes: int, out: Path, **options: Any) -> None:
     if law is None or not law.drawn:
         raise InputError("no failures to draw", expected="--law or --mtbf")
     events = generate_events(
-        law, nodes, horizon_s=options["horizon"], seed=scenario.seed,
+        law,
+        nodes,
+        horizon_s=options["horizon"],
+        seed=scenario.seed,
         cores_per_node=scenario.cores_per_node,
-    )  # fmt: skip
+    )
     write_events(events, out, cores_per_node=scenario.cores_per_node)
     count = sum(not event.available for event in events)
     click.echo(f"{out}: {count} failures in {format_duration(options['horizon'])}")
@@ -66,8 +75,16 @@ def generate(nodes: int, out: Path, **options: Any) -> None:
 
 @failures.command()
 @click.argument("law", shell_complete=complete_law)
-@click.option("--nodes", "n_nodes", type=MACHINE, required=True, help="Number of nodes of the machine.")  # fmt: skip
-@click.option("--seed", type=SEED, default=0, show_default=True, help="Seed from which the failure parameters of the nodes are drawn. Use the same seed as 'rebat failures generate' or the run.")  # fmt: skip
+@click.option(
+    "--nodes", "n_nodes", type=MACHINE, required=True, help="Number of nodes of the machine."
+)
+@click.option(
+    "--seed",
+    type=SEED,
+    default=0,
+    show_default=True,
+    help="Seed from which the failure parameters of the nodes are drawn. Use the same seed as 'rebat failures generate' or the run.",
+)
 @output_file("Table to write (.gz: compressed).")
 def nodes(law: str, n_nodes: int, seed: int, out: Path) -> None:
     """Write the parameters of each node under a law.
@@ -94,10 +111,32 @@ def nodes(law: str, n_nodes: int, seed: int, out: Path) -> None:
 
 @failures.command()
 @click.argument("events", type=FILE)
-@click.option("--nodes", "n_nodes", type=MACHINE, help="Number of nodes of the machine (default: up to the largest node that fails).")  # fmt: skip
-@click.option("--law", type=click.Choice(FAMILIES), default="weibull", show_default=True, help="Distribution of the times to failure.")  # fmt: skip
-@click.option("--pool", type=click.IntRange(min=2), default=10, show_default=True, help="Fit a separate shape to each node with at least this many failures; all other nodes use the shape fitted to all uptimes.")  # fmt: skip
-@click.option("--until", "until_s", type=DURATION, help="End of the record, later events are ignored (default: the last event).")  # fmt: skip
+@click.option(
+    "--nodes",
+    "n_nodes",
+    type=MACHINE,
+    help="Number of nodes of the machine (default: up to the largest node that fails).",
+)
+@click.option(
+    "--law",
+    type=click.Choice(FAMILIES),
+    default="weibull",
+    show_default=True,
+    help="Distribution of the times to failure.",
+)
+@click.option(
+    "--pool",
+    type=click.IntRange(min=2),
+    default=10,
+    show_default=True,
+    help="Fit a separate shape to each node with at least this many failures; all other nodes use the shape fitted to all uptimes.",
+)
+@click.option(
+    "--until",
+    "until_s",
+    type=DURATION,
+    help="End of the record, later events are ignored (default: the last event).",
+)
 @output_file("Table to write (.gz: compressed).")
 def fit(events: Path, n_nodes: int | None, out: Path, **options: Any) -> None:
     """Fit a failure law to each node of an event file.

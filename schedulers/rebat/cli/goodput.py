@@ -18,22 +18,78 @@ _RANDOM = "a duration like 30s, random, or by cause (see 'Training clusters' in 
 
 @click.command()
 @click.option("--nodes", type=MACHINE, required=True, help="Number of nodes of the job.")
-@click.option("--rate", type=FiniteRange(min=0, min_open=True), help="Failures per 1,000 node-days.")  # fmt: skip
-@click.option("--model", help="Training cluster of 'rebat failures models', like rsc-1; instead of --rate.")  # fmt: skip
+@click.option(
+    "--rate", type=FiniteRange(min=0, min_open=True), help="Failures per 1,000 node-days."
+)
+@click.option(
+    "--model", help="Training cluster of 'rebat failures models', like rsc-1; instead of --rate."
+)
 @click.option("--interval", help="Work between two checkpoints (default: the best interval).")
-@click.option("--write", default="0", show_default=True, help="Time for which a checkpoint blocks the job.")  # fmt: skip
-@click.option("--load", default="0", show_default=True, help="Time to load a checkpoint. A failure restarts it.")  # fmt: skip
-@click.option("--detect", default="0", show_default=True, help=f"Time until a failure is detected: {_RANDOM}.")  # fmt: skip
-@click.option("--diagnose", default="0", show_default=True, help="Time until the nodes to replace are known, after the detection.")  # fmt: skip
-@click.option("--reschedule", default="0", show_default=True, help="Time until the job is rescheduled, after the diagnosis.")  # fmt: skip
-@click.option("--init", default="0", show_default=True, help="Time until the job has started again, before it loads its checkpoint.")  # fmt: skip
-@click.option("--spares", type=click.IntRange(min=0), help="Simulate this number of spare nodes (default: a node is always available).")  # fmt: skip
-@click.option("--tiers", help="Tiers of checkpoints instead of --interval, --write and --load: auto, or TIER=WRITE/LOAD[@INTERVAL] joined by +, like peer=1s/30s+remote=30s/2min.")  # fmt: skip
-@click.option("--repair", help="Repair time of a node, a random duration (default: 90 % take 1 to 3 h, 10 % take 1 to 3 d).")  # fmt: skip
-@click.option("--target", type=FiniteRange(min=0, max=1, min_open=True, max_open=True), default=0.99, show_default=True, help="Probability with which the recommended number of spare nodes suffices.")  # fmt: skip
+@click.option(
+    "--write", default="0", show_default=True, help="Time for which a checkpoint blocks the job."
+)
+@click.option(
+    "--load",
+    default="0",
+    show_default=True,
+    help="Time to load a checkpoint. A failure restarts it.",
+)
+@click.option(
+    "--detect", default="0", show_default=True, help=f"Time until a failure is detected: {_RANDOM}."
+)
+@click.option(
+    "--diagnose",
+    default="0",
+    show_default=True,
+    help="Time until the nodes to replace are known, after the detection.",
+)
+@click.option(
+    "--reschedule",
+    default="0",
+    show_default=True,
+    help="Time until the job is rescheduled, after the diagnosis.",
+)
+@click.option(
+    "--init",
+    default="0",
+    show_default=True,
+    help="Time until the job has started again, before it loads its checkpoint.",
+)
+@click.option(
+    "--spares",
+    type=click.IntRange(min=0),
+    help="Simulate this number of spare nodes (default: a node is always available).",
+)
+@click.option(
+    "--tiers",
+    help="Tiers of checkpoints instead of --interval, --write and --load: auto, or TIER=WRITE/LOAD[@INTERVAL] joined by +, like peer=1s/30s+remote=30s/2min.",
+)
+@click.option(
+    "--repair",
+    help="Repair time of a node, a random duration (default: 90 % take 1 to 3 h, 10 % take 1 to 3 d).",
+)
+@click.option(
+    "--target",
+    type=FiniteRange(min=0, max=1, min_open=True, max_open=True),
+    default=0.99,
+    show_default=True,
+    help="Probability with which the recommended number of spare nodes suffices.",
+)
 @click.option("--seed", type=SEED, default=0, show_default=True, help="First seed of the failures.")
-@click.option("--runs", type=click.IntRange(min=5), default=20, show_default=True, help="Number of simulations.")  # fmt: skip
-@click.option("--failures", type=NODES, default=200, show_default=True, help="Expected number of failures of each simulation.")  # fmt: skip
+@click.option(
+    "--runs",
+    type=click.IntRange(min=5),
+    default=20,
+    show_default=True,
+    help="Number of simulations.",
+)
+@click.option(
+    "--failures",
+    type=NODES,
+    default=200,
+    show_default=True,
+    help="Expected number of failures of each simulation.",
+)
 @json_option
 @output_file(
     "Also simulate other intervals and numbers of spare nodes, and write a page (HTML).",

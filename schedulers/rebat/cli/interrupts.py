@@ -27,8 +27,10 @@ class HungUp(BaseException):
 
 
 _RAISED = {
-    signal.SIGINT: Interrupted, signal.SIGTERM: Terminated, signal.SIGHUP: HungUp,
-}  # fmt: skip
+    signal.SIGINT: Interrupted,
+    signal.SIGTERM: Terminated,
+    signal.SIGHUP: HungUp,
+}
 
 
 @contextmanager

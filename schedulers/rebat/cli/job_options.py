@@ -14,14 +14,49 @@ from rebat.core.errors import InputError
 _OPTIONS: dict[str, tuple[str, dict[str, Any]]] = {
     "queue": ("--queue", {"help": "Batch system: queue or partition of the jobs."}),
     "account": ("--account", {"help": "Batch system: account or project of the jobs."}),
-    "walltime_s": ("--job-walltime", {"type": DURATION, "help": "Walltime of each job; a job that reaches its walltime is replaced."}),
-    "memory": ("--job-memory", {"metavar": "SIZE", "help": "Memory of each job, like '4 GiB' (default: 2 GiB per worker)."}),
-    "cores": ("--job-cores", {"type": NODES, "help": "Number of cores of each job, one worker per core (default: 1)."}),
-    "extra": ("--job-extra", {"multiple": True, "help": "Additional directive in the job script, like '--constraint=skylake'; may be repeated."}),
-    "prologue": ("--job-prologue", {"multiple": True, "help": "Line of the job script before the workers start, like 'module load python'; may be repeated."}),
-    "local_directory": ("--job-directory", {"type": FOLDER, "help": "Folder for temporary files of workers on a node."}),
-    "interface": ("--interface", {"help": "Network interface between nodes and this machine, like ib0 (default: the interface of the default route)."}),
-}  # fmt: skip
+    "walltime_s": (
+        "--job-walltime",
+        {
+            "type": DURATION,
+            "help": "Walltime of each job; a job that reaches its walltime is replaced.",
+        },
+    ),
+    "memory": (
+        "--job-memory",
+        {
+            "metavar": "SIZE",
+            "help": "Memory of each job, like '4 GiB' (default: 2 GiB per worker).",
+        },
+    ),
+    "cores": (
+        "--job-cores",
+        {"type": NODES, "help": "Number of cores of each job, one worker per core (default: 1)."},
+    ),
+    "extra": (
+        "--job-extra",
+        {
+            "multiple": True,
+            "help": "Additional directive in the job script, like '--constraint=skylake'; may be repeated.",
+        },
+    ),
+    "prologue": (
+        "--job-prologue",
+        {
+            "multiple": True,
+            "help": "Line of the job script before the workers start, like 'module load python'; may be repeated.",
+        },
+    ),
+    "local_directory": (
+        "--job-directory",
+        {"type": FOLDER, "help": "Folder for temporary files of workers on a node."},
+    ),
+    "interface": (
+        "--interface",
+        {
+            "help": "Network interface between nodes and this machine, like ib0 (default: the interface of the default route)."
+        },
+    ),
+}
 """Option and details per field of executors.resources.Jobs."""
 
 

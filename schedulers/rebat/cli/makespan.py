@@ -27,18 +27,42 @@ _Ratios = dict[tuple[str, str], tuple[float, int]]
 
 @click.command()
 @click.argument("files", nargs=-1, required=True, type=FILE, metavar="FILE...")
-@click.option("-H", "--heuristic", "heuristics", multiple=True, help="Heuristic: R-LIST-0, R-LIST-1, R-LIST-<m>, R-LIST-Q, R-SHELF-B or R-SHELF-NB; may be repeated (default: the paper's five).")  # fmt: skip
-@click.option("-R", "--rule", "rules", multiple=True, help="Priority rule: LPT, SPT, HPA, LPA, LA, SA, LJF or RANDOM; may be repeated (default: the paper's six rules without RANDOM).")  # fmt: skip
-@click.option("--reservations", default="paper", show_default=True, help="How R-LIST reserves nodes. paper: Algorithm 1; easy_head: only jobs that cannot start use up a reservation; stale: reservations are never cancelled.")  # fmt: skip
+@click.option(
+    "-H",
+    "--heuristic",
+    "heuristics",
+    multiple=True,
+    help="Heuristic: R-LIST-0, R-LIST-1, R-LIST-<m>, R-LIST-Q, R-SHELF-B or R-SHELF-NB; may be repeated (default: the paper's five).",
+)
+@click.option(
+    "-R",
+    "--rule",
+    "rules",
+    multiple=True,
+    help="Priority rule: LPT, SPT, HPA, LPA, LA, SA, LJF or RANDOM; may be repeated (default: the paper's six rules without RANDOM).",
+)
+@click.option(
+    "--reservations",
+    default="paper",
+    show_default=True,
+    help="How R-LIST reserves nodes. paper: Algorithm 1; easy_head: only jobs that cannot start use up a reservation; stale: reservations are never cancelled.",
+)
 @click.option("--seed", type=SEED, default=0, show_default=True, help="Seed of the rule RANDOM.")
-@click.option("--threads", type=click.IntRange(min=1), default=1, show_default=True, help="Number of threads.")  # fmt: skip
+@click.option(
+    "--threads", type=click.IntRange(min=1), default=1, show_default=True, help="Number of threads."
+)
 @output_file(
     "Output file, compressed if it ends in .gz (default: standard output).", required=False
 )
 def makespan(
-    files: tuple[Path, ...], heuristics: tuple[str, ...], rules: tuple[str, ...],
-    reservations: str, seed: int, threads: int, out: Path | None,
-) -> None:  # fmt: skip
+    files: tuple[Path, ...],
+    heuristics: tuple[str, ...],
+    rules: tuple[str, ...],
+    reservations: str,
+    seed: int,
+    threads: int,
+    out: Path | None,
+) -> None:
     """Compute makespans of resilient heuristics on job sets, as CSV.
 
     Each FILE is JSON with "P" (processors), "jobs" (objects with processors "p" and time "t") and
@@ -57,9 +81,13 @@ def makespan(
 
     ratios: _Ratios = {}
     computed = makespans(
-        files, heuristics or HEURISTICS, rules or PAPER_RULES,
-        reservations=reservations, seed=seed, threads=threads,
-    )  # fmt: skip
+        files,
+        heuristics or HEURISTICS,
+        rules or PAPER_RULES,
+        reservations=reservations,
+        seed=seed,
+        threads=threads,
+    )
     rows = _with_ratios(computed, ratios)
     with compiling_notice():
         if out is None:

@@ -12,10 +12,30 @@ from rebat.cli.types import DURATION, MACHINE, NODES
 
 
 @click.command()
-@click.option("--rolling-maintenance", "length_s", type=DURATION, required=True, help="Drain all nodes, one group after another, each for this duration.")  # fmt: skip
-@click.option("--nodes-at-once", type=NODES, default=1, show_default=True, help="Number of nodes drained at the same time.")  # fmt: skip
-@click.option("--nodes", "n_nodes", type=MACHINE, required=True, help="Number of nodes of the machine (nodes, not cores).")  # fmt: skip
-@click.option("--begin", "begin_s", type=DURATION, help="Start of the maintenance (default: time 0).")  # fmt: skip
+@click.option(
+    "--rolling-maintenance",
+    "length_s",
+    type=DURATION,
+    required=True,
+    help="Drain all nodes, one group after another, each for this duration.",
+)
+@click.option(
+    "--nodes-at-once",
+    type=NODES,
+    default=1,
+    show_default=True,
+    help="Number of nodes drained at the same time.",
+)
+@click.option(
+    "--nodes",
+    "n_nodes",
+    type=MACHINE,
+    required=True,
+    help="Number of nodes of the machine (nodes, not cores).",
+)
+@click.option(
+    "--begin", "begin_s", type=DURATION, help="Start of the maintenance (default: time 0)."
+)
 @output_file()
 def operations(
     length_s: float,

@@ -17,9 +17,12 @@ Command = Callable[..., None]
 
 
 def output_file(
-    help: str = "File to write (.gz: compressed).", kind: Any = FILE, *others: str,
-    required: bool = True, folder: str = "",
-) -> Callable[[Command], Command]:  # fmt: skip
+    help: str = "File to write (.gz: compressed).",
+    kind: Any = FILE,
+    *others: str,
+    required: bool = True,
+    folder: str = "",
+) -> Callable[[Command], Command]:
     """Add ``-o/--out`` and ``--force`` to a command; without ``--force``, existing files are kept.
 
     ``others`` are the command's parameters for additional output files. ``folder`` is the

@@ -24,7 +24,11 @@ def platform() -> None:
 
 @platform.command()
 @click.argument("spec")
-@click.option("--zero-latency", is_flag=True, help="Set all network latencies to 0, so that times equal those of the embedded engine.")  # fmt: skip
+@click.option(
+    "--zero-latency",
+    is_flag=True,
+    help="Set all network latencies to 0, so that times equal those of the embedded engine.",
+)
 @click.option("--speed", help="Speed of a node in SimGrid's units (default: 1Gf).")
 @click.option("--bandwidth", help="Bandwidth of a link (default: 2GBps).")
 @click.option("--latency", help="Latency of a link (default: 1us).")

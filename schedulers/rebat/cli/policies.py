@@ -64,9 +64,12 @@ def _alias(row: Preset) -> str | None:
 
 def _record(row: Preset) -> dict[str, Any]:
     return {
-        "name": row.name, "alias": _alias(row), "summary": row.summary, "source": row.source,
+        "name": row.name,
+        "alias": _alias(row),
+        "summary": row.summary,
+        "source": row.source,
         "axes": row.point.values,
-    }  # fmt: skip
+    }
 
 
 def _axes_records() -> list[dict[str, Any]]:
@@ -87,9 +90,13 @@ def _axes_records() -> list[dict[str, Any]]:
 def _axis_record(row: OptionField) -> dict[str, Any]:
     choices = row.extra.get("choices")
     return {
-        "name": row.name, "default": row.default, "choices": choices and [*choices],
-        "low": row.meta.ge, "high": row.meta.le, "meaning": row.meta.description,
-    }  # fmt: skip
+        "name": row.name,
+        "default": row.default,
+        "choices": choices and [*choices],
+        "low": row.meta.ge,
+        "high": row.meta.le,
+        "meaning": row.meta.description,
+    }
 
 
 def _list_axes() -> None:

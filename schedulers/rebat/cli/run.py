@@ -23,16 +23,40 @@ from rebat.core.errors import InputError
 from rebat.core.folders import atomic_folder
 
 SEED_OPTIONS = (
-    click.option("--seeds", type=click.IntRange(min=2), help="Number of seeds, starting at --seed. For each seed, all policies see the same failures; results are means with 95 % intervals."),
-    click.option("--until-width", type=FiniteRange(min=0, min_open=True), help="Add seeds (up to 1,000) until the relative width of the confidence interval is at most this value, like 0.02. With several policies, this is the interval of each ratio to the first policy; with one policy, the interval of its value."),
-    click.option("--until-metric", shell_complete=complete_metric, help="With --until-width: the metric whose interval must reach this width, named as in comparison.csv, like flow_mean_s:all (default: useful_utilisation)."),
-    click.option("--workers", type=NODES, help="With --seeds: number of worker processes (default: one per core)."),
-)  # fmt: skip
+    click.option(
+        "--seeds",
+        type=click.IntRange(min=2),
+        help="Number of seeds, starting at --seed. For each seed, all policies see the same failures; results are means with 95 % intervals.",
+    ),
+    click.option(
+        "--until-width",
+        type=FiniteRange(min=0, min_open=True),
+        help="Add seeds (up to 1,000) until the relative width of the confidence interval is at most this value, like 0.02. With several policies, this is the interval of each ratio to the first policy; with one policy, the interval of its value.",
+    ),
+    click.option(
+        "--until-metric",
+        shell_complete=complete_metric,
+        help="With --until-width: the metric whose interval must reach this width, named as in comparison.csv, like flow_mean_s:all (default: useful_utilisation).",
+    ),
+    click.option(
+        "--workers",
+        type=NODES,
+        help="With --seeds: number of worker processes (default: one per core).",
+    ),
+)
 
 
 @click.command(cls=LawCommand)
 @click.argument("workload", type=WORKLOAD)
-@click.option("-p", "--policy", "policies", multiple=True, required=True, shell_complete=complete_policy, help="Policy to simulate: NAME (see 'rebat policies'), NAME:AXIS=CHOICE,... or FILE.py:CLASS. Repeat the option to compare policies; all see the same failures.")  # fmt: skip
+@click.option(
+    "-p",
+    "--policy",
+    "policies",
+    multiple=True,
+    required=True,
+    shell_complete=complete_policy,
+    help="Policy to simulate: NAME (see 'rebat policies'), NAME:AXIS=CHOICE,... or FILE.py:CLASS. Repeat the option to compare policies; all see the same failures.",
+)
 @scenario_options("failures", *LAW, "seed")
 @with_options(SEED_OPTIONS)
 @scenario_options(
@@ -47,18 +71,49 @@ SEED_OPTIONS = (
     "max_attempts",
     "accounting",
 )
-@click.option("--columns", shell_complete=complete_metrics, help="Print a table with a row per policy, best first, and a column per metric: names of comparison.csv, separated by commas, like useful_utilisation,flow_max_s:all. Default for more than three policies: useful utilisation, mean flow and maximum flow.")  # fmt: skip
-@click.option("--all-metrics", is_flag=True, help="Print all metrics that are not 0, with all size classes, instead of the ten main metrics.")  # fmt: skip
+@click.option(
+    "--columns",
+    shell_complete=complete_metrics,
+    help="Print a table with a row per policy, best first, and a column per metric: names of comparison.csv, separated by commas, like useful_utilisation,flow_max_s:all. Default for more than three policies: useful utilisation, mean flow and maximum flow.",
+)
+@click.option(
+    "--all-metrics",
+    is_flag=True,
+    help="Print all metrics that are not 0, with all size classes, instead of the ten main metrics.",
+)
 @json_option
-@click.option("--out", type=FOLDER, required=True, help="Folder for the results: comparison.csv and a folder per policy.")  # fmt: skip
-@click.option("--figures", is_flag=True, help="Also draw figures: flows.png, utilisation.png and gantt.png; with several seeds, ratios.png.")  # fmt: skip
-@click.option("--gantt", help="With --figures: time window of gantt.png as START:END, like 10d:12d (default: all).")  # fmt: skip
-@click.option("--force", is_flag=True, help="Replace an earlier result in the folder --out.")  # fmt: skip
+@click.option(
+    "--out",
+    type=FOLDER,
+    required=True,
+    help="Folder for the results: comparison.csv and a folder per policy.",
+)
+@click.option(
+    "--figures",
+    is_flag=True,
+    help="Also draw figures: flows.png, utilisation.png and gantt.png; with several seeds, ratios.png.",
+)
+@click.option(
+    "--gantt",
+    help="With --figures: time window of gantt.png as START:END, like 10d:12d (default: all).",
+)
+@click.option("--force", is_flag=True, help="Replace an earlier result in the folder --out.")
 def run(
-    workload: Path, policies: tuple[str, ...], out: Path, figures: bool, gantt: str | None, force: bool,
-    columns: str | None, all_metrics: bool, as_json: bool, seeds: int | None,
-    until_width: float | None, until_metric: str | None, workers: int | None, **scenario: Any,
-) -> None:  # fmt: skip
+    workload: Path,
+    policies: tuple[str, ...],
+    out: Path,
+    figures: bool,
+    gantt: str | None,
+    force: bool,
+    columns: str | None,
+    all_metrics: bool,
+    as_json: bool,
+    seeds: int | None,
+    until_width: float | None,
+    until_metric: str | None,
+    workers: int | None,
+    **scenario: Any,
+) -> None:
     """Simulate one or more policies on WORKLOAD and compare them.
 
     WORKLOAD is a Batsim workload (.json) or a trace (.swf, ALCF's .csv), plain or .gz, or a

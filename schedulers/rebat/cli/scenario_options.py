@@ -50,15 +50,27 @@ class LawCommand(click.Command):
 
 
 LAW = (
-    "law", "mtbf", "downtime", "model", "cores_per_node", "failure_group", "cascade",
-    "cascade_window", "cascade_within",
-)  # fmt: skip
+    "law",
+    "mtbf",
+    "downtime",
+    "model",
+    "cores_per_node",
+    "failure_group",
+    "cascade",
+    "cascade_window",
+    "cascade_within",
+)
 """Options of a failure law, including its short form."""
 
 PREPARATION = (
-    "checkpoint", "tiers", "checkpoint_cost", "recovery_cost", "checkpoint_rounding", "silent_errors",
+    "checkpoint",
+    "tiers",
+    "checkpoint_cost",
+    "recovery_cost",
+    "checkpoint_rounding",
+    "silent_errors",
     "silent_error_probability",
-)  # fmt: skip
+)
 """Options that add checkpoints and silent errors to a workload."""
 
 
@@ -77,10 +89,14 @@ def _option(option: Declared, help: str | None) -> Callable[[Command], Command]:
     if option.is_duration and default is not None:
         default = exact(default).replace(" ", "")
     return click.option(
-        *flags, option.name, type=_type(option), help=help or option.help, default=default,
+        *flags,
+        option.name,
+        type=_type(option),
+        help=help or option.help,
+        default=default,
         show_default=default is not None,
         shell_complete=complete_law_name if option.name == "model" else None,
-    )  # fmt: skip
+    )
 
 
 def _type(option: Declared) -> Any:

@@ -24,25 +24,71 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.option("-p", "--policy", "policies", multiple=True, default=("baseline",), show_default=True, shell_complete=complete_policy, help="Policy by name (see 'rebat policies') or FILE.py:CLASS. With several policies, each schedules one simulation, in this order.")  # fmt: skip
-@click.option("--endpoint", default="tcp://127.0.0.1:28000", show_default=True, help="Address to listen on; tcp://0.0.0.0:28000 accepts connections from the network.")  # fmt: skip
+@click.option(
+    "-p",
+    "--policy",
+    "policies",
+    multiple=True,
+    default=("baseline",),
+    show_default=True,
+    shell_complete=complete_policy,
+    help="Policy by name (see 'rebat policies') or FILE.py:CLASS. With several policies, each schedules one simulation, in this order.",
+)
+@click.option(
+    "--endpoint",
+    default="tcp://127.0.0.1:28000",
+    show_default=True,
+    help="Address to listen on; tcp://0.0.0.0:28000 accepts connections from the network.",
+)
 @click.option(
     "--protocol",
     type=PROTOCOL,
     help="Version of Batsim, 4 or 5 (default: the version that Batsim's first message shows).",
 )
-@click.option("--options", "options_json", default="{}", help="Policy options as JSON (see 'rebat policies --axes'). Options that Batsim passes (--sched-cfg, in Batsim 5 the text after -s) override them.")  # fmt: skip
-@click.option("--cores-per-node", type=NODES, default=1, show_default=True, help="Treat Batsim's hosts as cores and group every N consecutive hosts into one node.")  # fmt: skip
-@click.option("--timeout", type=DURATION, default="10min", show_default=True, help="Stop if Batsim sends no message for this duration.")  # fmt: skip
-@click.option("--record", type=FILE, help="Write all messages to this file, one per line. With several policies, file names begin with POLICY-.")  # fmt: skip
+@click.option(
+    "--options",
+    "options_json",
+    default="{}",
+    help="Policy options as JSON (see 'rebat policies --axes'). Options that Batsim passes (--sched-cfg, in Batsim 5 the text after -s) override them.",
+)
+@click.option(
+    "--cores-per-node",
+    type=NODES,
+    default=1,
+    show_default=True,
+    help="Treat Batsim's hosts as cores and group every N consecutive hosts into one node.",
+)
+@click.option(
+    "--timeout",
+    type=DURATION,
+    default="10min",
+    show_default=True,
+    help="Stop if Batsim sends no message for this duration.",
+)
+@click.option(
+    "--record",
+    type=FILE,
+    help="Write all messages to this file, one per line. With several policies, file names begin with POLICY-.",
+)
 @json_option
-@click.option("--out", type=FOLDER, help="Folder for the results: comparison.csv, report.html and a folder per policy.")  # fmt: skip
-@click.option("--force", is_flag=True, help="Replace an earlier result in the folder --out.")  # fmt: skip
+@click.option(
+    "--out",
+    type=FOLDER,
+    help="Folder for the results: comparison.csv, report.html and a folder per policy.",
+)
+@click.option("--force", is_flag=True, help="Replace an earlier result in the folder --out.")
 def serve(
-    policies: tuple[str, ...], endpoint: str, protocol: int | None, options_json: str,
-    cores_per_node: int, timeout: float, record: Path | None, out: Path | None, force: bool,
+    policies: tuple[str, ...],
+    endpoint: str,
+    protocol: int | None,
+    options_json: str,
+    cores_per_node: int,
+    timeout: float,
+    record: Path | None,
+    out: Path | None,
+    force: bool,
     as_json: bool,
-) -> None:  # fmt: skip
+) -> None:
     """Schedule the jobs of a Batsim 4 or 5 that connects to this process.
 
     With several policies, start one Batsim per policy, one after another, with the same workload
@@ -143,9 +189,14 @@ def _serve_one(
     try:
         with Recorder(record) if record else nullcontext() as recorder:
             serve_zmq(
-                endpoint, answer, conversation.finished,
-                timeout_s=timeout, record=recorder, on_bound=bound, on_stray=log,
-            )  # fmt: skip
+                endpoint,
+                answer,
+                conversation.finished,
+                timeout_s=timeout,
+                record=recorder,
+                on_bound=bound,
+                on_stray=log,
+            )
     except PeerGone as error:
         raise InputError(f"{error}; {conversation.standing()}") from None
     session = conversation.session

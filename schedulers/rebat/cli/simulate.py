@@ -28,25 +28,93 @@ _FLAGS = (
 
 
 @click.command()
-@click.option("-w", "--workload", "workloads", type=FILE, multiple=True, required=True, help="Batsim workload or trace. Batsim 5 accepts several: w0, w1, ...")  # fmt: skip
-@click.option("-p", "--platform", type=FILE, help="SimGrid platform, used only for its number of hosts.")  # fmt: skip
-@click.option("--nodes", type=MACHINE, help="Number of hosts (default: the platform's, otherwise the workload's).")  # fmt: skip
+@click.option(
+    "-w",
+    "--workload",
+    "workloads",
+    type=FILE,
+    multiple=True,
+    required=True,
+    help="Batsim workload or trace. Batsim 5 accepts several: w0, w1, ...",
+)
+@click.option(
+    "-p", "--platform", type=FILE, help="SimGrid platform, used only for its number of hosts."
+)
+@click.option(
+    "--nodes",
+    type=MACHINE,
+    help="Number of hosts (default: the platform's, otherwise the workload's).",
+)
 @click.option(
     "--protocol", type=PROTOCOL, default=4, show_default=True, help="Version of Batsim to replace."
 )
-@click.option("--events", "--ee", "events", type=FILE, multiple=True, help="Event file with failures and repairs of machines. May be repeated with --protocol 5.")  # fmt: skip
-@click.option("-e", "--export", help="Prefix of the output files: PREFIX_jobs.csv and PREFIX_schedule.csv (default: out), in Batsim 5 PREFIXjobs.csv and PREFIXschedule.json (default: out/).")  # fmt: skip
-@click.option("-s", "--connect", "--socket-endpoint", default="tcp://localhost:28000", show_default=True, help="Address of the scheduler.")  # fmt: skip
-@click.option("--enable-dynamic-jobs", is_flag=True, help="Allow the scheduler to register jobs (Batsim 4).")  # fmt: skip
-@click.option("--acknowledge-dynamic-jobs", is_flag=True, help="Send the scheduler a message about each job that it registered (Batsim 4).")  # fmt: skip
-@click.option("--enable-profile-reuse", is_flag=True, help="Keep a profile after its last job has ended (Batsim 4).")  # fmt: skip
-@click.option("--forward-profiles-on-submission", is_flag=True, help="Send the profile of each job with its submission (Batsim 4).")  # fmt: skip
-@click.option("--forward-unknown-events", is_flag=True, help="Send events of unknown types to the scheduler (Batsim 4).")  # fmt: skip
-@click.option("--split-instants", is_flag=True, help="For tests of a scheduler: send simultaneous events in separate messages, as Batsim may do on platforms with latency.")  # fmt: skip
-@click.option("--latency", type=DURATION, help="For tests of a scheduler: delay between a decision and its effect (whole microseconds), as on a platform with network latency.")  # fmt: skip
-@click.option("--sched-cfg", default="", help="Configuration text passed to the scheduler; in Batsim 5 the text after -s.")  # fmt: skip
+@click.option(
+    "--events",
+    "--ee",
+    "events",
+    type=FILE,
+    multiple=True,
+    help="Event file with failures and repairs of machines. May be repeated with --protocol 5.",
+)
+@click.option(
+    "-e",
+    "--export",
+    help="Prefix of the output files: PREFIX_jobs.csv and PREFIX_schedule.csv (default: out), in Batsim 5 PREFIXjobs.csv and PREFIXschedule.json (default: out/).",
+)
+@click.option(
+    "-s",
+    "--connect",
+    "--socket-endpoint",
+    default="tcp://localhost:28000",
+    show_default=True,
+    help="Address of the scheduler.",
+)
+@click.option(
+    "--enable-dynamic-jobs", is_flag=True, help="Allow the scheduler to register jobs (Batsim 4)."
+)
+@click.option(
+    "--acknowledge-dynamic-jobs",
+    is_flag=True,
+    help="Send the scheduler a message about each job that it registered (Batsim 4).",
+)
+@click.option(
+    "--enable-profile-reuse",
+    is_flag=True,
+    help="Keep a profile after its last job has ended (Batsim 4).",
+)
+@click.option(
+    "--forward-profiles-on-submission",
+    is_flag=True,
+    help="Send the profile of each job with its submission (Batsim 4).",
+)
+@click.option(
+    "--forward-unknown-events",
+    is_flag=True,
+    help="Send events of unknown types to the scheduler (Batsim 4).",
+)
+@click.option(
+    "--split-instants",
+    is_flag=True,
+    help="For tests of a scheduler: send simultaneous events in separate messages, as Batsim may do on platforms with latency.",
+)
+@click.option(
+    "--latency",
+    type=DURATION,
+    help="For tests of a scheduler: delay between a decision and its effect (whole microseconds), as on a platform with network latency.",
+)
+@click.option(
+    "--sched-cfg",
+    default="",
+    help="Configuration text passed to the scheduler; in Batsim 5 the text after -s.",
+)
 @click.option("-q", "--quiet", is_flag=True, help="Print no progress and no file names.")
-@click.option("--timeout", type=DURATION, default="10min", show_default=True, help="Stop if the scheduler sends no message for this duration.")  # fmt: skip
+@click.option(
+    "--timeout",
+    type=DURATION,
+    default="10min",
+    show_default=True,
+    help="Stop if the scheduler sends no message for this duration.",
+)
 def simulate(protocol: int, quiet: bool, **options: Any) -> None:
     """Run any Batsim scheduler on the embedded engine instead of Batsim.
 

@@ -13,7 +13,13 @@ from rebat.console.output import print_result
 
 
 @click.command()
-@click.option("--out", type=FOLDER, default=Path("out/toy"), show_default=True, help="Folder for the results; an earlier result is replaced.")  # fmt: skip
+@click.option(
+    "--out",
+    type=FOLDER,
+    default=Path("out/toy"),
+    show_default=True,
+    help="Folder for the results; an earlier result is replaced.",
+)
 @json_option
 def toy(out: Path, as_json: bool) -> None:
     """Run the toy example of Du et al. 2024 (section 3): eight nodes, five jobs, one failure.

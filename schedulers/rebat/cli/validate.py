@@ -20,22 +20,60 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("jobs", type=click.Path(path_type=Path))
-@click.option("--events", type=FILE, help="Machine events of the run (Batsim's --events), to find jobs on failed nodes.")  # fmt: skip
+@click.option(
+    "--events",
+    type=FILE,
+    help="Machine events of the run (Batsim's --events), to find jobs on failed nodes.",
+)
 @click.option(
     "--workload", type=FILE, help="Workload of the run, to find missing and changed jobs."
 )
-@click.option("--nodes", type=MACHINE, help="Number of nodes of the machine (default: the workload's, with --workload).")  # fmt: skip
-@click.option("--slack", type=DURATION, default=None, help="Maximum time that a job may run after its node failed or its walltime ended, for platforms with latency (default: 0).")  # fmt: skip
-@click.option("--resubmits/--gives-up", default=None, help="Whether the scheduler resubmits killed jobs. If it does, a job that ends as killed is an error (default: yes if a job was resubmitted, if --events is set, or if JOBS is a run of rebat).")  # fmt: skip
-@click.option("--by-rebat/--by-other", default=None, help="Whether rebat was the scheduler. If it was, profile names and submission times of resubmissions are checked (default: yes if JOBS is in the folder of a rebat run, or if a resubmission has a profile name of rebat).")  # fmt: skip
-@click.option("--digits", type=click.Choice(["all", "six"]), help="Digits of numbers in resubmissions: all, or six as written by the policies authors-* (default: detected from the summary next to JOBS or from the rows).")  # fmt: skip
-@click.option("--show", type=click.IntRange(min=1), default=5, show_default=True, help="Maximum number of findings printed per kind.")  # fmt: skip
+@click.option(
+    "--nodes",
+    type=MACHINE,
+    help="Number of nodes of the machine (default: the workload's, with --workload).",
+)
+@click.option(
+    "--slack",
+    type=DURATION,
+    default=None,
+    help="Maximum time that a job may run after its node failed or its walltime ended, for platforms with latency (default: 0).",
+)
+@click.option(
+    "--resubmits/--gives-up",
+    default=None,
+    help="Whether the scheduler resubmits killed jobs. If it does, a job that ends as killed is an error (default: yes if a job was resubmitted, if --events is set, or if JOBS is a run of rebat).",
+)
+@click.option(
+    "--by-rebat/--by-other",
+    default=None,
+    help="Whether rebat was the scheduler. If it was, profile names and submission times of resubmissions are checked (default: yes if JOBS is in the folder of a rebat run, or if a resubmission has a profile name of rebat).",
+)
+@click.option(
+    "--digits",
+    type=click.Choice(["all", "six"]),
+    help="Digits of numbers in resubmissions: all, or six as written by the policies authors-* (default: detected from the summary next to JOBS or from the rows).",
+)
+@click.option(
+    "--show",
+    type=click.IntRange(min=1),
+    default=5,
+    show_default=True,
+    help="Maximum number of findings printed per kind.",
+)
 @json_option
 def validate(
-    jobs: Path, events: Path | None, workload: Path | None, nodes: int | None,
-    slack: float | None, resubmits: bool | None, by_rebat: bool | None, digits: str | None, show: int,
+    jobs: Path,
+    events: Path | None,
+    workload: Path | None,
+    nodes: int | None,
+    slack: float | None,
+    resubmits: bool | None,
+    by_rebat: bool | None,
+    digits: str | None,
+    show: int,
     as_json: bool,
-) -> None:  # fmt: skip
+) -> None:
     """Check a run for errors. JOBS is a jobs.csv of Batsim or rebat, or the folder of a run.
 
     Finds two jobs on the same node, jobs on failed nodes or outside the machine, wrong sizes, jobs

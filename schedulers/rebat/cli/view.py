@@ -16,15 +16,35 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("out", type=click.Path(path_type=Path))
-@click.option("-p", "--policy", "policies", multiple=True, help="Policy to show; may be repeated up to six times, from top to bottom (default: the first two).")  # fmt: skip
+@click.option(
+    "-p",
+    "--policy",
+    "policies",
+    multiple=True,
+    help="Policy to show; may be repeated up to six times, from top to bottom (default: the first two).",
+)
 @click.option("--html", type=FILE, help="Write the page to this file instead of serving it.")
-@click.option("--window", default="all", show_default=True, help="Time window shown first: START:END, like 10d:12d, or all.")  # fmt: skip
-@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port of the server (default: a free port).")  # fmt: skip
+@click.option(
+    "--window",
+    default="all",
+    show_default=True,
+    help="Time window shown first: START:END, like 10d:12d, or all.",
+)
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=0,
+    help="Port of the server (default: a free port).",
+)
 @click.option("--no-browser", is_flag=True, help="Only print the address; do not open a browser.")
 def view(
-    out: Path, policies: tuple[str, ...], html: Path | None, window: str, port: int,
+    out: Path,
+    policies: tuple[str, ...],
+    html: Path | None,
+    window: str,
+    port: int,
     no_browser: bool,
-) -> None:  # fmt: skip
+) -> None:
     """Explore runs in the browser. OUT is the folder of 'rebat run --out', or of one policy.
 
     The page shows which jobs ran on which nodes, failures, downtime, stolen nodes, moves and

@@ -76,11 +76,37 @@ def generate(name: str, seed: int, out: Path) -> None:
 
 @workload.command()
 @click.argument("file", type=WORKLOAD)
-@click.option("--malleable", type=SHARE, default=0.0, show_default=True, help="Share of the rigid jobs that become malleable. They can run on a quarter of their nodes up to twice their nodes.")  # fmt: skip
-@click.option("--moldable", type=SHARE, default=0.0, show_default=True, help="Share of the rigid jobs that become moldable. They can run on a quarter, a half, all or twice their nodes.")  # fmt: skip
-@click.option("--sigma", type=FiniteRange(min=0), help="Variance of the parallelism in Downey's speedup (default: drawn per job, uniform in 0 to 2).")  # fmt: skip
-@click.option("--seed", type=SEED, default=0, show_default=True, help="Seed that determines the changed jobs and their speedups.")  # fmt: skip
-@click.option("--own-spares", metavar="N|P%", help="Spare nodes of each job that remains rigid: a number, or a percentage of its nodes (rounded up).")  # fmt: skip
+@click.option(
+    "--malleable",
+    type=SHARE,
+    default=0.0,
+    show_default=True,
+    help="Share of the rigid jobs that become malleable. They can run on a quarter of their nodes up to twice their nodes.",
+)
+@click.option(
+    "--moldable",
+    type=SHARE,
+    default=0.0,
+    show_default=True,
+    help="Share of the rigid jobs that become moldable. They can run on a quarter, a half, all or twice their nodes.",
+)
+@click.option(
+    "--sigma",
+    type=FiniteRange(min=0),
+    help="Variance of the parallelism in Downey's speedup (default: drawn per job, uniform in 0 to 2).",
+)
+@click.option(
+    "--seed",
+    type=SEED,
+    default=0,
+    show_default=True,
+    help="Seed that determines the changed jobs and their speedups.",
+)
+@click.option(
+    "--own-spares",
+    metavar="N|P%",
+    help="Spare nodes of each job that remains rigid: a number, or a percentage of its nodes (rounded up).",
+)
 @workload_file
 def flex(file: Path, out: Path, own_spares: str | None, **options: Any) -> None:
     """Make rigid jobs moldable or malleable, or give them spare nodes.
@@ -118,10 +144,13 @@ def flex(file: Path, out: Path, own_spares: str | None, **options: Any) -> None:
 @click.argument("file", type=WORKLOAD, metavar="WORKLOAD")
 @workload_file
 @scenario_options(
-    "mtbf", *PREPARATION, "seed", "nodes",
+    "mtbf",
+    *PREPARATION,
+    "seed",
+    "nodes",
     mtbf="Mean time between failures of the entire machine, for the checkpoint period.",
     seed="Seed of the silent errors.",
-)  # fmt: skip
+)
 def prepare(file: Path, out: Path, **options: Any) -> None:
     """Add checkpoints and silent errors to a workload.
 
@@ -192,7 +221,12 @@ def _in_words(scenario: ScenarioOptions) -> str:
     show_default=True,
     help="Format of the file: a trace, or a workload of Batsim 4 or 5.",
 )
-@click.option("--workload", "of", type=WORKLOAD, help="For the folder of a run: the workload of the run, for users, queues and the date of time 0.")  # fmt: skip
+@click.option(
+    "--workload",
+    "of",
+    type=WORKLOAD,
+    help="For the folder of a run: the workload of the run, for users, queues and the date of time 0.",
+)
 @click.option(
     "--name",
     metavar="wN",

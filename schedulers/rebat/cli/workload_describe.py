@@ -15,9 +15,23 @@ from rebat.core.units import format_duration
 
 @click.command()
 @click.argument("file", type=WORKLOAD)
-@click.option("--period", type=DURATION, help="Duration over which the stress is computed (default: first to last submission).")  # fmt: skip
-@click.option("--mtbf", type=DURATION, help="Print the share of jobs that write at least one Young/Daly checkpoint at this MTBF of the machine.")  # fmt: skip
-@click.option("--checkpoint-cost", type=DURATION, default="5min", show_default=True, help="With --mtbf: time to write a checkpoint.")  # fmt: skip
+@click.option(
+    "--period",
+    type=DURATION,
+    help="Duration over which the stress is computed (default: first to last submission).",
+)
+@click.option(
+    "--mtbf",
+    type=DURATION,
+    help="Print the share of jobs that write at least one Young/Daly checkpoint at this MTBF of the machine.",
+)
+@click.option(
+    "--checkpoint-cost",
+    type=DURATION,
+    default="5min",
+    show_default=True,
+    help="With --mtbf: time to write a checkpoint.",
+)
 @json_option
 def describe(
     file: Path, period: float | None, mtbf: float | None, checkpoint_cost: float, as_json: bool

@@ -43,28 +43,112 @@ class TraceCommand(click.Command):
 @output_file(
     "Workload to write (.json or .json.gz).", WORKLOAD_OUT, "corrections", folder="schedule"
 )
-@click.option("--format", "form", type=click.Choice([AUTO, *ABOUT]), default=AUTO, show_default=True, help="Format of TRACE, see the list below; auto detects the format.")  # fmt: skip
-@click.option("--mapping", metavar="NAME|FILE", help="table: mapping of columns to fields, a name of the list below or a TOML file (default: the mapping of the list that fits the columns).")  # fmt: skip
-@click.option("--events", type=FILE, help="sacct, pbs: node events of Slurm. An attempt is cut at the first failure of one of its nodes.")  # fmt: skip
-@click.option("--corrections", type=FILE, help="With --events: list the cut attempts in this CSV file.")  # fmt: skip
-@click.option("--schedule", type=FOLDER, help="Also write the recorded schedule to this folder, with the same files as 'rebat run --out': all attempts of the jobs, and with --events the failures of nodes. The policy is named 'recorded'.")  # fmt: skip
-@click.option("--strict", is_flag=True, help="sacct, pbs: stop at the first invalid line (default: drop and count such lines).")  # fmt: skip
-@click.option("--month", "months", multiple=True, metavar="YYYY-MM", help="Keep the jobs of this month; may be repeated (default: all jobs).")  # fmt: skip
-@click.option("--by", type=click.Choice(["submit", "start"]), default="submit", show_default=True, help="Date that assigns a job to a month.")  # fmt: skip
-@click.option("--tz", "--zone", default="UTC", show_default=True, help="Time zone of months, and of dates without a time zone, for example Europe/Paris.")  # fmt: skip
-@click.option("--nodes", "n_nodes", type=MACHINE, help="Number of nodes of the machine (default: from the trace).")  # fmt: skip
-@click.option("--size", type=click.Choice(["requested", "allocated"]), default="requested", show_default=True, help="Preferred field for the number of nodes of a job.")  # fmt: skip
-@click.option("--cap", type=NODES, help="Reduce larger jobs to this size (the node-stealing paper: 49000 on Mira).")  # fmt: skip
-@click.option("--overrun", type=click.Choice(["raise-walltime", "clamp", "drop", "keep"]), default="raise-walltime", show_default=True, help="How to import jobs that ran longer than their walltime. raise-walltime: set the walltime to run time + 1 s; clamp: shorten the run; drop: leave the job out; keep: Batsim kills the job at its walltime.")  # fmt: skip
-@click.option("--missing-walltime", type=click.Choice(["run", "none", "drop"]), default="run", show_default=True, help="How to import jobs without walltime. run: set the walltime to run time + 1 s; none: no walltime; drop: leave the job out.")  # fmt: skip
-@click.option("--origin", type=click.Choice(["first-job", "month"]), default="first-job", show_default=True, help="Time 0 of the workload: the first submission, or the start of the month.")  # fmt: skip
-@click.option("--first", "first_s", type=DURATION, help="Keep jobs submitted from this time on.")  # fmt: skip
-@click.option("--last", "last_s", type=DURATION, help="Keep jobs submitted before this time.")  # fmt: skip
-@click.option("--max-jobs", type=NODES, help="Maximum number of jobs; later jobs are left out.")  # fmt: skip
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice([AUTO, *ABOUT]),
+    default=AUTO,
+    show_default=True,
+    help="Format of TRACE, see the list below; auto detects the format.",
+)
+@click.option(
+    "--mapping",
+    metavar="NAME|FILE",
+    help="table: mapping of columns to fields, a name of the list below or a TOML file (default: the mapping of the list that fits the columns).",
+)
+@click.option(
+    "--events",
+    type=FILE,
+    help="sacct, pbs: node events of Slurm. An attempt is cut at the first failure of one of its nodes.",
+)
+@click.option(
+    "--corrections", type=FILE, help="With --events: list the cut attempts in this CSV file."
+)
+@click.option(
+    "--schedule",
+    type=FOLDER,
+    help="Also write the recorded schedule to this folder, with the same files as 'rebat run --out': all attempts of the jobs, and with --events the failures of nodes. The policy is named 'recorded'.",
+)
+@click.option(
+    "--strict",
+    is_flag=True,
+    help="sacct, pbs: stop at the first invalid line (default: drop and count such lines).",
+)
+@click.option(
+    "--month",
+    "months",
+    multiple=True,
+    metavar="YYYY-MM",
+    help="Keep the jobs of this month; may be repeated (default: all jobs).",
+)
+@click.option(
+    "--by",
+    type=click.Choice(["submit", "start"]),
+    default="submit",
+    show_default=True,
+    help="Date that assigns a job to a month.",
+)
+@click.option(
+    "--tz",
+    "--zone",
+    default="UTC",
+    show_default=True,
+    help="Time zone of months, and of dates without a time zone, for example Europe/Paris.",
+)
+@click.option(
+    "--nodes",
+    "n_nodes",
+    type=MACHINE,
+    help="Number of nodes of the machine (default: from the trace).",
+)
+@click.option(
+    "--size",
+    type=click.Choice(["requested", "allocated"]),
+    default="requested",
+    show_default=True,
+    help="Preferred field for the number of nodes of a job.",
+)
+@click.option(
+    "--cap",
+    type=NODES,
+    help="Reduce larger jobs to this size (the node-stealing paper: 49000 on Mira).",
+)
+@click.option(
+    "--overrun",
+    type=click.Choice(["raise-walltime", "clamp", "drop", "keep"]),
+    default="raise-walltime",
+    show_default=True,
+    help="How to import jobs that ran longer than their walltime. raise-walltime: set the walltime to run time + 1 s; clamp: shorten the run; drop: leave the job out; keep: Batsim kills the job at its walltime.",
+)
+@click.option(
+    "--missing-walltime",
+    type=click.Choice(["run", "none", "drop"]),
+    default="run",
+    show_default=True,
+    help="How to import jobs without walltime. run: set the walltime to run time + 1 s; none: no walltime; drop: leave the job out.",
+)
+@click.option(
+    "--origin",
+    type=click.Choice(["first-job", "month"]),
+    default="first-job",
+    show_default=True,
+    help="Time 0 of the workload: the first submission, or the start of the month.",
+)
+@click.option("--first", "first_s", type=DURATION, help="Keep jobs submitted from this time on.")
+@click.option("--last", "last_s", type=DURATION, help="Keep jobs submitted before this time.")
+@click.option("--max-jobs", type=NODES, help="Maximum number of jobs; later jobs are left out.")
 def import_(
-    trace: Path, out: Path, form: str, mapping: str | None, events: Path | None,
-    corrections: Path | None, schedule: Path | None, force: bool, strict: bool, **options: Any,
-) -> None:  # fmt: skip
+    trace: Path,
+    out: Path,
+    form: str,
+    mapping: str | None,
+    events: Path | None,
+    corrections: Path | None,
+    schedule: Path | None,
+    force: bool,
+    strict: bool,
+    **options: Any,
+) -> None:
     """Convert a trace, accounting records or a table of jobs to a workload.
 
     'rebat view', 'rebat validate' and 'rebat compare' read the recorded schedule that --schedule
@@ -125,9 +209,13 @@ def _check_outputs(
 
 
 def _imported(
-    form: str, trace: Path, events: Path | None, strict: bool, schedule: bool,
+    form: str,
+    trace: Path,
+    events: Path | None,
+    strict: bool,
+    schedule: bool,
     options: dict[str, Any],
-) -> ImportedWorkload:  # fmt: skip
+) -> ImportedWorkload:
     from rebat.console.progress import at_work
     from rebat.workloads.accounted import import_accounting
     from rebat.workloads.alcf import import_alcf
@@ -144,9 +232,13 @@ def _imported(
 
 
 def _write_schedule(
-    schedule: RecordedSchedule, folder: Path, form: str, trace: Path, out: Path,
+    schedule: RecordedSchedule,
+    folder: Path,
+    form: str,
+    trace: Path,
+    out: Path,
     events: Path | None,
-) -> list[str]:  # fmt: skip
+) -> list[str]:
     """Write the result of a recorded schedule, and return lines about it."""
     from rebat.library.recorded import recorded_result
 

@@ -107,10 +107,18 @@ class Changes(msgspec.Struct):
 
     def __bool__(self) -> bool:
         return bool(
-            self.arrived or self.resubmitted or self.ended or self.stopped or self.moved
-            or self.held or self.failures or self.repairs or self.refused or self.withdrawn
+            self.arrived
+            or self.resubmitted
+            or self.ended
+            or self.stopped
+            or self.moved
+            or self.held
+            or self.failures
+            or self.repairs
+            or self.refused
+            or self.withdrawn
             or self.woken
-        )  # fmt: skip
+        )
 
 
 class Policy:

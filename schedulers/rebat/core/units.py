@@ -21,9 +21,18 @@ MAX_SECONDS = 1e11
 """Maximum time or duration in seconds (3,000 years)."""
 
 _UNITS = {
-    "us": 1e-6, "ms": 1e-3, "s": 1.0, "sec": 1.0, "min": 60.0, "m": 60.0,
-    "h": 3600.0, "d": 86400.0, "day": 86400.0, "days": 86400.0, "w": 604800.0,
-}  # fmt: skip
+    "us": 1e-6,
+    "ms": 1e-3,
+    "s": 1.0,
+    "sec": 1.0,
+    "min": 60.0,
+    "m": 60.0,
+    "h": 3600.0,
+    "d": 86400.0,
+    "day": 86400.0,
+    "days": 86400.0,
+    "w": 604800.0,
+}
 _DURATION = re.compile(r"\s*([0-9.]+(?:[eE][-+]?[0-9]+)?)\s*([a-z]*)")
 
 

@@ -125,11 +125,16 @@ class Engine(Decisions):
                     raise error.at(f"job {job.id}") from None
             self._add_job(
                 EngineJob(
-                    f"w0!{job.id}", job.n_nodes, job.submit_us, job.walltime_us, job.profile,
-                    "w0", job,
+                    f"w0!{job.id}",
+                    job.n_nodes,
+                    job.submit_us,
+                    job.walltime_us,
+                    job.profile,
+                    "w0",
+                    job,
                 ),
                 profiles[job.profile],
-            )  # fmt: skip
+            )
 
     @staticmethod
     def _by_time(items: Iterable[Any], time: str) -> Iterator[list[Any]]:

@@ -84,9 +84,15 @@ def registered_job(job_id: str, fields: dict[str, Any]) -> EngineJob:
     if not isinstance(walltime, int | float) or not (walltime == -1 or walltime > 0):
         raise InputError(f"walltime is {walltime!r}", f"job {job_id}", "seconds above 0, or -1")
     return EngineJob(
-        job_id, n_nodes, to_us(subtime), None if walltime == -1 else to_us(walltime),
-        profile, workload, {**fields, "id": job_id}, registered=True,
-    )  # fmt: skip
+        job_id,
+        n_nodes,
+        to_us(subtime),
+        None if walltime == -1 else to_us(walltime),
+        profile,
+        workload,
+        {**fields, "id": job_id},
+        registered=True,
+    )
 
 
 def progress(profiles: dict[str, dict[str, Any]], name: str, elapsed_us: int) -> dict[str, Any]:

@@ -16,9 +16,19 @@ import cloudpickle
 import msgspec
 
 _CONFIG = ("frozen", "forbid_unknown_fields", "tag", "tag_field", "omit_defaults", "array_like")
-_OF_MSGSPEC = {"__struct_fields__", "__struct_config__", "__match_args__", "__struct_defaults__",
-               "__struct_encode_fields__", "__annotations__", "__dict__", "__weakref__",
-               "__slots__", "__module__", "__qualname__"}  # fmt: skip
+_OF_MSGSPEC = {
+    "__struct_fields__",
+    "__struct_config__",
+    "__match_args__",
+    "__struct_defaults__",
+    "__struct_encode_fields__",
+    "__annotations__",
+    "__dict__",
+    "__weakref__",
+    "__slots__",
+    "__module__",
+    "__qualname__",
+}
 
 
 def by_value(task: Any) -> bytes:

@@ -90,10 +90,11 @@ def _keys(folder: Path) -> Iterator[Any]:
         parts = ("ca_file", "worker_cert", "worker_key")
         ca, cert, key = (_written(keys / part, getattr(security, f"tls_{part}")) for part in parts)
         yield Security(
-            require_encryption=True, tls_ca_file=ca,
+            require_encryption=True,
+            tls_ca_file=ca,
             **{f"tls_{role}_cert": cert for role in ROLES},
             **{f"tls_{role}_key": key for role in ROLES},
-        )  # fmt: skip
+        )
     finally:
         shutil.rmtree(keys, ignore_errors=True)
 
@@ -110,10 +111,13 @@ def _scheduler(system: System, resources: Resources, keys: Any) -> Iterator[Any]
     from distributed import Scheduler, SpecCluster
 
     options = {
-        "protocol": "tls", "security": keys, "host": _address(system, resources.jobs.interface),
-        "dashboard": False, "dashboard_address": "127.0.0.1:0",
+        "protocol": "tls",
+        "security": keys,
+        "host": _address(system, resources.jobs.interface),
+        "dashboard": False,
+        "dashboard_address": "127.0.0.1:0",
         **config.get(f"{system.section}.scheduler-options", {}),
-    }  # fmt: skip
+    }
     with out_of_reach(), without_pages():
         try:
             cluster = SpecCluster(

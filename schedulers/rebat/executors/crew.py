@@ -27,9 +27,13 @@ class Crew:
     """
 
     def __init__(
-        self, cluster: Any, new_job: Callable[[str], Any], system: System, per_job: int,
+        self,
+        cluster: Any,
+        new_job: Callable[[str], Any],
+        system: System,
+        per_job: int,
         resources: Resources,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.cluster, self.new_job, self.system, self.per_job = cluster, new_job, system, per_job
         self.folder, self.on_crew = resources.folder, resources.on_crew
         self.jobs: dict[str, Any] = {}

@@ -42,9 +42,12 @@ def on_dask(
 
 
 def outcomes(
-    client: Any, tasks: Sequence[T], work: Work[T, R], lost: Lost[T, R],
+    client: Any,
+    tasks: Sequence[T],
+    work: Work[T, R],
+    lost: Lost[T, R],
     watch: Callable[[], None] = lambda: None,
-) -> Iterator[R]:  # fmt: skip
+) -> Iterator[R]:
     """Yield outcomes as they complete; call ``watch`` after each one and once a second."""
     ended: queue.SimpleQueue[Any] = queue.SimpleQueue()
     of: dict[Any, T] = {}
@@ -139,11 +142,16 @@ def _own_cluster(workers: int) -> Iterator[Any]:
     with tempfile.TemporaryDirectory(prefix="rebat-dask-") as scratch, without_pages():
         with out_of_reach():
             cluster = LocalCluster(
-                n_workers=workers, threads_per_worker=1, host="127.0.0.1", protocol="tls://",
-                security=keys, dashboard_address="127.0.0.1:0",
-                scheduler_kwargs={"dashboard": False}, local_directory=scratch,
+                n_workers=workers,
+                threads_per_worker=1,
+                host="127.0.0.1",
+                protocol="tls://",
+                security=keys,
+                dashboard_address="127.0.0.1:0",
+                scheduler_kwargs={"dashboard": False},
+                local_directory=scratch,
                 silence_logs=SILENT,
-            )  # fmt: skip
+            )
         with cluster:
             yield cluster
 

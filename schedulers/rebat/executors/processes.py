@@ -157,9 +157,13 @@ def on_processes(
 
 
 def _collect(
-    worker: _Worker[T], crew: list[_Worker[T]], waiting: deque[tuple[T, int]],
-    context: SpawnContext, work: Work[T, R], lost: Lost[T, R],
-) -> Iterator[R]:  # fmt: skip
+    worker: _Worker[T],
+    crew: list[_Worker[T]],
+    waiting: deque[tuple[T, int]],
+    context: SpawnContext,
+    work: Work[T, R],
+    lost: Lost[T, R],
+) -> Iterator[R]:
     """Handle a worker's outcome or death, and send the next task to it or its replacement."""
     task = worker.task
     assert task is not None

@@ -69,14 +69,18 @@ SYSTEMS = {
     system.name: system
     for system in (
         System(
-            "slurm", "SLURMCluster", "sbatch",
-            ("squeue", "--me", "--noheader", "--format=%i %T"), 1, "RUNNING",
+            "slurm",
+            "SLURMCluster",
+            "sbatch",
+            ("squeue", "--me", "--noheader", "--format=%i %T"),
+            1,
+            "RUNNING",
         ),
         System("pbs", "PBSCluster", "qsub", ("qstat",), 4, "R"),
         System("sge", "SGECluster", "qsub", ("qstat",), 4, "r", "project"),
         System("lsf", "LSFCluster", "bsub", ("bjobs", "-a"), 2, "RUN", "project", _minutes),
     )
-}  # fmt: skip
+}
 
 
 def listed(system: System, text: str) -> dict[str, str]:

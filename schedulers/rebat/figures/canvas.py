@@ -19,11 +19,23 @@ _MANY = 20
 
 
 _POLICIES = {
-    "baseline": "#222222", "slurm-linear": "#222222", "sa": "#222222", "cluster": "#222222",
-    "sfsj": "#cc6611", "h111": "#cc6611", "faps": "#cc6611", "dbes": "#cc6611",
-    "easy": "#117733", "rps": "#117733", "pra": "#117733", "compaction": "#117733",
-    "easy-sfsj": "#332288", "pwa": "#332288", "greedy": "#882255", "greedy-sfsj": "#44aa99",
-}  # fmt: skip
+    "baseline": "#222222",
+    "slurm-linear": "#222222",
+    "sa": "#222222",
+    "cluster": "#222222",
+    "sfsj": "#cc6611",
+    "h111": "#cc6611",
+    "faps": "#cc6611",
+    "dbes": "#cc6611",
+    "easy": "#117733",
+    "rps": "#117733",
+    "pra": "#117733",
+    "compaction": "#117733",
+    "easy-sfsj": "#332288",
+    "pwa": "#332288",
+    "greedy": "#882255",
+    "greedy-sfsj": "#44aa99",
+}
 """Colours of policies that are often compared; ends of attempts have other colours."""
 
 _OTHERS = ("#222222", "#cc6611", "#117733", "#332288", "#882255", "#44aa99", "#999933", "#777777")

@@ -47,9 +47,12 @@ def cores_at_instants(
 def _panel(axis: Any, owner: Ints, pointed_out: Collection[int]) -> None:
     nodes, cores = owner.shape
     axis.pcolormesh(
-        np.arange(cores + 1) - 0.5, np.arange(nodes + 1) - 0.5, _colours(owner, pointed_out),
-        edgecolor="#cccccc", linewidth=0.5,
-    )  # fmt: skip
+        np.arange(cores + 1) - 0.5,
+        np.arange(nodes + 1) - 0.5,
+        _colours(owner, pointed_out),
+        edgecolor="#cccccc",
+        linewidth=0.5,
+    )
     for node, core in zip(*np.nonzero(np.isin(owner, list(pointed_out))), strict=True):
         axis.text(core, node, str(owner[node, core]), ha="center", va="center", fontsize=6)
     axis.set_ylim(nodes - 0.5, -0.5)

@@ -85,9 +85,14 @@ def _stops(axis: Any, ledger: Ledger, words: Mapping[str, str], scale: float) ->
     for record in ledger.attempts:
         if record.nodes is not None and record.why in words:
             axis.text(
-                to_s(record.end_us) / scale, int(record.nodes.intervals[0][0]) - 0.4,
-                f"{words[record.why]} ", ha="right", va="top", fontsize=7, style="italic",
-            )  # fmt: skip
+                to_s(record.end_us) / scale,
+                int(record.nodes.intervals[0][0]) - 0.4,
+                f"{words[record.why]} ",
+                ha="right",
+                va="top",
+                fontsize=7,
+                style="italic",
+            )
 
 
 def _end_us(ledger: Ledger) -> int:
@@ -112,9 +117,15 @@ def _attempts(axis: Any, ledger: Ledger, n_nodes: int, scale: float) -> None:
             if lost:
                 axis.broken_barh([(start + length - lost, lost)], rows, hatch=_HATCH, **look)
             axis.text(
-                start + length / 2, (first + last) / 2, job_name(record.attempt.id),
-                ha="center", va="center", fontsize=8, clip_on=True, parse_math=False,
-            )  # fmt: skip
+                start + length / 2,
+                (first + last) / 2,
+                job_name(record.attempt.id),
+                ha="center",
+                va="center",
+                fontsize=8,
+                clip_on=True,
+                parse_math=False,
+            )
 
 
 def _outages(axis: Any, ledger: Ledger, end_us: int, scale: float) -> None:

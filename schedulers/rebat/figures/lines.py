@@ -52,9 +52,13 @@ def lines_figure(panels: Sequence[Panel], axis: str, is_time: bool) -> Any:
         place.set_xlabel(f"{axis} ({unit})" if unit else axis)
     handles, labels = axes[0].get_legend_handles_labels()
     figure.legend(
-        handles, labels, loc="outside upper left", ncols=min(len(labels), 2), frameon=False,
+        handles,
+        labels,
+        loc="outside upper left",
+        ncols=min(len(labels), 2),
+        frameon=False,
         fontsize=9,
-    )  # fmt: skip
+    )
     return figure
 
 
@@ -70,9 +74,13 @@ def _draw(place: Any, panel: Panel, shades: Mapping[str, Any]) -> None:
     for policy, line in panel.lines.items():
         at = [x for x, _ in line]
         place.plot(
-            at, [mean.mean / size for _, mean in line], "o-", color=shades[policy], markersize=4,
+            at,
+            [mean.mean / size for _, mean in line],
+            "o-",
+            color=shades[policy],
+            markersize=4,
             label=label(policy),
-        )  # fmt: skip
+        )
         low, high = zip(*(_ends(mean, size) for _, mean in line), strict=True)
         place.fill_between(at, low, high, color=shades[policy], alpha=0.2, linewidth=0)
     every = [x for line in panel.lines.values() for x, _ in line]

@@ -35,8 +35,11 @@ def printed_svg(policies: Sequence[str], panels: Sequence[PrintedPanel]) -> str:
     axes[0].set_ylim(len(policies) - 0.5, -0.5)
     figure.legend(
         *_handles(shades, any(panel.printed for panel in panels)),
-        loc="outside upper center", ncols=3, frameon=False, fontsize=8,
-    )  # fmt: skip
+        loc="outside upper center",
+        ncols=3,
+        frameon=False,
+        fontsize=8,
+    )
     return svg_of(figure)
 
 

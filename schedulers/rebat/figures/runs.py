@@ -86,9 +86,11 @@ def binned_gantt(timelines: Sequence[Timeline], window_us: Window | None = None)
     first, last = (to_s(us) / scale for us in window)
     for axis, timeline in zip(axes, timelines, strict=True):
         axis.imshow(
-            binned(timeline, window, min(_ROWS, timeline.n_nodes), _COLUMNS), aspect="auto",
-            extent=(first, last, timeline.n_nodes - 0.5, -0.5), interpolation="nearest",
-        )  # fmt: skip
+            binned(timeline, window, min(_ROWS, timeline.n_nodes), _COLUMNS),
+            aspect="auto",
+            extent=(first, last, timeline.n_nodes - 0.5, -0.5),
+            interpolation="nearest",
+        )
         _marks(axis, timeline, scale)
         axis.set_xlim(first, last)
         axis.set_ylim(timeline.n_nodes - 0.5, -0.5)
@@ -111,9 +113,15 @@ def _marks(axis: Any, timeline: Timeline, scale: float) -> None:
     stolen = np.flatnonzero(timeline.cause == CAUSES.index(Cause.STOLEN))
     at = np.searchsorted(timeline.blocks.owner, stolen)
     axis.scatter(
-        timeline.end_us[stolen] / US_PER_S / scale, timeline.blocks.first[at], s=12, marker="v",
-        color=CAUSE_COLOURS[Cause.STOLEN], edgecolors="white", linewidths=0.4, clip_on=True,
-    )  # fmt: skip
+        timeline.end_us[stolen] / US_PER_S / scale,
+        timeline.blocks.first[at],
+        s=12,
+        marker="v",
+        color=CAUSE_COLOURS[Cause.STOLEN],
+        edgecolors="white",
+        linewidths=0.4,
+        clip_on=True,
+    )
 
 
 def _legend(figure: Any, timelines: Sequence[Timeline]) -> None:

@@ -80,8 +80,10 @@ def _grid(axis: Any, extents: Sequence[int], rows: tuple[int, int]) -> None:
     """Draw lines between the slices of the outermost dimensions, without ticks."""
     half = len(extents) // 2
     inner = math.prod(extents[1:half]) or 1, math.prod(extents[half + 1 :]) or 1
-    lines = {"axhline": range(inner[0], rows[0], inner[0]),
-             "axvline": range(inner[1], rows[1], inner[1])}  # fmt: skip
+    lines = {
+        "axhline": range(inner[0], rows[0], inner[0]),
+        "axvline": range(inner[1], rows[1], inner[1]),
+    }
     for name, places in lines.items():
         for place in places:
             getattr(axis, name)(place - 0.5, color="#666666", linewidth=0.5)

@@ -115,15 +115,26 @@ def advise(
     loaded = _with_file(workload, Path(out))
     scenario = scenario_options_of(failures, {"checkpoint": "young-daly", **options})
     return advised(
-        loaded, scenario, policy=policy, minutes=minutes, most_seeds=most_seeds, workers=workers,
+        loaded,
+        scenario,
+        policy=policy,
+        minutes=minutes,
+        most_seeds=most_seeds,
+        workers=workers,
         out=Path(out),
-    )  # fmt: skip
+    )
 
 
 def advised(
-    workload: LoadedWorkload, options: ScenarioOptions, *, policy: str, minutes: float,
-    most_seeds: int, workers: int | None, out: Path,
-) -> Advice:  # fmt: skip
+    workload: LoadedWorkload,
+    options: ScenarioOptions,
+    *,
+    policy: str,
+    minutes: float,
+    most_seeds: int,
+    workers: int | None,
+    out: Path,
+) -> Advice:
     """Simulate, answer, and write the page and the numbers to ``out``."""
     if minutes <= 0:
         raise InputError(f"is {minutes:g}", "minutes", "more than 0")
@@ -137,12 +148,22 @@ def advised(
     write_text(out / PAGE, html(report))
     write_text(out / TEXT, markdown(report))
     advice = Advice(
-        workload=workload.name, sha256=workload.sha256, nodes=site.n_nodes, policy=policy,
-        mtbf_s=site.mtbf_s, seeds=evidence.n_seeds, runs=evidence.n_runs, answers=answered,
-        assumed=assumptions(site), page=out / PAGE,
-    )  # fmt: skip
-    record = {key: value for key, value in msgspec.to_builtins(advice, enc_hook=str).items()
-              if key != "page"}  # fmt: skip
+        workload=workload.name,
+        sha256=workload.sha256,
+        nodes=site.n_nodes,
+        policy=policy,
+        mtbf_s=site.mtbf_s,
+        seeds=evidence.n_seeds,
+        runs=evidence.n_runs,
+        answers=answered,
+        assumed=assumptions(site),
+        page=out / PAGE,
+    )
+    record = {
+        key: value
+        for key, value in msgspec.to_builtins(advice, enc_hook=str).items()
+        if key != "page"
+    }
     write_text(out / RECORD, msgspec.json.format(msgspec.json.encode(record)).decode() + "\n")
     return advice
 

@@ -112,9 +112,12 @@ def calibrate(
 
 
 def calibrated(
-    workload: LoadedWorkload, past: Path, policies: Sequence[str], options: ScenarioOptions,
+    workload: LoadedWorkload,
+    past: Path,
+    policies: Sequence[str],
+    options: ScenarioOptions,
     workers: int | None,
-) -> Calibration:  # fmt: skip
+) -> Calibration:
     """Simulate all configurations, and compare them with the record."""
     recorded = read_waits(past, workload)
     n_nodes = options.nodes or workload.n_nodes
@@ -134,15 +137,20 @@ def calibrated(
         raise PolicyError(f"no configuration can be compared: {reasons}")
     verdict = verdict_of(ranked, recorded, read_use(past), failed)
     return Calibration(
-        workload=workload.name, sha256=workload.sha256, verdict=verdict,
-        not_modelled=list(NOT_MODELLED), report=_report(workload, verdict, ranked, recorded),
-    )  # fmt: skip
+        workload=workload.name,
+        sha256=workload.sha256,
+        verdict=verdict,
+        not_modelled=list(NOT_MODELLED),
+        report=_report(workload, verdict, ranked, recorded),
+    )
 
 
 def _simulated(
-    workload: LoadedWorkload, options: ScenarioOptions, todo: Sequence[Configuration],
+    workload: LoadedWorkload,
+    options: ScenarioOptions,
+    todo: Sequence[Configuration],
     workers: int | None,
-) -> dict[Configuration, CalibratedRun]:  # fmt: skip
+) -> dict[Configuration, CalibratedRun]:
     if not todo:
         return {}
     with compiling_notice(), counting_bar("runs", len(todo)) as on_done:
@@ -151,9 +159,11 @@ def _simulated(
 
 
 def _in_parts(
-    parts: Sequence[Workload], options: ScenarioOptions, todo: Sequence[Configuration],
+    parts: Sequence[Workload],
+    options: ScenarioOptions,
+    todo: Sequence[Configuration],
     workers: int | None,
-) -> dict[Configuration, CalibratedRun]:  # fmt: skip
+) -> dict[Configuration, CalibratedRun]:
     if not todo:
         return {}
     with counting_bar("runs in partitions", len(todo)) as on_done:
@@ -162,9 +172,11 @@ def _in_parts(
 
 
 def _report(
-    workload: LoadedWorkload, verdict: Verdict, ranked: Sequence[tuple[CalibratedRun, Any]],
+    workload: LoadedWorkload,
+    verdict: Verdict,
+    ranked: Sequence[tuple[CalibratedRun, Any]],
     recorded: RecordedWaits,
-) -> Report:  # fmt: skip
+) -> Report:
     shown = ranked[:MOST_LINES]
     waits = {run.configuration.title: run.compared(recorded)[1] for run, _ in shown}
     return report_of(workload.name, workload.sha256, verdict, recorded.wait_s, waits)

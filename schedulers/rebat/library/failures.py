@@ -113,11 +113,18 @@ def failures(
     (2, 3)
     """
     options = {
-        "mtbf": mtbf, "downtime": downtime, "model": model, "seed": seed, "horizon": horizon,
-        "begin": begin, "failure_group": failure_group, "cascade": cascade,
-        "cascade_window": cascade_window, "cascade_within": cascade_within,
+        "mtbf": mtbf,
+        "downtime": downtime,
+        "model": model,
+        "seed": seed,
+        "horizon": horizon,
+        "begin": begin,
+        "failure_group": failure_group,
+        "cascade": cascade,
+        "cascade_window": cascade_window,
+        "cascade_within": cascade_within,
         "failures": None if file is None else _file(file),
-    }  # fmt: skip
+    }
     return msgspec.structs.replace(converted(options, Failures), law=_law(law))
 
 

@@ -135,10 +135,12 @@ class Goodput(msgspec.Struct, frozen=True):
     def text(self) -> str:
         """The answer, and where the time of the nodes goes."""
         named = {
-            "useful": "useful work", "checkpoint": "checkpoints",
-            "recovery": "recovery (stages, loading)", "waste_failure": "repeated work",
+            "useful": "useful work",
+            "checkpoint": "checkpoints",
+            "recovery": "recovery (stages, loading)",
+            "waste_failure": "repeated work",
             "waiting": "waiting for nodes",
-        }  # fmt: skip
+        }
         shares = self.simulation.shares
         width = max(map(len, named.values()))
         rows = [f"  {text:{width}}  {shares[name]:8.3%}" for name, text in named.items()]
@@ -178,13 +180,25 @@ def spares_shown(most: int, nodes: int) -> list[int]:
 
 
 def goodput(
-    nodes: int, *, rate: float | None = None, model: str | None = None,
-    interval: str | float | None = None, write: str | float = 0, load: str | float = 0,
-    detect: str | float = "0", diagnose: str | float = "0", reschedule: str | float = "0",
-    init: str | float = "0", spares: int | None = None, repair: str | None = None,
-    tiers: str | None = None, target: float = 0.99, seed: int = 0, runs: int = RUNS,
+    nodes: int,
+    *,
+    rate: float | None = None,
+    model: str | None = None,
+    interval: str | float | None = None,
+    write: str | float = 0,
+    load: str | float = 0,
+    detect: str | float = "0",
+    diagnose: str | float = "0",
+    reschedule: str | float = "0",
+    init: str | float = "0",
+    spares: int | None = None,
+    repair: str | None = None,
+    tiers: str | None = None,
+    target: float = 0.99,
+    seed: int = 0,
+    runs: int = RUNS,
     failures: int = FAILURES,
-) -> Goodput:  # fmt: skip
+) -> Goodput:
     """Return the effective training time of a job, in closed form and simulated.
 
     Parameters

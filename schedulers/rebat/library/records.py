@@ -77,7 +77,11 @@ def metric_record(row: MetricRow, many: bool) -> dict[str, Any]:
         numbers["change_low"] = None if change is None else change.low
         numbers["change_high"] = None if change is None else change.high
     return {
-        "policy": row.policy, "metric": name, "size_class": size_class,
-        "unit": UNITS[metric(name).unit], **numbers, "n": row.value.n,
+        "policy": row.policy,
+        "metric": name,
+        "size_class": size_class,
+        "unit": UNITS[metric(name).unit],
+        **numbers,
+        "n": row.value.n,
         "comparable": row.comparable,
-    }  # fmt: skip
+    }

@@ -106,9 +106,11 @@ def run(
     """
     used = dict(options)
     many = {
-        "seeds": seeds, "until_width": until_width, "until_metric": until_metric,
+        "seeds": seeds,
+        "until_width": until_width,
+        "until_metric": until_metric,
         "workers": workers,
-    }  # fmt: skip
+    }
     options |= {"checkpoint": checkpoint, "nodes": nodes, "window": window, "select": select}
     with in_python(), tempfile.TemporaryDirectory() as folder:
         comparison = study(

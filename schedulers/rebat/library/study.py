@@ -114,9 +114,15 @@ class Study(msgspec.Struct, frozen=True, kw_only=True):
         kinds = {p.name: p.kind for p in self.policies if not getattr(p, "place", p.name)}
         n_seeds = self.many.n_seeds
         runs = SeedRuns(
-            self.workload.origin, names, self._scenario, self.options.seed, n_seeds,
-            self.many.workers or len(os.sched_getaffinity(0)), self.many.narrow(), kinds,
-        )  # fmt: skip
+            self.workload.origin,
+            names,
+            self._scenario,
+            self.options.seed,
+            n_seeds,
+            self.many.workers or len(os.sched_getaffinity(0)),
+            self.many.narrow(),
+            kinds,
+        )
         with counting_bar("runs", n_seeds * len(names)) as on_progress:
             seeds: Seeds = run_seeds(runs, on_progress)
         return Result.of_seeds(seeds, self.provenance)
@@ -137,9 +143,12 @@ class Study(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def study(
-    workload: Callable[[], LoadedWorkload], policies: Policies, options: ScenarioOptions,
-    used: UsedOptions, many: SeedOptions,
-) -> Study:  # fmt: skip
+    workload: Callable[[], LoadedWorkload],
+    policies: Policies,
+    options: ScenarioOptions,
+    used: UsedOptions,
+    many: SeedOptions,
+) -> Study:
     """Check all options, then read and prepare the workload.
 
     Raises
@@ -164,9 +173,13 @@ def study(
     with errors_name_nodes(names_in((jobs.machine or {}).get("nodes"))):
         stage = staged(prepared(jobs, scenario), scenario)
     return Study(
-        policies=presets, workload=jobs, stage=stage, options=options, many=many,
+        policies=presets,
+        workload=jobs,
+        stage=stage,
+        options=options,
+        many=many,
         uses_law_mtbf=of_law,
-    )  # fmt: skip
+    )
 
 
 def _plain(options: ScenarioOptions) -> dict[str, Any]:

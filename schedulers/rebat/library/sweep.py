@@ -35,8 +35,12 @@ if TYPE_CHECKING:
 FILE = Path("sweep.toml")
 """Name of the campaign file in the results of a sweep."""
 
-_CHECKPOINT = {"checkpoint_cost": "cost", "recovery_cost": "recovery",
-               "checkpoint_rounding": "rounding", "checkpoint_mtbf": "mtbf"}  # fmt: skip
+_CHECKPOINT = {
+    "checkpoint_cost": "cost",
+    "recovery_cost": "recovery",
+    "checkpoint_rounding": "rounding",
+    "checkpoint_mtbf": "mtbf",
+}
 _GRID = tuple(
     name
     for name in GridIn.__struct_fields__
@@ -217,8 +221,10 @@ def sweep(
     with in_python(), tempfile.TemporaryDirectory() as temporary:
         source = _read(workload, Path(temporary)).origin
         grid = _grid(named, law, seeds, checkpoint, parameters)
-        tables = {"workloads": {"workload": {"file": source.file, **source.options}},
-                  "grid": [{"name": "sweep", "workloads": ["workload"], **grid}]}  # fmt: skip
+        tables = {
+            "workloads": {"workload": {"file": source.file, **source.options}},
+            "grid": [{"name": "sweep", "workloads": ["workload"], **grid}],
+        }
         folder = Path(temporary) / "results" if out is None else Path(out)
         campaign = campaign_of(tables, FILE)
         performed(campaign, folder, workers)
@@ -252,9 +258,12 @@ def _read(workload: Workload | str | Path, folder: Path) -> LoadedWorkload:
 
 
 def _grid(
-    policies: Sequence[str], law: str | None, seeds: int, checkpoint: str,
+    policies: Sequence[str],
+    law: str | None,
+    seeds: int,
+    checkpoint: str,
     parameters: Mapping[str, Any],
-) -> dict[str, Any]:  # fmt: skip
+) -> dict[str, Any]:
     """Return the keys of a grid for these parameters."""
     of_law = parameters_of_law(law or "authors")
     places = {name for name in parameters if any(f"{{{name}}}" in policy for policy in policies)}

@@ -279,9 +279,14 @@ class BoxSums:
         return windows[extent]
 
     def _row(
-        self, first: int, second: int, shift: int, dims: tuple[int, int, int], length: int,
+        self,
+        first: int,
+        second: int,
+        shift: int,
+        dims: tuple[int, int, int],
+        length: int,
         target: int | None,
-    ) -> int:  # fmt: skip
+    ) -> int:
         outer, size, inner = dims
         place = self._end if target is None else target
         if target is None:

@@ -68,9 +68,14 @@ class Checkpointing(msgspec.Struct, frozen=True):
     def pattern(self) -> CheckpointPattern[int]:
         """The same checkpointing, for rules that do not depend on the unit of time."""
         return CheckpointPattern(
-            self.period_us, self.cost_us, self.recovery_us, self.first_period_us,
-            self.first_recovery_us, self.restart_us, US_PER_S // 10,
-        )  # fmt: skip
+            self.period_us,
+            self.cost_us,
+            self.recovery_us,
+            self.first_period_us,
+            self.first_recovery_us,
+            self.restart_us,
+            US_PER_S // 10,
+        )
 
     @property
     def first_end_us(self) -> int:
@@ -209,9 +214,13 @@ def _lengthened_us(length_us: int, period_s: float, cost_us: int, rounding: Roun
 
 
 def _with_checkpoints(
-    job: Job, profile: dict[str, Any], period_s: float, cost_s: float, recovery_s: float,
+    job: Job,
+    profile: dict[str, Any],
+    period_s: float,
+    cost_s: float,
+    recovery_s: float,
     rounding: Rounding,
-) -> tuple[Job, dict[str, Any]]:  # fmt: skip
+) -> tuple[Job, dict[str, Any]]:
     if profile.get("type") != "delay":
         raise InputError(
             f"checkpoints need a delay profile, not {profile.get('type')!r}", f"job {job.id}"

@@ -89,9 +89,15 @@ def _program(boxes: Boxes, steps: Steps) -> Ints:
         set_at[target] = set_at[first] if copied else index + 1
         shape = int(np.searchsorted(sums.first, target)) if target < sums.n else -1
         rows.append(
-            (set_at[first], COPY if copied else set_at[second], *steps.row(size, stride, shift),
-             set_at[target], sums.ends[index], shape)
-        )  # fmt: skip
+            (
+                set_at[first],
+                COPY if copied else set_at[second],
+                *steps.row(size, stride, shift),
+                set_at[target],
+                sums.ends[index],
+                shape,
+            )
+        )
     return np.array(rows, dtype=np.int64).reshape(-1, 8)
 
 

@@ -26,11 +26,17 @@ PURGE_S = 60.0
 
 OVERHEAD_S = np.array(
     [
-        [51, 53, 89], [51, 54, 97], [52, 55, 115], [53, 59, 144],
-        [56, 66, 202], [52, 79, 343], [66, 98, 398], [99, 157, 608],
+        [51, 53, 89],
+        [51, 54, 97],
+        [52, 55, 115],
+        [53, 59, 144],
+        [56, 66, 202],
+        [52, 79, 343],
+        [66, 98, 398],
+        [99, 157, 608],
     ],
     dtype=float,
-)  # fmt: skip
+)
 """Table 1: seconds by tasks (rows) and memory (columns), including half a purge interval."""
 
 USUAL_MB = 100.0

@@ -77,8 +77,9 @@ def operation_of(data: dict[str, Any]) -> Operation:
     job = data.get("job", "")
     if isinstance(job, bool) or not isinstance(job, str | int) or (job == "") == (kind == MIGRATE):
         expected = "the id of a job" if kind == MIGRATE else f"none for {kind}"
-        raise InputError(f"job is {short(job)}" if "job" in data else "job is missing",
-                         expected=expected)  # fmt: skip
+        raise InputError(
+            f"job is {short(job)}" if "job" in data else "job is missing", expected=expected
+        )
     user, spanning = data.get("user", ""), data.get("spanning", True)
     if not isinstance(user, str):
         raise InputError(f"user is {short(user)}", expected="a name")

@@ -65,15 +65,24 @@ def in_seconds(c: Checkpointing, period_s: float) -> CheckpointPattern[float]:
     """Return the pattern of an execution in seconds; ``period_s`` is the exact period."""
     first_s = period_s if c.first_period_us == c.period_us else to_s(c.first_period_us)
     return CheckpointPattern(
-        period_s, to_s(c.cost_us), to_s(c.recovery_us), first_s,
-        to_s(c.first_recovery_us), to_s(c.restart_us), 0.1,
-    )  # fmt: skip
+        period_s,
+        to_s(c.cost_us),
+        to_s(c.recovery_us),
+        first_s,
+        to_s(c.first_recovery_us),
+        to_s(c.restart_us),
+        0.1,
+    )
 
 
 def resubmission(
-    p: CheckpointPattern[float], delay_s: float, walltime_s: float, run_s: float, when: When,
+    p: CheckpointPattern[float],
+    delay_s: float,
+    walltime_s: float,
+    run_s: float,
+    when: When,
     semantics: Semantics,
-) -> Written:  # fmt: skip
+) -> Written:
     """Return the numbers of a resubmission after an attempt that ran for ``run_s``."""
     left = INTERRUPTIONS[when](p, run_s, semantics)
     recovery = left.first_recovery

@@ -16,8 +16,11 @@ from rebat.core.units import FOREVER_US, parse_duration, to_s, to_us
 from rebat.models.light import LightCheckpoints, Survives
 
 SURVIVES: dict[str, Survives | None] = {
-    "memory": "process", "disk": "process", "peer": "node", "remote": None,
-}  # fmt: skip
+    "memory": "process",
+    "disk": "process",
+    "peer": "node",
+    "remote": None,
+}
 """Failures that each tier survives; None: all."""
 
 USUAL = "peer=1s/30s+remote=30s/2min"
@@ -137,9 +140,14 @@ def profile_fields(
 
 
 def add_tiers(
-    workload: Workload, tiers: Tiers, *, n_nodes: int, mtbf_s: float, light_share: float,
+    workload: Workload,
+    tiers: Tiers,
+    *,
+    n_nodes: int,
+    mtbf_s: float,
+    light_share: float,
     software: str,
-) -> Workload:  # fmt: skip
+) -> Workload:
     """Return the workload with checkpoints of these tiers in all lengths and walltimes.
 
     Parameters

@@ -20,9 +20,16 @@ _SPEED |= {f"{word}flops": 1000.0**power for power, word in enumerate(_WORDS)}
 _BANDWIDTH = {f"{si}Bps": value for si, value in (_SI | _BINARY).items()}
 _BANDWIDTH |= {f"{si}bps": value / 8 for si, value in (_SI | _BINARY).items()}
 _LATENCY = {
-    "s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9, "ps": 1e-12,
-    "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0,
-}  # fmt: skip
+    "s": 1.0,
+    "ms": 1e-3,
+    "us": 1e-6,
+    "ns": 1e-9,
+    "ps": 1e-12,
+    "m": 60.0,
+    "h": 3600.0,
+    "d": 86400.0,
+    "w": 604800.0,
+}
 
 UNITS: dict[str, tuple[dict[str, float], str]] = {
     "speed": (_SPEED, "flop/s above 0, like 1Gf"),

@@ -23,9 +23,14 @@ from rebat.platforms.simgrid_read import PlatformFacts, read_platform
 from rebat.platforms.specs import PlatformSpec
 
 __all__ = [
-    "ZERO_LATENCY", "Hardware", "PlatformFacts", "first_radical", "platform_xml",
-    "read_platform", "write_platform",
-]  # fmt: skip
+    "ZERO_LATENCY",
+    "Hardware",
+    "PlatformFacts",
+    "first_radical",
+    "platform_xml",
+    "read_platform",
+    "write_platform",
+]
 
 
 class Hardware(msgspec.Struct, frozen=True):

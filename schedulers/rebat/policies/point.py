@@ -146,11 +146,13 @@ class CommonOptions(Options, frozen=True):
     purge: Annotated[
         float,
         number(
-            0, 1e9, "seconds",
+            0,
+            1e9,
+            "seconds",
             "Slurm's PURGE_JOB_INTERVAL in seconds. Half of this interval is part of the migration "
             "costs 'table' and 'bandwidth'.",
         ),
-    ] = 60.0  # fmt: skip
+    ] = 60.0
     drain: Annotated[
         str,
         choice(
@@ -185,18 +187,22 @@ class CommonOptions(Options, frozen=True):
     horizon: Annotated[
         float,
         number(
-            0, 1e9, "seconds",
+            0,
+            1e9,
+            "seconds",
             "Time at which eternal jobs end, in seconds. 0: they end when no other job is left.",
         ),
-    ] = 0.0  # fmt: skip
+    ] = 0.0
     seed: Annotated[
         int,
         number(
-            0, 2**63 - 1, "a whole number",
+            0,
+            2**63 - 1,
+            "a whole number",
             "Seed of the queue order 'random' and of the placement 'rps'. rps adds the seed of the "
             "failures.",
         ),
-    ] = 0  # fmt: skip
+    ] = 0
 
 
 class Point(msgspec.Struct, frozen=True):

@@ -106,9 +106,15 @@ class Preset(msgspec.Struct, frozen=True):
 
 
 LATER = {
-    "expected": "jobs+repairs", "wait": "requeue", "restarts": "beginning", "lenders": "rule",
-    "detect": "0", "diagnose": "0", "reschedule": "0", "init": "0",
-}  # fmt: skip
+    "expected": "jobs+repairs",
+    "wait": "requeue",
+    "restarts": "beginning",
+    "lenders": "rule",
+    "detect": "0",
+    "diagnose": "0",
+    "reschedule": "0",
+    "init": "0",
+}
 """Defaults of options that earlier versions did not have. `identity` leaves out these defaults, so
 that results of earlier versions stay valid."""
 

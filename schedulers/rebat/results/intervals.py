@@ -136,10 +136,13 @@ def _resampled(values: Sequence[float], level: float) -> tuple[float, float]:
     from scipy.stats import bootstrap
 
     ends = bootstrap(
-        (np.asarray(values, dtype=float),), np.mean, confidence_level=level, method="BCa",
+        (np.asarray(values, dtype=float),),
+        np.mean,
+        confidence_level=level,
+        method="BCa",
         n_resamples=round(RESAMPLES * (1 - CONFIDENCE) / (1 - level)),
         rng=np.random.default_rng(0),
-    ).confidence_interval  # fmt: skip
+    ).confidence_interval
     return float(ends.low), float(ends.high)
 
 

@@ -21,8 +21,12 @@ Unit = Literal["share", "time", "factor", "count", "node time"]
 """The format of a value: a share in percent, seconds as a duration, node-seconds."""
 
 UNITS: dict[Unit, str] = {
-    "share": "share", "time": "s", "factor": "factor", "count": "count", "node time": "node-s",
-}  # fmt: skip
+    "share": "share",
+    "time": "s",
+    "factor": "factor",
+    "count": "count",
+    "node time": "node-s",
+}
 """The unit of a value in files, in which a share of 50 % is 0.5."""
 
 Whole = Literal["", "node time", "all node time", "node time that was up", "core time", "time"]

@@ -107,9 +107,19 @@ def seeds_csv(seeds: Seeds) -> str:
 
 
 COMPARED = (
-    "metric", "size_class", "policy", "seeds", "mean", "low", "high", "ratio", "ratio_low",
-    "ratio_high", "differs", "comparable",
-)  # fmt: skip
+    "metric",
+    "size_class",
+    "policy",
+    "seeds",
+    "mean",
+    "low",
+    "high",
+    "ratio",
+    "ratio_low",
+    "ratio_high",
+    "differs",
+    "comparable",
+)
 """Columns of comparison.csv, see `compared`."""
 
 

@@ -29,8 +29,10 @@ TOGETHER_US = 5 * US_PER_S
 """Maximum time between the failure of a node and the recorded end of the attempt on this node."""
 
 STATES: dict[Cause, str] = {
-    Cause.COMPLETED: SUCCESS, Cause.JOB_FAILED: FAILED, Cause.WALLTIME: WALLTIME,
-}  # fmt: skip
+    Cause.COMPLETED: SUCCESS,
+    Cause.JOB_FAILED: FAILED,
+    Cause.WALLTIME: WALLTIME,
+}
 """Batsim's final states; attempts that ended otherwise were killed."""
 
 
@@ -65,18 +67,41 @@ def _attempt(
     size, start_us, end_us = recorded.nodes.size, recorded.start_us, recorded.end_us
     state = STATES.get(recorded.cause, KILLED)
     attempt = Attempt(
-        id=attempt_id, job_id=job_id, serial=serial, job_serial=recorded.job, number=number,
-        n_nodes=size, walltime_us=FOREVER_US if walltime_us is None else walltime_us,
-        submit_us=job.submit_us, queued_us=recorded.queued_us,
-    )  # fmt: skip
+        id=attempt_id,
+        job_id=job_id,
+        serial=serial,
+        job_serial=recorded.job,
+        number=number,
+        n_nodes=size,
+        walltime_us=FOREVER_US if walltime_us is None else walltime_us,
+        submit_us=job.submit_us,
+        queued_us=recorded.queued_us,
+    )
     record = AttemptRecord(
-        attempt, job.profile, None, start_us, end_us, recorded.cause, state,
-        0 if recorded.lost else end_us - start_us, recorded.nodes, why=recorded.why,
-    )  # fmt: skip
+        attempt,
+        job.profile,
+        None,
+        start_us,
+        end_us,
+        recorded.cause,
+        state,
+        0 if recorded.lost else end_us - start_us,
+        recorded.nodes,
+        why=recorded.why,
+    )
     batsim = EngineJob(
-        attempt_id, size, recorded.queued_us, walltime_us, job.profile, "w0", None,
-        start_us=start_us, end_us=end_us, state=state, nodes=recorded.nodes,
-    )  # fmt: skip
+        attempt_id,
+        size,
+        recorded.queued_us,
+        walltime_us,
+        job.profile,
+        "w0",
+        None,
+        start_us=start_us,
+        end_us=end_us,
+        state=state,
+        nodes=recorded.nodes,
+    )
     return record, batsim
 
 

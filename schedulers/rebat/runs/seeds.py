@@ -121,12 +121,15 @@ def _tasks(requested: SeedRuns, batch: range) -> Iterator[_Task]:
     runs = list(itertools.product(batch, requested.policies))
     specs = [
         RunSpec(
-            grid="run", workload="workload", policy=requested.policies[policy],
-            kind=requested.kinds.get(policy), source=requested.source,
+            grid="run",
+            workload="workload",
+            policy=requested.policies[policy],
+            kind=requested.kinds.get(policy),
+            source=requested.source,
             scenario=requested.scenario_of(seed),
         )
         for seed, policy in runs
-    ]  # fmt: skip
+    ]
     for (seed, policy), unit in zip(runs, units(specs), strict=True):
         yield _Task(seed, policy, unit)
 

@@ -106,9 +106,14 @@ def workload_of(unit: Unit) -> Workload:
 def _unit(spec: RunSpec, content: str) -> Unit:
     determines = identity(spec, content)
     return Unit(
-        kind=NAME, grid=spec.grid, about=about(spec), spec=spec, labels=labels(spec),
-        identity=determines, key=key_of(determines),
-    )  # fmt: skip
+        kind=NAME,
+        grid=spec.grid,
+        about=about(spec),
+        spec=spec,
+        labels=labels(spec),
+        identity=determines,
+        key=key_of(determines),
+    )
 
 
 def _text_of(source: Source) -> str:

@@ -41,9 +41,13 @@ from rebat.session.ledger import Ledger
 from rebat.session.session import Session
 
 RUN_FILES = (
-    "jobs.csv", "schedule.csv", "rebat_jobs.csv", "rebat_attempts.csv", "node_events.csv",
+    "jobs.csv",
+    "schedule.csv",
+    "rebat_jobs.csv",
+    "rebat_attempts.csv",
+    "node_events.csv",
     "summary.json",
-)  # fmt: skip
+)
 """Files that `write_run` always writes."""
 
 

@@ -53,9 +53,11 @@ class Stage(msgspec.Struct, frozen=True):
         return file.events if file else ()
 
     def run(
-        self, policy: Runnable, on_progress: OnProgress | None = None,
+        self,
+        policy: Runnable,
+        on_progress: OnProgress | None = None,
         on_warning: OnWarning | None = None,
-    ) -> RunResult:  # fmt: skip
+    ) -> RunResult:
         """Run one policy; see `single.simulate`."""
         if isinstance(policy, Preset):
             policy = self._prepared(policy)
@@ -121,9 +123,11 @@ def staged(workload: Workload, scenario: Scenario) -> Stage:
     """
     n_nodes = scenario.nodes or workload.n_nodes
     measures = Measures(
-        parse_window(scenario.window), parse_selection(scenario.select), scenario.walltime_kills,
+        parse_window(scenario.window),
+        parse_selection(scenario.select),
+        scenario.walltime_kills,
         scenario.accounting,
-    )  # fmt: skip
+    )
     count = groups_of(n_nodes, scenario.cores_per_node)
     if scenario.operations:
         jobs = {job.id for job in workload.jobs}
@@ -222,9 +226,13 @@ def _with_checkpoints(workload: Workload, checkpoint: Checkpoints | None, n_node
         return add_perfect(workload)
     if isinstance(checkpoint, TierCheckpoints):
         return add_tiers(
-            workload, parse_tiers(checkpoint.tiers), n_nodes=n_nodes, mtbf_s=checkpoint.mtbf_s,
-            light_share=checkpoint.light_share, software=checkpoint.software,
-        )  # fmt: skip
+            workload,
+            parse_tiers(checkpoint.tiers),
+            n_nodes=n_nodes,
+            mtbf_s=checkpoint.mtbf_s,
+            light_share=checkpoint.light_share,
+            software=checkpoint.software,
+        )
     return add_young_daly(
         workload,
         n_nodes=n_nodes,

@@ -43,9 +43,13 @@ class Intake:
     """Updates the state with the events of a message, in order."""
 
     def __init__(
-        self, board: Board, jobs: Lifecycle, claims: Claims, registry: Registry,
+        self,
+        board: Board,
+        jobs: Lifecycle,
+        claims: Claims,
+        registry: Registry,
         transactions: Transactions,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._board, self._jobs, self._claims = board, jobs, claims
         self._registry, self._transactions = registry, transactions
         self._hit: dict[str, Failure] = {}
@@ -135,20 +139,31 @@ class Intake:
         self._jobs.over(running.attempt.job_id)
 
     def _record(
-        self, running: Running, event: JobCompleted, cause: Cause, useful: int,
+        self,
+        running: Running,
+        event: JobCompleted,
+        cause: Cause,
+        useful: int,
         stopping: Stopping | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         work = self._registry.work[running.attempt.id]
         hang = self._transactions.hangs.hanging.pop(running.attempt.id, None)
         record = AttemptRecord(
-            running.attempt, work.profile, work.checkpointing, running.start_us,
-            event.at_us, cause, event.state, useful, running.nodes,
+            running.attempt,
+            work.profile,
+            work.checkpointing,
+            running.start_us,
+            event.at_us,
+            cause,
+            event.state,
+            useful,
+            running.nodes,
             why=stopping.stop.why if stopping else "",
             imaged=stopping.remaining.imaged if stopping else False,
             failure=hang.cause if hang else "",
             hung_us=event.at_us - hang.at_us if hang else 0,
             stages=hang.stages if hang else {},
-        )  # fmt: skip
+        )
         self._board.ledger.add(record, stopping.remaining if stopping else None)
         running.nodes.pack()
 

@@ -79,9 +79,15 @@ class JobTable:
             scalable = content.get("type", "delay") == "delay"
             shape = shape_of(event.job) if scalable else RIGID
             self.submissions[event.job_id] = Submission(
-                event.job_id, attempt.n_nodes, attempt.walltime_us, attempt.submit_us,
-                shape, speedup_of(content), event.job, traits_of(event.job),
-            )  # fmt: skip
+                event.job_id,
+                attempt.n_nodes,
+                attempt.walltime_us,
+                attempt.submit_us,
+                shape,
+                speedup_of(content),
+                event.job,
+                traits_of(event.job),
+            )
         except InputError as error:
             raise error.at(f"job {event.job_id}") from None
         if not scalable:

@@ -279,9 +279,12 @@ class Registry(JobTable):
         )
 
     def _register(
-        self, attempt: Attempt, old: Work, profile: dict[str, Any],
+        self,
+        attempt: Attempt,
+        old: Work,
+        profile: dict[str, Any],
         checkpointing: Checkpointing | None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Register an attempt and its profile."""
         now, out = self._board.now_us, self._board.out
         if profile.get("type") == "composed":
@@ -319,6 +322,7 @@ class Registry(JobTable):
         if profile != self._content(old):
             raise InputError(
                 "cannot run again with another profile: Batsim accepts no new composed profiles",
-                f"job {old.attempt.id}", "a delay profile",
-            )  # fmt: skip
+                f"job {old.attempt.id}",
+                "a delay profile",
+            )
         return old.profile

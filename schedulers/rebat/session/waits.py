@@ -24,9 +24,14 @@ class Waits:
     """Begins and ends waits; ``requeue`` requeues the remaining work of a stopped job."""
 
     def __init__(
-        self, board: Board, jobs: Lifecycle, claims: Claims, holds: Holds, agenda: Agenda,
+        self,
+        board: Board,
+        jobs: Lifecycle,
+        claims: Claims,
+        holds: Holds,
+        agenda: Agenda,
         requeue: Callable[[Stopping], None],
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._board, self._jobs, self._claims = board, jobs, claims
         self._holds, self._agenda, self._requeue = holds, agenda, requeue
 

@@ -38,9 +38,14 @@ READ: dict[str, Callable[..., AttemptTable]] = {"sacct": read_sacct, "pbs": read
 
 
 def import_accounting(
-    form: str, path: Path, *, events: Path | None = None, strict: bool = False,
-    schedule: bool = False, **options: Any,
-) -> ImportedWorkload:  # fmt: skip
+    form: str,
+    path: Path,
+    *,
+    events: Path | None = None,
+    strict: bool = False,
+    schedule: bool = False,
+    **options: Any,
+) -> ImportedWorkload:
     """Read accounting records as a workload: one job per job id, with its last attempt's run time.
 
     Parameters
@@ -152,8 +157,9 @@ def _machine(table: AttemptTable, events: NodeEvents | None) -> dict[str, Any] |
     for partition, hosts in set(zip(table.texts["partition"], table.texts["hosts"], strict=True)):
         if hosts:
             lists.setdefault(partition, set()).add(hosts)
-    names = sorted_names({text for group in lists.values() for text in group}
-                         | set(events.names if events else ()))  # fmt: skip
+    names = sorted_names(
+        {text for group in lists.values() for text in group} | set(events.names if events else ())
+    )
     if not names:
         return None
     machine: dict[str, Any] = {"nodes": folded(names)}
@@ -181,8 +187,10 @@ def _notes(
             "the first submission and the run time of the last attempt"
         )
     states = Counter(table.texts["state"][row] for row in jobs.last[jobs.started])
-    for group, text in ((OPEN, "still running: run time until the end of the records"),
-                        (CUT, "cut and never completed: run time until the cut")):  # fmt: skip
+    for group, text in (
+        (OPEN, "still running: run time until the end of the records"),
+        (CUT, "cut and never completed: run time until the cut"),
+    ):
         if count := sum(states[state] for state in group):
             notes.append(f"{counted(count)} {text}")
     if events is not None:
@@ -198,8 +206,10 @@ def _corrected(cuts: list[Correction]) -> list[str]:
     for cut in cuts[:MAX_LISTED]:
         lost = "" if np.isinf(cut.end_s) else f", {cut.end_s - cut.cut_s:.0f} s before its end"
         after = cut.cut_s - cut.start_s
-        notes.append(f"job {cut.job} ({cut.state}): cut {after:.0f} s after its start{lost}: "
-                     f"{cut.node} failed")  # fmt: skip
+        notes.append(
+            f"job {cut.job} ({cut.state}): cut {after:.0f} s after its start{lost}: "
+            f"{cut.node} failed"
+        )
     if len(cuts) > MAX_LISTED:
         notes.append(f"and {len(cuts) - MAX_LISTED} more corrections")
     return notes

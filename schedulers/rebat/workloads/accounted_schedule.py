@@ -71,9 +71,16 @@ def _executions(
         cut = record.cuts.get(row)
         state = table.texts["state"][row]
         yield Execution(
-            job, float(start[row]), float(end[row]), state, size, nodes if names else None,
-            float(limit[row]), cut.cut_s if cut else math.inf, cut.node if cut else "",
-        )  # fmt: skip
+            job,
+            float(start[row]),
+            float(end[row]),
+            state,
+            size,
+            nodes if names else None,
+            float(limit[row]),
+            cut.cut_s if cut else math.inf,
+            cut.node if cut else "",
+        )
 
 
 class _NodeSets:

@@ -24,9 +24,14 @@ from rebat.workloads.trace import placed, trace_options
 from rebat.workloads.trace_schedule import trace_schedule
 
 REQUIRED = (
-    "COBALT_JOBID", "QUEUED_TIMESTAMP", "START_TIMESTAMP", "WALLTIME_SECONDS", "RUNTIME_SECONDS",
-    "NODES_REQUESTED", "NODES_USED",
-)  # fmt: skip
+    "COBALT_JOBID",
+    "QUEUED_TIMESTAMP",
+    "START_TIMESTAMP",
+    "WALLTIME_SECONDS",
+    "RUNTIME_SECONDS",
+    "NODES_REQUESTED",
+    "NODES_USED",
+)
 
 MACHINE_NODES = {"mira": 49152, "intrepid": 40960}
 """Nodes by MACHINE_NAME (Du et al. 2024, section 5.2); other machines need ``n_nodes``."""

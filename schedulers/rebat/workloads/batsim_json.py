@@ -161,9 +161,13 @@ def workload_of(name: str, document: dict[str, Any]) -> Workload:
         jobs[job.id] = job
     machine = document.get("machine")
     return Workload(
-        name, n_nodes, tuple(jobs.values()), profiles, _notes(document),
+        name,
+        n_nodes,
+        tuple(jobs.values()),
+        profiles,
+        _notes(document),
         machine if isinstance(machine, dict) else None,
-    )  # fmt: skip
+    )
 
 
 def _notes(document: dict[str, Any]) -> tuple[str, ...]:

@@ -79,8 +79,13 @@ class ClusterDay(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             value = getattr(self, name)
             if not 1 <= value <= most:
                 raise InputError(f"is {value}", name, f"1 to {most}")
-        positive = (("load", 1000), ("hours", 1e5), ("parallelism", 1e6), ("length_s", 1e7),
-                    ("accuracy", 1))  # fmt: skip
+        positive = (
+            ("load", 1000),
+            ("hours", 1e5),
+            ("parallelism", 1e6),
+            ("length_s", 1e7),
+            ("accuracy", 1),
+        )
         for name, limit in positive:
             value = getattr(self, name)
             if not 0 < value <= limit:

@@ -91,9 +91,18 @@ class TraceColumns:
 
 
 _COLUMNS = (
-    "lines", "ids", "submit_s", "start_s", "requested", "allocated", "run_s", "walltime_s",
-    "why_not", "users", "queues",
-)  # fmt: skip
+    "lines",
+    "ids",
+    "submit_s",
+    "start_s",
+    "requested",
+    "allocated",
+    "run_s",
+    "walltime_s",
+    "why_not",
+    "users",
+    "queues",
+)
 
 
 def counted(count: Any) -> str:

@@ -27,14 +27,21 @@ from rebat.workloads.trace import PlacedTrace
 
 CAUSES: dict[str, Cause] = {
     "COMPLETED": Cause.COMPLETED,
-    "FAILED": Cause.JOB_FAILED, "OUT_OF_MEMORY": Cause.JOB_FAILED,
+    "FAILED": Cause.JOB_FAILED,
+    "OUT_OF_MEMORY": Cause.JOB_FAILED,
     "SPECIAL_EXIT": Cause.JOB_FAILED,
     "TIMEOUT": Cause.WALLTIME,
-    "NODE_FAIL": Cause.NODE_FAILURE, "BOOT_FAIL": Cause.NODE_FAILURE,
-    "CANCELLED": Cause.CANCELLED, "DEADLINE": Cause.CANCELLED, "REVOKED": Cause.CANCELLED,
-    "PREEMPTED": Cause.PREEMPTED, "REQUEUED": Cause.PREEMPTED, "REQUEUE_HOLD": Cause.PREEMPTED,
-    "REQUEUE_FED": Cause.PREEMPTED, "PENDING": Cause.PREEMPTED,
-}  # fmt: skip
+    "NODE_FAIL": Cause.NODE_FAILURE,
+    "BOOT_FAIL": Cause.NODE_FAILURE,
+    "CANCELLED": Cause.CANCELLED,
+    "DEADLINE": Cause.CANCELLED,
+    "REVOKED": Cause.CANCELLED,
+    "PREEMPTED": Cause.PREEMPTED,
+    "REQUEUED": Cause.PREEMPTED,
+    "REQUEUE_HOLD": Cause.PREEMPTED,
+    "REQUEUE_FED": Cause.PREEMPTED,
+    "PENDING": Cause.PREEMPTED,
+}
 """Slurm's final states of attempts; attempts in other states still run."""
 
 LOST = frozenset({Cause.NODE_FAILURE, Cause.PREEMPTED})
@@ -135,9 +142,12 @@ class ImportedWorkload(msgspec.Struct, frozen=True):
 
 
 def recorded_schedule(
-    done: PlacedTrace, executions: Iterable[Execution], until_s: float,
-    events: Sequence[MachineEvent] = (), notes: Sequence[str] = (),
-) -> RecordedSchedule:  # fmt: skip
+    done: PlacedTrace,
+    executions: Iterable[Execution],
+    until_s: float,
+    events: Sequence[MachineEvent] = (),
+    notes: Sequence[str] = (),
+) -> RecordedSchedule:
     """Return the attempts of the jobs of a workload.
 
     Parameters
@@ -249,9 +259,12 @@ NO_NODES = NodeSet.of(())
 
 
 def _place(
-    attempts: Sequence[RecordedAttempt], sizes: Sequence[int], without: bool, done: PlacedTrace,
+    attempts: Sequence[RecordedAttempt],
+    sizes: Sequence[int],
+    without: bool,
+    done: PlacedTrace,
     counts: Counter[str],
-) -> None:  # fmt: skip
+) -> None:
     """Assign nodes to attempts without nodes, and check the size of the machine."""
     n_nodes, used = done.workload.n_nodes, 0
     starts_us = [attempt.start_us for attempt in attempts]

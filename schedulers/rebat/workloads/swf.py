@@ -160,8 +160,13 @@ def _trace(
 
 
 _STATES = {
-    0: "FAILED", 1: "COMPLETED", 2: PARTIAL, 3: "COMPLETED", 4: "FAILED", 5: "CANCELLED",
-}  # fmt: skip
+    0: "FAILED",
+    1: "COMPLETED",
+    2: PARTIAL,
+    3: "COMPLETED",
+    4: "FAILED",
+    5: "CANCELLED",
+}
 """Status -> final state. A job without a status (-1) has no state."""
 
 

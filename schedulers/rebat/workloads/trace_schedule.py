@@ -63,10 +63,14 @@ def _executions(
                 continue
             state = "" if trace.states is None else trace.states[part]
             yield Execution(
-                places[line], start_s, start_s + run_s,
-                "PREEMPTED" if state == PARTIAL else state, int(sizes[part]),
-                limit_s=float(trace.walltime_s[row]), continued=state == PARTIAL,
-            )  # fmt: skip
+                places[line],
+                start_s,
+                start_s + run_s,
+                "PREEMPTED" if state == PARTIAL else state,
+                int(sizes[part]),
+                limit_s=float(trace.walltime_s[row]),
+                continued=state == PARTIAL,
+            )
 
 
 def _parts(trace: TraceColumns) -> dict[int, list[int]]:

@@ -46,11 +46,15 @@ def run_data(timeline: Timeline) -> dict[str, Any]:
     by_owner = np.argsort(place[blocks.owner], kind="stable")
     counts = np.bincount(place[blocks.owner], minlength=len(order))
     milliseconds = {
-        "submitted": timeline.submit_us, "queued": timeline.queued_us,
-        "start": timeline.start_us, "end": timeline.end_us,
-        "kept": timeline.kept_us, "lost": timeline.lost_us, "tail": tail_us(timeline),
+        "submitted": timeline.submit_us,
+        "queued": timeline.queued_us,
+        "start": timeline.start_us,
+        "end": timeline.end_us,
+        "kept": timeline.kept_us,
+        "lost": timeline.lost_us,
+        "tail": tail_us(timeline),
         **pattern_data(timeline.pattern),
-    }  # fmt: skip
+    }
     return {
         "name": timeline.name,
         "nodes": timeline.n_nodes,
@@ -77,10 +81,11 @@ def run_data(timeline: Timeline) -> dict[str, Any]:
         "failedAt": _ms(timeline.failures[0]),
         "failedNode": timeline.failures[1].astype(np.int32),
         "series": {
-            "busy": _steps(series.busy), "queued": _steps(series.queued),
+            "busy": _steps(series.busy),
+            "queued": _steps(series.queued),
             "free": _steps(series.free),
         },
-    }  # fmt: skip
+    }
 
 
 def pattern_data(pattern: Pattern) -> dict[str, Array]:

@@ -128,9 +128,14 @@ def _figures(data: dict[str, Any]) -> dict[str, figure]:
 
     first, last = data["window"]
     x = Range1d(
-        first, last, bounds=(0, data["end"]), min_interval=min(1000, data["end"]), reset_start=0,
-        reset_end=data["end"], name="time",
-    )  # fmt: skip
+        first,
+        last,
+        bounds=(0, data["end"]),
+        min_interval=min(1000, data["end"]),
+        reset_start=0,
+        reset_end=data["end"],
+        name="time",
+    )
     top, bottom = -0.5, data["nodes"] - 0.5
     y = Range1d(bottom, top, bounds=(top, bottom), min_interval=1, name="nodes")
     figures = {f"gantt{k}": _gantt(x, y) for k in range(len(data["runs"]))}
@@ -150,9 +155,13 @@ def _with_axis(data: dict[str, Any]) -> tuple[str, str]:
 
 
 _LOOK: dict[str, Any] = {
-    "x_axis_type": "timedelta", "toolbar_location": None, "sizing_mode": "stretch_both",
-    "min_border_left": 66, "min_border_right": 26, "output_backend": "canvas",
-}  # fmt: skip
+    "x_axis_type": "timedelta",
+    "toolbar_location": None,
+    "sizing_mode": "stretch_both",
+    "min_border_left": 66,
+    "min_border_right": 26,
+    "output_backend": "canvas",
+}
 
 
 def _gantt(x: Any, y: Any) -> figure:
@@ -168,10 +177,18 @@ def _gantt(x: Any, y: Any) -> figure:
     )
     names = ColumnDataSource({"x": [], "y": [], "text": []}, name="names")
     plot.text(
-        "x", "y", "text", source=names, text_align="center", text_baseline="middle",
-        text_font_size="11px", text_color="white", background_fill_color="#222222",
-        background_fill_alpha=0.45, padding=1,
-    )  # fmt: skip
+        "x",
+        "y",
+        "text",
+        source=names,
+        text_align="center",
+        text_baseline="middle",
+        text_font_size="11px",
+        text_color="white",
+        background_fill_color="#222222",
+        background_fill_alpha=0.45,
+        padding=1,
+    )
     plot.yaxis.formatter.use_scientific = False
     _plain(plot)
     return plot

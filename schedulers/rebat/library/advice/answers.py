@@ -108,12 +108,15 @@ def _who_pays(
     )
     if all(change.low is None for change in by_class.values()):
         return _too_few(question, figures, evidence)
-    texts = [f"jobs of {of} nodes (mean flow {change_text(by_class[of])})"
-             for of in paying[:MOST_CLASSES]]  # fmt: skip
+    texts = [
+        f"jobs of {of} nodes (mean flow {change_text(by_class[of])})"
+        for of in paying[:MOST_CLASSES]
+    ]
     sentence = (
-        f"Most of all {', then '.join(texts)}." if texts
+        f"Most of all {', then '.join(texts)}."
+        if texts
         else "No size class has a significantly longer mean flow because of failures."
-    )  # fmt: skip
+    )
     for owner in losers(owners):
         sentence += f" {owner.text}"
     return AnsweredQuestion(question, sentence, True, figures)
@@ -135,8 +138,11 @@ def _which_rule(site: AdvisedSite, evidence: Evidence) -> AnsweredQuestion:
         sentence = f"None of the {len(compared)} other rules shortens the mean flow significantly."
         return AnsweredQuestion(question, sentence, True, figures)
     best = min(helping, key=lambda item: item.changes[FLOW, None].mean)
-    parts = [f"{row_of(name).title} {change_text(best.changes[name, None])}"
-             for name in (FLOW, LARGEST, USEFUL) if (name, None) in best.changes]  # fmt: skip
+    parts = [
+        f"{row_of(name).title} {change_text(best.changes[name, None])}"
+        for name in (FLOW, LARGEST, USEFUL)
+        if (name, None) in best.changes
+    ]
     sentence = (
         f"{best.title}: {', '.join(parts)}. {_hurt(best)}{_under_fitted(site, evidence, best)}"
     )
@@ -178,8 +184,11 @@ def _spare_nodes(site: AdvisedSite, evidence: Evidence) -> AnsweredQuestion:
     figures = _figures([item for _, item in compared])
     if all(item.changes[FLOW, None].low is None for _, item in compared):
         return _too_few(question, figures, evidence)
-    helping = [pair for pair in compared
-               if pair[1].significant(FLOW) and pair[1].changes[FLOW, None].mean < 1]  # fmt: skip
+    helping = [
+        pair
+        for pair in compared
+        if pair[1].significant(FLOW) and pair[1].changes[FLOW, None].mean < 1
+    ]
     if helping:
         count, best = min(helping, key=lambda pair: pair[1].changes[FLOW, None].mean)
         sentence = f"Keep {count}: compared with no spare nodes, {_flow_and_useful(best)}."
@@ -214,9 +223,10 @@ def _periods(site: AdvisedSite, evidence: Evidence) -> AnsweredQuestion:
     if better:
         factor = max(better, key=lambda f: better[f].mean)
         advice = (
-            "Never" if factor is None
+            "Never"
+            if factor is None
             else f"Every {period_text(site, factor)} ({factor:g} times Young/Daly's period)"
-        )  # fmt: skip
+        )
         gain = f"useful utilisation {_points(better[factor])} higher"
         sentence = f"{advice}: {gain} than with Young/Daly's period."
     else:

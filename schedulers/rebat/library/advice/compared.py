@@ -91,15 +91,24 @@ def title_of(policy: str) -> str:
 def spares(site: AdvisedSite, runs: RunIndex[str]) -> list[tuple[int, EffectOfChoice]]:
     """Return each number of spare nodes, compared with replacement without spare nodes."""
     setting = setting_of(runs, SPARES)
-    names = {count: with_options(site.policy, react="replacement", spares=count)
-             for count in site.spares}  # fmt: skip
+    names = {
+        count: with_options(site.policy, react="replacement", spares=count) for count in site.spares
+    }
     wanted = [(FLOW, None), (LARGEST, None), (USEFUL, None)]
-    return [] if setting is None else [
-        (count, EffectOfChoice(f"{count} spare nodes", dict(
-            _ratios(runs, setting, name, names[0], wanted)
-        )))
-        for count, name in names.items() if count
-    ]  # fmt: skip
+    return (
+        []
+        if setting is None
+        else [
+            (
+                count,
+                EffectOfChoice(
+                    f"{count} spare nodes", dict(_ratios(runs, setting, name, names[0], wanted))
+                ),
+            )
+            for count, name in names.items()
+            if count
+        ]
+    )
 
 
 def periods(site: AdvisedSite, runs: RunIndex[str]) -> dict[float | None, Interval]:
@@ -143,9 +152,12 @@ def period_title(factor: float | None) -> str:
 
 
 def _ratios(
-    runs: RunIndex[str], setting: Setting, ours: str, base: str,
+    runs: RunIndex[str],
+    setting: Setting,
+    ours: str,
+    base: str,
     wanted: Sequence[tuple[str, str | None]],
-) -> Iterator[tuple[tuple[str, str | None], Interval]]:  # fmt: skip
+) -> Iterator[tuple[tuple[str, str | None], Interval]]:
     for name, of in wanted:
         ratio = runs.ratio(setting, ours, base, name, of)
         if ratio is not None:

@@ -163,9 +163,13 @@ def with_options(policy: str, **options: object) -> str:
 
 def _spec(site: AdvisedSite, grid: str, policy: str, conditions: Scenario) -> RunSpec:
     return RunSpec(
-        grid=grid, workload=site.workload.name, policy=policy, source=site.workload.origin,
-        scenario=conditions, folder=str(Path.cwd()),
-    )  # fmt: skip
+        grid=grid,
+        workload=site.workload.name,
+        policy=policy,
+        source=site.workload.origin,
+        scenario=conditions,
+        folder=str(Path.cwd()),
+    )
 
 
 # ---- the site's failures
@@ -215,11 +219,14 @@ def site_of(workload: LoadedWorkload, policy: str, options: ScenarioOptions) -> 
         raise InputError("is missing", "failures", expected)
     first_year = list(law.events(n_nodes, 0, YEAR_S))
     return AdvisedSite(
-        workload=workload, policy=policy, options=options, n_nodes=n_nodes,
+        workload=workload,
+        policy=policy,
+        options=options,
+        n_nodes=n_nodes,
         mtbf_s=options.mtbf_s or machine_mtbf_s(first_year) or YEAR_S,
         down_nodes=_mean_down(first_year),
         fitted=fitted_law(law, n_nodes) if isinstance(law, Recorded) else None,
-    )  # fmt: skip
+    )
 
 
 def _with_law(options: ScenarioOptions, n_nodes: int) -> ScenarioOptions:

@@ -112,9 +112,12 @@ def _pictures(site: AdvisedSite, evidence: Evidence, over: str) -> Iterator[Pict
 
 
 def _ratios(
-    title: str, compared: Sequence[EffectOfChoice], wanted: Sequence[tuple[str, str | None]],
-    base: str, over: str,
-) -> Picture:  # fmt: skip
+    title: str,
+    compared: Sequence[EffectOfChoice],
+    wanted: Sequence[tuple[str, str | None]],
+    base: str,
+    over: str,
+) -> Picture:
     by_title = {
         ratio_title(name): {
             item.title: item.changes[name, of] for item in compared if (name, of) in item.changes

@@ -26,9 +26,14 @@ from rebat.runs.spec import RunSpec, Scenario
 from rebat.runs.unit import Unit
 
 POLICIES = (
-    "batsched-fcfs", "baseline", "easy", "greedy", "easy:order=shortest", "easy:order=smallest",
+    "batsched-fcfs",
+    "baseline",
+    "easy",
+    "greedy",
+    "easy:order=shortest",
+    "easy:order=smallest",
     "easy:order=largest",
-)  # fmt: skip
+)
 """No backfilling, conservative and EASY backfilling, no reservations, and EASY in other orders."""
 
 SHARES_OF_NODES = (0.95, 0.9, 0.85, 0.8)
@@ -91,17 +96,23 @@ class _Task(msgspec.Struct, frozen=True):
 
 
 def simulated(
-    workload: LoadedWorkload, scenario: Scenario, configurations: Sequence[Configuration],
-    workers: int | None, on_done: Callable[[int, int], None],
-) -> Iterator[CalibratedRun]:  # fmt: skip
+    workload: LoadedWorkload,
+    scenario: Scenario,
+    configurations: Sequence[Configuration],
+    workers: int | None,
+    on_done: Callable[[int, int], None],
+) -> Iterator[CalibratedRun]:
     """Yield the run of each configuration, in worker processes."""
     specs = [
         RunSpec(
-            grid="calibration", workload="workload", policy=chosen.policy, source=workload.origin,
+            grid="calibration",
+            workload="workload",
+            policy=chosen.policy,
+            source=workload.origin,
             scenario=msgspec.structs.replace(scenario, nodes=chosen.nodes),
         )
         for chosen in configurations
-    ]  # fmt: skip
+    ]
     tasks = [_Task(*pair) for pair in zip(configurations, units(specs), strict=True)]
     n_workers = min(workers or len(os.sched_getaffinity(0)), len(tasks))
     execute = EXECUTORS["processes" if n_workers > 1 else "inline"]

@@ -58,9 +58,12 @@ class RecordedWaits(NamedTuple):
     def of(self, mask: Mask) -> RecordedWaits:
         """Return some of the jobs."""
         return RecordedWaits(
-            self.ids[mask], self.submit_s[mask], self.wait_s[mask], self.size[mask],
+            self.ids[mask],
+            self.submit_s[mask],
+            self.wait_s[mask],
+            self.size[mask],
             self.queue[mask],
-        )  # fmt: skip
+        )
 
     @property
     def part(self) -> Ints:

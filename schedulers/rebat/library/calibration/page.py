@@ -55,8 +55,15 @@ def report_of(
 
 
 def _configurations(verdict: Verdict) -> Table:
-    columns = ["configuration", "distance", "farther than the nearest", "factor of a job",
-               "rank correlation", "same order", "utilisation"]  # fmt: skip
+    columns = [
+        "configuration",
+        "distance",
+        "farther than the nearest",
+        "factor of a job",
+        "rank correlation",
+        "same order",
+        "utilisation",
+    ]
     rows = [_row(item) for item in verdict.configurations]
     used = "" if math.isnan(verdict.utilisation) else percent(verdict.utilisation)
     note = f"recorded useful utilisation {used}" if used else "all jobs"
@@ -65,9 +72,14 @@ def _configurations(verdict: Verdict) -> Table:
 
 def _row(item: ComparedConfiguration) -> list[str]:
     return [
-        item.title, item.distance_text, item.farther_text, f"{item.factor_of_job:.1f}",
-        f"{item.correlation:.2f}", percent(item.same_order), percent(item.utilisation),
-    ]  # fmt: skip
+        item.title,
+        item.distance_text,
+        item.farther_text,
+        f"{item.factor_of_job:.1f}",
+        f"{item.correlation:.2f}",
+        percent(item.same_order),
+        percent(item.utilisation),
+    ]
 
 
 def _groups(rows: Sequence[Quantiles]) -> Table:
@@ -91,9 +103,12 @@ def _picture(recorded_s: Floats, simulated_s: dict[str, Floats]) -> Picture:
     for name, waits_s in _lines(recorded_s, simulated_s):
         recorded = name == "recorded"
         axes.plot(
-            np.sort(waits_s) + OFFSET_S, np.linspace(0, 1, len(waits_s)), label=name,
-            color="#b8b8b8" if recorded else shades[name], linewidth=5.0 if recorded else 1.3,
-        )  # fmt: skip
+            np.sort(waits_s) + OFFSET_S,
+            np.linspace(0, 1, len(waits_s)),
+            label=name,
+            color="#b8b8b8" if recorded else shades[name],
+            linewidth=5.0 if recorded else 1.3,
+        )
     axes.set_xscale("log")
     ticks = {60: "0", 660: "10 min", 3660: "1 h", 36060: "10 h", 360060: "100 h"}
     axes.set_xticks(list(ticks), list(ticks.values()), minor=False)

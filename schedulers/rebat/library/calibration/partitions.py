@@ -50,9 +50,12 @@ def _part(workload: Workload, partitions: set[str], n_nodes: int) -> Workload:
 
 
 def simulated_in_parts(
-    parts: Sequence[Workload], scenario: Scenario, configurations: Sequence[Configuration],
-    workers: int | None, on_done: Callable[[int, int], None],
-) -> Iterator[CalibratedRun]:  # fmt: skip
+    parts: Sequence[Workload],
+    scenario: Scenario,
+    configurations: Sequence[Configuration],
+    workers: int | None,
+    on_done: Callable[[int, int], None],
+) -> Iterator[CalibratedRun]:
     """Yield the run of each configuration, joined from the runs of the parts."""
     with TemporaryDirectory() as folder:
         loaded = []
@@ -65,11 +68,13 @@ def simulated_in_parts(
                 run
                 for part in loaded
                 for run in simulated(
-                    part, scenario,
+                    part,
+                    scenario,
                     [msgspec.structs.replace(chosen, nodes=part.n_nodes)],
-                    workers, lambda done, of: None,
+                    workers,
+                    lambda done, of: None,
                 )
-            ]  # fmt: skip
+            ]
             on_done(number, len(configurations))
             yield _joined(chosen, runs)
 

@@ -98,15 +98,21 @@ class Verdict(msgspec.Struct, frozen=True):
     def sentences(self) -> list[str]:
         """Sentences for readers."""
         return [
-            *_nearest(self), *_others(self), _of_jobs(self.nearest), *_means(self), *_used(self),
+            *_nearest(self),
+            *_others(self),
+            _of_jobs(self.nearest),
+            *_means(self),
+            *_used(self),
             *(f"{title} failed: {reason}" for title, reason in self.failed.items()),
-        ]  # fmt: skip
+        ]
 
 
 def verdict_of(
-    ranked: Sequence[tuple[CalibratedRun, Nearness]], recorded: RecordedWaits, used: RecordedUse,
+    ranked: Sequence[tuple[CalibratedRun, Nearness]],
+    recorded: RecordedWaits,
+    used: RecordedUse,
     failed: dict[str, str],
-) -> Verdict:  # fmt: skip
+) -> Verdict:
     """Return the verdict on simulated configurations, nearest first."""
     (first, nearest), *_ = ranked
     rows = [_row(run, near, nearest) for run, near in ranked]
@@ -119,10 +125,19 @@ def _row(run: CalibratedRun, near: Nearness, nearest: Nearness) -> ComparedConfi
     farther = (None, None, None) if near is nearest else _factors(interval(closer(nearest, near)))
     configuration = run.configuration
     return ComparedConfiguration(
-        configuration.title, configuration.policy, configuration.nodes, near.jobs,
-        distance or math.nan, low, high, *farther, near.factor_of_job, near.correlation,
-        near.same_order, run.utilisation,
-    )  # fmt: skip
+        configuration.title,
+        configuration.policy,
+        configuration.nodes,
+        near.jobs,
+        distance or math.nan,
+        low,
+        high,
+        *farther,
+        near.factor_of_job,
+        near.correlation,
+        near.same_order,
+        run.utilisation,
+    )
 
 
 def _factors(estimate: Interval | None) -> tuple[float | None, float | None, float | None]:

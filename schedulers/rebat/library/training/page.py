@@ -22,9 +22,12 @@ Simulations = Mapping[float, SimulatedJob]
 
 
 def report_of(
-    case: TrainingCase, sentences: Sequence[str], record: Mapping[str, Any],
-    over_interval: Simulations, over_spares: Mapping[int, SimulatedJob],
-) -> Report:  # fmt: skip
+    case: TrainingCase,
+    sentences: Sequence[str],
+    record: Mapping[str, Any],
+    over_interval: Simulations,
+    over_spares: Mapping[int, SimulatedJob],
+) -> Report:
     """Return the page: the answer, then ETTR over the interval and over spare nodes."""
     model = record["model"] or f"{case.law.rate:g} failures per 1,000 node-days"
     intervals = [_intervals(case, over_interval)] if over_interval else []
@@ -61,11 +64,13 @@ def _intervals(case: TrainingCase, simulations: Simulations) -> Table:
 def _spares(case: TrainingCase, simulations: Mapping[int, SimulatedJob]) -> Table:
     rows = [
         [
-            str(spares), percent(enough_spares(case.mean_in_repair, spares)), _text(simulation),
+            str(spares),
+            percent(enough_spares(case.mean_in_repair, spares)),
+            _text(simulation),
             percent(simulation.shares["waiting"]),
         ]
         for spares, simulation in simulations.items()
-    ]  # fmt: skip
+    ]
     columns = ["spare nodes", "suffice, share of time", "ETTR, simulated", "waiting for nodes"]
     return Table("", "Spare nodes", columns, rows)
 

@@ -52,9 +52,12 @@ class SimulatedJob(msgspec.Struct, frozen=True):
 
 
 def simulated(
-    case: TrainingCase, seed: int = 0, runs: int = RUNS, failures: int = FAILURES,
+    case: TrainingCase,
+    seed: int = 0,
+    runs: int = RUNS,
+    failures: int = FAILURES,
     on_done: Callable[[int], object] = lambda done: None,
-) -> SimulatedJob:  # fmt: skip
+) -> SimulatedJob:
     """Simulate a case with ``runs`` seeds; each job is expected to fail ``failures`` times.
 
     All jobs have the same work W. The ETTR is W / (mean time), so that it has no bias.
@@ -79,15 +82,18 @@ def simulated(
         work_s / fmean(times_s),
         work_s / (estimate.high if estimate.high is not None else math.inf),
         work_s / (estimate.low if estimate.low is not None else work_s),
-        hits, shares,
-    )  # fmt: skip
+        hits,
+        shares,
+    )
 
 
 def run_once(case: TrainingCase, workload: Workload, seed: int) -> RunResult:
     """Simulate one job with the failures of a seed."""
-    events = case.law if case.spares is not None else msgspec.structs.replace(
-        case.law, software="+".join(case.law.weights), repair="1h"
-    )  # fmt: skip
+    events = (
+        case.law
+        if case.spares is not None
+        else msgspec.structs.replace(case.law, software="+".join(case.law.weights), repair="1h")
+    )
     return simulate(
         workload,
         policy_of(case, seed),

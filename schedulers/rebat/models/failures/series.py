@@ -61,8 +61,9 @@ class FailureSeries:
         if len(self.at_us) + len(self._later[0]) > MAX_FAILURES:
             raise InputError(
                 f"more than {MAX_FAILURES:,} failures in {self.until_us / US_PER_S:.3g} s",
-                "failure law", "nodes that fail less often",
-            )  # fmt: skip
+                "failure law",
+                "nodes that fail less often",
+            )
         drawn = [self._later, *(self._next_chunk() for _ in range(self._chunk // 4 + 1))]
         at_us, node = (np.concatenate(column) for column in zip(*drawn, strict=True))
         self.until_us = int(self._last_us.min())

@@ -99,9 +99,12 @@ def html(report: Report) -> str:
 
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
     page: str = environment.from_string(_TEMPLATE).render(
-        r=report, how_to_read=HOW_TO_READ, claims=_claims(report),
-        columns=_columns(report), style=PAGE_STYLE,
-    )  # fmt: skip
+        r=report,
+        how_to_read=HOW_TO_READ,
+        claims=_claims(report),
+        columns=_columns(report),
+        style=PAGE_STYLE,
+    )
     return page
 
 

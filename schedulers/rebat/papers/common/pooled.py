@@ -38,10 +38,12 @@ def _table(
     for scenario in scenarios:
         label = ", ".join(part for part in scenario.parts if part not in shared) or "all"
         values = [
-            [_of_workload(runs, settings, scenario, workload, policy, column.metric)
-             for workload in workloads]
+            [
+                _of_workload(runs, settings, scenario, workload, policy, column.metric)
+                for workload in workloads
+            ]
             for policy in others
-        ]  # fmt: skip
+        ]
         means = [[value for value in numbers if value is not None] for numbers in values]
         rows.append([label, *(marked(interval(numbers)) for numbers in means)])
     title = f"{settings[0].grid}: {column.heading}, ratio to {base} over all workloads"
@@ -50,9 +52,13 @@ def _table(
 
 
 def _of_workload(
-    runs: RunIndex[str], settings: Sequence[Setting], scenario: ScenarioLabel, workload: str,
-    policy: str, metric: str,
-) -> float | None:  # fmt: skip
+    runs: RunIndex[str],
+    settings: Sequence[Setting],
+    scenario: ScenarioLabel,
+    workload: str,
+    policy: str,
+    metric: str,
+) -> float | None:
     """Return a workload's mean ratio over its seeds; None without runs."""
     setting = settings[0]._replace(workload=workload, scenario=scenario)
     by_seed: BySeed = {}

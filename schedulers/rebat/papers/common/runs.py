@@ -30,13 +30,21 @@ METRICS = tuple(
     map(
         column,
         (
-            "useful_utilisation", "flow_mean_s", "flow_weighted_mean_s", "flow_max_s",
-            "service_wait_mean_s", "service_wait_p95_s", "service_bounded_slowdown_mean",
-            "service_bounded_slowdown_p95", "fairness_jain", "platform_idle_share",
-            "failures_hit", "steals",
+            "useful_utilisation",
+            "flow_mean_s",
+            "flow_weighted_mean_s",
+            "flow_max_s",
+            "service_wait_mean_s",
+            "service_wait_p95_s",
+            "service_bounded_slowdown_mean",
+            "service_bounded_slowdown_p95",
+            "fairness_jain",
+            "platform_idle_share",
+            "failures_hit",
+            "steals",
         ),
     )
-)  # fmt: skip
+)
 DRAWN = METRICS[:4]
 """Metrics of the figures and of the overview tables."""
 

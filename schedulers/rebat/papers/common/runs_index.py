@@ -95,9 +95,14 @@ class Index(Generic[Where, Case]):
         return fmean(numbers.values()) if numbers else None
 
     def interval(
-        self, where: Where, case: Case, metric: str, of: str | None = None, *,
+        self,
+        where: Where,
+        case: Case,
+        metric: str,
+        of: str | None = None,
+        *,
         of_median: bool = False,
-    ) -> Interval | None:  # fmt: skip
+    ) -> Interval | None:
         """Return the mean or the median over the seeds, with its interval."""
         return interval(self.values(where, case, metric, of), of_median=of_median)
 
@@ -115,8 +120,16 @@ class Setting(NamedTuple):
         return f"{self.workload}, {self.scenario.label}"
 
 
-_COLUMNS = ("grid", "workload", "policy", *ScenarioLabel._fields, "metric", "size_class", "seed",
-            "value")  # fmt: skip
+_COLUMNS = (
+    "grid",
+    "workload",
+    "policy",
+    *ScenarioLabel._fields,
+    "metric",
+    "size_class",
+    "seed",
+    "value",
+)
 
 
 def simulations(
@@ -154,9 +167,10 @@ class RunIndex(Index[Setting, Case]):
     """
 
     def __init__(
-        self, rows: Iterable[Row[Setting, Case]],
+        self,
+        rows: Iterable[Row[Setting, Case]],
         derived: Mapping[str, Callable[[Read], BySeed]] = {},
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(rows, derived)
         draws: dict[Setting, set[int]] = {}
         for (setting, *_), cell in self._cells.items():

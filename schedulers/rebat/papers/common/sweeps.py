@@ -22,10 +22,13 @@ Case = tuple[Setting, str]
 """A setting and a policy."""
 
 _TITLES = {
-    "mtbf": "MTBF", "nodes": "nodes", "cores_per_node": "cores per node",
-    "checkpoint_cost": "checkpoint cost", "recovery_cost": "recovery cost",
+    "mtbf": "MTBF",
+    "nodes": "nodes",
+    "cores_per_node": "cores per node",
+    "checkpoint_cost": "checkpoint cost",
+    "recovery_cost": "recovery cost",
     "checkpoint_mtbf": "MTBF of the checkpoint period",
-}  # fmt: skip
+}
 _TIMES = ("mtbf", "downtime", "horizon", "checkpoint_cost", "recovery_cost", "checkpoint_mtbf")
 _COSTS = re.compile(
     r"\(cost (?P<checkpoint_cost>[^,]+), recovery (?P<recovery_cost>[^,]+), (?P<rounding>\w+)"

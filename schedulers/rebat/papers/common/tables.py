@@ -36,20 +36,24 @@ def column(name: str, change: Shown = str, relative: bool = False) -> Column:
 
 
 def means(
-    index: RunIndex[Case], runs: Mapping[str, Run[Case]], columns: Sequence[Column],
+    index: RunIndex[Case],
+    runs: Mapping[str, Run[Case]],
+    columns: Sequence[Column],
     written: Written = spread,
-) -> list[list[str]]:  # fmt: skip
+) -> list[list[str]]:
     """Return a row per run: its name, and the mean over the seeds for each column."""
     return [
         [name, *(written(mean_of(index, run, column.metric), column.shown) for column in columns)]
         for name, run in runs.items()
-    ]  # fmt: skip
+    ]
 
 
 def differences(
-    index: RunIndex[Case], pairs: Iterable[tuple[str, Run[Case], Run[Case]]],
-    columns: Sequence[Column], written: Written = spread,
-) -> list[list[str]]:  # fmt: skip
+    index: RunIndex[Case],
+    pairs: Iterable[tuple[str, Run[Case], Run[Case]]],
+    columns: Sequence[Column],
+    written: Written = spread,
+) -> list[list[str]]:
     """Return a row per pair: its name, and the first run minus the second, paired by seed."""
     return [
         [name, *(written(_changed(index, ours, base, column), column.change) for column in columns)]

@@ -86,9 +86,10 @@ def _drains(index: Runs) -> Iterator[str]:
     for waiting, (migrating, *_) in drained(index):
         longest = mean_of(index, migrating, "empty_after_max_s")
         delay = (
-            "immediately" if longest and not longest.mean
+            "immediately"
+            if longest and not longest.mean
             else f"after at most {narrow(longest, minutes)} min"
-        )  # fmt: skip
+        )
         mean_s, max_s, empty = (
             mean_of(index, waiting, name)
             for name in ("empty_after_s", "empty_after_max_s", "emptied_share")
@@ -205,9 +206,12 @@ def _moved(index: Runs, group: ComparedGroup, ours: Run[MigrationCase]) -> str:
     hits = [narrow(mean_of(index, run, "failures_hit"), number) for run in (ours, group.base)]
     flows = ", ".join(
         f"{words} flow {effect(ratio_of(index, ours, group.base, f'flow_{metric}_s'), change)}"
-        for words, metric in
-        (("mean", "mean"), ("weighted mean", "weighted_mean"), ("largest", "max"))
-    )  # fmt: skip
+        for words, metric in (
+            ("mean", "mean"),
+            ("weighted mean", "weighted_mean"),
+            ("largest", "max"),
+        )
+    )
     return (
         f"Failures of nodes with a job: {hits[0]}, baseline {hits[1]}. Compared with the baseline: "
         f"{flows}."

@@ -85,9 +85,11 @@ def _means(
 
 
 def _differences(
-    index: Runs, runs: Mapping[str, Run[MigrationCase]], pairs: Sequence[tuple[str, str]],
+    index: Runs,
+    runs: Mapping[str, Run[MigrationCase]],
+    pairs: Sequence[tuple[str, str]],
     columns: Sequence[Column],
-) -> list[list[str]]:  # fmt: skip
+) -> list[list[str]]:
     """Return a row per pair of names: first minus second, shares in points, times in %."""
     named = [(f"{ours} minus {base}", runs[ours], runs[base]) for ours, base in pairs]
     return differences(index, named, columns, narrow)

@@ -93,9 +93,12 @@ def _figure_4(index: Runs, loads: Mapping[int, ComparedGroup]) -> str:
 
 
 def _bars(
-    axis: Any, loads: list[int], bars: Mapping[int, Interval], name: str,
+    axis: Any,
+    loads: list[int],
+    bars: Mapping[int, Interval],
+    name: str,
     place: tuple[int, int],
-) -> None:  # fmt: skip
+) -> None:
     """Draw a series of bars; ``place`` is its number and the number of series."""
     width = 0.85 / place[1]
     at = [loads.index(load) + (place[0] - (place[1] - 1) / 2) * width for load in bars]
@@ -104,5 +107,12 @@ def _bars(
         colours(place[1])[place[0]] if ours else "#dddddd" if name == _PRINTED[0] else "#999999"
     )
     heights = [bar.mean for bar in bars.values()]
-    axis.bar(at, heights, width, yerr=whiskers([*bars.values()]) if ours else None,
-             error_kw={"linewidth": 0.7}, color=colour, label=name)  # fmt: skip
+    axis.bar(
+        at,
+        heights,
+        width,
+        yerr=whiskers([*bars.values()]) if ours else None,
+        error_kw={"linewidth": 0.7},
+        color=colour,
+        label=name,
+    )

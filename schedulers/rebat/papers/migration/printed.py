@@ -48,12 +48,13 @@ def _figure_4(index: Runs, loads: Mapping[int, ComparedGroup]) -> Iterator[Judge
     for case in FORMS:
         changes: Numbers = {
             f"{load} %": (
-                minus(index.values(*run, mixed), before[load]), MIXED[load][1] - MIXED[load][0],
+                minus(index.values(*run, mixed), before[load]),
+                MIXED[load][1] - MIXED[load][0],
             )
             for load, item in loads.items()
             for run in item.others
             if run.case == case
-        }  # fmt: skip
+        }
         text = f"{case.label}: the mixed share changes by {_all(changes)} points"
         yield _group(about, text, "Figure 4", changes)
 
@@ -70,11 +71,13 @@ def _figure_3(index: Runs, pair: ComparedGroup) -> Iterator[Judgement]:
 def _table_2(index: Runs, load: int, pair: ComparedGroup) -> Iterator[Judgement]:
     for which, (run, name) in enumerate(((pair.base, "without"), (pair.others[0], "with"))):
         numbers = {
-            f"{partition} {state}": (index.values(*run, f"partition_states_{partition}_{state}"),
-                                     states[state][which])
+            f"{partition} {state}": (
+                index.values(*run, f"partition_states_{partition}_{state}"),
+                states[state][which],
+            )
             for partition, states in TABLE_2[load].items()
             for state in STATES
-        }  # fmt: skip
+        }
         text = (
             f"{name} migration nodes are empty, mixed and full, first in the low and then in the "
             f"high partition, for {_all(numbers)} % of node time"

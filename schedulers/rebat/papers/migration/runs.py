@@ -17,9 +17,12 @@ from rebat.results.intervals import BySeed, Interval, combined
 DAY_S = 86400.0
 
 _WORDS = {
-    "sfsj": "stealing", "h111": "stealing", "foresee": "proactive migration",
-    "sleep": "sleeping", "defragment": "defragmentation",
-}  # fmt: skip
+    "sfsj": "stealing",
+    "h111": "stealing",
+    "foresee": "proactive migration",
+    "sleep": "sleeping",
+    "defragment": "defragmentation",
+}
 
 
 class MigrationCase(NamedTuple):
@@ -74,8 +77,10 @@ def _a_day(count: str, scale: float = 1.0) -> Callable[[Read], BySeed]:
     def read(metric: Read) -> BySeed:
         return combined(
             lambda values: scale * values[0] * DAY_S / (values[2] - values[1]),
-            metric(count), metric("window_first_s"), metric("window_last_s"),
-        )  # fmt: skip
+            metric(count),
+            metric("window_first_s"),
+            metric("window_last_s"),
+        )
 
     return read
 
@@ -131,6 +136,4 @@ def seeds(index: Runs, run: Run[MigrationCase]) -> str:
 def named(runs: Sequence[Run[MigrationCase]]) -> dict[str, Run[MigrationCase]]:
     """Return runs by readable name; names contain the axes if short names are not unique."""
     times = Counter(run.case.short for run in runs)
-    return {
-        run.case.short if times[run.case.short] == 1 else run.case.label: run for run in runs
-    }  # fmt: skip
+    return {run.case.short if times[run.case.short] == 1 else run.case.label: run for run in runs}

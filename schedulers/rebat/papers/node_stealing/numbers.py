@@ -32,9 +32,11 @@ def judgements(on: InSemantics, about: str) -> Iterator[Judgement]:
 
 
 def _each(
-    on: InSemantics, metric: str, table: Mapping[str, float],
+    on: InSemantics,
+    metric: str,
+    table: Mapping[str, float],
     convert: Callable[[float], float] = float,
-) -> _Numbers:  # fmt: skip
+) -> _Numbers:
     return {
         policy: (interval(map(convert, on.values(policy, metric).values())), value)
         for policy, value in table.items()
@@ -82,8 +84,9 @@ def _outliers(on: InSemantics) -> _Numbers:
     table = published.printed(published.OUTLIERS, on.setting)
     return {
         f"{policy} {metric.removesuffix('_s').replace('_', ' ')} {value:g}": (
-            interval(on.ratios(metric, "smallest", policy), of_median=True), value,
+            interval(on.ratios(metric, "smallest", policy), of_median=True),
+            value,
         )
         for (policy, metric), values in table.items()
         for value in values
-    }  # fmt: skip
+    }

@@ -102,8 +102,9 @@ def _against_failure_free(runs: RunIndex[str], setting: Setting) -> Picture:
 def _absolute(runs: RunIndex[str], setting: Setting) -> Picture:
     panels = _flow_panels(runs, setting, ["baseline", "h111"])
     title = f"{setting.workload}: Baseline and SFSJ ({setting.scenario.label})"
-    return Picture("Figure 8", title, boxes.boxes(panels),
-                   seeds_of(runs, ["baseline", "h111"], setting))  # fmt: skip
+    return Picture(
+        "Figure 8", title, boxes.boxes(panels), seeds_of(runs, ["baseline", "h111"], setting)
+    )
 
 
 def _ratio_picture(

@@ -32,19 +32,27 @@ def _percent(tables: Mapping[str, Mapping[str, float]]) -> dict[str, dict[str, f
 
 PRINTED = (
     PrintedValue(
-        "useful utilisation (%)", "useful_utilisation", lambda share: 100 * share,
+        "useful utilisation (%)",
+        "useful_utilisation",
+        lambda share: 100 * share,
         _percent(published.UTILISATION),
     ),
     PrintedValue(
-        "time with an idle node, as published (%)", "platform_idle_share",
-        lambda share: 100 * published.idle_as_program(share), _percent(published.IDLE_SHARE),
+        "time with an idle node, as published (%)",
+        "platform_idle_share",
+        lambda share: 100 * published.idle_as_program(share),
+        _percent(published.IDLE_SHARE),
     ),
     PrintedValue(
-        "steals in the window", "steals", lambda count: count,
-        {name: {policy: steals for policy, (steals, _) in table.items()}
-         for name, table in published.STEALS.items()},
+        "steals in the window",
+        "steals",
+        lambda count: count,
+        {
+            name: {policy: steals for policy, (steals, _) in table.items()}
+            for name, table in published.STEALS.items()
+        },
     ),
-)  # fmt: skip
+)
 
 
 def printed_pictures(runs: RunIndex[str], setting: Setting) -> Iterator[Picture]:

@@ -14,9 +14,11 @@ from rebat.papers.node_stealing.tables import tables
 
 
 def report(
-    path: Path, workloads: Sequence[Table], more_pictures: Sequence[Picture],
+    path: Path,
+    workloads: Sequence[Table],
+    more_pictures: Sequence[Picture],
     provenance: Sequence[str],
-) -> Report:  # fmt: skip
+) -> Report:
     """Return the report of a campaign's ``results.parquet``; workload tables come first."""
     runs = index_of(path)
     return Report(

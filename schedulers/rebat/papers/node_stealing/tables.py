@@ -129,14 +129,21 @@ def _sweep(runs: RunIndex[str], family: Family) -> Table:
             spans = (setting.scenario.mtbf_s, setting.scenario.downtime_s)
             rows.append(
                 [
-                    ", ".join("" if span is None else exact(span) for span in spans), policy,
-                    useful, percent(runs.mean(setting, policy, "platform_idle_share")),
-                    number(runs.mean(setting, policy, "steals")), format_duration(flow),
+                    ", ".join("" if span is None else exact(span) for span in spans),
+                    policy,
+                    useful,
+                    percent(runs.mean(setting, policy, "platform_idle_share")),
+                    number(runs.mean(setting, policy, "steals")),
+                    format_duration(flow),
                 ]
-            )  # fmt: skip
+            )
     columns = [
-        "MTBF, downtime", "policy", "useful utilisation", "time with an idle node", "steals",
+        "MTBF, downtime",
+        "policy",
+        "useful utilisation",
+        "time with an idle node",
+        "steals",
         "weighted mean flow",
-    ]  # fmt: skip
+    ]
     title = f"{main.workload}: all MTBFs and downtimes ({main.scenario.family_label})"
     return Table("cf. Figures 9, 10, 11", title, columns, rows, note)

@@ -18,14 +18,22 @@ source of replacements. A rise is the relative increase of the makespan due to f
 
 COLUMNS: dict[str, tuple[Column, ...]] = {
     published.MIXED: (
-        ("baseline", False, "rise"), ("pra", False, "rise"), ("pwa", False, "rise"),
-        ("dbes", False, "rise"), ("dbes", True, "rise"), ("dbes", False, "utilisation"),
+        ("baseline", False, "rise"),
+        ("pra", False, "rise"),
+        ("pwa", False, "rise"),
+        ("dbes", False, "rise"),
+        ("dbes", True, "rise"),
+        ("dbes", False, "utilisation"),
     ),
     published.MOLDABLE_RIGID: (
-        ("sa", False, "rise"), ("sa", True, "rise"), ("sa", True, "utilisation"),
-        ("sa", True, "by_idle"), ("sa", True, "requeued"), ("sa", True, "by_restart"),
+        ("sa", False, "rise"),
+        ("sa", True, "rise"),
+        ("sa", True, "utilisation"),
+        ("sa", True, "by_idle"),
+        ("sa", True, "requeued"),
+        ("sa", True, "by_restart"),
     ),
-}  # fmt: skip
+}
 """Workload -> columns of the table of its variants; a column without runs is empty."""
 
 RIGID = {"easy": "EASY", "greedy": "greedy"}
@@ -120,9 +128,10 @@ def _table(workload: str, columns: Sequence[Column], rows: Mapping[str, Row]) ->
 
 def _rises(workload: str) -> list[Column]:
     return [
-        column for column in COLUMNS[workload]
+        column
+        for column in COLUMNS[workload]
         if column[2] == "rise" and _printed(workload, column) is not None
-    ]  # fmt: skip
+    ]
 
 
 def _distance(workload: str, row: Row) -> float | None:

@@ -50,9 +50,14 @@ def _makespans(runs: Runs, setting: Setting) -> str:
 
 
 def _bars(
-    axis: Any, runs: Runs, setting: Setting, plain: list[ReplacementCase], place: int, case: str,
+    axis: Any,
+    runs: Runs,
+    setting: Setting,
+    plain: list[ReplacementCase],
+    place: int,
+    case: str,
     colour: Any,
-) -> None:  # fmt: skip
+) -> None:
     width = 0.8 / len(CASES)
     shown = []
     for x, policy in enumerate(plain):
@@ -66,9 +71,15 @@ def _bars(
             shown.append((x + (place - 1) * width, middle))
     if shown:
         at, medians = zip(*shown, strict=True)
-        axis.bar(at, [median.mean / 3600 for median in medians], width,
-                 yerr=whiskers(medians, 3600), error_kw={"linewidth": 0.6}, color=colour,
-                 label=case)  # fmt: skip
+        axis.bar(
+            at,
+            [median.mean / 3600 for median in medians],
+            width,
+            yerr=whiskers(medians, 3600),
+            error_kw={"linewidth": 0.6},
+            color=colour,
+            label=case,
+        )
 
 
 def _sources(runs: Runs, setting: Setting) -> dict[str, dict[str, float]]:

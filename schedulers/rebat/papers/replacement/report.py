@@ -45,9 +45,11 @@ REMARKS = (
 
 
 def report(
-    path: Path, workloads: Sequence[Table], more_pictures: Sequence[Picture],
+    path: Path,
+    workloads: Sequence[Table],
+    more_pictures: Sequence[Picture],
     provenance: Sequence[str],
-) -> Report:  # fmt: skip
+) -> Report:
     """Return the report of a campaign's ``results.parquet``; workload tables come first."""
     runs = index_of(path)
     varied = list(choices.choices(runs))

@@ -13,9 +13,12 @@ from rebat.papers.replacement.published import WORDS
 from rebat.results.intervals import BySeed, combined, relative
 
 SOURCES = {
-    "by_local": "shrinks itself", "by_idle": "idle", "by_remote": "others shrink",
-    "by_restart": "moldable jobs start over", "requeued": "waits",
-}  # fmt: skip
+    "by_local": "shrinks itself",
+    "by_idle": "idle",
+    "by_remote": "others shrink",
+    "by_restart": "moldable jobs start over",
+    "requeued": "waits",
+}
 """Outcomes of attempts that a failure hit, as `measures.resizes` counts them -> text."""
 
 _HOW = ("steps", "spares", "repair", "solver", "expected", "wait", "restarts", "lenders")
@@ -72,10 +75,15 @@ DERIVED: dict[str, Callable[[Read], BySeed]] = {
     "resizes_shrinks": _sum("resizes_by_local", "resizes_by_remote"),
     "lost": _sum("platform_waste_failure", "platform_waste_moving"),
     **{f"share_{name}": share_of(f"resizes_{name}", "hits") for name in (*SOURCES, "shrinks")},
-    **{f"{name}_share": share_of(whole, "platform_total") for name, whole in (
-        ("idle", "platform_idle"), ("down", "platform_downtime"), ("lost", "lost"),
-    )},
-}  # fmt: skip
+    **{
+        f"{name}_share": share_of(whole, "platform_total")
+        for name, whole in (
+            ("idle", "platform_idle"),
+            ("down", "platform_downtime"),
+            ("lost", "lost"),
+        )
+    },
+}
 """Derived metrics: shares of the sources of replacements, and shares of node time."""
 
 Runs = RunIndex[ReplacementCase]

@@ -22,9 +22,14 @@ HOUR_S = 3600
 
 
 WORDS = {
-    "grow": "grows", "shrink": "shrinks", "lend": "shrinks for the other", "local": "hit: shrinks",
-    "idle": "hit: idle node", "remote": "hit: nodes of the other", "restart": "hit: starts over",
-}  # fmt: skip
+    "grow": "grows",
+    "shrink": "shrinks",
+    "lend": "shrinks for the other",
+    "local": "hit: shrinks",
+    "idle": "hit: idle node",
+    "remote": "hit: nodes of the other",
+    "restart": "hit: starts over",
+}
 """Words of the policy -> words of the picture."""
 
 

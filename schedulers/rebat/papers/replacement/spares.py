@@ -100,8 +100,13 @@ def tables(runs: Runs) -> Iterator[Table]:
         reserved = middle(spares.reserved(run), "{:.1f}".format)
         rows.append(_row(spares, f"{size} of each job", reserved, run))
     columns = [
-        "spare processors", "reserved, mean", "makespan (h)", "change", "continued", "waited",
-    ]  # fmt: skip
+        "spare processors",
+        "reserved, mean",
+        "makespan (h)",
+        "change",
+        "continued",
+        "waited",
+    ]
     title = "spare nodes of each job and a pool of spare nodes"
     yield Table("Figure 1, medians over seeds", title, columns, rows)
 
@@ -126,17 +131,19 @@ def _fewer(on: SpareNodes) -> BySeed:
 CLAIMS = (
     Claim(
         "spare nodes of each job lengthen the makespan",
-        "median relative difference from no replacement, with the most spare nodes", ABOVE,
+        "median relative difference from no replacement, with the most spare nodes",
+        ABOVE,
         "section I: poor system utilisation",
         lambda on: interval(on.longer(on.largest), of_median=True),
     ),
     Claim(
         "a pool needs fewer spare nodes by an order of magnitude",
         "median of spare processors of jobs / smallest pool with fewer waiting jobs",
-        above(MAGNITUDE), "section I, after Rezaei and Mueller",
+        above(MAGNITUDE),
+        "section I, after Rezaei and Mueller",
         lambda on: interval(_fewer(on), of_median=True),
     ),
-)  # fmt: skip
+)
 
 
 def judgements(runs: Runs) -> Iterator[Judgement]:

@@ -57,9 +57,11 @@ def tables(runs: Runs) -> Iterator[Table]:
 def _pure(runs: Runs, setting: Setting) -> dict[str, Run[ReplacementCase]]:
     """Return the runs of baseline, replacement, stealing, and both, all without other axes."""
     kinds = {
-        (False, False): "baseline", (True, False): "replacement",
-        (False, True): "stealing", (True, True): "replacement with stealing",
-    }  # fmt: skip
+        (False, False): "baseline",
+        (True, False): "replacement",
+        (False, True): "stealing",
+        (True, True): "replacement with stealing",
+    }
     by_reaction: dict[str, Run[ReplacementCase]] = {}
     for case in runs.cases(setting):
         if not (case.other_axes or case.how):
@@ -77,18 +79,22 @@ def _gained(
 
 
 def _better(ours: str, base: str, paper: str = "not in the paper") -> Claim:
-    return Claim(f"{ours} has a higher useful utilisation than {base}",
-                 "mean difference of the useful utilisation", ABOVE, paper,
-                 lambda on: _gained(on[0], on[1], ours, base), own=True)  # fmt: skip
+    return Claim(
+        f"{ours} has a higher useful utilisation than {base}",
+        "mean difference of the useful utilisation",
+        ABOVE,
+        paper,
+        lambda on: _gained(on[0], on[1], ours, base),
+        own=True,
+    )
 
 
 CLAIMS = (
     _better("replacement", "baseline"),
-    _better("stealing", "baseline",
-            "node stealing for failed jobs (Du et al. 2024, section 6.1)"),
+    _better("stealing", "baseline", "node stealing for failed jobs (Du et al. 2024, section 6.1)"),
     _better("replacement", "stealing"),
     _better("replacement with stealing", "stealing"),
-)  # fmt: skip
+)
 
 
 def judgements(runs: Runs) -> Iterator[Judgement]:

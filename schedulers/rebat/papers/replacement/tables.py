@@ -63,10 +63,12 @@ def _failing(runs: Runs, setting: Setting, case: ReplacementCase) -> list[str]:
     rises = rise(runs, setting, case)
     average = interval(rises)
     return [
-        middle(runs.values(setting, case, "makespan_s"), hours), middle(rises, change),
-        change(average.mean) if average else "", printed_rise(setting.workload, case),
+        middle(runs.values(setting, case, "makespan_s"), hours),
+        middle(rises, change),
+        change(average.mean) if average else "",
+        printed_rise(setting.workload, case),
         *_cells(lambda metric: runs.values(setting, case, metric)),
-    ]  # fmt: skip
+    ]
 
 
 def printed_rise(workload: str, case: ReplacementCase) -> str:
@@ -78,11 +80,13 @@ def printed_rise(workload: str, case: ReplacementCase) -> str:
 
 def _sources(runs: Runs, setting: Setting) -> Table:
     rows = [
-        [case.label, *(middle(runs.values(setting, case, f"share_{name}"), share)
-                       for name in SOURCES)]
+        [
+            case.label,
+            *(middle(runs.values(setting, case, f"share_{name}"), share) for name in SOURCES),
+        ]
         for case in runs.cases(setting)
         if case.replaces
-    ]  # fmt: skip
+    ]
     if setting.workload in PRINTED:
         paper = PRINTED[setting.workload]
         rows.append(["paper", *(share(paper[name]) if name in paper else "" for name in SOURCES)])

@@ -33,11 +33,14 @@ def day_pictures(sets: JobSets, source: str) -> Iterator[Picture]:
     note = f"Unit: {RATIO}, mean over failure scenarios for each day. {sets.basis(source)}."
     for heuristic in HEURISTICS:
         painters = [
-            _days(f"q-bar = {q:g}, {_failures(sets, cell):.1f} failed attempts per day", by_rule,
-                  PRINTED.get((q, heuristic)))
+            _days(
+                f"q-bar = {q:g}, {_failures(sets, cell):.1f} failed attempts per day",
+                by_rule,
+                PRINTED.get((q, heuristic)),
+            )
             for q in qs
             if (by_rule := _by_rule(sets, cell := Cell(source, n_procs, q, TRUE, heuristic, "")))
-        ]  # fmt: skip
+        ]
         if painters:
             rules = sets.rules(source)
             others = [_BAND] if set(rules) - set(SHOWN) else []
@@ -80,9 +83,11 @@ def _days(title: str, by_rule: _ByRule, printed: Any) -> Callable[[Any], None]:
         for rule in reversed(SHOWN):  # LPT on top
             if days := by_rule.get(rule):
                 axis.plot(
-                    [place[day] for day in days], [*days.values()],
-                    color=RULE_COLOURS[rule], linewidth=1.6 if rule == "LPT" else 1.1,
-                )  # fmt: skip
+                    [place[day] for day in days],
+                    [*days.values()],
+                    color=RULE_COLOURS[rule],
+                    linewidth=1.6 if rule == "LPT" else 1.1,
+                )
         if printed:
             axis.axhline(printed.average, color=PRINTED_COLOUR, linestyle="--", linewidth=1)
             axis.axhline(printed.maximum, color=PRINTED_COLOUR, linestyle=":", linewidth=1)
@@ -106,11 +111,13 @@ def _at_a_glance(sets: JobSets, source: str) -> Iterator[Picture]:
         rules = sets.rules(source)
         dots = [Key(rule, RULE_COLOURS[rule], "dot") for rule in RULE_COLOURS if rule in rules]
         yield Picture(
-            "cf. Table 1", f"{source}: averages over days, all rules, P = {n_procs:,}",
-            drawn(painters, RATIO), key=[*dots, _DIAMOND],
+            "cf. Table 1",
+            f"{source}: averages over days, all rules, P = {n_procs:,}",
+            drawn(painters, RATIO),
+            key=[*dots, _DIAMOND],
             note=f"Unit: {RATIO}, means over scenarios and days. {sets.basis(source)}; the "
             "paper's: 30 days of June 2019 x 1,000.",
-        )  # fmt: skip
+        )
 
 
 def _dots(q: float, by_heuristic: Mapping[str, _ByRule]) -> Callable[[Any], None]:

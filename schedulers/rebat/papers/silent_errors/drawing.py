@@ -15,15 +15,23 @@ RATIO = "makespan / lower bound"
 
 _BLUE, _RED, _GREEN, _YELLOW, _CYAN, _PURPLE, _GREY = COLOURS
 RULE_COLOURS = {
-    "LPT": _BLUE, "LA": _RED, "HPA": _GREEN, "SPT": _YELLOW, "LPA": _CYAN, "SA": _PURPLE,
+    "LPT": _BLUE,
+    "LA": _RED,
+    "HPA": _GREEN,
+    "SPT": _YELLOW,
+    "LPA": _CYAN,
+    "SA": _PURPLE,
     "RANDOM": _GREY,
-}  # fmt: skip
+}
 """The two best rules and HPA, which section 5.3 discusses, have the most distinct colours."""
 
 HEURISTIC_COLOURS = {
-    "R-LIST-0": _BLUE, "R-LIST-1": _GREEN, "R-LIST-Q": _RED, "R-SHELF-B": _PURPLE,
+    "R-LIST-0": _BLUE,
+    "R-LIST-1": _GREEN,
+    "R-LIST-Q": _RED,
+    "R-SHELF-B": _PURPLE,
     "R-SHELF-NB": _YELLOW,
-}  # fmt: skip
+}
 
 PRINTED_COLOUR = "#000000"
 
@@ -80,14 +88,22 @@ def _painter(panel: RatioPanel) -> Callable[[Any], None]:
         for name, points in panel.lines.items():
             style = "--" if name.endswith(STALE) else "-"
             axis.plot(
-                *zip(*points, strict=True), style, color=colour_of(name),
-                marker="o", markersize=2.5, linewidth=1.3,
-            )  # fmt: skip
+                *zip(*points, strict=True),
+                style,
+                color=colour_of(name),
+                marker="o",
+                markersize=2.5,
+                linewidth=1.3,
+            )
         for name, points in panel.marks.items():
             axis.plot(
-                *zip(*points, strict=True), linestyle="", marker="D", markersize=7,
-                color=colour_of(name), markeredgecolor=PRINTED_COLOUR,
-            )  # fmt: skip
+                *zip(*points, strict=True),
+                linestyle="",
+                marker="D",
+                markersize=7,
+                color=colour_of(name),
+                markeredgecolor=PRINTED_COLOUR,
+            )
         axis.set_title(panel.title, fontsize=10)
         axis.set_xlabel(panel.axis, fontsize=9)
         axis.xaxis.set_major_locator(_few(6))

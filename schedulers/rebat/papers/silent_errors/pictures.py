@@ -55,11 +55,25 @@ def synthetic_pictures(sets: JobSets, source: str) -> Iterator[Picture]:
     """Yield Figures 2 to 4."""
     qs, procs = over_q(sets, source), over_procs(sets, source)
     for axis in (
-        _Axis("Figure 2", "4(a)", "average failure probability q-bar", 1, f"P = {qs.fixed:,}", qs,
-              ABOVE_OVER_Q),
-        _Axis("Figure 3", "4(b)", "thousands of processors", 1000, f"q-bar = {procs.fixed:g}",
-              procs, ABOVE_OVER_PROCS),
-    ):  # fmt: skip
+        _Axis(
+            "Figure 2",
+            "4(a)",
+            "average failure probability q-bar",
+            1,
+            f"P = {qs.fixed:,}",
+            qs,
+            ABOVE_OVER_Q,
+        ),
+        _Axis(
+            "Figure 3",
+            "4(b)",
+            "thousands of processors",
+            1000,
+            f"q-bar = {procs.fixed:g}",
+            procs,
+            ABOVE_OVER_PROCS,
+        ),
+    ):
         if len(axis.sweep.xs) > 1:
             yield from _of_rules(axis)
             yield from _of_heuristics(axis)
@@ -71,8 +85,9 @@ def _of_rules(axis: _Axis) -> Iterator[Picture]:
     rules = axis.sweep.sets.rules(source)
     for family, group in (("R-LIST", LISTS), ("R-SHELF", SHELVES)):
         panels = [RatioPanel(h, axis.axis, axis.of({r: line(h, r) for r in rules})) for h in group]
-        yield from _picture(axis.rules, f"{source}: {family} and all rules, {axis.where}", panels,
-                            axis)  # fmt: skip
+        yield from _picture(
+            axis.rules, f"{source}: {family} and all rules, {axis.where}", panels, axis
+        )
 
 
 def _of_heuristics(axis: _Axis) -> Iterator[Picture]:

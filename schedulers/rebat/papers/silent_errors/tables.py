@@ -39,11 +39,20 @@ def synthetic_tables(sets: JobSets, source: str) -> Iterator[Table]:
     yield Table(
         "cf. Figure 4(a)",
         f"{source}: Algorithm 1 and stale reservations, {BEST}, P = {qs.fixed:,}",
-        ["q-bar", "R-LIST-0", "R-LIST-1", "stale", "R-LIST-Q", "stale", "Q over 0", "stale",
-         "paper"],
+        [
+            "q-bar",
+            "R-LIST-0",
+            "R-LIST-1",
+            "stale",
+            "R-LIST-Q",
+            "stale",
+            "Q over 0",
+            "stale",
+            "paper",
+        ],
         _against(qs),
         f"{_UNIT}; Q over 0 is R-LIST-Q / R-LIST-0 - 1. {qs.basis}.",
-    )  # fmt: skip
+    )
     for rule in ("LPT", "LA"):
         title = f"{source}: mean normalised makespan, {rule}, P = {qs.fixed:,}"
         lines = [qs.line(h, rule) for h in HEURISTICS]

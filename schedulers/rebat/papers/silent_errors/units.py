@@ -48,9 +48,14 @@ RULES = (*PAPER_RULES, "RANDOM")
 _LISTS = ("sets", "failure_probability", "heuristics", "rules", "reservations")
 
 COLUMNS: dict[str, type] = {
-    "source": str, "set": str, "n_procs": int, "q": float, "reservations": str, "scenarios": int,
+    "source": str,
+    "set": str,
+    "n_procs": int,
+    "q": float,
+    "reservations": str,
+    "scenarios": int,
     "seed": int,
-}  # fmt: skip
+}
 DETAILS: dict[str, type] = {"heuristic": str, "rule": str}
 
 
@@ -172,9 +177,14 @@ def _unit(grid: str, spec: SetSpec, identity: dict[str, Any]) -> Unit:
         f"{identity['reservations']} reservations"
     )
     return Unit(
-        kind=NAME, grid=grid, about=about, spec=spec, labels=labels, identity=identity,
+        kind=NAME,
+        grid=grid,
+        about=about,
+        spec=spec,
+        labels=labels,
+        identity=identity,
         key=key_of(identity),
-    )  # fmt: skip
+    )
 
 
 # ---- working
@@ -190,10 +200,15 @@ def play(unit: Unit) -> dict[str, Any]:
     seed, n_procs, rate = values["seed"], values["n_procs"], error_rate(times, sizes, values["q"])
     scenarios = range(values["scenarios"])
     failures = draw_failures(
-        times, sizes, rate, scenarios, seed=seed, job_set=name,
+        times,
+        sizes,
+        rate,
+        scenarios,
+        seed=seed,
+        job_set=name,
         most_failures=values.get("most_failures"),
         largest_probability=values.get("largest_probability"),
-    )  # fmt: skip
+    )
     bounds = lower_bounds(times, sizes, failures, n_procs)
     makespans = []
     for rule in values["rules"]:
@@ -201,11 +216,16 @@ def play(unit: Unit) -> dict[str, Any]:
         for heuristic in values["heuristics"]:
             ratios = normalised(
                 resilient.makespans(
-                    heuristic, times, sizes, rank, failures,
-                    n_procs=n_procs, reservations=values["reservations"],
+                    heuristic,
+                    times,
+                    sizes,
+                    rank,
+                    failures,
+                    n_procs=n_procs,
+                    reservations=values["reservations"],
                 ),
                 bounds,
-            )  # fmt: skip
+            )
             makespans.append(
                 {"heuristic": heuristic, "rule": rule}
                 | {"mean": float(ratios.mean()), "max": float(ratios.max())}

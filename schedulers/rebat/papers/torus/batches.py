@@ -17,9 +17,11 @@ from rebat.results.reading import read_results
 HOUR_S = 3600.0
 LISTS = ("16", "aligned", "all")
 CASES = (
-    ("slurm-linear", None), *(("rps", which) for which in LISTS),
-    *(("faps", which) for which in LISTS), ("ceiling", None),
-)  # fmt: skip
+    ("slurm-linear", None),
+    *(("rps", which) for which in LISTS),
+    *(("faps", which) for which in LISTS),
+    ("ceiling", None),
+)
 
 
 class BatchSetting(NamedTuple):
@@ -61,9 +63,19 @@ ALONE = PlacementCase(0.0, "", None)
 """The case of a setting without jobs."""
 
 _COLUMNS = (
-    "trace", "torus", "size", "jobs", "begin_s", "trace_end_s", "duration_s", "policy", "list",
-    "seed", "metric", "value",
-)  # fmt: skip
+    "trace",
+    "torus",
+    "size",
+    "jobs",
+    "begin_s",
+    "trace_end_s",
+    "duration_s",
+    "policy",
+    "list",
+    "seed",
+    "metric",
+    "value",
+)
 
 
 def batches(path: Path) -> Iterator[Row[BatchSetting, PlacementCase]]:

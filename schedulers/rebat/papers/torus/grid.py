@@ -121,8 +121,18 @@ def _batches(grid: BatchIn, where: str, laws: Mapping[str, PerNodeLaw]) -> Itera
         grid.laws, grid.seeds, durations_s, cases
     ):
         with _placed(where):
-            batch = Batch(torus, grid.size, grid.jobs, duration_s, laws[name], policy, which, seed,
-                          begin_s, end_s)  # fmt: skip
+            batch = Batch(
+                torus,
+                grid.size,
+                grid.jobs,
+                duration_s,
+                laws[name],
+                policy,
+                which,
+                seed,
+                begin_s,
+                end_s,
+            )
         yield grid.name, name, batch
 
 

@@ -42,8 +42,12 @@ def torus_pictures(units: Sequence[Unit]) -> Iterator[Picture]:
     assert division is not None
     at_us = busiest(result)
     owner = owners(result.ledger, division, at_us)
-    svg = torus_instant(division.torus.sizes, owner, _hazard(unit, result, division, at_us),
-                        f"probability of a failure within {format_duration(AHEAD_S)}")  # fmt: skip
+    svg = torus_instant(
+        division.torus.sizes,
+        owner,
+        _hazard(unit, result, division, at_us),
+        f"probability of a failure within {format_duration(AHEAD_S)}",
+    )
     about = f"{unit.spec.policy}, {scenario_of(unit.spec).label}, seed {unit.labels['seed']}"
     title = f"{unit.spec.workload} on {division.torus} after {format_duration(to_s(at_us))}"
     yield Picture("", f"{title} ({about})", svg)

@@ -53,18 +53,24 @@ COLUMNS = (
 )
 DIFFERENCES = (
     Column("useful utilisation, points", "useful_utilisation", percent, points),
-    Column("weighted mean flow, h", "flow_weighted_mean_s", percent,
-           lambda value: f"{value / 3600:+.2f}"),
+    Column(
+        "weighted mean flow, h",
+        "flow_weighted_mean_s",
+        percent,
+        lambda value: f"{value / 3600:+.2f}",
+    ),
     Column("failures under a job", "failures_hit", number, signed),
     Column("wasted by failures, node h", _WASTED, number, lambda value: f"{value / 3600:+.0f}"),
     Column("head of the queue blocked, points", _BLOCKED, percent, points),
-)  # fmt: skip
+)
 
 
 def report(
-    path: Path, workloads: Sequence[Table], more_pictures: Sequence[Picture],
+    path: Path,
+    workloads: Sequence[Table],
+    more_pictures: Sequence[Picture],
     provenance: Sequence[str],
-) -> Report:  # fmt: skip
+) -> Report:
     """Return the report of a campaign's ``results.parquet``; workload tables come first."""
     runs = RunIndex(simulations(path, str, by_grid=False))
     return Report(
@@ -87,10 +93,12 @@ def failing(runs: RunIndex[str]) -> list[Setting]:
     return sorted(
         (item for item in runs.settings if item.scenario.failure_model is not None),
         key=lambda item: (
-            workloads.index(item.workload), families.index(item.scenario.family),
-            item.scenario.mtbf_s or 0.0, item.scenario.downtime_s or 0.0,
+            workloads.index(item.workload),
+            families.index(item.scenario.family),
+            item.scenario.mtbf_s or 0.0,
+            item.scenario.downtime_s or 0.0,
         ),
-    )  # fmt: skip
+    )
 
 
 def named(policies: Sequence[str], wanted: str) -> str | None:
@@ -164,9 +172,13 @@ def _less(
 
 
 def _claim(
-    text: str, ours: str, base: str = "rps", metric: str = "failures_hit", rule: Rule = BELOW,
+    text: str,
+    ours: str,
+    base: str = "rps",
+    metric: str = "failures_hit",
+    rule: Rule = BELOW,
     paper: str = _ONE_AT_A_TIME,
-) -> Claim:  # fmt: skip
+) -> Claim:
     return Claim(text, _MEAN, rule, paper, _less(ours, base, metric), own=True)
 
 
@@ -175,12 +187,20 @@ CLAIMS = (
     _claim("FAPS has fewer failures under a job than RPS", "faps"),
     _claim("FAPS has fewer failures under a job than Slurm-linear", "faps", "slurm-linear"),
     _claim("FAPS has a higher useful utilisation than RPS", "faps", "rps", _USED, ABOVE),
-    _claim("FAPS has a higher useful utilisation than Slurm-linear", "faps", "slurm-linear", _USED,
-           ABOVE),
+    _claim(
+        "FAPS has a higher useful utilisation than Slurm-linear",
+        "faps",
+        "slurm-linear",
+        _USED,
+        ABOVE,
+    ),
     _claim("FAPS has a smaller weighted mean flow than RPS", "faps", "rps", "flow_weighted_mean_s"),
     *(
-        _claim(f"FAPS {how} has fewer failures under a job than RPS", f"faps:foresight={law}",
-               paper=_NOT_TRIED)
+        _claim(
+            f"FAPS {how} has fewer failures under a job than RPS",
+            f"faps:foresight={law}",
+            paper=_NOT_TRIED,
+        )
         for law, how in (
             ("fit", "with a law fitted to the history"),
             ("law*2", "with times to failure overestimated by a factor of 2"),
@@ -189,7 +209,7 @@ CLAIMS = (
             ("oldest", "with uptimes only, preferring the oldest nodes,"),
         )
     ),
-)  # fmt: skip
+)
 """Claims on pairs of policies."""
 
 

@@ -56,11 +56,13 @@ def _bars(axis: Any, batches: Batches, setting: BatchSetting) -> None:
         shown = [(x, mean) for x, mean in enumerate(means) if mean is not None]
         axis.bar(
             [x + (place - (len(cases) - 1) / 2) * width for x, _ in shown],
-            [mean.mean / HOUR_S / 1000 for _, mean in shown], width,
+            [mean.mean / HOUR_S / 1000 for _, mean in shown],
+            width,
             yerr=whiskers([mean for _, mean in shown], HOUR_S * 1000),
-            error_kw={"linewidth": 0.6}, color=colours(len(CASES))[CASES.index((policy, which))],
+            error_kw={"linewidth": 0.6},
+            color=colours(len(CASES))[CASES.index((policy, which))],
             label=f"{policy} {which or ''}".strip(),
-        )  # fmt: skip
+        )
     axis.set_xticks(range(len(durations_s)), [f"{d / HOUR_S:g} h" for d in durations_s])
     law = batches.laws[setting.trace]
     axis.set_title(f"{setting.trace}: shape {law[1]:g}" if law else setting.trace, fontsize=9)

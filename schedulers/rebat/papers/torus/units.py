@@ -33,9 +33,18 @@ RESULTS_FORMAT = 1
 """Increase this number with every change of the format or the values of results."""
 
 COLUMNS: dict[str, type] = {
-    "trace": str, "torus": str, "size": int, "jobs": int, "duration_s": float, "policy": str,
-    "list": str, "horizon_s": float, "begin_s": float, "trace_end_s": float, "seed": int,
-}  # fmt: skip
+    "trace": str,
+    "torus": str,
+    "size": int,
+    "jobs": int,
+    "duration_s": float,
+    "policy": str,
+    "list": str,
+    "horizon_s": float,
+    "begin_s": float,
+    "trace_end_s": float,
+    "seed": int,
+}
 
 DENSITY_SCALE_H = 2160.0
 """The scale of Figure 2: about three months."""
@@ -48,16 +57,20 @@ def _expand(document: Document) -> Expansion:
 def _unit(grid: str, trace: str, spec: Batch | FailureHorizon) -> Unit:
     labels: dict[str, Any] = {"trace": trace, "torus": str(spec.torus), "seed": spec.seed}
     identity: dict[str, Any] = {
-        "format": RESULTS_FORMAT, "law": {"model": name_of(spec.law), **spec.law.identity()},
+        "format": RESULTS_FORMAT,
+        "law": {"model": name_of(spec.law), **spec.law.identity()},
         "seed": spec.seed,
-    }  # fmt: skip
+    }
     if isinstance(spec, Batch):
         about = f"{spec.size} nodes for {format_duration(spec.duration_s)}"
         about += f", {spec.policy} {spec.which}".rstrip()
         of_batch = {
-            "size": spec.size, "jobs": spec.n_jobs, "duration_s": spec.duration_s,
-            "policy": spec.policy, "list": spec.which or None,
-        }  # fmt: skip
+            "size": spec.size,
+            "jobs": spec.n_jobs,
+            "duration_s": spec.duration_s,
+            "policy": spec.policy,
+            "list": spec.which or None,
+        }
         of_machine = {"begin_s": spec.begin_s or None, "trace_end_s": spec.trace_end_s}
         of_batch |= {name: age for name, age in of_machine.items() if age is not None}
         about += "".join(f", {name} {age:g}" for name, age in of_machine.items() if age)
@@ -69,9 +82,14 @@ def _unit(grid: str, trace: str, spec: Batch | FailureHorizon) -> Unit:
         identity |= {"nodes": spec.torus.n_nodes, "horizon_s": spec.horizon_s}
         del identity["law"]["downtime_s"]  # repairs do not delay failures
     return Unit(
-        kind=NAME, grid=grid, about=f"{trace}, {about}, seed {spec.seed}", spec=spec,
-        labels=labels, identity=identity, key=key_of(identity),
-    )  # fmt: skip
+        kind=NAME,
+        grid=grid,
+        about=f"{trace}, {about}, seed {spec.seed}",
+        spec=spec,
+        labels=labels,
+        identity=identity,
+        key=key_of(identity),
+    )
 
 
 def play(spec: Batch | FailureHorizon) -> dict[str, float]:

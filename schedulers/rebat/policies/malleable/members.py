@@ -117,9 +117,16 @@ class Members:
         high = max(attempt.n_nodes, min(shape.max, view.n_nodes))
         even = min(self._even.get(attempt.job_id, 0), attempt.n_nodes - shape.min)
         return Member(
-            attempt, running, attempt.n_nodes, shape.min, high, since_us, max(0, even),
-            self._expanded_us.get(attempt.job_id, since_us), self._n_resizes.get(attempt.job_id, 0),
-        )  # fmt: skip
+            attempt,
+            running,
+            attempt.n_nodes,
+            shape.min,
+            high,
+            since_us,
+            max(0, even),
+            self._expanded_us.get(attempt.job_id, since_us),
+            self._n_resizes.get(attempt.job_id, 0),
+        )
 
 
 Mask = npt.NDArray[np.bool_]

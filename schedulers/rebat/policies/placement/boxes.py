@@ -64,9 +64,10 @@ class Site(msgspec.Struct, frozen=True):
             if n_nodes not in KNOWN:
                 names = ", ".join(f"{torus} ({n})" for n, torus in KNOWN.items())
                 raise InputError(
-                    f"no torus is known for {n_nodes} nodes", "axis torus",
+                    f"no torus is known for {n_nodes} nodes",
+                    "axis torus",
                     f"its extents, like torus=4x4x2, or one of {names}",
-                )  # fmt: skip
+                )
             torus = KNOWN[n_nodes]
         else:
             torus = parse_torus(self.torus)

@@ -77,9 +77,10 @@ def assumed(foresight: str, law: Hazards | None) -> Hazards:
     name, factor = believed(foresight)
     if law is None:
         raise InputError(
-            f"is {name!r}, but {LAWS[name]} is not known here", "axis foresight",
+            f"is {name!r}, but {LAWS[name]} is not known here",
+            "axis foresight",
             f"a file of nodes (rebat failures fit), {', '.join(FORESIGHTS)}; or a run with a law",
-        )  # fmt: skip
+        )
     return law if factor == 1 else Stretched(law, factor)
 
 

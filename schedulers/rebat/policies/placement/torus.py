@@ -23,17 +23,21 @@ PICKS: dict[str, Picker | None] = {"corner": None, "surface": most_contact}
 Extents = Annotated[
     str,
     text(
-        str, "Extents of the torus, like 8x12x16x16x2; auto: by number of nodes (Mira, Intrepid "
-        "and 8x8x8x8).", ("auto",)
+        str,
+        "Extents of the torus, like 8x12x16x16x2; auto: by number of nodes (Mira, Intrepid "
+        "and 8x8x8x8).",
+        ("auto",),
     ),
-]  # fmt: skip
+]
 Unit = Annotated[
     str,
     text(
-        str, "Extents of the blocks to allocate as a whole, like 4x4x4x4x2; auto: midplanes "
-        "if the machine has midplanes, otherwise nodes.", ("auto",)
+        str,
+        "Extents of the blocks to allocate as a whole, like 4x4x4x4x2; auto: midplanes "
+        "if the machine has midplanes, otherwise nodes.",
+        ("auto",),
     ),
-]  # fmt: skip
+]
 BoxList = Annotated[
     str,
     choice(

@@ -44,10 +44,12 @@ class TimedOptions(PlanningOptions, frozen=True):
     margin: Annotated[
         float,
         number(
-            -1e6, 1e6, "seconds",
+            -1e6,
+            1e6,
+            "seconds",
             "Seconds that plans add to every walltime; a negative value shortens walltimes.",
         ),
-    ] = 0.0  # fmt: skip
+    ] = 0.0
     walltimes: Annotated[
         str,
         choice(

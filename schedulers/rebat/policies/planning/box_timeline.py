@@ -111,9 +111,14 @@ class BoxTimeline:
         if self.stale or crowded:
             self._make_room(len(self.rows.end) + changes, rebuild=True)
             box_slots.lay(
-                self._slots, self.rows.start, self.rows.end, self.rows.mask, self._dead, now_us,
+                self._slots,
+                self.rows.start,
+                self.rows.end,
+                self.rows.mask,
+                self._dead,
+                now_us,
                 self._n_units,
-            )  # fmt: skip
+            )
             self.stale = False
         self._make_room(changes)
         return self._slots

@@ -216,9 +216,15 @@ class CountedPlan:
         plan.room_for(last)
         pays = last > DEEP and not counts.any_before(queue.start, last, self._now_us + 1)
         plan.n, self._opened_us = (deep if pays else counts).compress(
-            plan.t, plan.f, plan.n, queue.size, queue.duration, queue.start,
-            last, self._opened_us,
-        )  # fmt: skip
+            plan.t,
+            plan.f,
+            plan.n,
+            queue.size,
+            queue.duration,
+            queue.start,
+            last,
+            self._opened_us,
+        )
 
     def backfill(self, queue: SortedQueue, depth: int, first: bool = False) -> None:
         """Rebuild with at most ``depth`` reservations for attempts that cannot start now.
@@ -231,9 +237,16 @@ class CountedPlan:
         plan.copy_from(self._base.profile(self._now_us))
         plan.room_for(len(queue))
         plan.n = counts.backfill(
-            plan.t, plan.f, plan.n, queue.size, queue.duration, queue.start, len(queue), depth,
+            plan.t,
+            plan.f,
+            plan.n,
+            queue.size,
+            queue.duration,
+            queue.start,
+            len(queue),
+            depth,
             first,
-        )  # fmt: skip
+        )
 
     def first_fit_us(self, size: int, duration_us: int) -> int:
         """Return the earliest time at which ``size`` nodes stay free for a duration.

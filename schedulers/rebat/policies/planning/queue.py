@@ -105,9 +105,13 @@ class SortedQueue:
     def _take_out(self, positions: list[int]) -> None:
         """Remove the attempts at these positions."""
         take_out(
-            self.size, self.duration, self.start, len(self.attempts), self._positions,
+            self.size,
+            self.duration,
+            self.start,
+            len(self.attempts),
+            self._positions,
             len(positions),
-        )  # fmt: skip
+        )
         for at in reversed(positions):
             del self.attempts[at], self._keys[at]
 

@@ -113,10 +113,12 @@ class ForesightOptions(ReactionOptions, frozen=True, tag="foresee"):
     survival: Annotated[
         float,
         number(
-            1e-9, 1 - 1e-9, "a probability",
+            1e-9,
+            1 - 1e-9,
+            "a probability",
             "Drain a node if its probability of surviving the next 'ahead' seconds is lower.",
         ),
-    ] = 0.9  # fmt: skip
+    ] = 0.9
 
     def check(self) -> None:
         """Raise InputError if the foresight has no probabilities of failure."""

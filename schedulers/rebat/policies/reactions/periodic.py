@@ -65,9 +65,14 @@ class Periodic:
 def changes_in(news: News) -> bool:
     """Return whether a message reports anything other than a wake."""
     return bool(
-        news.arrived or news.started or news.ended or news.failed or news.rejuvenated
-        or news.notices or news.refused
-    )  # fmt: skip
+        news.arrived
+        or news.started
+        or news.ended
+        or news.failed
+        or news.rejuvenated
+        or news.notices
+        or news.refused
+    )
 
 
 def remaining_us(view: View, running: Running) -> int:

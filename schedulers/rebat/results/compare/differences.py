@@ -9,10 +9,13 @@ from rebat.results.compare.schedules import QUANTITIES, Comparison, Pair
 from rebat.results.files.batsim_files import JobRecord
 
 COLUMNS = (
-    "job_id", "tables",
+    "job_id",
+    "tables",
     *(f"{name}_{part}" for name in QUANTITIES for part in ("a", "b", "difference")),
-    "state_a", "state_b", "same_nodes",
-)  # fmt: skip
+    "state_a",
+    "state_b",
+    "same_nodes",
+)
 
 
 def differences_csv(comparison: Comparison) -> str:

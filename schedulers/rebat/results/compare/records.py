@@ -25,13 +25,18 @@ def comparison_facts(result: Comparison, allocations: bool) -> dict[str, Any]:
         "different_states": result.other_states,
         "different_nodes": result.other_nodes,
         "quantities": [
-            {"quantity": name, "equal": spread.equal, "differing": spread.differing,
-             "max_s": spread.max_s, "mean_s": spread.mean_s}
+            {
+                "quantity": name,
+                "equal": spread.equal,
+                "differing": spread.differing,
+                "max_s": spread.max_s,
+                "mean_s": spread.mean_s,
+            }
             for name, spread in result.spreads.items()
         ],
         "first_difference": None if result.first is None else _first(result.first),
         "metrics": [_metric(line) for line in result.metrics],
-    }  # fmt: skip
+    }
 
 
 def _first(first: Divergence) -> dict[str, Any]:

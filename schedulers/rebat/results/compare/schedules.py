@@ -178,9 +178,13 @@ def _spread(pairs: Sequence[Pair], quantity: str, tolerance_us: float) -> Differ
 
 
 def _first(
-    a: JobsFile, b: JobsFile, pairs: Iterable[Pair], only_a: Iterable[JobRecord],
-    only_b: Iterable[JobRecord], tolerance_us: float,
-) -> Divergence | None:  # fmt: skip
+    a: JobsFile,
+    b: JobsFile,
+    pairs: Iterable[Pair],
+    only_a: Iterable[JobRecord],
+    only_b: Iterable[JobRecord],
+    tolerance_us: float,
+) -> Divergence | None:
     differences: list[tuple[int, str, JobRecord | None, JobRecord | None]] = [
         (_parting_us(pair, tolerance_us), pair.key, pair.a.record, pair.b.record)
         for pair in pairs
@@ -240,9 +244,11 @@ def _summary(rows: Iterable[JobTimes]) -> dict[str, float | None]:
     slowdowns = [
         row.flow / (row.finish - row.start)
         for row in ran
-        if row.flow is not None and row.finish is not None and row.start is not None
+        if row.flow is not None
+        and row.finish is not None
+        and row.start is not None
         and row.finish > row.start
-    ]  # fmt: skip
+    ]
     return {
         "makespan": to_s(max((row.finish for row in ran if row.finish is not None), default=0)),
         "mean waiting time": _mean(waits),

@@ -18,17 +18,35 @@ from rebat.results.measures.timeline import checkpoint_times
 from rebat.session.ledger import AttemptRecord, Ledger
 
 ATTEMPT_COLUMNS = (
-    "job_id", "attempt", "size", "submission_time", "queued_time", "start_time", "finish_time",
-    "cause", "why", "kept_seconds", "lost_seconds", "nodes",
-    "recovery_seconds", "first_period_seconds", "period_seconds", "checkpoint_seconds",
-)  # fmt: skip
+    "job_id",
+    "attempt",
+    "size",
+    "submission_time",
+    "queued_time",
+    "start_time",
+    "finish_time",
+    "cause",
+    "why",
+    "kept_seconds",
+    "lost_seconds",
+    "nodes",
+    "recovery_seconds",
+    "first_period_seconds",
+    "period_seconds",
+    "checkpoint_seconds",
+)
 """Columns of rebat_attempts.csv, see `attempt_values`."""
 
 
 RECOVERY_COLUMNS = (
-    "job_id", "attempt", "size", "cause", "failed_time", *(f"{name}_seconds" for name in STAGES),
+    "job_id",
+    "attempt",
+    "size",
+    "cause",
+    "failed_time",
+    *(f"{name}_seconds" for name in STAGES),
     "lost_seconds",
-)  # fmt: skip
+)
 """Columns of rebat_recoveries.csv, see `recoveries_csv`."""
 
 
@@ -45,11 +63,15 @@ def recoveries_csv(ledger: Ledger) -> Iterator[str]:
         attempt = record.attempt
         yield _line(
             (
-                job_name(attempt.job_id), attempt.number, attempt.n_nodes, record.failure,
+                job_name(attempt.job_id),
+                attempt.number,
+                attempt.n_nodes,
+                record.failure,
                 to_s(record.end_us - record.hung_us),
-                *(to_s(record.stages.get(name, 0)) for name in STAGES), to_s(lost_us(record)),
+                *(to_s(record.stages.get(name, 0)) for name in STAGES),
+                to_s(lost_us(record)),
             )
-        )  # fmt: skip
+        )
 
 
 def rows_csv(rows: JobRows, columns: Sequence[str] = JOB_COLUMNS) -> Iterator[str]:
@@ -92,13 +114,22 @@ def attempt_values(record: AttemptRecord) -> tuple[Any, ...]:
     attempt, ran = record.attempt, record.start_us >= 0
     recovery_us, pattern = checkpoint_times(record.checkpointing)
     return (
-        job_name(attempt.job_id), attempt.number, attempt.n_nodes, to_s(attempt.submit_us),
-        to_s(attempt.queued_us), to_s(record.start_us) if ran else None,
+        job_name(attempt.job_id),
+        attempt.number,
+        attempt.n_nodes,
+        to_s(attempt.submit_us),
+        to_s(attempt.queued_us),
+        to_s(record.start_us) if ran else None,
         to_s(record.end_us) if record.end_us >= 0 else None,
-        str(record.cause), record.why, to_s(max(0, record.useful_us)), to_s(record.lost_us),
-        str(record.nodes or ""), to_s(recovery_us), *map(to_s, pattern or ()),
+        str(record.cause),
+        record.why,
+        to_s(max(0, record.useful_us)),
+        to_s(record.lost_us),
+        str(record.nodes or ""),
+        to_s(recovery_us),
+        *map(to_s, pattern or ()),
         *(() if pattern else (None, None, None)),
-    )  # fmt: skip
+    )
 
 
 HOLD_COLUMNS = ("job_id", "start_time", "finish_time", "nodes")

@@ -72,10 +72,15 @@ def _read(path: Path) -> dict[str, list[SwfAttempt]]:
     """Return the attempts of each job in their order; jobs in order of submission."""
     rows = Rows(path, ("job_id", "attempt", "size", "submission_time", "start_time", "cause"))
     columns = zip(
-        rows.names("job_id"), rows.counts("attempt").tolist(), rows.counts("size").tolist(),
-        rows.times("submission_time").tolist(), rows.times("start_time", empty=-1).tolist(),
-        rows.times("finish_time", empty=-1).tolist(), rows.texts("cause"), strict=True,
-    )  # fmt: skip
+        rows.names("job_id"),
+        rows.counts("attempt").tolist(),
+        rows.counts("size").tolist(),
+        rows.times("submission_time").tolist(),
+        rows.times("start_time", empty=-1).tolist(),
+        rows.times("finish_time", empty=-1).tolist(),
+        rows.texts("cause"),
+        strict=True,
+    )
     jobs: dict[str, list[SwfAttempt]] = {}
     for name, *values in columns:
         jobs.setdefault(name, []).append(SwfAttempt(*values))

@@ -38,12 +38,24 @@ ATTEMPTS, EVENTS, SUMMARY = "rebat_attempts.csv", "node_events.csv", "summary.js
 HOLDS = "rebat_holds.csv"
 """A file that exists only if nodes were held."""
 REQUIRED = (
-    "job_id", "attempt", "submission_time", "queued_time", "start_time", "finish_time", "cause",
-    "why", "kept_seconds", "lost_seconds", "nodes",
-)  # fmt: skip
+    "job_id",
+    "attempt",
+    "submission_time",
+    "queued_time",
+    "start_time",
+    "finish_time",
+    "cause",
+    "why",
+    "kept_seconds",
+    "lost_seconds",
+    "nodes",
+)
 CHECKPOINTS = (
-    "recovery_seconds", "first_period_seconds", "period_seconds", "checkpoint_seconds",
-)  # fmt: skip
+    "recovery_seconds",
+    "first_period_seconds",
+    "period_seconds",
+    "checkpoint_seconds",
+)
 """Columns that are missing in older results."""
 
 
@@ -135,13 +147,25 @@ def read_timeline(folder: Path, on_rows: OnRows = lambda done, of: None) -> Time
         read_node_events(folder / EVENTS, n_nodes), int(end_us.max(initial=0))
     )
     return Timeline(
-        str(summary["policy"]), n_nodes, rows.names("job_id"), rows.counts("attempt"),
-        rows.times("submission_time"), rows.times("queued_time"), start_us, end_us,
-        _causes(rows), rows.names("why"), rows.times("kept_seconds"), rows.times("lost_seconds"),
-        blocks, outages, failures, _pattern(rows),
+        str(summary["policy"]),
+        n_nodes,
+        rows.names("job_id"),
+        rows.counts("attempt"),
+        rows.times("submission_time"),
+        rows.times("queued_time"),
+        start_us,
+        end_us,
+        _causes(rows),
+        rows.names("why"),
+        rows.times("kept_seconds"),
+        rows.times("lost_seconds"),
+        blocks,
+        outages,
+        failures,
+        _pattern(rows),
         *_holds(folder / HOLDS, n_nodes, int(end_us.max(initial=0))),
         *_repeats(summary, start_us, end_us, blocks),
-    )  # fmt: skip
+    )
 
 
 def _repeats(

@@ -10,8 +10,13 @@ from rebat.core.errors import InputError
 from rebat.results.measures.jobs import JobRows
 
 SIZE_CLASSES: tuple[tuple[int, int], ...] = (
-    (1, 2**7), (2**7, 2**9), (2**9, 2**11), (2**11, 2**13), (2**13, 2**15), (2**15, 2**16),
-)  # fmt: skip
+    (1, 2**7),
+    (2**7, 2**9),
+    (2**9, 2**11),
+    (2**11, 2**13),
+    (2**13, 2**15),
+    (2**15, 2**16),
+)
 """Half-open intervals of job sizes, as in Figures 1 to 8; the last includes larger jobs."""
 
 

@@ -83,9 +83,12 @@ WalltimeKills = Literal["wasted", "useful"]
 
 
 def platform_time(
-    ledger: Ledger, n_nodes: int, window: Window, walltime_kills: WalltimeKills = "wasted",
+    ledger: Ledger,
+    n_nodes: int,
+    window: Window,
+    walltime_kills: WalltimeKills = "wasted",
     accounting: Accounting = "exact",
-) -> PlatformTime:  # fmt: skip
+) -> PlatformTime:
     """Return the use of node time in a window."""
     first, last = window
     uses = (

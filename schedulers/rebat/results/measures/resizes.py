@@ -57,9 +57,15 @@ class Resizes(msgspec.Struct, frozen=True):
 
 
 _WORDS = {
-    "grow": "grown", "shrink": "shrunk", "lend": "lent", "restart for another": "restarted",
-    "local": "by_local", "idle": "by_idle", "remote": "by_remote", "restart": "by_restart",
-}  # fmt: skip
+    "grow": "grown",
+    "shrink": "shrunk",
+    "lend": "lent",
+    "restart for another": "restarted",
+    "local": "by_local",
+    "idle": "by_idle",
+    "remote": "by_remote",
+    "restart": "by_restart",
+}
 """Reason of a stop, as named by policies -> counter."""
 
 

@@ -61,10 +61,18 @@ def service_of(rows: JobRows) -> Service | None:
     flow_p50, flow_p95 = np.quantile(flows, (0.5, 0.95)).tolist()
     bounded_p50, bounded_p95 = np.quantile(bounded, (0.5, 0.95)).tolist()
     return Service(
-        float(waits.mean()), wait_p95, float(waits.max()), float((flows / held).mean()),
-        float(bounded.mean()), wait_p50, flow_p50, flow_p95, bounded_p50, bounded_p95,
+        float(waits.mean()),
+        wait_p95,
+        float(waits.max()),
+        float((flows / held).mean()),
+        float(bounded.mean()),
+        wait_p50,
+        flow_p50,
+        flow_p95,
+        bounded_p50,
+        bounded_p95,
         float(bounded.max()),
-    )  # fmt: skip
+    )
 
 
 def bounded_slowdowns(rows: JobRows) -> npt.NDArray[np.float64]:

@@ -215,7 +215,8 @@ def timeline_of(name: str, ledger: Ledger, n_nodes: int) -> Timeline:
     outages, failures = outages_of(ledger.node_events, end_us)
     no_nodes = np.empty((0, 2), dtype=np.int64)
     return Timeline(
-        name, n_nodes,
+        name,
+        n_nodes,
         [job_name(record.attempt.job_id) for record in records],
         column(records, "attempt.number"),
         column(records, "attempt.submit_us"),
@@ -227,9 +228,12 @@ def timeline_of(name: str, ledger: Ledger, n_nodes: int) -> Timeline:
         np.maximum(column(records, "useful_us"), 0),
         column(records, "lost_us"),
         blocks_of([no_nodes if r.nodes is None else r.nodes.intervals for r in records]),
-        outages, failures, pattern_of(records), *holds_of(ledger, end_us),
+        outages,
+        failures,
+        pattern_of(records),
+        *holds_of(ledger, end_us),
         *([repeats(holds_of_attempts(ledger))] if ledger.shared else []),
-    )  # fmt: skip
+    )
 
 
 def pattern_of(records: Sequence[AttemptRecord]) -> Pattern:

@@ -100,9 +100,12 @@ def _walltime(us: int | None) -> str:
 
 
 def _run_times(
-    rows: Sequence[JobRecord], jobs: Mapping[str, Job], workload: Workload, slack: int,
+    rows: Sequence[JobRecord],
+    jobs: Mapping[str, Job],
+    workload: Workload,
+    slack: int,
     digits: int | None,
-) -> Iterator[Finding]:  # fmt: skip
+) -> Iterator[Finding]:
     """Check run times: a completed job ran as long as its profile, over all its attempts."""
     length_us = _lengths(workload.profiles)
     for (_, job_id), attempts in chains(rows, workload).items():
@@ -146,9 +149,11 @@ def _lengths(profiles: Mapping[str, dict[str, Any]]) -> Callable[[str], int | No
 
 
 def _full_us(
-    row: JobRecord, job: Job, attempts: Mapping[int, JobRecord],
+    row: JobRecord,
+    job: Job,
+    attempts: Mapping[int, JobRecord],
     length_us: Callable[[str], int | None],
-) -> int | None:  # fmt: skip
+) -> int | None:
     """Return the run time of an attempt that nothing stops; None if it is uncertain.
 
     In a resubmission by rebat, run time and walltime are shorter by the same amount (equation 4 of

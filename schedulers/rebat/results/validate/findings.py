@@ -45,9 +45,18 @@ KINDS = {
 """The kinds of findings, in the order of the report."""
 
 
-OF_MACHINES = frozenset({
-    "overlap", "size", "walltime", "run time", "state", "request", "lost", "attempts",
-})  # fmt: skip
+OF_MACHINES = frozenset(
+    {
+        "overlap",
+        "size",
+        "walltime",
+        "run time",
+        "state",
+        "request",
+        "lost",
+        "attempts",
+    }
+)
 """Kinds that do not count as errors in a recorded run. Jobs of a real machine may share nodes,
 change size, exceed their walltime during the kill, and end differently than in a simulation."""
 

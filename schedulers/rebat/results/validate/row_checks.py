@@ -99,5 +99,12 @@ def _stretch(row: JobRecord, _: Reference) -> Iterator[Wrong]:
 Check = Callable[[JobRecord, Reference], Iterator[Wrong]]
 
 CHECKS: tuple[Check, ...] = (
-    _outside, _twice, _size, _walltime, _state, _order, _times, _stretch,
-)  # fmt: skip
+    _outside,
+    _twice,
+    _size,
+    _walltime,
+    _state,
+    _order,
+    _times,
+    _stretch,
+)

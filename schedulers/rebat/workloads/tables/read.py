@@ -178,9 +178,10 @@ class _TraceBuilder:
             users=self._texts("user", len(lines)),
             queues=self._texts("queue", len(lines)),
             extras=self._extras(len(lines)),
-            machine=None if machine.cores_per_node is None else
-            {"cores_per_node": machine.cores_per_node},
-        )  # fmt: skip
+            machine=None
+            if machine.cores_per_node is None
+            else {"cores_per_node": machine.cores_per_node},
+        )
         return self._noted(self._marked(trace, run_s))
 
     @property

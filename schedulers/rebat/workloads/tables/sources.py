@@ -93,8 +93,10 @@ def _csv_batches(path: Path, mapping: TableMapping) -> Iterator[tuple[list[int],
             columns = mapping.present(header, f"{path}:1")
             positions = [header.index(name) for name in columns]
             for lines, rows in _row_groups(reader, len(header), positions, str(path)):
-                yield lines, {n: list(c) for n, c in zip(columns, zip(*rows, strict=True),
-                                                         strict=True)}  # fmt: skip
+                yield (
+                    lines,
+                    {n: list(c) for n, c in zip(columns, zip(*rows, strict=True), strict=True)},
+                )
         except csv.Error as error:
             raise InputError(f"broken CSV: {error}", f"{path}:{reader.line_num}") from None
 

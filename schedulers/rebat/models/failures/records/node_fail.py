@@ -78,8 +78,9 @@ def read_attempts(path: Path, zone: str | None, lines: Lines) -> AttemptRecords:
     lines.dropped["attempts that no node ended"] += len(attempts) - len(rows)
     failed = [
         FailedAttempt(float(start_s[row]), float(end_s[row]), names_of(hosts[row]))
-        for row in rows if end_s[row] > 0
-    ]  # fmt: skip
+        for row in rows
+        if end_s[row] > 0
+    ]
     if len(failed) < len(rows):
         lines.dropped["NODE_FAIL attempts without an end"] += len(rows) - len(failed)
     return AttemptRecords(table, attempts, failed)

@@ -77,8 +77,14 @@ class Lines:
         outages = list(joined(spans))
         return Record(
             list(merged_events(events_of(together(single(outages))))),
-            self.taken, self.dropped, len(spans), len(spans) - len(outages), origin, n_nodes, names,
-        )  # fmt: skip
+            self.taken,
+            self.dropped,
+            len(spans),
+            len(spans) - len(outages),
+            origin,
+            n_nodes,
+            names,
+        )
 
 
 @contextmanager

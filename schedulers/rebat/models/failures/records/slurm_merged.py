@@ -59,9 +59,13 @@ class DownTimes:
 
 
 def read_merged(
-    events: Path, attempts: Path, zone: str | None = None, names: Sequence[str] = (),
-    origin_s: float | None = None, slurmd_timeout_s: float = SLURMD_TIMEOUT_S,
-) -> Record:  # fmt: skip
+    events: Path,
+    attempts: Path,
+    zone: str | None = None,
+    names: Sequence[str] = (),
+    origin_s: float | None = None,
+    slurmd_timeout_s: float = SLURMD_TIMEOUT_S,
+) -> Record:
     """Read Slurm's node events, and add failures that only attempts show.
 
     An event explains an attempt that ended with NODE_FAIL if a node of the attempt was down during
