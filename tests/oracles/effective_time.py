@@ -8,7 +8,9 @@ from typing import NamedTuple
 
 
 class Timed(NamedTuple):
-    """A job with its work, without checkpoints, and its executions (start, end), in seconds.
+    """A job with its work, without checkpoints, and its executions, in seconds.
+
+    An execution is (time of entry into the queue, start, end).
 
     All executions but the last one ended with a failure.
     """
@@ -16,7 +18,7 @@ class Timed(NamedTuple):
     n_nodes: int
     work: int
     submitted: int
-    runs: Sequence[tuple[int, int]]
+    runs: Sequence[tuple[int, int, int]]
 
 
 def effective_time(jobs: Sequence[Timed]) -> tuple[float, float, float | None]:
@@ -25,9 +27,9 @@ def effective_time(jobs: Sequence[Timed]) -> tuple[float, float, float | None]:
     for job in jobs:
         work += job.n_nodes * job.work
         failures += len(job.runs) - 1
-        for second in range(job.submitted, job.runs[-1][1]):
+        for second in range(job.submitted, job.runs[-1][2]):
             to_end += job.n_nodes
-            if any(start <= second < end for start, end in job.runs):
-                on_nodes += job.n_nodes
-                run_s += 1
+            waits = any(queued <= second < start for queued, start, _ in job.runs)
+            on_nodes += 0 if waits else job.n_nodes
+            run_s += any(start <= second < end for _, start, end in job.runs)
     return work / on_nodes, work / to_end, run_s / failures if failures else None

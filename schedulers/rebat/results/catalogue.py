@@ -93,7 +93,7 @@ CATALOGUE: tuple[Metric, ...] = (
     Metric("recoveries_ettr_queued", "ETTR with queueing", "share", "high", "", "kept work of all jobs, without checkpoints, / their time from submission to end, weighted by nodes"),
     Metric("recoveries_mttf_s", "time to failure of a job", "time", "high", "", "time on nodes of all jobs / failures that hit them"),
     Metric("recoveries_second_order", "preemptions for failed jobs", "count", "low", "", "jobs that were preempted for a job that a failure interrupted"),
-    Metric("training_ettr", "ETTR of measured jobs", "share", "high", "", "sum(nodes x kept work, without checkpoints) / sum(nodes x time from the first start to the end, without later waits)", by_class=True),
+    Metric("training_ettr", "ETTR of measured jobs", "share", "high", "", "sum(nodes x kept work, without checkpoints) / sum(nodes x time from the first start to the end, without later waits in the queue)", by_class=True),
     Metric("training_ettr_queued", "ETTR of measured jobs, with queueing", "share", "high", "", "sum(nodes x kept work, without checkpoints) / sum(nodes x time from submission to end)", by_class=True),
     Metric("training_mttf_s", "MTTF of measured jobs", "time", "high", "", "run time of the measured jobs / failures that hit them; absent without failures", by_class=True),
     Metric("flow_max_s", "largest flow", "time", "low", "", "the largest flow of a job: its end - its submission, over all attempts", by_class=True),

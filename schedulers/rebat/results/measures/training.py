@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 import msgspec
+import numpy as np
 
 from rebat.core.attempts import Cause, job_name
 from rebat.core.units import to_s
@@ -22,9 +23,10 @@ class Training(msgspec.Struct, frozen=True):
     Attributes
     ----------
     ettr
-        Kept work / time from the first start to the end, without later waits for nodes.
+        Kept work / time from the first start to the end, without later waits in the queue.
     ettr_queued
-        Kept work / time from submission to end. A job that waits counts with its requested nodes.
+        Kept work / time from submission to end. A job that does not run counts with its requested
+        nodes.
     mttf_s
         Run time of the jobs / number of failures that hit them; None without failures.
     """
@@ -38,14 +40,14 @@ class _Tally(msgspec.Struct):
     """Sums over the attempts of a job: work and run time in node-seconds, run time, failures."""
 
     work: float = 0.0
-    held: float = 0.0
+    node_s: float = 0.0
     run_s: float = 0.0
     failures: int = 0
 
     def add(self, record: AttemptRecord) -> None:
         n_nodes, run_s = record.attempt.n_nodes, to_s(record.end_us - record.start_us)
         self.work += to_s(work_us(record)) * n_nodes
-        self.held += run_s * n_nodes
+        self.node_s += run_s * n_nodes
         self.run_s += run_s
         self.failures += is_hit(record)
 
@@ -78,11 +80,14 @@ def _training(rows: JobRows, tallies: Mapping[str, _Tally]) -> Training | None:
     if not rows:
         return None
     jobs = [tallies[name] for name in rows.column("job_id")]
-    work, held = sum(job.work for job in jobs), sum(job.held for job in jobs)
-    waits = sum((rows.column("size") * rows.column("waiting_time")).tolist())
+    sizes, flow, waits = (rows.column(name) for name in ("size", "flow", "waiting_time"))
+    stopped = flow - np.array([job.run_s for job in jobs])
+    work, ran = sum(job.work for job in jobs), sum(job.node_s for job in jobs)
+    held = ran + sum((sizes * (stopped - waits)).tolist())
+    total = ran + sum((sizes * stopped).tolist())
     return Training(
         ettr=work / held if held else 0.0,
-        ettr_queued=work / (held + waits) if held + waits else 0.0,
+        ettr_queued=work / total if total else 0.0,
         mttf_s=_mttf_s(jobs),
     )
 
