@@ -72,3 +72,15 @@ def test_same_seed_same_jobs():
 def test_bad_options(options, error):
     with pytest.raises(InputError, match=error):
         generator(f"training-cluster:{options}")(0)
+
+
+def test_malleable_jobs_have_the_same_sizes_and_run_times():
+    text = "training-cluster:nodes=64,days=1,flagship=32,flagship_days=2"
+    rigid, malleable = generator(text)(0), generator(f"{text},malleable=100")(0)
+    assert all(
+        np.array_equal(*pair) for pair in zip(columns(rigid), columns(malleable), strict=True)
+    )
+    assert not any("malleable" in str(job.extra) for job in rigid.jobs)
+    assert all("malleable" in str(job.extra) for job in malleable.jobs)
+    with pytest.raises(InputError, match="malleable"):
+        generator(f"{text},malleable=101")

@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import FieldInfo
 
+from rebat.campaign.grid_checkpoints import checkpoints, several
 from rebat.campaign.grid_tables import (
     CheckpointIn,
     FailuresIn,
@@ -34,10 +35,8 @@ from rebat.models.operations import read_operations
 from rebat.papers.common.kind import Document
 from rebat.runs.reading import check_keys, check_seeds, convert, distinct, nonempty, seconds
 from rebat.runs.spec import (
-    CheckpointModel,
     FailureScenario,
     OperationFile,
-    PerfectCheckpoints,
     RunSpec,
     Scenario,
     SilentErrors,
@@ -86,7 +85,7 @@ def _grid(table: dict[str, Any], where: str, workloads: Named) -> GridIn:
     if not grid.workloads or not (grid.policies or grid.failure_free):
         raise InputError("has no runs", where, "workloads and policies")
     for key in ("nodes", "cores_per_node"):
-        counts = _several(getattr(grid, key))
+        counts = several(getattr(grid, key))
         nonempty(counts, f"{where}.{key}")
         for count in counts:
             if count is not None and count < 1:
@@ -103,11 +102,6 @@ def _swept(grid: GridIn, where: str) -> GridIn:
         for key in ("policies", "failure_free")
     }
     return msgspec.structs.replace(grid, **named)
-
-
-def _several(value: Any) -> list[Any]:
-    """Return the values of a parameter that can have several."""
-    return value if isinstance(value, list) else [value]
 
 
 def _with_cores(table: dict[str, Any], where: str) -> dict[str, Any]:
@@ -133,7 +127,7 @@ def _expand(grid: GridIn, where: str, workloads: Named, folder: Path) -> Iterato
         accounting=grid.accounting,
     )
     named = [item for name in grid.workloads for item in workloads[name].items()]
-    for (workload, source), nodes in itertools.product(named, _several(grid.nodes)):
+    for (workload, source), nodes in itertools.product(named, several(grid.nodes)):
         free = msgspec.structs.replace(free, nodes=nodes)
         scenarios = list(_scenarios(grid, free, where, folder, source))
         base = RunSpec(
@@ -177,7 +171,7 @@ def _scenarios(
             problem = "has no effect: silent errors use the seeds of the failures"
             raise InputError(problem, f"{where}.silent_errors.seeds")
         for checkpoint, errors in itertools.product(
-            _checkpoints(grid.checkpoint, failures, f"{where}.checkpoint"),
+            checkpoints(grid.checkpoint, failures, free.nodes, f"{where}.checkpoint"),
             _silent_errors(silent, seeds, f"{where}.silent_errors"),
         ):
             yield msgspec.structs.replace(
@@ -286,37 +280,6 @@ def _each(field: FieldInfo, value: Any, where: str, folder: Path | None) -> list
     parsed = [read(field, value, where) for value in values]
     nonempty(parsed, where)
     return parsed if folder is None else [str(folder / file) for file in parsed]
-
-
-def _checkpoints(
-    checkpoint: CheckpointIn | None, scenario: FailureScenario | None, where: str
-) -> Sequence[CheckpointModel | PerfectCheckpoints | None]:
-    """Return all combinations of MTBF, cost and recovery."""
-    if checkpoint is None or checkpoint.model == "none":
-        return [None]
-    if checkpoint.model == "perfect":
-        if checkpoint != CheckpointIn(model="perfect"):
-            raise InputError(
-                "perfect checkpoints have no parameters", where, 'only model = "perfect"'
-            )
-        return [PerfectCheckpoints()]
-    mtbf = checkpoint.mtbf
-    if mtbf is None:
-        mtbf = scenario.mtbf_s if scenario else None
-    if mtbf is None:
-        raise InputError("the Young/Daly period needs an MTBF", where, "mtbf, here or in failures")
-    listed = [
-        [seconds(value, f"{where}.{name}") for value in _several(values)]
-        for name, values in (
-            ("mtbf", mtbf), ("cost", checkpoint.cost), ("recovery", checkpoint.recovery),
-        )
-    ]  # fmt: skip
-    for name, values in zip(("mtbf", "cost", "recovery"), listed, strict=True):
-        nonempty(values, f"{where}.{name}")
-    return [
-        CheckpointModel(mtbf_s, cost_s, recovery_s, checkpoint.rounding)
-        for mtbf_s, cost_s, recovery_s in itertools.product(*listed)
-    ]
 
 
 def _check_names(spec: RunSpec) -> None:

@@ -40,10 +40,11 @@ class FailuresIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class CheckpointIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """``[grid.checkpoint]``. The default MTBF is the MTBF of the failures.
 
-    Durations can have several values. The model 'perfect' has no other parameters.
+    Durations and tiers can have several values. The model 'perfect' has no other parameters.
     """
 
-    model: Literal["none", "young-daly", "perfect"] = "young-daly"
+    model: Literal["none", "young-daly", "perfect", "tiers:auto"] = "young-daly"
+    tiers: str | list[str] = _DEFAULTS.tiers
     cost: Duration | list[Duration] = _DEFAULTS.checkpoint_cost
     recovery: Duration | list[Duration] = _DEFAULTS.recovery_cost
     rounding: Rounding = _DEFAULTS.checkpoint_rounding

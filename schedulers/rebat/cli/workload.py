@@ -57,7 +57,7 @@ def generate(name: str, seed: int, out: Path) -> None:
 
     training-cluster: many small jobs and few large ones, as on RSC-1. Parameters: nodes=2000,
     gpus=8 (per node), days=30, load=83 (percent), flagship=0 (nodes of a job that is submitted
-    first), flagship_days=30.
+    first), flagship_days=30, malleable=0 (percent of the jobs).
 
     \b
     Examples:

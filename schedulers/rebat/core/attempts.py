@@ -63,6 +63,9 @@ class When(StrEnum):
 SECOND_ORDER = "for a failed job"
 """Label of preemptions for a job that a failure interrupted."""
 
+OVER = frozenset({Cause.COMPLETED, Cause.JOB_FAILED})
+"""Causes of the end of jobs that did all their work, including the final checkpoint."""
+
 INTERRUPTED = frozenset({Cause.NODE_FAILURE, Cause.STOLEN, Cause.MOVED, Cause.PREEMPTED})
 """Causes after which a job continues in another attempt, from its last checkpoint."""
 

@@ -156,7 +156,7 @@ def name_of(text: str) -> Name:
     return name, size_class or None
 
 
-_BY_CLASS = {"flows": "flow", "service_classes": "service"}
+_BY_CLASS = {"flows": "flow", "service_classes": "service", "training_classes": "training"}
 """Fields of a summary with metrics by size class -> prefix of the metrics' names."""
 
 
@@ -173,7 +173,8 @@ def flat_metrics(summary: dict[str, Any]) -> Iterator[tuple[str, str | None, flo
         if name in _BY_CLASS:
             for size_class, of in value.items():
                 prefix = _BY_CLASS[name]
-                yield from ((f"{prefix}_{n}", size_class, float(v)) for n, v in (of or {}).items())
+                present = ((n, v) for n, v in (of or {}).items() if v is not None)
+                yield from ((f"{prefix}_{n}", size_class, float(v)) for n, v in present)
         elif name == "window_s":
             yield "window_first_s", None, float(value[0])
             yield "window_last_s", None, float(value[1])

@@ -23,7 +23,7 @@ from rebat.models.failures.recorded import Recorded
 from rebat.models.failures.scaled import Scaled
 from rebat.models.failures.trace import Trace
 from rebat.models.operations import read_operations
-from rebat.models.tiers import SURVIVES, USUAL, parse_tiers
+from rebat.models.tiers import USUAL
 from rebat.results.measures.platform import WalltimeKills
 from rebat.runs.spec import (
     CheckpointModel,
@@ -35,6 +35,7 @@ from rebat.runs.spec import (
     SilentErrors,
     TierCheckpoints,
 )
+from rebat.runs.tiers import tier_checkpoints
 
 Seconds = Annotated[float, msgspec.Meta(gt=0, extra={"unit": "s"})]
 """A duration in seconds; option readers also accept texts like "5min"."""
@@ -281,14 +282,9 @@ class ScenarioOptions(FailureOptions, frozen=True, kw_only=True):
     def _tiers(self, mtbf_s: float) -> TierCheckpoints:
         """Return the tiers, and which failures the light one survives under the failure law."""
         try:
-            light = parse_tiers(self.tiers).light
+            return tier_checkpoints(self.tiers, mtbf_s, self.law)
         except InputError as error:
             raise error.at("--tiers") from None
-        survives, law = SURVIVES[light.name] if light else None, self.law
-        if isinstance(law, Fleet):
-            share, software = law.survived_share(survives), law.software
-            return TierCheckpoints(mtbf_s, self.tiers, share, software)
-        return TierCheckpoints(mtbf_s, self.tiers, 0.0 if survives == "process" else 1.0)
 
     def _operations(self) -> OperationFile | None:
         if self.operations is None:

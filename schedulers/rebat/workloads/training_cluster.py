@@ -19,6 +19,7 @@ from rebat.core.jobs import Job, Workload
 from rebat.core.streams import stream
 from rebat.core.units import US_PER_S
 from rebat.workloads.build import delay_workload
+from rebat.workloads.flex import flex
 
 Floats = npt.NDArray[np.float64]
 
@@ -74,6 +75,9 @@ class TrainingCluster(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         Nodes of a job that is submitted at time 0; 0: none.
     flagship_days : float
         Run time of this job without failures.
+    malleable : float
+        Percent of the jobs that are malleable (`flex`), with a linear speedup, as jobs with
+        data-parallel replicas.
     """
 
     nodes: Annotated[int, msgspec.Meta(ge=1)] = 2000
@@ -82,6 +86,7 @@ class TrainingCluster(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     load: Annotated[float, msgspec.Meta(ge=0)] = 83.0
     flagship: Annotated[int, msgspec.Meta(ge=0)] = 0
     flagship_days: Positive = 30.0
+    malleable: Annotated[float, msgspec.Meta(ge=0, le=100)] = 0.0
 
 
 def training_cluster(seed: int, options: TrainingCluster | None = None) -> Workload:
@@ -134,7 +139,10 @@ def training_cluster(seed: int, options: TrainingCluster | None = None) -> Workl
         run_us=run_us.tolist(),
         notes=[f"generated training cluster with {options.load:g} % load, seed {seed}"],
     )
-    return _with_flagship(workload, options)
+    workload = _with_flagship(workload, options)
+    if not options.malleable:
+        return workload
+    return flex(workload, malleable=options.malleable / 100, seed=seed, sigma=0.0)
 
 
 def _sizes(options: TrainingCluster) -> tuple[npt.NDArray[np.int64], Floats]:

@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from rebat.core.attempts import Cause
+from rebat.core.attempts import OVER, Cause
 from rebat.core.units import FOREVER_US, US_PER_S
 from rebat.models.checkpoint import Accounting, checkpoint_time_us
 from rebat.results.measures.recoveries import down_intervals, hung_on_dead
@@ -162,7 +162,7 @@ def _parts(record: AttemptRecord, first: int, last: int, accounting: Accounting)
     lost = _overlap(done_end, hung_from, lo, hi)
     recovery += _overlap(hung_from, run, lo, hi)
     into = min(max(lo, recovery_end), kept_end) - recovery_end
-    progress = (done_end - recovery_end, record.cause in _OVER, accounting)
+    progress = (done_end - recovery_end, record.cause in OVER, accounting)
     checkpoint = checkpoint_time_us(c, into + progress_us, *progress)
     checkpoint -= checkpoint_time_us(c, into, *progress)
     parts = {"recovery": recovery, "checkpoint": checkpoint, "useful": progress_us - checkpoint}
@@ -195,9 +195,6 @@ def work_done_us(
     )
     return before, within, after
 
-
-_OVER = frozenset({Cause.COMPLETED, Cause.JOB_FAILED})
-"""Causes of the end of jobs that did all their work, including the final checkpoint."""
 
 _LOST = {
     Cause.NODE_FAILURE: "failure",

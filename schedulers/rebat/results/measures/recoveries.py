@@ -9,9 +9,10 @@ from collections.abc import Sequence
 
 import msgspec
 
-from rebat.core.attempts import SECOND_ORDER
+from rebat.core.attempts import OVER, SECOND_ORDER
 from rebat.core.nodes import NodeSet
 from rebat.core.units import FOREVER_US, US_PER_S
+from rebat.models.checkpoint import checkpoint_time_us
 from rebat.session.ledger import AttemptRecord, Ledger
 
 Span = tuple[int, int]
@@ -28,8 +29,8 @@ class Recoveries(msgspec.Struct, frozen=True):
     Attributes
     ----------
     ettr, ettr_queued
-        Effective training time: kept progress of all jobs / their time on nodes, or / their time
-        from submission to end; both weighted by nodes.
+        Effective training time: kept work of all jobs, without checkpoints, / their time on nodes,
+        or / their time from submission to end; both weighted by nodes.
     mttf_s
         Time on nodes of all jobs / number of failures that hit them.
     second_order
@@ -61,7 +62,7 @@ def recoveries(ledger: Ledger) -> Recoveries | None:
         all_us = lost_us(record) + sum(record.stages.values())
         lost[record.failure or UNKNOWN] += all_us * record.attempt.n_nodes / US_PER_S
     ran = [record for record in ledger.attempts if record.start_us >= 0]
-    done = sum((r.useful_us - r.lost_us) * r.attempt.n_nodes for r in ran)
+    done = sum(work_us(r) * r.attempt.n_nodes for r in ran)
     on_nodes = sum((r.end_us - r.start_us) * r.attempt.n_nodes for r in ran)
     lasts = {record.attempt.job_id: record for record in ran}
     submitted = sum((r.end_us - r.attempt.submit_us) * r.attempt.n_nodes for r in lasts.values())
@@ -73,6 +74,13 @@ def recoveries(ledger: Ledger) -> Recoveries | None:
         stages=dict(sorted(stages.items())),
         lost=dict(sorted(lost.items())),
     )
+
+
+def work_us(record: AttemptRecord) -> int:
+    """Return the work of an attempt that was kept to the end, without checkpoints."""
+    kept_us = record.useful_us - record.lost_us
+    pattern, is_over = record.checkpointing, record.cause in OVER
+    return kept_us - checkpoint_time_us(pattern, kept_us, record.useful_us, is_over, "exact")
 
 
 def lost_us(record: AttemptRecord) -> int:

@@ -50,6 +50,7 @@ from rebat.results.measures.platform import (
 from rebat.results.measures.recoveries import Recoveries, recoveries
 from rebat.results.measures.resizes import Resizes, resizes
 from rebat.results.measures.service import Fairness, Service, fairness, service_of
+from rebat.results.measures.training import Training, training_by_class
 from rebat.session.ledger import Ledger
 
 MONTH_SPAN_US = 25 * DAY_US, 35 * DAY_US
@@ -136,6 +137,8 @@ class RunSummary(msgspec.Struct, frozen=True):
         Jobs that ended as failed because failures interrupted too many of their attempts.
     recoveries
         Present if failures of jobs have causes or stages.
+    training_classes
+        Present with `recoveries`: the measured jobs of each size class, and of all ('all').
     """
 
     n_nodes: int
@@ -170,6 +173,7 @@ class RunSummary(msgspec.Struct, frozen=True):
     fairness: Fairness | None = None
     given_up: int = 0
     recoveries: Recoveries | None = None
+    training_classes: dict[str, Training | None] = {}
 
 
 def parse_window(text: str) -> Window | None:
@@ -255,7 +259,8 @@ def summarise(
         },
         fairness=fairness(selected),
         given_up=len(ledger.given_up),
-        recoveries=recoveries(ledger),
+        recoveries=(of_failures := recoveries(ledger)),
+        training_classes=training_by_class(ledger, selected, n_nodes) if of_failures else {},
         steals_off=dict(
             Counter(why for at, why in ledger.steals_off if window[0] <= at < window[1])
         ),
@@ -300,5 +305,5 @@ def as_json(summary: RunSummary) -> dict[str, Any]:
     """Return a summary as plain JSON values."""
     value: dict[str, Any] = msgspec.to_builtins(summary)
     if summary.recoveries is None:
-        del value["recoveries"]
+        del value["recoveries"], value["training_classes"]
     return value

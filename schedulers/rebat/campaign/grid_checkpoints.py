@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The checkpoints of a grid in a campaign file: all combinations of their parameters."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from rebat.campaign.grid_tables import CheckpointIn
+from rebat.core.errors import InputError
+from rebat.runs.reading import nonempty, seconds
+from rebat.runs.spec import (
+    CheckpointModel,
+    Checkpoints,
+    FailureScenario,
+    PerfectCheckpoints,
+)
+from rebat.runs.tiers import tier_checkpoints
+
+_PARAMETERS = {
+    "none": (),
+    "perfect": (),
+    "young-daly": ("cost", "recovery", "rounding", "mtbf"),
+    "tiers:auto": ("tiers", "mtbf"),
+}
+"""Kind of checkpoints -> its parameters."""
+
+
+def checkpoints(
+    checkpoint: CheckpointIn | None, scenario: FailureScenario | None, n_nodes: int | None,
+    where: str,
+) -> Sequence[Checkpoints | None]:  # fmt: skip
+    """Return all combinations of MTBF, cost and recovery, or of MTBF and tiers.
+
+    Parameters
+    ----------
+    checkpoint : CheckpointIn, optional
+    scenario : FailureScenario, optional
+        Failures; their MTBF is the default.
+    n_nodes : int, optional
+        Number of nodes that the grid states, for laws with a rate per node.
+    where : str
+        Place in the file, for errors.
+
+    Raises
+    ------
+    InputError
+        For parameters without effect, and if the MTBF is not known.
+    """
+    if checkpoint is None or checkpoint.model == "none":
+        return [None]
+    _check_parameters(checkpoint, where)
+    if checkpoint.model == "perfect":
+        return [PerfectCheckpoints()]
+    mtbfs = _seconds(_mtbf(checkpoint, scenario, n_nodes, where), f"{where}.mtbf")
+    if checkpoint.model == "tiers:auto":
+        return list(_in_tiers(checkpoint, scenario, mtbfs, f"{where}.tiers"))
+    costs = _seconds(checkpoint.cost, f"{where}.cost")
+    recoveries = _seconds(checkpoint.recovery, f"{where}.recovery")
+    return [
+        CheckpointModel(mtbf_s, cost_s, recovery_s, checkpoint.rounding)
+        for mtbf_s, cost_s, recovery_s in itertools.product(mtbfs, costs, recoveries)
+    ]
+
+
+def several(value: Any) -> list[Any]:
+    """Return the values of a parameter that can have several."""
+    return value if isinstance(value, list) else [value]
+
+
+def _check_parameters(checkpoint: CheckpointIn, where: str) -> None:
+    """Reject parameters that differ from their defaults but have no effect."""
+    used, default = _PARAMETERS[checkpoint.model], CheckpointIn(model=checkpoint.model)
+    for name in CheckpointIn.__struct_fields__:
+        if name in ("model", *used) or getattr(checkpoint, name) == getattr(default, name):
+            continue
+        if not used:
+            problem, expected = (
+                f"{checkpoint.model} checkpoints have no parameters",
+                (f'only model = "{checkpoint.model}"'),
+            )
+            raise InputError(problem, where, expected)
+        expected = f"with {checkpoint.model} only {', '.join(used)}"
+        raise InputError("has no effect", f"{where}.{name}", expected)
+
+
+def _mtbf(
+    checkpoint: CheckpointIn, scenario: FailureScenario | None, n_nodes: int | None, where: str
+) -> Any:
+    """Return the machine's MTBF: of the checkpoints, of the failures, or of a law per node."""
+    if checkpoint.mtbf is not None:
+        return checkpoint.mtbf
+    mtbf_s = scenario.mtbf_s if scenario else None
+    if mtbf_s is None and scenario and n_nodes is not None:
+        mtbf_s = scenario.law.mtbf_on(n_nodes)
+    if mtbf_s is None:
+        expected = (
+            "mtbf, here or in failures; or nodes in the grid, with a law that has a rate per node"
+        )
+        raise InputError(f"the {_PERIODS[checkpoint.model]} needs an MTBF", where, expected)
+    return mtbf_s
+
+
+_PERIODS = {"young-daly": "Young/Daly period", "tiers:auto": "interval of tiers"}
+
+
+def _seconds(values: Any, where: str) -> list[float]:
+    listed = [seconds(value, where) for value in several(values)]
+    nonempty(listed, where)
+    return listed
+
+
+def _in_tiers(
+    checkpoint: CheckpointIn, scenario: FailureScenario | None, mtbfs: Sequence[float], where: str
+) -> Iterator[Checkpoints]:
+    law, texts = scenario.law if scenario else None, several(checkpoint.tiers)
+    nonempty(texts, where)
+    for mtbf_s, text in itertools.product(mtbfs, texts):
+        try:
+            yield tier_checkpoints(text, mtbf_s, law)
+        except InputError as error:
+            raise error.at(where) from None
