@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from itertools import takewhile
 
 import numpy as np
 import pytest
+from scipy import integrate, stats
 
 from rebat.core.errors import InputError
 from rebat.models.ettr import DAY_S
@@ -101,6 +103,78 @@ def test_events_alternate_and_files_keep_causes(tmp_path):
     assert {event.cause for event in events} == {"gpu", "software", None}
 
 
+@pytest.mark.parametrize("shape", [0.5, 0.7, 2.5])
+@pytest.mark.parametrize("repair", ["1s", "5d"])
+def test_weibull_lives_have_the_rate_from_the_beginning(shape, repair):
+    """Failures in each of four intervals of up time, each far shorter than a life."""
+    n_nodes, rate = 20_000, 10
+    down_days, hits = Counter(), Counter()
+    for outage in drawn(f"fleet:rate={rate},repair={repair},shape={shape}", n_nodes, 150):
+        node = outage.nodes.lowest
+        hits[(outage.down_us / 1e6 / DAY_S - down_days[node]) // 10] += 1
+        down_days[node] += (outage.up_us - outage.down_us) / 1e6 / DAY_S
+    expected = n_nodes * 10 * rate / 1000
+    for interval in range(4):
+        # counts of renewals have more spread than Poisson counts: at most twice the variance here
+        assert abs(hits[interval] - expected) < 4 * (2 * expected) ** 0.5
+
+
+@pytest.mark.parametrize("shape", [0.7, 2.0])
+def test_weibull_lives_have_the_shape(shape):
+    """Lives between failures of 50 nodes, about 400 each, against scipy's Weibull law."""
+    law = parse_law(f"fleet:rate=20,repair=1d,shape={shape}")
+    ends, lives = {}, []
+    for outage in drawn(f"fleet:rate=20,repair=1d,shape={shape}", 50, 20_000):
+        node = outage.nodes.lowest
+        if node in ends:
+            lives.append((outage.down_us - ends[node]) / 1e6)
+        ends[node] = outage.up_us
+    assert len(lives) > 18_000
+    mean_s = 1000 * DAY_S / 20
+    expected = stats.weibull_min(shape, scale=mean_s / math.gamma(1 + 1 / shape))
+    assert stats.kstest(lives, expected.cdf).pvalue > 1e-3
+    nodes = law.nodes(50, 0)
+    assert nodes.mean_s() == pytest.approx(np.full(50, mean_s))
+    days_s = 30 * DAY_S
+    assert law.survival(0, days_s, 50) == pytest.approx(expected.sf(days_s))
+    assert law.survival(days_s, days_s, 50) == pytest.approx(
+        expected.sf(2 * days_s) / expected.sf(days_s)
+    )
+
+
+def test_first_lives_are_residual_lives():
+    """Their density is the survival of a life divided by its mean."""
+    shape, n_nodes = 0.7, 20_000
+    first = {}
+    for outage in parse_law("fleet:rate=20,repair=1s,shape=0.7").outages(n_nodes, 4):
+        first.setdefault(outage.nodes.lowest, outage.down_us / 1e6 / DAY_S)
+        if outage.down_us > 100 * DAY_S * 1e6:
+            break
+    life = stats.weibull_min(shape, scale=50 / math.gamma(1 + 1 / shape))
+    for days in (1, 10, 30, 100):
+        share = sum(at <= days for at in first.values()) / n_nodes
+        expected = integrate.quad(life.sf, 0, days)[0] / 50
+        assert abs(share - expected) < 4 * (expected * (1 - expected) / n_nodes) ** 0.5
+
+
+def test_weibull_fleets_have_racks_causes_and_lemons():
+    text = "rate=3000,rack=3,rack_share=0.5,causes=gpu=1+software=1,repair=6h,lemons=0.1,shape=0.7"
+    events = list(parse_law(f"fleet:{text}").events(20, 1, horizon_s=5 * DAY_S))
+    check_alternation(events, 20)
+    assert {event.cause for event in events} == {"gpu", "software", None}
+    assert max(len(event.nodes) for event in events) == 3
+
+
+def test_a_shape_of_1_changes_no_key():
+    law = parse_law("fleet:rate=5")
+    assert "shape" not in law.identity()
+    assert "shape" not in law.label()
+    aged = parse_law("fleet:rate=5,shape=0.7")
+    assert aged.identity() == {**law.identity(), "shape": 0.7}
+    assert aged.label() == f"{law.label()},shape=0.7"
+    assert drawn("fleet:rate=5,shape=1", 50, 90) == drawn("fleet:rate=5", 50, 90)
+
+
 def test_same_seed_same_failures():
     assert drawn("rsc-1", 100, 100) == drawn("rsc-1", 100, 100)
     assert drawn("rsc-1", 100, 100) != drawn("rsc-1", 100, 100, seed=1)
@@ -113,6 +187,7 @@ def test_same_seed_same_failures():
         ("fleet:rate=1,causes=gpu=1+gpu=2", "'gpu=2' is no weight of a cause"),
         ("fleet:rate=1,causes=gpu=-1", "'gpu=-1' is no weight"),
         ("fleet:rate=1,lemons=2", "lemons: is 2"),
+        ("fleet:rate=1,shape=0", "shape: is 0 .expected 0.1 to 100"),
         ("fleet:rate=1,rack=0", "rack: is 0"),
         ("fleet:rate=1,rack_share=1.5", "rack_share: is 1.5"),
         ("fleet:rate=1,repair=-2h", "repair: not a duration"),

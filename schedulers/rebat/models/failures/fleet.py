@@ -3,11 +3,14 @@
 
 from __future__ import annotations
 
+import heapq
 import math
 from collections.abc import Iterator
 from functools import cached_property, lru_cache
+from typing import ClassVar
 
 import numpy as np
+import numpy.typing as npt
 from numpy.random import Generator
 
 from rebat.core.errors import InputError
@@ -17,15 +20,18 @@ from rebat.core.streams import stream
 from rebat.core.units import US_PER_S, to_us
 from rebat.models.ettr import DAY_S, failure_rate
 from rebat.models.failures.law import Law, Outage
-from rebat.models.failures.per_node import ExponentialNodes, Floats, NodeLaws
+from rebat.models.failures.per_node import ExponentialNodes, Floats, NodeLaws, WeibullNodes
+
+SHAPES = (0.1, 100.0)
+"""Smallest and largest Weibull shape."""
 
 
 class Fleet(Law, frozen=True, dict=True):
     """Independent failures of the nodes of a training cluster, with causes.
 
     'rebat failures models' lists training clusters with published parameters: ``--law rsc-1``. The
-    time to failure of a node is exponential. A software failure keeps its node: the node is down
-    for a microsecond. After another failure the node is repaired.
+    time to failure of a node is exponential, or Weibull with ``shape``. A software failure keeps
+    its node: the node is down for a microsecond. After another failure the node is repaired.
 
     Parameters
     ----------
@@ -47,7 +53,14 @@ class Fleet(Law, frozen=True, dict=True):
         Share of the failures that hit all nodes of a rack.
     machine : str
         Name of the training cluster, for tables.
+    shape : float
+        Weibull shape of the time from the repair of a node to its next failure; the rate stays the
+        same. Below 1, failures of a node come in bursts. At time 0 the nodes have random ages, so
+        that the rate holds from the beginning. A failure of the rack does not change the time of
+        the next failure of a node.
     """
+
+    later: ClassVar[tuple[str, ...]] = ("shape",)
 
     rate: float
     causes: str = "hardware=1"
@@ -58,6 +71,7 @@ class Fleet(Law, frozen=True, dict=True):
     rack: int = 1
     rack_share: float = 0.0
     machine: str = ""
+    shape: float = 1.0
 
     def __post_init__(self) -> None:
         ranges = (
@@ -65,6 +79,7 @@ class Fleet(Law, frozen=True, dict=True):
             ("lemons", 0 <= self.lemons < 1, "a share, 0 or more and below 1"),
             ("lemon_factor", 1 <= self.lemon_factor < math.inf, "a number, at least 1"),
             ("rack", self.rack >= 1, "at least 1"),
+            ("shape", SHAPES[0] <= self.shape <= SHAPES[1], "{:g} to {:g}".format(*SHAPES)),
             ("rack_share", 0 <= self.rack_share <= 1, "a share, 0 to 1"),
         )
         for name, good, expected in ranges:
@@ -128,15 +143,13 @@ class Fleet(Law, frozen=True, dict=True):
 
     def outages(self, n_nodes: int, seed: int) -> Iterator[Outage]:
         """Draw the failures of the machine in order, without failures of nodes that are down."""
-        rng = stream(seed, "failures", "fleet")
-        bounds = np.cumsum(self.node_rates(n_nodes, seed))
-        mean_us = US_PER_S / bounds[-1]
+        rng, rates = stream(seed, "failures", "fleet"), self.node_rates(n_nodes, seed)
         names = list(self.weights)
         causes = np.cumsum(list(self.weights.values()))
-        up_us, at_us = np.full(n_nodes, -1, dtype=np.int64), 0
-        while True:
-            at_us += 1 + round(rng.exponential(mean_us))
-            node = min(int(np.searchsorted(bounds, rng.random() * bounds[-1])), n_nodes - 1)
+        up_us = np.full(n_nodes, -1, dtype=np.int64)
+        weibull = self.shape != 1
+        hits = self._weibull_hits(rates, seed, up_us) if weibull else _exponential_hits(rates, rng)
+        for at_us, node in hits:
             cause = names[int(np.searchsorted(causes, rng.random() * causes[-1], side="right"))]
             first, last = node, node + 1
             if self.rack_share and rng.random() < self.rack_share:
@@ -148,18 +161,62 @@ class Fleet(Law, frozen=True, dict=True):
                 up_us[nodes] = at_us + repair_us
                 yield Outage(at_us, at_us + repair_us, NodeSet.of(nodes), cause)
 
+    def _weibull_hits(
+        self, rates: Floats, seed: int, up_us: npt.NDArray[np.int64]
+    ) -> Iterator[tuple[int, int]]:
+        """Yield time (us) and node of failures; lives begin at ``up_us``, the end of repairs.
+
+        The first failure has the distribution of the residual life in a stationary renewal process:
+        a uniform share of a life that is drawn in proportion to its length.
+        """
+        rng = stream(seed, "failures", "fleet", "lives")
+        scale_us = self._scale_s(rates) * US_PER_S
+        lives_us = scale_us * rng.gamma(1 + 1 / self.shape, size=len(rates)) ** (1 / self.shape)
+        first_us = (lives_us * rng.random(len(rates))).tolist()
+        following = [(1 + round(at_us), node) for node, at_us in enumerate(first_us)]
+        heapq.heapify(following)
+        while True:
+            at_us, node = following[0]
+            yield at_us, node
+            life_us = 1 + round(scale_us[node] * rng.weibull(self.shape))
+            heapq.heapreplace(following, (max(at_us, int(up_us[node])) + life_us, node))
+
+    def _scale_s(self, rates: Floats) -> Floats:
+        """Return the Weibull scales with these rates (1/s)."""
+        scales: Floats = 1 / (rates * math.gamma(1 + 1 / self.shape))
+        return scales
+
     def _repair_us(self, cause: str, rng: Generator) -> int:
         if cause in self._harmless:
             return 1
         return max(1, to_us(self._repair.of(cause).draw_s(rng)))
 
     def nodes(self, n_nodes: int, seed: int) -> NodeLaws:
-        """Return the memoryless law of each node, without failures of its rack."""
-        return ExponentialNodes(1 / self.node_rates(n_nodes, seed), np.ones(n_nodes))
+        """Return the law of each node, without failures of its rack."""
+        rates, shapes = self.node_rates(n_nodes, seed), np.full(n_nodes, self.shape)
+        if self.shape == 1:
+            return ExponentialNodes(1 / rates, shapes)
+        return WeibullNodes(self._scale_s(rates), shapes)
 
     def survival(self, uptime_s: float, duration_s: float, n_nodes: int) -> float:
-        """Return exp(-duration x mean rate); the uptime does not matter."""
-        return math.exp(-duration_s * failure_rate(1, self.rate))
+        """Return the survival probability of a node with the mean rate.
+
+        If the shape is 1, this is exp(-duration x mean rate); the uptime does not matter.
+        """
+        rate = failure_rate(1, self.rate)
+        if self.shape == 1:
+            return math.exp(-duration_s * rate)
+        law = WeibullNodes(self._scale_s(np.array([rate])), np.array([self.shape]))
+        return math.exp(-law.hazard(uptime_s, duration_s)[0])
+
+
+def _exponential_hits(rates: Floats, rng: Generator) -> Iterator[tuple[int, int]]:
+    """Yield time (us) and node of failures with these rates (1/s)."""
+    bounds = np.cumsum(rates)
+    mean_us, at_us = US_PER_S / bounds[-1], 0
+    while True:
+        at_us += 1 + round(rng.exponential(mean_us))
+        yield at_us, min(int(np.searchsorted(bounds, rng.random() * bounds[-1])), len(rates) - 1)
 
 
 @lru_cache

@@ -43,6 +43,9 @@ class Law(msgspec.Struct, frozen=True):
     paths: ClassVar[tuple[str, ...]] = ()
     """The parameters that are files."""
 
+    later: ClassVar[tuple[str, ...]] = ()
+    """Parameters that a new version added. At their default, results keep their old keys."""
+
     def __post_init__(self) -> None:
         for name in self.__struct_fields__:
             if name.endswith("_s"):
@@ -105,7 +108,7 @@ class Law(msgspec.Struct, frozen=True):
     def identity(self) -> dict[str, Any]:
         """Return everything that determines the failures, except the seed, as plain JSON values."""
         plain: dict[str, Any] = msgspec.to_builtins(self)
-        return plain
+        return {name: value for name, value in plain.items() if name not in self._unset}
 
     def label(self) -> str | None:
         """Return the parameters in command-line syntax, without MTBF and downtime.
@@ -114,11 +117,20 @@ class Law(msgspec.Struct, frozen=True):
         """
         texts = []
         for name in self.__struct_fields__:
+            if name in self._unset:
+                continue
             if name.endswith("_s") and name not in ("mtbf_s", "downtime_s"):
                 texts.append(f"{name.removesuffix('_s')}={_duration(getattr(self, name))}")
             elif not name.endswith("_s"):
                 texts.append(f"{name}={getattr(self, name)}")
         return ",".join(texts) or None
+
+    @property
+    def _unset(self) -> set[str]:
+        """The later parameters that have their default."""
+        fields = msgspec.structs.fields(self)
+        defaults = {field.name: field.default for field in fields if field.name in self.later}
+        return {name for name, default in defaults.items() if getattr(self, name) == default}
 
 
 def _duration(seconds: float) -> str:
