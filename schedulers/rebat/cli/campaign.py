@@ -56,7 +56,7 @@ def campaign() -> None:
 @click.option(
     "--workers",
     type=NODES,
-    help="Number of worker processes (default: one per core; with a batch system: as many as one job has).",
+    help="Number of worker processes (default: one per core; with a batch system: the workers of one batch job).",
 )
 @click.option(
     "--executor",

@@ -18,7 +18,7 @@ _OPTIONS: dict[str, tuple[str, dict[str, Any]]] = {
         "--job-walltime",
         {
             "type": DURATION,
-            "help": "Walltime of each job; a job that reaches its walltime is replaced.",
+            "help": "Walltime of each batch job. When one reaches its walltime, rebat submits a new one.",
         },
     ),
     "memory": (

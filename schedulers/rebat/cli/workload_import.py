@@ -62,7 +62,9 @@ class TraceCommand(click.Command):
     help="sacct, pbs: node events of Slurm. An attempt is cut at the first failure of one of its nodes.",
 )
 @click.option(
-    "--corrections", type=FILE, help="With --events: list the cut attempts in this CSV file."
+    "--corrections",
+    type=FILE,
+    help="With --events: write the attempts that the import shortens to this CSV file.",
 )
 @click.option(
     "--schedule",

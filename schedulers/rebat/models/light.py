@@ -63,7 +63,7 @@ class LightCheckpoints(msgspec.Struct, frozen=True):
         return worked_us - worked_us % self.part_us
 
     def written_us(self, worked_us: int) -> int:
-        """Return the time of light checkpoints in a progress without regular checkpoints."""
+        """Return how much of ``worked_us`` was spent to write light checkpoints."""
         n_complete, position_us = divmod(worked_us, self.part_us)
         return n_complete * self.cost_us + max(0, position_us - self.period_us)
 

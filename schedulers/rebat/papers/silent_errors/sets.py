@@ -242,7 +242,7 @@ def over_q(sets: JobSets, source: str) -> Sweep:
 
 
 def over_procs(sets: JobSets, source: str) -> Sweep:
-    """Return the sweep of Figure 3, for the probability with most numbers of processors."""
+    """Return the sweep of Figure 3, for the probability with results at the most sizes."""
     results: dict[float, set[int]] = {}
     for cell in sets.cases(source):
         results.setdefault(cell.q, set()).add(cell.n_procs)
