@@ -70,7 +70,7 @@ class FormatCommand(click.Command):
 @click.option(
     "--attempts",
     type=FILE,
-    help="sacctmgr: dump of sacct (sacct -P -X -D). Adds failures that have no event, but ended an attempt with NODE_FAIL.",
+    help="Only for --format sacctmgr: file with the output of sacct -P -X -D. Adds failures that have no event, but ended an attempt with NODE_FAIL.",
 )
 @click.option(
     "--slurmd-timeout",
