@@ -331,7 +331,7 @@ def test_what_is_no_policy_is_refused() -> None:
     ("given", "message"),
     [
         ({"checkpoint_cost": "1min"}, "checkpoint_cost: has no effect .*checkpoint young-daly"),
-        ({"checkpoint": "young"}, "checkpoint: Invalid .*none, young-daly or perfect"),
+        ({"checkpoint": "young"}, "checkpoint: Invalid .*none, young-daly, perfect or tiers:auto"),
         ({"checkpoints": "none"}, "option of run 'checkpoints'; did you mean checkpoint"),
         ({"mtbf": "1h"}, r"mtbf: is an option of failures .*rebat\.failures"),
         ({"failures": "1h"}, r"failures: is '1h' .*rebat\.failures"),

@@ -55,7 +55,7 @@ def test_a_file_that_numbers_cores_says_so(of_cores: Path) -> None:
     [
         ("cores.events", 4, r"cores.events:1: numbers the cores of nodes .*--cores-per-node 2"),
         ("cores.events,numbers=nodes", 2, r"numbers the cores of nodes with 2 cores"),
-        ("nodes.events", 2, r"nodes.events:1: .* part of node 0 .*trace:file=.*,numbers=nodes"),
+        ("nodes.events", 2, r"nodes.events:1: .* cores of node 0 .*trace:file=.*,numbers=nodes"),
     ],
 )  # fmt: skip
 def test_the_other_numbers_are_an_error_with_a_remedy(

@@ -259,8 +259,11 @@ class ExternalEventOccurredEvent(Lenient):
             nodes = NodeSet.parse(resources)
         except InputError as error:
             raise error.at(f"external event {self.id}") from None
-        created = e.NodesFailed if kind == FAILURE else e.NodesRejuvenated
-        return created(at_us=at_us, nodes=nodes)
+        if kind == REPAIR:
+            return e.NodesRejuvenated(at_us=at_us, nodes=nodes)
+        cause = data.get("cause")
+        stated = cause if isinstance(cause, str) else None
+        return e.NodesFailed(at_us=at_us, nodes=nodes, cause=stated)
 
     @classmethod
     def of(cls, event: e.NodesFailed | e.NodesRejuvenated | e.Notified) -> Lenient:
@@ -274,6 +277,8 @@ class ExternalEventOccurredEvent(Lenient):
         else:
             failed = isinstance(event, e.NodesFailed)
             data = {"type": FAILURE if failed else REPAIR, "resources": str(event.nodes)}
+            if isinstance(event, e.NodesFailed) and event.cause:
+                data["cause"] = event.cause
         return cls(external_event={"data": msgspec.json.encode(data).decode()})
 
 

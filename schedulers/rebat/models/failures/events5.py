@@ -43,7 +43,8 @@ def _four(event: ExternalEvent) -> dict[str, Any]:
         return {**event.data, "timestamp": batsim_number(event.at_us)}
     kind = AVAILABLE if event.available else UNAVAILABLE
     at_s = batsim_number(event.at_us)
-    return {"type": kind, "resources": str(event.nodes), "timestamp": at_s}
+    cause = {"cause": event.cause} if event.cause else {}
+    return {"type": kind, "resources": str(event.nodes), "timestamp": at_s, **cause}
 
 
 def _five(event: ExternalEvent) -> dict[str, Any]:
