@@ -50,7 +50,10 @@ def main(lanl: Path, mira: Path, maintenance: Path) -> None:
     of_mira = read_record("mira-ras", mira, ReaderOptions(maintenance=maintenance))
     title = "Mira, Blue Gene/Q, assumed repair times"
     entries.append(_entry("mira", title, MIRA, of_mira))
-    text = "# Written by scripts/fit_failure_models.py.\n\n" + "\n".join(entries)
+    text = (
+        "# SPDX-License-Identifier: Apache-2.0\n# Written by scripts/fit_failure_models.py.\n\n"
+        + "\n".join(entries)
+    )
     (folder("failure_events") / FILE).write_text(text)
     print(text)
 

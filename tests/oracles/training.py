@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Slow oracles of one training job: its life, failure by failure, in seconds."""
 
 from __future__ import annotations
