@@ -14,7 +14,7 @@ from rebat.policies.malleable.members import Members
 from rebat.policies.malleable.rules import SizeRule, as_asked
 from rebat.policies.placement.hazards import Hazards
 from rebat.policies.placement.plans import Placement
-from rebat.policies.queue_order import QueueOrder
+from rebat.policies.queue_order import QueueOrder, bound
 from rebat.policies.variants import Options
 
 RIGID = as_asked(MANAGERS["fpsma"])
@@ -28,6 +28,8 @@ class Context(msgspec.Struct, frozen=True):
     ----------
     order, seed
         Queue order, and seed of random choices.
+    margin_us : int
+        Microseconds that the planning adds to every walltime.
     placement : Placement
     partitions : str
         See `partitions.read_partitions`.
@@ -57,6 +59,11 @@ class Context(msgspec.Struct, frozen=True):
     members: Members = msgspec.field(default_factory=Members)
     n_spares: int = 0
     hit_first: bool = False
+    margin_us: int = 0
+
+    def order_on(self, n_nodes: int) -> QueueOrder:
+        """Return the queue order of the planning on a machine of this size."""
+        return bound(self.order, n_nodes, self.margin_us, self.seed)
 
 
 class PlanningOptions(Options, frozen=True):
@@ -69,6 +76,11 @@ class PlanningOptions(Options, frozen=True):
     def malleability(self) -> SizeRule | None:
         """When malleable jobs grow and shrink; None: malleable jobs are treated as rigid."""
         return None
+
+    @property
+    def margin_us(self) -> int:
+        """Microseconds that the planning adds to every walltime."""
+        return 0
 
     kind: ClassVar[Any]
     """Class of the planning, called with the options and a context."""

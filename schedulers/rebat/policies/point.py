@@ -339,6 +339,7 @@ class Point(msgspec.Struct, frozen=True):
             rule=rule or RIGID,
             n_spares=sum(reaction.n_spares for reaction in self.reactions),
             hit_first=any(reaction.hit_first for reaction in self.reactions),
+            margin_us=self.planning.margin_us,
         )
 
     def _duties(self) -> list[Duty]:

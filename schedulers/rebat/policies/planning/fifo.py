@@ -23,7 +23,7 @@ from rebat.core.traits import USUAL
 from rebat.policies.context import Context, PlanningOptions
 from rebat.policies.partitions import Partition, PartitionsOption, open_to, partitions_on
 from rebat.policies.placement.choosers import Mask, Request
-from rebat.policies.queue_order import Key, bound
+from rebat.policies.queue_order import Key
 
 
 class Fifo:
@@ -37,7 +37,7 @@ class Fifo:
         place = context.placement
         self._counted = place.counted and not options.partitions
         self._choose_in = {False: place.choose, True: place.backwards or place.choose}
-        self._order, self._seed = context.order, context.seed
+        self._order, self._order_on = context.order, context.order_on
         self._partitions = options.partitions
         self._places: tuple[Partition, ...] = ()
         self._queues: dict[int, list[tuple[Key, str]]] = {}
@@ -68,7 +68,7 @@ class Fifo:
 
     def _open_on(self, view: View) -> None:
         machine = view.machine
-        self._order = bound(self._order, view.n_nodes, 0, self._seed)
+        self._order = self._order_on(view.n_nodes)
         self._places = partitions_on(
             self._partitions or "all:all", machine.n_nodes, machine.cores_per_node
         )

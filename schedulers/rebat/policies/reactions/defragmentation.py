@@ -17,7 +17,6 @@ from rebat.core.nodes import NodeSet
 from rebat.core.units import to_us
 from rebat.policies.context import Context, ReactionOptions
 from rebat.policies.placement.choosers import Mask, Request
-from rebat.policies.queue_order import bound
 from rebat.policies.reactions.periodic import Period, Periodic, worth_moving
 
 MOST_TRIED = 64
@@ -30,13 +29,13 @@ class Defragmentation(Periodic):
     def __init__(self, options: DefragmentationOptions, context: Context) -> None:
         super().__init__(to_us(options.period), "defragment")
         self._choose = context.placement.choose
-        self._order, self._seed = context.order, context.seed
+        self._order_on = context.order_on
 
     def act(self, view: View, news: News) -> Iterator[Proposal]:
         """Move the smallest job whose move makes room for the head."""
         if not view.queue or view.stopping or view.scheduled or view.waiting:
             return
-        head = min(view.queue.values(), key=bound(self._order, view.n_nodes, 0, self._seed))
+        head = min(view.queue.values(), key=self._order_on(view.n_nodes))
         free = view.machine.free
         if head.n_nodes > view.n_free or self._place(view, free, head) is not None:
             return

@@ -17,7 +17,7 @@ from rebat.contract import News, Proposal, Requeue, Stop, View, When
 from rebat.core.attempts import SECOND_ORDER, Attempt, Cause, Priority, Running
 from rebat.core.units import to_us
 from rebat.policies.context import Context, ReactionOptions
-from rebat.policies.queue_order import Key, bound
+from rebat.policies.queue_order import Key
 from rebat.policies.reactions.periodic import Period, Periodic
 from rebat.policies.variants import number
 
@@ -28,13 +28,13 @@ class Preemption(Periodic):
     def __init__(self, options: PreemptionOptions, context: Context) -> None:
         super().__init__(to_us(options.period), "preempt", restless=True)
         self._grace_us = to_us(options.grace)
-        self._order, self._seed = context.order, context.seed
+        self._order_on = context.order_on
 
     def act(self, view: View, news: News) -> Iterator[Proposal]:
         """Preempt for the head of the queue, if enough jobs are later and may be preempted."""
         if not view.queue or view.stopping or view.scheduled or view.waiting:
             return
-        order = bound(self._order, view.n_nodes, 0, self._seed)
+        order = self._order_on(view.n_nodes)
         head = min(view.queue.values(), key=order)
 
         def place(attempt: Attempt) -> Key:
