@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 import rebat
@@ -45,7 +46,9 @@ def test_the_numbers_of_nodes_become_those_of_their_cores(of_nodes: Path) -> Non
 
 def test_a_file_that_numbers_cores_says_so(of_cores: Path) -> None:
     assert of_cores.read_text().count('"cores_per_node": 2}') == 2
-    assert read_events(of_cores) == read_events(of_cores, 2) == CORES
+    assert read_events(of_cores, 2) == CORES
+    stated = [msgspec.structs.replace(event, cores_per_node=2) for event in CORES]
+    assert read_events(of_cores) == stated
     # a run without cores per node uses the numbers of the hosts
     assert read_events(of_cores, 1) == CORES
 
@@ -53,8 +56,8 @@ def test_a_file_that_numbers_cores_says_so(of_cores: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "cores", "error"),
     [
-        ("cores.events", 4, r"cores.events:1: numbers the cores of nodes .*--cores-per-node 2"),
-        ("cores.events,numbers=nodes", 2, r"numbers the cores of nodes with 2 cores"),
+        ("cores.events", 4, r"cores.events:1: states that nodes have 2 cores.*--cores-per-node 2"),
+        ("cores.events,numbers=nodes", 2, r"states that nodes have 2 cores"),
         ("nodes.events", 2, r"nodes.events:1: .* cores of node 0 .*trace:file=.*,numbers=nodes"),
     ],
 )  # fmt: skip
@@ -64,6 +67,16 @@ def test_the_other_numbers_are_an_error_with_a_remedy(
     law = parse_law(f"trace:file={of_nodes.parent}/{text}")
     with pytest.raises(InputError, match=error):
         law.events(8, cores_per_node=cores)
+
+
+def test_exported_events_still_say_so(of_cores: Path, tmp_path: Path) -> None:
+    there, back = tmp_path / "five.events", tmp_path / "four.events"
+    main(["failures", "export", str(of_cores), "--format", "batsim5", "-o", str(there)])
+    main(["failures", "export", str(there), "--format", "batsim4", "-o", str(back)])
+    for path in (there, back):
+        assert read_events(path, 2) == CORES
+        with pytest.raises(InputError, match="states that nodes have 2 cores"):
+            read_events(path, 4)
 
 
 def test_the_remedy_runs_the_same_failures(of_nodes: Path, of_cores: Path) -> None:

@@ -38,13 +38,19 @@ MAX_NODE = 10_000_000
 class MachineEvent(msgspec.Struct, frozen=True):
     """Nodes become available (repaired) or unavailable (failed) at a time in microseconds.
 
-    ``cause`` is the cause of a failure, if it is known. Batsim ignores it.
+    Attributes
+    ----------
+    cause : str, optional
+        The cause of a failure, if it is known. Batsim ignores it.
+    cores_per_node : int, optional
+        What the line of an event file states, until it is compared with the run.
     """
 
     at_us: int
     available: bool
     nodes: NodeSet
     cause: str | None = None
+    cores_per_node: int | None = None
 
 
 class GenericEvent(msgspec.Struct, frozen=True):
@@ -117,8 +123,7 @@ def read_event_file(
                 where = f"{path}:{number}"
                 event = read_event(line, where)
                 if isinstance(event, MachineEvent) and cores_per_node is not None:
-                    _check_stated(line, where, cores_per_node, numbers)
-                    event = _on_cores(event, where, cores_per_node, numbers)
+                    event = _in_run(event, where, cores_per_node, numbers)
                 located.append((event, where))
     ordered = batsim_order(located, [_key(event) for event, _ in located])
     machine = [(event, where) for event, where in ordered if isinstance(event, MachineEvent)]
@@ -138,7 +143,14 @@ def read_event(line: str, where: str) -> ExternalEvent:
     raw = line_of_five(raw)
     if raw["type"] not in (UNAVAILABLE, AVAILABLE):
         return GenericEvent(at_us, raw)
-    return MachineEvent(at_us, raw["type"] == AVAILABLE, _nodes(raw, where), _cause(raw, where))
+    cores = raw.get("cores_per_node")
+    return MachineEvent(
+        at_us,
+        raw["type"] == AVAILABLE,
+        _nodes(raw, where),
+        _cause(raw, where),
+        cores if isinstance(cores, int) else None,
+    )
 
 
 def _cause(raw: dict[str, Any], where: str) -> str | None:
@@ -148,30 +160,21 @@ def _cause(raw: dict[str, Any], where: str) -> str | None:
     return cause if raw["type"] == UNAVAILABLE else None
 
 
-def _check_stated(line: str, where: str, cores_per_node: int, numbers: Numbers) -> None:
-    """Raise InputError if the line states another number of cores per node than the run has.
+def _in_run(
+    event: MachineEvent, where: str, cores_per_node: int, numbers: Numbers
+) -> MachineEvent:
+    """Return an event with the cores of its nodes.
 
     A run without cores per node uses the numbers unchanged: they number Batsim's hosts.
     """
-    if cores_per_node == 1 or "cores_per_node" not in line:
-        return
-    stated = _cores_in(line)
-    if stated is not None and (stated != cores_per_node or numbers != "cores"):
-        problem = f"numbers the cores of nodes with {stated} cores"
-        raise InputError(problem, where, f"--cores-per-node {stated}")
-
-
-def _cores_in(line: str) -> int | None:
-    cores = msgspec.json.decode(line).get("cores_per_node")
-    return cores if isinstance(cores, int) else None
-
-
-def _on_cores(
-    event: MachineEvent, where: str, cores_per_node: int, numbers: Numbers
-) -> MachineEvent:
-    """Return an event with the cores of its nodes."""
+    stated = event.cores_per_node
+    if stated is not None:
+        event = msgspec.structs.replace(event, cores_per_node=None)
     if cores_per_node == 1:
         return event
+    if stated is not None and (stated != cores_per_node or numbers != "cores"):
+        problem = f"states that nodes have {stated} cores, and numbers these cores"
+        raise InputError(problem, where, f"--cores-per-node {stated}")
     if numbers == "nodes":
         return msgspec.structs.replace(event, nodes=processors_of(event.nodes, cores_per_node))
     try:

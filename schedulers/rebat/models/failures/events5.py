@@ -43,8 +43,9 @@ def _four(event: ExternalEvent) -> dict[str, Any]:
         return {**event.data, "timestamp": batsim_number(event.at_us)}
     kind = AVAILABLE if event.available else UNAVAILABLE
     at_s = batsim_number(event.at_us)
+    cores = {"cores_per_node": event.cores_per_node} if event.cores_per_node else {}
     cause = {"cause": event.cause} if event.cause else {}
-    return {"type": kind, "resources": str(event.nodes), "timestamp": at_s, **cause}
+    return {"type": kind, "resources": str(event.nodes), "timestamp": at_s, **cores, **cause}
 
 
 def _five(event: ExternalEvent) -> dict[str, Any]:
