@@ -33,7 +33,7 @@ def test_the_box_found_is_the_first_free_one_or_draws_the_least(data: st.DataObj
     for rule in (LOWEST, RANDOM):
         volumes = Volumes(division, rule)
         for wanted, v in zip(asked.tolist(), volumes.of(asked).tolist(), strict=True):
-            boxes = division.boxes(division.units.count_for(wanted))
+            boxes = division.boxes(division.blocks.count_for(wanted))
             nodes = [boxes.box(i).nodes(torus) for i in range(len(boxes))]
             free = [i for i in range(len(boxes)) if not taken[nodes[i]].any()]
             words, catalogue = packed(taken[None])[0], volumes.catalogue

@@ -17,9 +17,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rebat.core.errors import InputError
+from rebat.models.blocks import TorusBlocks
 from rebat.models.boxes import LISTS, Boxes, shapes_of, volume_for
 from rebat.models.topology import MIRA, Torus, parse_torus
-from rebat.models.units import Units
 from tests.oracles.boxes import aligned_boxes, all_boxes
 
 PAPER = Torus((8, 8, 8, 8))
@@ -120,18 +120,18 @@ def test_boxes_stand_in_the_order_of_their_corners() -> None:
 
 
 def test_units_are_boxes_of_nodes() -> None:
-    units = Units(MIRA, (4, 4, 4, 4, 2))
-    assert units.torus.sizes == (2, 3, 4, 4, 1) and units.size == 512
-    for unit in (0, 1, 95):
-        table = MIRA.coordinate_table()[units.members[unit]]
+    blocks = TorusBlocks(MIRA, (4, 4, 4, 4, 2))
+    assert blocks.torus.sizes == (2, 3, 4, 4, 1) and blocks.size == 512
+    for block in (0, 1, 95):
+        table = MIRA.coordinate_table()[blocks.members[block]]
         assert (np.ptp(table, axis=0) + 1).tolist() == [4, 4, 4, 4, 2]
-    assert sorted(units.members.ravel().tolist()) == list(range(MIRA.n_nodes))
+    assert sorted(blocks.members.ravel().tolist()) == list(range(MIRA.n_nodes))
     mask = np.ones(MIRA.n_nodes, dtype=np.bool_)
-    mask[units.members[7][3]] = False
-    assert np.flatnonzero(~units.whole(mask)).tolist() == [7]
-    assert units.sums(np.ones(MIRA.n_nodes)).tolist() == [512.0] * 96
-    box = Boxes(units.torus, 8).box(5)
-    assert len(set(units.nodes(box).tolist())) == 8 * 512
+    mask[blocks.members[7][3]] = False
+    assert np.flatnonzero(~blocks.whole(mask)).tolist() == [7]
+    assert blocks.sums(np.ones(MIRA.n_nodes)).tolist() == [512.0] * 96
+    box = Boxes(blocks.torus, 8).box(5)
+    assert len(set(blocks.nodes(box).tolist())) == 8 * 512
 
 
 @pytest.mark.parametrize(
@@ -141,9 +141,9 @@ def test_units_are_boxes_of_nodes() -> None:
         (lambda: Boxes(PAPER, 256, "some"), "list of boxes"),
         (lambda: volume_for((8, 8), 65), "no box of 65 nodes"),
         (lambda: volume_for((8, 8), 0), "no box of 0 nodes"),
-        (lambda: Units(PAPER, (3, 1, 1, 1)), "do not divide"),
-        (lambda: Units(PAPER, (2, 2)), "do not divide"),
-        (lambda: Units(PAPER, (0, 1, 1, 1)), "do not divide"),
+        (lambda: TorusBlocks(PAPER, (3, 1, 1, 1)), "do not divide"),
+        (lambda: TorusBlocks(PAPER, (2, 2)), "do not divide"),
+        (lambda: TorusBlocks(PAPER, (0, 1, 1, 1)), "do not divide"),
         (lambda: parse_torus("8x0"), "invalid torus"),
         (lambda: parse_torus("8y8"), "dimensions"),
     ],

@@ -11,18 +11,18 @@ import pytest
 
 from rebat.cli.main import main
 from rebat.core.errors import InputError
+from rebat.models.blocks import MIDPLANES, TorusBlocks
 from rebat.models.failures.events import check_alternation, down_intervals, read_events
 from rebat.models.failures.records.maintenance import Period, read_periods, within
 from rebat.models.failures.records.mira_ras import read_mira_ras
 from rebat.models.failures.records.record import Record
 from rebat.models.failures.spans import Span, joined
 from rebat.models.topology import MIRA
-from rebat.models.units import MIDPLANES, Units
 from tests.recordings import beside
 
 REAL = "traces/mira-ras-fatal-events-0.9.cor.gz"
 MAINTENANCE = "traces/mira-maintenance-periods.txt"
-MEMBERS = Units(MIRA, MIDPLANES[MIRA]).members
+MEMBERS = TorusBlocks(MIRA, MIDPLANES[MIRA]).members
 H = 3600 * 10**6
 
 
@@ -43,7 +43,7 @@ def down_nodes(path: Path) -> set[int]:
 
 
 @pytest.mark.parametrize(
-    ("location", "kind", "unit", "members"),
+    ("location", "kind", "block", "members"),
     [
         ("R00-M0-N00-J00", "card", 0, slice(0, 1)),
         ("R00-M1-N00-J31", "card", 1, slice(31, 32)),
@@ -55,10 +55,10 @@ def down_nodes(path: Path) -> set[int]:
         ("R0A-M1-S", "midplane", 21, slice(0, 512)),
     ],
 )
-def test_locations(tmp_path, location, kind, unit, members) -> None:
+def test_locations(tmp_path, location, kind, block, members) -> None:
     path = written(tmp_path, event(location))
     assert read_mira_ras(path).taken == {kind: 1}
-    assert down_nodes(path) == set(MEMBERS[unit][members].tolist())
+    assert down_nodes(path) == set(MEMBERS[block][members].tolist())
 
 
 @pytest.mark.parametrize("location", ["R21", "R21-L", "R21-K", "R21-B0-P0"])

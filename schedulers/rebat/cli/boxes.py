@@ -78,8 +78,8 @@ def boxes(
     with error_at("--torus"):
         of_nodes = parse_torus(torus)
     with error_at("--block"):
-        unit_extents = parse_extents(block) if block is not None else None
-    listed = BoxList(of_nodes, size, "aligned" if aligned else which or "all", unit_extents)
+        block_extents = parse_extents(block) if block is not None else None
+    listed = BoxList(of_nodes, size, "aligned" if aligned else which or "all", block_extents)
     best = _best(listed, **job)
     if as_json:
         print_json(_record(listed, best))
@@ -104,12 +104,12 @@ def _best(
         raise InputError("is missing", "--duration", "the run time of the job, like 24h")
     with error_at("--busy"):
         taken = NodeSet.parse(busy or "")
-    return listed.best(read_nodes(law, listed.units.of_nodes.n_nodes), duration, taken)
+    return listed.best(read_nodes(law, listed.blocks.of_nodes.n_nodes), duration, taken)
 
 
 def _record(listed: BoxList, best: SafestBox | None) -> dict[str, Any]:
     facts: dict[str, Any] = {
-        "torus": listed.units.of_nodes.sizes,
+        "torus": listed.blocks.of_nodes.sizes,
         "size": listed.size,
         "box_nodes": listed.box_nodes,
         "waste": listed.waste,
@@ -127,9 +127,9 @@ def _record(listed: BoxList, best: SafestBox | None) -> dict[str, Any]:
 
 
 def _lines(listed: BoxList, best: SafestBox | None, duration_s: float | None) -> Iterator[str]:
-    nodes = listed.units.of_nodes
-    units = f" in blocks of {listed.units.size}" if listed.units.size > 1 else ""
-    yield f"{nodes}: {nodes.n_nodes} nodes{units}"
+    nodes = listed.blocks.of_nodes
+    blocks = f" in blocks of {listed.blocks.size}" if listed.blocks.size > 1 else ""
+    yield f"{nodes}: {nodes.n_nodes} nodes{blocks}"
     yield f"{listed.size} nodes: boxes of {listed.box_nodes}, {listed.waste} unused"
     yield f"{len(listed.shapes)} shapes, {len(listed.boxes)} boxes"
     for shape, count in listed.shapes:

@@ -4,7 +4,7 @@
 A window is a box of any extents. As in ``box_sums``, the corners of the free windows of one shape
 follow from those of its two parts. Here, all blocks of a word are processed at the same time. If no
 window of a shape is free, larger windows that contain it are not examined. Therefore, the search is
-shorter on a fuller torus. Identifiers call blocks *units*.
+shorter on a fuller torus.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Catalogue(NamedTuple):
         The shapes of each volume, in the same form.
     allowed : array (shapes, words)
         Set of the allowed corners of each shape (see ``box_slots``).
-    ranks : array (shapes, units)
+    ranks : array (shapes, blocks)
         Rank of each box in the order of boxes. The rule RANDOM hashes the rank to a random number.
     inside : array (steps, words)
         For each step, the blocks from which the step stays on the torus.
@@ -206,13 +206,13 @@ def put_box(sizes: Any, shape: Any, corner: int, out: Any) -> None:
         volume *= extent
     out[:] = 0
     for index in range(volume):
-        unit, stride, offset, place = 0, 1, index, corner
+        block, stride, offset, place = 0, 1, index, corner
         for axis in range(shape.shape[0]):
             size = sizes[axis]
             along = place % size + offset % shape[axis]
-            unit += (along if along < size else along - size) * stride
+            block += (along if along < size else along - size) * stride
             offset, place, stride = offset // shape[axis], place // size, stride * size
-        out[unit >> 6] |= np.uint64(1) << np.uint64(unit & 63)
+        out[block >> 6] |= np.uint64(1) << np.uint64(block & 63)
 
 
 @kernel
@@ -223,19 +223,19 @@ def line(busy: Any, count: int, out: Any) -> bool:
     lowest free blocks.
     """
     run, n_free, total = 0, 0, busy.shape[0]
-    for unit in range(total):
-        run = 0 if busy[unit] else run + 1
-        n_free += not busy[unit]
+    for block in range(total):
+        run = 0 if busy[block] else run + 1
+        n_free += not busy[block]
         if run == count:
             out[:] = 0
-            out[unit - count + 1 : unit + 1] = 1
+            out[block - count + 1 : block + 1] = 1
             return True
     if n_free < count:
         return False
     out[:] = 0
-    for unit in range(total):
-        if not busy[unit]:
-            out[unit] = 1
+    for block in range(total):
+        if not busy[block]:
+            out[block] = 1
             count -= 1
             if count == 0:
                 break

@@ -91,14 +91,14 @@ class Plan(NamedTuple):
 class Released(NamedTuple):
     """The blocks released since the last pass; ``opened`` is the latest end of their former use."""
 
-    units: Words
+    blocks: Words
     opened: Ints
 
 
 class Lifted(NamedTuple):
     """The own blocks of the attempt that is being planned: they count as free over [start, end)."""
 
-    units: Words
+    blocks: Words
     start: int
     end: int
 
@@ -183,7 +183,7 @@ def add_slot(slots: Slots, k: int, lifted: Lifted, words: Words) -> None:
     """Add the taken blocks of slot ``k``, except the lifted ones, to the set ``words``."""
     if lifted.start <= slots.t[k] < lifted.end:
         for w in range(words.shape[0]):
-            words[w] |= slots.busy[k, w] & ~lifted.units[w]
+            words[w] |= slots.busy[k, w] & ~lifted.blocks[w]
     else:
         for w in range(words.shape[0]):
             words[w] |= slots.busy[k, w]
@@ -195,7 +195,7 @@ def fold(slots: Slots, first: int, past: int, lifted: Lifted, front: Words) -> N
     for k in range(past - 1, first - 1, -1):
         is_own = lifted.start <= slots.t[k] < lifted.end
         for w in range(front.shape[0]):
-            word = slots.busy[k, w] & ~lifted.units[w] if is_own else slots.busy[k, w]
+            word = slots.busy[k, w] & ~lifted.blocks[w] if is_own else slots.busy[k, w]
             slots.back[k, w] = word | slots.back[k + 1, w] if k + 1 < past else word
     for w in range(front.shape[0]):
         front[w] = 0
@@ -228,7 +228,7 @@ def widen(
 @kernel
 def any_released(slots: Slots, i: int, lifted: Lifted) -> bool:
     """Return whether any block is taken in slot ``i - 1`` but not in slot ``i``."""
-    own = lifted.units
+    own = lifted.blocks
     was_own = lifted.start <= slots.t[i - 1] < lifted.end
     is_own = lifted.start <= slots.t[i] < lifted.end
     for w in range(own.shape[0]):
@@ -240,18 +240,18 @@ def any_released(slots: Slots, i: int, lifted: Lifted) -> bool:
 
 
 @kernel
-def any_left(units: Any, taken: Any) -> bool:
-    """Return whether at least one of the blocks ``units`` is not in the set ``taken``."""
-    for w in range(units.shape[0]):
-        if units[w] & ~taken[w]:
+def any_left(blocks: Any, taken: Any) -> bool:
+    """Return whether at least one of the blocks ``blocks`` is not in the set ``taken``."""
+    for w in range(blocks.shape[0]):
+        if blocks[w] & ~taken[w]:
             return True
     return False
 
 
 @kernel
-def reach_of(slots: Any, i: int, units: Any, words: Any) -> int:
-    """Return until when at least one of the blocks ``units`` stays free from slot ``i`` on."""
-    words[:] = units
+def reach_of(slots: Any, i: int, blocks: Any, words: Any) -> int:
+    """Return until when at least one of the blocks ``blocks`` stays free from slot ``i`` on."""
+    words[:] = blocks
     busy = slots.busy
     for j in range(i, slots.n[0]):
         left = np.uint64(0)
@@ -293,12 +293,12 @@ def place(
     after each attempt that starts now. Returns the position after the last processed attempt, and
     the number of attempts that wait with a reservation.
     """
-    rows, no_units = plan.rows, np.zeros_like(plan.catalogue.words)
-    none = Lifted(no_units, 0, 0)
+    rows, no_blocks = plan.rows, np.zeros_like(plan.catalogue.words)
+    none = Lifted(no_blocks, 0, 0)
     for i in range(first, last):
         row = plan.own[i]
         until = NEVER if (i if by_rank else reserved) < depth else plan.now + 1
-        start = first_fit(plan, i, until, 0, no_units, plan.slots.t, none, rows.mask[row])
+        start = first_fit(plan, i, until, 0, no_blocks, plan.slots.t, none, rows.mask[row])
         plan.starts[i] = start
         if start == NEVER:
             rows.end[row] = 0
@@ -321,27 +321,27 @@ def compress(plan: Plan, first: int, last: int, released: Released, again: Relea
     attempt (see ``place``).
     """
     slots, rows = plan.slots, plan.rows
-    units, reach = np.empty_like(released.units), np.empty_like(slots.t)
+    blocks, reach = np.empty_like(released.blocks), np.empty_like(slots.t)
     reach[:] = UNKNOWN
     for i in range(first, last):
         row, old = plan.own[i], plan.starts[i]
         old_end, again_now = rows.end[row], old == plan.now
-        units[:] = rows.mask[row]
+        blocks[:] = rows.mask[row]
         start = first_fit(
             plan, i, old + 1 if again_now else min(old, released.opened[0]),
-            old if again_now else NEVER, released.units, reach,
-            Lifted(rows.mask[row], old, old_end), units,
+            old if again_now else NEVER, released.blocks, reach,
+            Lifted(rows.mask[row], old, old_end), blocks,
         )  # fmt: skip
         if start == NEVER:
             continue
         if old < NEVER:
-            for w in range(units.shape[0]):
-                released.units[w] |= rows.mask[row, w]
-                again.units[w] |= rows.mask[row, w]
+            for w in range(blocks.shape[0]):
+                released.blocks[w] |= rows.mask[row, w]
+                again.blocks[w] |= rows.mask[row, w]
             released.opened[0] = max(released.opened[0], old_end)
             again.opened[0] = max(again.opened[0], old_end)
             enter(slots, rows, row, old, old_end, False)
-        rows.mask[row], plan.starts[i] = units, start
+        rows.mask[row], plan.starts[i] = blocks, start
         enter(slots, rows, row, start, min(start + plan.durations[i], NEVER), True)
         reach[:] = UNKNOWN
         if start == plan.now and plan.pick:

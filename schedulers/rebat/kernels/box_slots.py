@@ -2,7 +2,7 @@
 """A timeline of blocks in use: slots of time, each with the set of blocks that are taken in it.
 
 A set of blocks is a row of 64-bit words with a bit per block. A slot lasts until the start of the
-next slot; the last slot lasts forever. Identifiers call blocks *units*.
+next slot; the last slot lasts forever.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ class Slots(NamedTuple):
     back: Words
 
 
-def empty_slots(capacity: int, n_units: int) -> Slots:
-    """Return a timeline with room for ``capacity`` slots of ``n_units`` blocks; `lay` fills it."""
-    words = -(-n_units // 64)
+def empty_slots(capacity: int, n_blocks: int) -> Slots:
+    """Return a timeline with room for ``capacity`` slots of ``n_blocks`` blocks; `lay` fills it."""
+    words = -(-n_blocks // 64)
     return Slots(
         np.zeros(1, dtype=np.int64),
         np.zeros(capacity, dtype=np.int64),
@@ -81,17 +81,17 @@ def n_set(words: Any) -> int:
 @kernel
 def unpack(words: Any, out: Any) -> None:
     """Write a mask into ``out``: for each block, whether it is in the set ``words``."""
-    for unit in range(out.shape[0]):
-        out[unit] = (words[unit >> 6] >> np.uint64(unit & 63)) & np.uint64(1)
+    for block in range(out.shape[0]):
+        out[block] = (words[block >> 6] >> np.uint64(block & 63)) & np.uint64(1)
 
 
 @kernel
-def pack(units: Any, out: Any) -> None:
-    """Write the set of the blocks whose entry in ``units`` is not 0 into ``out``."""
+def pack(blocks: Any, out: Any) -> None:
+    """Write the set of the blocks whose entry in ``blocks`` is not 0 into ``out``."""
     out[:] = 0
-    for unit in range(units.shape[0]):
-        if units[unit]:
-            out[unit >> 6] |= np.uint64(1) << np.uint64(unit & 63)
+    for block in range(blocks.shape[0]):
+        if blocks[block]:
+            out[block >> 6] |= np.uint64(1) << np.uint64(block & 63)
 
 
 @kernel
@@ -169,7 +169,7 @@ def forget(slots: Any, now: int) -> None:
 
 
 @kernel
-def lay(slots: Any, start: Any, end: Any, masks: Any, dead: Any, now: int, n_units: int) -> None:
+def lay(slots: Any, start: Any, end: Any, masks: Any, dead: Any, now: int, n_blocks: int) -> None:
     """Build the timeline from the blocks of the rows over [start, end) and the ``dead`` blocks.
 
     Rows that have ended are ignored. Two rows may take the same block. There must be room for two
@@ -182,7 +182,7 @@ def lay(slots: Any, start: Any, end: Any, masks: Any, dead: Any, now: int, n_uni
         if end[row] > now:
             put(slots, start[row], end[row], masks[row], 0, True)
     for i in range(slots.n[0]):
-        slots.free[i] = n_units - n_set(slots.busy[i])
+        slots.free[i] = n_blocks - n_set(slots.busy[i])
 
 
 @kernel

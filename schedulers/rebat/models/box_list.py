@@ -13,10 +13,10 @@ import numpy as np
 
 from rebat.core.errors import InputError
 from rebat.core.nodes import NodeSet
+from rebat.models.blocks import TorusBlocks
 from rebat.models.boxes import Box, Boxes, Extents
 from rebat.models.failures.node_table import NodeTable
 from rebat.models.topology import Torus
-from rebat.models.units import Units
 
 
 class SafestBox(msgspec.Struct, frozen=True):
@@ -38,7 +38,7 @@ class BoxList:
         Requested number of nodes. If no box has this size, the next larger size with boxes is used.
     which : str
         One of `boxes.LISTS`.
-    unit : tuple of int, optional
+    block : tuple of int, optional
         Extents of a block, the nodes that are allocated together (default: single nodes).
 
     Raises
@@ -48,11 +48,11 @@ class BoxList:
     """
 
     def __init__(
-        self, torus: Torus, size: int, which: str = "all", unit: Extents | None = None
+        self, torus: Torus, size: int, which: str = "all", block: Extents | None = None
     ) -> None:
-        self.units, self.size = Units(torus, unit), size
-        self.boxes = Boxes(self.units.torus, self.units.count_for(size), which)
-        self.box_nodes = self.boxes.volume * self.units.size
+        self.blocks, self.size = TorusBlocks(torus, block), size
+        self.boxes = Boxes(self.blocks.torus, self.blocks.count_for(size), which)
+        self.box_nodes = self.boxes.volume * self.blocks.size
 
     @property
     def waste(self) -> int:
@@ -73,7 +73,7 @@ class BoxList:
         InputError
             If busy nodes or laws do not fit the machine, and if no box is free.
         """
-        n_nodes = self.units.of_nodes.n_nodes
+        n_nodes = self.blocks.of_nodes.n_nodes
         if len(table) != n_nodes:
             raise InputError(f"laws for {len(table)} nodes", expected=f"laws for {n_nodes}")
         if busy.size and int(busy.intervals[-1, 1]) >= n_nodes:
@@ -82,13 +82,13 @@ class BoxList:
         hazard = table.laws.hazard(table.uptime_s, duration_s)
         free = np.ones(n_nodes, dtype=np.bool_)
         busy.put(free, False)
-        cost = np.where(self.units.whole(free), self.units.sums(hazard), math.inf)
+        cost = np.where(self.blocks.whole(free), self.blocks.sums(hazard), math.inf)
         index = self.boxes.least(cost)
         if index < 0:
             problem = f"no box of {self.box_nodes} nodes is free"
             raise InputError(problem, "busy nodes", "fewer busy nodes")
         box = self.boxes.box(index)
-        nodes = self.units.nodes(box)
+        nodes = self.blocks.nodes(box)
         node_box = self._box_in_nodes(box)
         probability = float(-np.expm1(-hazard[nodes].sum()))
         return SafestBox(node_box.shape, node_box.origin, NodeSet.of_sorted(nodes), probability)
@@ -97,4 +97,4 @@ class BoxList:
         return Box(self._in_nodes(box.shape), self._in_nodes(box.origin))
 
     def _in_nodes(self, extents: Extents) -> Extents:
-        return tuple(n * e for n, e in zip(extents, self.units.extents, strict=True))
+        return tuple(n * e for n, e in zip(extents, self.blocks.extents, strict=True))

@@ -17,7 +17,7 @@ Words = npt.NDArray[np.uint64]
 class Steps:
     """Steps along the dimensions of a torus.
 
-    ``inside`` contains for each step the set of units from which the step does not wrap around,
+    ``inside`` contains for each step the set of blocks from which the step does not wrap around,
     shape (steps, words).
     """
 
@@ -46,9 +46,9 @@ class FreeBoxes(msgspec.Struct, frozen=True, eq=False):
     ----------
     program : int array, shape (rows, 8)
         Rows (first, second, step, on, back, target, end, shape). A row computes the set ``target``:
-        the units of the set ``first`` from which the step leads into the set ``second``. Set 0
-        contains the free units. If ``target`` is empty, the search skips the rows before ``end``.
-        If ``shape`` is not -1, the units in ``target`` are the corners of free boxes of this shape.
+        the blocks of the set ``first`` from which the step leads into the set ``second``. Set 0
+        contains the free blocks. If ``target`` is empty, the search skips the rows before ``end``.
+        If ``shape`` is not -1, ``target`` contains the corners of free boxes of this shape.
     shapes : int array
         Extents of each shape.
     allowed : word array
@@ -70,13 +70,13 @@ class FreeBoxes(msgspec.Struct, frozen=True, eq=False):
 
 def free_boxes(boxes: Boxes, steps: Steps, ranked: bool) -> FreeBoxes:
     """Return the search for boxes; ``ranked`` adds the position of each box in their order."""
-    n_units, n_shapes = boxes.torus.n_nodes, len(boxes.shapes)
-    is_corner = np.zeros((n_shapes, n_units), dtype=np.bool_)
+    n_blocks, n_shapes = boxes.torus.n_nodes, len(boxes.shapes)
+    is_corner = np.zeros((n_shapes, n_blocks), dtype=np.bool_)
     for shape, corners in enumerate(boxes.corners):
         is_corner[shape, corners] = True
-    ranks = np.zeros((n_shapes, n_units if ranked else 0), dtype=np.int32)
+    ranks = np.zeros((n_shapes, n_blocks if ranked else 0), dtype=np.int32)
     if ranked:
-        ranks[:] = is_corner.T.cumsum().reshape(n_units, n_shapes).T - 1
+        ranks[:] = is_corner.T.cumsum().reshape(n_blocks, n_shapes).T - 1
     return FreeBoxes(_program(boxes, steps), np.array(boxes.shapes), packed(is_corner), ranks)
 
 
@@ -102,7 +102,7 @@ def _program(boxes: Boxes, steps: Steps) -> Ints:
 
 
 def packed(masks: npt.NDArray[np.bool_]) -> Words:
-    """Return sets of units as bits of 64-bit words, from masks of shape (sets, units)."""
+    """Return sets of blocks as bits of 64-bit words, from masks of shape (sets, blocks)."""
     padded = np.zeros((len(masks), -(-masks.shape[1] // 64) * 64), dtype=np.bool_)
     padded[:, : masks.shape[1]] = masks
     words: Words = np.packbits(padded, axis=1, bitorder="little").view("<u8").astype(np.uint64)

@@ -11,8 +11,8 @@ import msgspec
 from rebat.contract import Policy
 from rebat.core.files import file_hash
 from rebat.core.options import SessionOptions
+from rebat.models.blocks import Allotment, TorusBlocks
 from rebat.models.power import NodePower, read_power
-from rebat.models.units import Allotment, Units
 from rebat.policies.own import OwnCode
 from rebat.policies.own_policy import OwnPolicy
 from rebat.policies.partitions import Partition, partitions_on
@@ -62,9 +62,9 @@ class Preset(msgspec.Struct, frozen=True):
         """Whether the scheduler allocates blocks of a torus."""
         return "torus" in self.point.values
 
-    def units(self, n_nodes: int) -> Units | None:
+    def blocks(self, n_nodes: int) -> TorusBlocks | None:
         """Return the blocks that the scheduler allocates on a torus; None if it allocates nodes."""
-        return self.point.placement.units(n_nodes)
+        return self.point.placement.blocks(n_nodes)
 
     def allotted(self, n_nodes: int) -> Allotment | None:
         """Return a function from the requested to the allocated number of nodes.

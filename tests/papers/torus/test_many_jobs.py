@@ -11,7 +11,7 @@ from rebat.campaign.opening import open_campaign
 from rebat.campaign.reporting import write_report
 from rebat.figures.torus import DOWN, FREE
 from rebat.models.topology import Torus
-from rebat.models.units import Units
+from rebat.models.blocks import TorusBlocks
 from rebat.papers.common.machine import owners
 from rebat.papers.common.runs_index import RunIndex, Setting
 from rebat.papers.torus.machine import busiest
@@ -88,13 +88,13 @@ def test_claims_follow_from_their_numbers(faps, number, direction) -> None:
 def test_owners_and_the_busiest_date_by_hand() -> None:
     jobs = machine(8, (2, 10), (2, 30), (2, 10, 5))
     result = simulate(jobs, preset("torus-first:torus=8"), machine_events=fails(7, 6, 8))
-    units = Units(Torus((8,)))
+    blocks = TorusBlocks(Torus((8,)))
     at_us = busiest(result)
     dates, free = free_steps(result.ledger, 8)
     assert free[dates == at_us] == free.min() == 1
     assert at_us == 6_000_000
-    assert owners(result.ledger, units, at_us).tolist() == [1, 1, 2, 2, 3, 3, FREE, DOWN]
-    assert owners(result.ledger, units, 8_000_000)[7] == FREE
+    assert owners(result.ledger, blocks, at_us).tolist() == [1, 1, 2, 2, 3, 3, FREE, DOWN]
+    assert owners(result.ledger, blocks, 8_000_000)[7] == FREE
 
 
 @pytest.mark.parametrize("name", ["quick", "full"])

@@ -160,9 +160,7 @@ def _cause(raw: dict[str, Any], where: str) -> str | None:
     return cause if raw["type"] == UNAVAILABLE else None
 
 
-def _in_run(
-    event: MachineEvent, where: str, cores_per_node: int, numbers: Numbers
-) -> MachineEvent:
+def _in_run(event: MachineEvent, where: str, cores_per_node: int, numbers: Numbers) -> MachineEvent:
     """Return an event with the cores of its nodes.
 
     A run without cores per node uses the numbers unchanged: they number Batsim's hosts.

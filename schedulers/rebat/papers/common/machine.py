@@ -8,22 +8,22 @@ import numpy.typing as npt
 
 from rebat.core.units import FOREVER_US
 from rebat.figures.torus import DOWN, FREE
-from rebat.models.units import Units
+from rebat.models.blocks import TorusBlocks
 from rebat.results.measures.recoveries import down_intervals
 from rebat.session.ledger import Ledger
 
 Ints = npt.NDArray[np.int64]
 
 
-def owners(ledger: Ledger, units: Units, at_us: int) -> Ints:
+def owners(ledger: Ledger, blocks: TorusBlocks, at_us: int) -> Ints:
     """Return the state of each block at a time, shape (blocks,): a job's serial, FREE or DOWN."""
-    nodes = np.full(units.of_nodes.n_nodes, FREE, dtype=np.int64)
+    nodes = np.full(blocks.of_nodes.n_nodes, FREE, dtype=np.int64)
     for record in ledger.attempts:
         if record.nodes is not None and record.start_us <= at_us < record.end_us:
             nodes[list(record.nodes)] = record.attempt.job_serial
     for node, down_us, up_us in down_intervals(ledger.node_events, FOREVER_US):
         if down_us <= at_us < up_us:
             nodes[node] = DOWN
-    table = nodes[units.members]
-    of_units: Ints = np.where((table == DOWN).any(axis=1), DOWN, table.max(axis=1))
-    return of_units
+    table = nodes[blocks.members]
+    of_blocks: Ints = np.where((table == DOWN).any(axis=1), DOWN, table.max(axis=1))
+    return of_blocks

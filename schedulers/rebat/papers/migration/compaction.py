@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from rebat.core.units import format_duration, to_s
 from rebat.figures.cores import cores_at_instants
+from rebat.models.blocks import TorusBlocks
 from rebat.models.topology import Torus
-from rebat.models.units import Units
 from rebat.papers.common.machine import owners
 from rebat.papers.common.parts import Picture
 from rebat.policies.presets import preset
@@ -51,6 +51,6 @@ def first_compaction(result: RunResult) -> Instant | None:
         return None
     at_us = min(record.end_us for record in moved)
     jobs = [record.attempt.job_serial for record in moved if record.end_us == at_us]
-    each = Units(Torus((result.summary.n_nodes,)))  # a block is a core
+    each = TorusBlocks(Torus((result.summary.n_nodes,)))  # a block is a core
     before, after = (owners(result.ledger, each, time_us) for time_us in (at_us - 1, at_us))
     return Instant(at_us, sorted(jobs), before, after)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from rebat.core.units import format_duration, to_s
 from rebat.figures.torus import torus_instant
-from rebat.models.units import Units
+from rebat.models.blocks import TorusBlocks
 from rebat.papers.common.machine import owners
 from rebat.papers.common.parts import Picture
 from rebat.policies.presets import Preset
@@ -53,12 +53,12 @@ def torus_pictures(units: Sequence[Unit]) -> Iterator[Picture]:
     yield Picture("", f"{title} ({about})", svg)
 
 
-def _division(unit: Unit) -> Units | None:
+def _division(unit: Unit) -> TorusBlocks | None:
     """Return the blocks of a run's machine; None if its policy does not place jobs on a torus."""
     chosen = scheduler_of(unit.spec)
     if not isinstance(chosen, Preset) or not chosen.on_torus:
         return None
-    return chosen.units(unit.spec.scenario.nodes or workload_of(unit).n_nodes)
+    return chosen.blocks(unit.spec.scenario.nodes or workload_of(unit).n_nodes)
 
 
 def _foresees(unit: Unit) -> bool:
@@ -74,7 +74,7 @@ def busiest(result: RunResult) -> int:
     return int(at[within][np.argmin(free[within])]) if within.any() else first
 
 
-def _hazard(unit: Unit, result: RunResult, units: Units, at_us: int) -> Floats | None:
+def _hazard(unit: Unit, result: RunResult, blocks: TorusBlocks, at_us: int) -> Floats | None:
     """Return each block's probability to fail within `AHEAD_S`; None if nodes have no law."""
     failures, n_nodes = unit.spec.scenario.failures, result.summary.n_nodes
     laws = failures and failures.law.nodes(n_nodes, failures.seed)
@@ -85,5 +85,5 @@ def _hazard(unit: Unit, result: RunResult, units: Units, at_us: int) -> Floats |
     for at, up, nodes in result.ledger.node_events:
         if at <= at_us and up:
             since[list(nodes)] = at
-    hazard: Floats = -np.expm1(-units.sums(laws.hazard((at_us - since) / 1e6, AHEAD_S)))
+    hazard: Floats = -np.expm1(-blocks.sums(laws.hazard((at_us - since) / 1e6, AHEAD_S)))
     return hazard

@@ -22,9 +22,9 @@ from rebat.core.errors import InputError
 from rebat.core.nodes import NodeSet
 from rebat.kernels.box_free import LINEAR, LOWEST, line
 from rebat.kernels.box_sums import first_box, random_box
+from rebat.models.blocks import MIDPLANES, TorusBlocks
 from rebat.models.boxes import TIE, Boxes
 from rebat.models.topology import INTREPID, MIRA, Torus, parse_extents, parse_torus
-from rebat.models.units import MIDPLANES, Units
 from rebat.policies.placement.choosers import Mask, Request
 from rebat.policies.placement.hazards import Hazards
 
@@ -40,7 +40,7 @@ class Site(msgspec.Struct, frozen=True):
 
     torus: str = "auto"
     """Extents or name; auto: by the number of nodes."""
-    unit: str = "auto"
+    block: str = "auto"
     """Extents of the allocation block; auto: midplanes if the machine has them, else nodes."""
     boxes: str = "all"
     """Which boxes to choose from; see `models.box_list`."""
@@ -48,11 +48,11 @@ class Site(msgspec.Struct, frozen=True):
     def check(self) -> None:
         """Raise InputError for invalid or inconsistent extents."""
         if self.torus != "auto":
-            self.units(parse_torus(self.torus).n_nodes)
-        elif self.unit != "auto":
-            parse_extents(self.unit)
+            self.blocks(parse_torus(self.torus).n_nodes)
+        elif self.block != "auto":
+            parse_extents(self.block)
 
-    def units(self, n_nodes: int) -> Units:
+    def blocks(self, n_nodes: int) -> TorusBlocks:
         """Return the blocks of a machine with ``n_nodes`` nodes.
 
         Raises
@@ -75,28 +75,28 @@ class Site(msgspec.Struct, frozen=True):
             raise InputError(
                 f"{torus} has {torus.n_nodes} nodes", "axis torus", f"the machine's {n_nodes}"
             )
-        unit = MIDPLANES.get(torus) if self.unit == "auto" else parse_extents(self.unit)
-        return Units(torus, unit)
+        block = MIDPLANES.get(torus) if self.block == "auto" else parse_extents(self.block)
+        return TorusBlocks(torus, block)
 
 
 class Division:
     """The blocks of a machine, and its boxes of each size; boxes are computed when needed."""
 
     def __init__(self, site: Site, n_nodes: int) -> None:
-        self.units, self._which = site.units(n_nodes), site.boxes
+        self.blocks, self._which = site.blocks(n_nodes), site.boxes
         self._boxes: dict[int, Boxes] = {}
 
     def boxes(self, volume: int) -> Boxes:
         """Return the boxes of ``volume`` blocks."""
         if volume not in self._boxes:
-            self._boxes[volume] = Boxes(self.units.torus, volume, self._which)
+            self._boxes[volume] = Boxes(self.blocks.torus, volume, self._which)
         return self._boxes[volume]
 
     @cached_property
     def neighbours(self) -> Ints:
         """Neighbours of each block, shape (blocks, neighbours)."""
-        torus = self.units.torus
-        near = [torus.neighbours(unit) for unit in range(torus.n_nodes)]
+        torus = self.blocks.torus
+        near = [torus.neighbours(block) for block in range(torus.n_nodes)]
         return np.array(near, dtype=np.int64).reshape(torus.n_nodes, -1)
 
     def contacts(self, free: Mask) -> Floats:
@@ -106,8 +106,8 @@ class Division:
 
     def nodes(self, taken: Mask) -> NodeSet:
         """Return the nodes of the blocks in a mask."""
-        members = self.units.members[taken].ravel()
-        if self.units.size > 1:
+        members = self.blocks.members[taken].ravel()
+        if self.blocks.size > 1:
             members = np.sort(members)
         return NodeSet.of_sorted(members)
 
@@ -162,7 +162,7 @@ class LeastHazard(msgspec.Struct, frozen=True):
     def __call__(
         self, division: Division, boxes: Boxes, free: Mask, request: Request, machine: Machine
     ) -> int:
-        nodes = division.units.members[free]  # busy blocks cannot be in a free box
+        nodes = division.blocks.members[free]  # busy blocks cannot be in a free box
         uptime_us = machine.age_us if self.from_failure else machine.uptime_us
         uptime_s = uptime_us[nodes.ravel()] / 1e6
         hazard = self.hazards.of(nodes.ravel()).hazard(uptime_s, request.length_us / 1e6)
@@ -210,7 +210,7 @@ class BoxChooser:
 
     def division(self, n_nodes: int) -> Division:
         """Return the division of this machine."""
-        if self._division is None or self._division.units.of_nodes.n_nodes != n_nodes:
+        if self._division is None or self._division.blocks.of_nodes.n_nodes != n_nodes:
             self._division = Division(self.site, n_nodes)
             if isinstance(self.pick, LeastHazard):
                 self.pick.check(n_nodes)
@@ -219,14 +219,14 @@ class BoxChooser:
     def __call__(self, free: Mask, request: Request, machine: Machine) -> NodeSet | None:
         """Return the nodes of a free box, or of free blocks in a line; None if there are none."""
         division = self.division(machine.n_nodes)
-        units = division.units
-        free_units = units.whole(free)
+        blocks = division.blocks
+        free_blocks = blocks.whole(free)
         if self.rule == LINEAR:
-            taken = np.zeros(len(free_units), dtype=np.uint8)
-            count = units.in_line_for(request.n_nodes)
-            fits = bool(line((~free_units).view(np.uint8), count, taken))
+            taken = np.zeros(len(free_blocks), dtype=np.uint8)
+            count = blocks.in_line_for(request.n_nodes)
+            fits = bool(line((~free_blocks).view(np.uint8), count, taken))
             return division.nodes(taken.view(np.bool_)) if fits else None
-        boxes = division.boxes(units.count_for(request.n_nodes))
+        boxes = division.boxes(blocks.count_for(request.n_nodes))
         pick = self.pick if self.pick and request.wait_us == 0 else self._later
-        index = pick(division, boxes, free_units, request, machine)
-        return None if index < 0 else NodeSet.of_sorted(units.nodes(boxes.box(index)))
+        index = pick(division, boxes, free_blocks, request, machine)
+        return None if index < 0 else NodeSet.of_sorted(blocks.nodes(boxes.box(index)))

@@ -9,7 +9,7 @@ from typing import ClassVar
 import msgspec
 
 from rebat.contract import Machine
-from rebat.models.units import Allotment, Units
+from rebat.models.blocks import Allotment, TorusBlocks
 from rebat.policies.own import own_rule
 from rebat.policies.placement.choosers import Chooser, OwnChooser, lowest
 from rebat.policies.placement.chosen import ChosenPlan
@@ -49,7 +49,7 @@ class PlacementOptions(Options, frozen=True):
         """Return the placement; ``hazards`` is the failure law of the run, if there is one."""
         raise NotImplementedError
 
-    def units(self, n_nodes: int) -> Units | None:
+    def blocks(self, n_nodes: int) -> TorusBlocks | None:
         """Return the blocks that the placement allocates on a torus; None if it allocates nodes."""
         return None
 

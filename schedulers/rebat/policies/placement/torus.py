@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Annotated, ClassVar
 
 from rebat.kernels.box_free import LINEAR, LOWEST, RANDOM
+from rebat.models.blocks import Allotment, TorusBlocks
 from rebat.models.boxes import LISTS
-from rebat.models.units import Allotment, Units
 from rebat.policies.placement.boxes import BoxChooser, LeastHazard, Picker, Site, most_contact
 from rebat.policies.placement.hazards import ForesightOption, Hazards, assumed, believed
 from rebat.policies.placement.plans import Placement, PlacementOptions
@@ -71,13 +71,13 @@ class LinearOptions(PlacementOptions, frozen=True, tag="slurm-linear"):
         """Raise InputError for invalid or inconsistent extents."""
         self.site.check()
 
-    def units(self, n_nodes: int) -> Units:
-        return self.site.units(n_nodes)
+    def blocks(self, n_nodes: int) -> TorusBlocks:
+        return self.site.blocks(n_nodes)
 
     def allotted(self, n_nodes: int) -> Allotment:
         """Return a function from a requested number of nodes to the size of a line of blocks."""
-        units = self.units(n_nodes)
-        return lambda request: units.in_line_for(request) * units.size
+        blocks = self.blocks(n_nodes)
+        return lambda request: blocks.in_line_for(request) * blocks.size
 
     def make(self, hazards: Hazards | None, seed: int) -> Placement:
         return boxed(BoxChooser(self.site, LINEAR))
@@ -95,8 +95,8 @@ class _BoxOptions(LinearOptions, frozen=True):
 
     def allotted(self, n_nodes: int) -> Allotment:
         """Return a function from a requested number of nodes to the size of the box."""
-        units = self.units(n_nodes)
-        return lambda request: units.count_for(request) * units.size
+        blocks = self.blocks(n_nodes)
+        return lambda request: blocks.count_for(request) * blocks.size
 
 
 class TorusFirstOptions(_BoxOptions, frozen=True, tag="torus-first"):

@@ -17,14 +17,14 @@ from rebat.kernels.box_slots import Slots
 Ints = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
 Mask = npt.NDArray[np.bool_]
-Units = npt.NDArray[np.uint8]
+Flags = npt.NDArray[np.uint8]
 
 
 class Choice(msgspec.Struct):
     """The blocks that are free for a row, and the blocks that the row takes."""
 
     free: Mask
-    taken: Units
+    taken: Flags
 
 
 class BoxTimeline:
@@ -34,12 +34,12 @@ class BoxTimeline:
     access.
     """
 
-    def __init__(self, n_units: int) -> None:
-        self._n_units = n_units
-        self._words = -(-n_units // 64)
+    def __init__(self, n_blocks: int) -> None:
+        self._n_blocks = n_blocks
+        self._words = -(-n_blocks // 64)
         self.rows = self._made(16)
         self._unused = list(range(16))
-        self._slots = box_slots.empty_slots(64, n_units)
+        self._slots = box_slots.empty_slots(64, n_blocks)
         self._dead: Words = np.zeros(self._words, dtype=np.uint64)
         self.stale = True
 
@@ -49,17 +49,17 @@ class BoxTimeline:
 
     # ---- sets of blocks
 
-    def packed(self, units: Units) -> Words:
+    def packed(self, blocks: Flags) -> Words:
         """Return the blocks whose entry is not 0, as a set (one bit per block)."""
         words = np.zeros(self._words, dtype=np.uint64)
-        box_slots.pack(units, words)
+        box_slots.pack(blocks, words)
         return words
 
     def unpacked(self, words: Words) -> Mask:
         """Return which blocks are in a set, shape (blocks,)."""
-        units = np.zeros(self._n_units, dtype=np.uint8)
-        box_slots.unpack(words, units)
-        return units.view(np.bool_)
+        blocks = np.zeros(self._n_blocks, dtype=np.uint8)
+        box_slots.unpack(words, blocks)
+        return blocks.view(np.bool_)
 
     # ---- changes
 
@@ -117,7 +117,7 @@ class BoxTimeline:
                 self.rows.mask,
                 self._dead,
                 now_us,
-                self._n_units,
+                self._n_blocks,
             )
             self.stale = False
         self._make_room(changes)
@@ -128,7 +128,7 @@ class BoxTimeline:
         n = 1 if rebuild else int(self._slots.n[0])
         need = n + 2 * changes + 2
         if need > len(self._slots.t):
-            more = box_slots.empty_slots(2 * need, self._n_units)
+            more = box_slots.empty_slots(2 * need, self._n_blocks)
             for new, old in zip(more, self._slots, strict=True):
                 new[: len(old)] = old
             self._slots = more
@@ -140,7 +140,7 @@ class BoxTimeline:
         enter(slots, self.rows, row, now_us, end_us, False)
         words = np.zeros(self._words, dtype=np.uint64)
         box_slots.taken_over(slots, 0, end_us, words)
-        choice = Choice(~self.unpacked(words), np.zeros(self._n_units, dtype=np.uint8))
+        choice = Choice(~self.unpacked(words), np.zeros(self._n_blocks, dtype=np.uint8))
         yield choice
         self.rows.mask[row] = self.packed(choice.taken)
         enter(slots, self.rows, row, now_us, end_us, True)

@@ -59,9 +59,9 @@ class Volumes:
 
     def __init__(self, division: Division, rule: int) -> None:
         self._division, self._rule = division, rule
-        self._index: Ints = np.full(division.units.of_nodes.n_nodes + 1, -1, dtype=np.int64)
+        self._index: Ints = np.full(division.blocks.of_nodes.n_nodes + 1, -1, dtype=np.int64)
         self._indices: dict[int, int] = {}
-        torus = division.units.torus
+        torus = division.blocks.torus
         self._steps, words, axes = Steps(torus), -(-torus.n_nodes // 64), len(torus.sizes)
         self._tables: dict[str, VolumeTable] = {
             "volume": VolumeTable(),
@@ -97,9 +97,9 @@ class Volumes:
         return indices
 
     def _place(self, size: int) -> int:
-        units = self._division.units
+        blocks = self._division.blocks
         linear = self._rule == LINEAR
-        volume = units.in_line_for(size) if linear else units.count_for(size)
+        volume = blocks.in_line_for(size) if linear else blocks.count_for(size)
         if volume not in self._indices:
             self._indices[volume] = len(self._indices)
             self._add(volume)
@@ -127,5 +127,5 @@ class Volumes:
             **self._scratch,
             inside=self._steps.inside,
             everything=self._steps.everything,
-            sizes=np.array(self._division.units.torus.sizes),
+            sizes=np.array(self._division.blocks.torus.sizes),
         )

@@ -37,10 +37,10 @@ class BoxPlan:
     def __init__(self, machine: Machine, choose: BoxChooser) -> None:
         self._machine, self._choose = machine, choose
         self._division = choose.division(machine.n_nodes)
-        self._n_units = self._division.units.torus.n_nodes
+        self._n_blocks = self._division.blocks.torus.n_nodes
         self._volumes = Volumes(self._division, choose.rule)
-        self._timeline = BoxTimeline(self._n_units)
-        self._unusable = np.zeros(self._n_units, dtype=np.int32)
+        self._timeline = BoxTimeline(self._n_blocks)
+        self._unusable = np.zeros(self._n_blocks, dtype=np.int32)
         self._now_us = 0
         self._given_back = self._nothing_released()
         self._holds: dict[str, int] = {}
@@ -52,15 +52,15 @@ class BoxPlan:
         self._sizes: Ints = np.zeros(0, dtype=np.int64)
 
     def _nothing_released(self) -> box_plan.Released:
-        words = np.zeros(-(-self._n_units // 64), dtype=np.uint64)
+        words = np.zeros(-(-self._n_blocks // 64), dtype=np.uint64)
         return box_plan.Released(words, np.zeros(1, dtype=np.int64))
 
     def _nodes_of(self, taken: bytes) -> NodeSet:
         """Return the nodes of a set of blocks, from the cache if possible."""
         nodes = self._node_sets.get(taken)
         if nodes is None:
-            units = self._timeline.unpacked(np.frombuffer(taken, dtype=np.uint64))
-            nodes = self._node_sets[taken] = self._division.nodes(units)
+            blocks = self._timeline.unpacked(np.frombuffer(taken, dtype=np.uint64))
+            nodes = self._node_sets[taken] = self._division.nodes(blocks)
             if len(self._node_sets) > MOST_KNOWN:
                 self._node_sets.pop(next(iter(self._node_sets)))
         return nodes
@@ -99,8 +99,8 @@ class BoxPlan:
         self._holds[running.attempt.id] = row
 
     def _touched(self, nodes: NodeSet) -> Words:
-        taken = np.zeros(self._n_units, dtype=np.uint8)
-        taken[self._division.units.of_node[list(nodes)]] = 1
+        taken = np.zeros(self._n_blocks, dtype=np.uint8)
+        taken[self._division.blocks.of_node[list(nodes)]] = 1
         return self._timeline.packed(taken)
 
     def held(self, running: Running, end_us: int) -> None:
@@ -113,7 +113,7 @@ class BoxPlan:
         row = self._holds.pop(running.attempt.id)
         given, rows = self._given_back, self._timeline.rows
         given.opened[0] = max(given.opened[0], rows.end[row])
-        given.units[:] |= rows.mask[row]
+        given.blocks[:] |= rows.mask[row]
         if self._loose:  # another row may also hold some of these blocks
             self._timeline.stale = True
             self._loose.discard(running.attempt.id)
@@ -121,15 +121,15 @@ class BoxPlan:
 
     def failed(self, nodes: list[int], under: Sequence[str] = ()) -> None:
         """Record that nodes are unusable, and delete all reservations."""
-        np.add.at(self._unusable, self._division.units.of_node[nodes], 1)
+        np.add.at(self._unusable, self._division.blocks.of_node[nodes], 1)
         self._timeline.die(self._unusable)
         self.clear()
 
     def rejuvenated(self, nodes: list[int], under: Sequence[str] = ()) -> None:
         """Record that nodes are usable again; nodes under an attempt become free at its end."""
-        np.subtract.at(self._unusable, self._division.units.of_node[nodes], 1)
+        np.subtract.at(self._unusable, self._division.blocks.of_node[nodes], 1)
         self._timeline.die(self._unusable)
-        self._given_back.opened[0], self._given_back.units[:] = FOREVER_US, ~np.uint64(0)
+        self._given_back.opened[0], self._given_back.blocks[:] = FOREVER_US, ~np.uint64(0)
 
     # ---- plans
 
@@ -204,7 +204,7 @@ class BoxPlan:
         """Delete all reservations and place the entire queue again, in order."""
         self.clear()
         self.append(queue, 0, len(queue))
-        self._given_back.opened[0], self._given_back.units[:] = self._now_us, 0
+        self._given_back.opened[0], self._given_back.blocks[:] = self._now_us, 0
 
     def compress(self, queue: SortedQueue, last: int) -> None:
         """Move each of the first ``last`` attempts to an earlier time if possible."""
@@ -241,9 +241,9 @@ class BoxPlan:
         size, length_us = int(queue.size[position]), int(queue.duration[position])
         with self._timeline.out(row, self._now_us) as choice:
             request = Request(size, length_us, 0, queue.attempts[position].serial)
-            boxes = self._division.boxes(self._division.units.count_for(size))
+            boxes = self._division.boxes(self._division.blocks.count_for(size))
             index = pick(self._division, boxes, choice.free, request, self._machine)
-            choice.taken[boxes.box(index).nodes(self._division.units.torus)] = 1
+            choice.taken[boxes.box(index).nodes(self._division.blocks.torus)] = 1
 
     def nodes_at(self, position: int) -> NodeSet | None:
         """Return the first nodes of the reserved blocks, as many as the attempt needs."""

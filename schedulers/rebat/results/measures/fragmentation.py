@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rebat.core.units import US_PER_S
-from rebat.models.units import Allotment
+from rebat.models.blocks import Allotment
 from rebat.results.measures.platform import Window, column, free_steps
 from rebat.session.ledger import AttemptRecord, Ledger
 

@@ -14,9 +14,9 @@ from rebat.core.attempts import Cause
 from rebat.core.errors import InputError
 from rebat.core.nodes import NodeSet
 from rebat.core.units import parse_duration, to_us
+from rebat.models.blocks import Allotment
 from rebat.models.checkpoint import Accounting
 from rebat.models.power import NodePower
-from rebat.models.units import Allotment
 from rebat.results.measures.backlog import Backlog, backlog
 from rebat.results.measures.cores import (
     ASLEEP,

@@ -27,13 +27,13 @@ import numpy as np
 from rebat.core.errors import InputError
 from rebat.core.nodes import NodeSet
 from rebat.core.units import to_us
+from rebat.models.blocks import MIDPLANES, TorusBlocks
 from rebat.models.boxes import Ints
 from rebat.models.failures.law import Outage, check_span, events_of
 from rebat.models.failures.records.maintenance import Period, within
 from rebat.models.failures.records.record import Lines, Record, midnight, opened, us_between
 from rebat.models.failures.spans import Span, joined, merged_events, single, spans_of, together
 from rebat.models.topology import MIRA
-from rebat.models.units import MIDPLANES, Units
 
 DATE = "%Y-%m-%d;%H:%M:%S"
 BOARD = 32
@@ -50,7 +50,7 @@ _COMPUTE = re.compile(
     r"|-[KL]|-B\d(?:-P\d)?)?\Z"  # a rack's clock card, coolant monitor, power supplies
 )
 _IO = re.compile(r"Q[0-9A-Z]{2}(?:-[A-Z]\d*)*\Z")
-_UNITS = Units(MIRA, MIDPLANES[MIRA])
+_BLOCKS = TorusBlocks(MIRA, MIDPLANES[MIRA])
 
 
 class _Fatal(NamedTuple):
@@ -229,8 +229,8 @@ def _place(location: str) -> tuple[str, Ints | None]:
 def _nodes(match: re.Match[str]) -> tuple[str, Ints]:
     first = 2 * int(match["rack"], 16)
     if match["midplane"] is None:
-        return "rack", np.sort(_UNITS.members[first : first + 2].ravel())
-    members = _UNITS.members[first + int(match["midplane"])]
+        return "rack", np.sort(_BLOCKS.members[first : first + 2].ravel())
+    members = _BLOCKS.members[first + int(match["midplane"])]
     if match["board"] is None:
         return "midplane", members
     board = members[int(match["board"]) * BOARD :][:BOARD]

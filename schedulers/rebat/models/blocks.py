@@ -22,11 +22,11 @@ Allotment = Callable[[int], int]
 """Function from the number of requested nodes to the number of allocated nodes."""
 
 
-class Units:
+class TorusBlocks:
     """A torus divided into equal boxes, the blocks; ``torus`` is the torus that the blocks form.
 
-    >>> units = Units(MIRA, (4, 4, 4, 4, 2))
-    >>> str(units.torus), units.size, units.count_for(600)
+    >>> blocks = TorusBlocks(MIRA, (4, 4, 4, 4, 2))
+    >>> str(blocks.torus), blocks.size, blocks.count_for(600)
     ('2x3x4x4x1', 512, 2)
 
     Raises
@@ -52,8 +52,8 @@ class Units:
     def of_node(self) -> Ints:
         """The block of every node: shape (nodes,)."""
         coordinates = self.of_nodes.coordinate_table() // np.array(self.extents)
-        units: Ints = coordinates @ np.array(self.torus.strides)
-        return units
+        blocks: Ints = coordinates @ np.array(self.torus.strides)
+        return blocks
 
     @cached_property
     def members(self) -> Ints:
