@@ -122,7 +122,9 @@ def test_import_has_the_selections_of_campaigns(capsys) -> None:
 def test_a_workload_is_written_under_a_name_that_is_read(name: str, capsys) -> None:
     Path("t.swf").write_text(RECORDS)
     for verb in (["import", "t.swf"], ["generate", "synthetic"], ["prepare", SMALL]):
-        assert "must end in .json or .json.gz" in refused(capsys, "workload", *verb, "-o", name)
+        assert "must end in .json, .json.gz or .parquet" in refused(
+            capsys, "workload", *verb, "-o", name
+        )
     assert not Path(name).exists()
 
 

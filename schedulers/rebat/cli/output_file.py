@@ -50,5 +50,5 @@ def _check_absent(path: Path | None, force: bool) -> None:
         raise InputError("exists", str(path), "a new file, or --force to replace it")
 
 
-workload_file = output_file("Workload to write (.json or .json.gz).", WORKLOAD_OUT)
+workload_file = output_file("Workload to write (.json, .json.gz or .parquet).", WORKLOAD_OUT)
 """The options for commands that write a workload."""

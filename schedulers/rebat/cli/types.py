@@ -78,8 +78,8 @@ class WorkloadOut(click.Path):
     def convert(self, value: Any, param: Any, ctx: Any) -> Any:
         path = Path(str(super().convert(value, param, ctx)))
         special = path.exists() and not path.is_file()
-        if not special and Path(path.name.removesuffix(".gz")).suffix.lower() != ".json":
-            self.fail(f"{path.name!r} must end in .json or .json.gz", param, ctx)
+        if not special and not path.name.lower().endswith((".json", ".json.gz", ".parquet")):
+            self.fail(f"{path.name!r} must end in .json, .json.gz or .parquet", param, ctx)
         return path
 
 

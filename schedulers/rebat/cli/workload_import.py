@@ -41,7 +41,10 @@ class TraceCommand(click.Command):
 @click.command("import", cls=TraceCommand)
 @click.argument("trace", type=FILE)
 @output_file(
-    "Workload to write (.json or .json.gz).", WORKLOAD_OUT, "corrections", folder="schedule"
+    "Workload to write (.json, .json.gz or .parquet).",
+    WORKLOAD_OUT,
+    "corrections",
+    folder="schedule",
 )
 @click.option(
     "--format",
@@ -166,8 +169,8 @@ def import_(
     A month of Fugaku:
       rebat workload import 24_04.parquet --mapping f-data -o fugaku.json.gz
     """
-    from rebat.workloads.batsim_json import write_workload
     from rebat.workloads.formats import detected
+    from rebat.workloads.load import save_workload
 
     _check_outputs(out, corrections, events, schedule)
     options["months"] = options["months"] or None
@@ -190,7 +193,7 @@ def import_(
             lines = _write_schedule(imported.schedule, folder, form, trace, out, events)
         if corrections is not None:
             _write_corrections(imported.corrections, corrections)
-        write_workload(imported.workload, out)
+        save_workload(imported.workload, out)
     _print_import(imported.workload, out)
     for line in lines:
         click.echo(f"  {line}")

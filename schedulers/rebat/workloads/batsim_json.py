@@ -32,7 +32,7 @@ FORBIDDEN_IN_IDS = "(),|}"
 """Characters that Batsim rejects in job ids."""
 
 _KNOWN = {"id", "subtime", "walltime", "res", "profile"}
-_NO_EXTRA: dict[str, Any] = {}
+NO_EXTRA: dict[str, Any] = {}
 """Shared by all jobs without additional fields, to save memory."""
 
 _BYTE = re.compile(r"\(byte (\d+)\)")
@@ -149,7 +149,7 @@ def workload_of(name: str, document: dict[str, Any]) -> Workload:
     raw_jobs = _required(document, "jobs", list, "a list of jobs")
     if is_five(raw_profiles):
         raw_profiles, raw_jobs = profiles_of_five(raw_profiles), jobs_of_five(raw_jobs)
-    profiles = _profiles(raw_profiles)
+    profiles = checked_profiles(raw_profiles)
     if not raw_jobs:
         raise InputError("the workload contains no job", "jobs", "at least one job")
     jobs: dict[str, Job] = {}
@@ -190,11 +190,16 @@ def _job(raw: Any, position: int, profiles: dict[str, dict[str, Any]], machine: 
         raise error.at(_nth(position)) from None
     try:
         job = _job_fields(job_id, raw, profiles)
-        check_shape(shape_of(job.extra), job.n_nodes, machine)
-        traits_of(job.extra)
+        check_extra(job, machine)
     except InputError as error:
         raise error.at(f"job {job_id}") from None
     return job
+
+
+def check_extra(job: Job, machine: int) -> None:
+    """Raise InputError for an invalid shape or trait of a job."""
+    check_shape(shape_of(job.extra), job.n_nodes, machine)
+    traits_of(job.extra)
 
 
 def _job_fields(job_id: str, raw: dict[str, Any], profiles: dict[str, dict[str, Any]]) -> Job:
@@ -205,7 +210,7 @@ def _job_fields(job_id: str, raw: dict[str, Any], profiles: dict[str, dict[str, 
         raise InputError(f"unknown profile {profile!r}", "profile", "a name listed in profiles")
     extra = {key: value for key, value in raw.items() if key not in _KNOWN}
     return Job(
-        job_id, n_nodes, submit_us, _walltime_us(raw), sys.intern(profile), extra or _NO_EXTRA
+        job_id, n_nodes, submit_us, _walltime_us(raw), sys.intern(profile), extra or NO_EXTRA
     )
 
 
@@ -234,7 +239,8 @@ def _walltime_us(raw: dict[str, Any]) -> int | None:
     return walltime_us
 
 
-def _profiles(raw: dict[str, Any]) -> dict[str, dict[str, Any]]:
+def checked_profiles(raw: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return profiles by name; raise InputError if a profile is invalid."""
     for name, profile in raw.items():
         try:
             _check_profile(profile)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reading of workload files; the ending of the file name selects the reader."""
+"""Reading and writing of workload files; the ending of the file name selects the format."""
 
 from __future__ import annotations
 
@@ -10,13 +10,16 @@ from typing import Any
 from rebat.core.errors import InputError
 from rebat.core.jobs import Workload
 from rebat.workloads.alcf import read_alcf
-from rebat.workloads.batsim_json import read_workload
+from rebat.workloads.batsim_json import read_workload, write_workload
+from rebat.workloads.parquet_workload import is_workload, read_parquet, write_parquet
 from rebat.workloads.swf import read_swf
 from rebat.workloads.tables.read import read_table
 
 
 def load_workload(path: Path, mapping: str | Path | None = None, **options: Any) -> Workload:
     """Read a workload or trace: ``.json``, ``.swf`` or ``.csv``, also ``.gz``, or ``.parquet``.
+
+    A Parquet file is a workload (`save_workload`) or a table of jobs.
 
     Parameters
     ----------
@@ -25,8 +28,8 @@ def load_workload(path: Path, mapping: str | Path | None = None, **options: Any)
     mapping : str or Path, optional
         Mapping of a table of jobs with any ending, see `rebat.workloads.tables.read.read_table`.
     **options
-        Options of the trace importers, see `rebat.workloads.trace.TraceOptions`. A Batsim
-        workload (``.json``) accepts none.
+        Options of the trace importers, see `rebat.workloads.trace.TraceOptions`. A workload accepts
+        none.
 
     Raises
     ------
@@ -42,21 +45,38 @@ def load_workload(path: Path, mapping: str | Path | None = None, **options: Any)
     return READERS[ending](path, **options)
 
 
+def save_workload(workload: Workload, path: Path) -> None:
+    """Write a workload for Batsim (``.json``, ``.json.gz``) or, faster, as ``.parquet``."""
+    write = write_parquet if path.suffix.lower() == ".parquet" else write_workload
+    write(workload, path)
+
+
 def _read_json(path: Path, **options: Any) -> Workload:
+    _check_no_options(path, options)
+    return read_workload(path)
+
+
+def _read_parquet(path: Path, **options: Any) -> Workload:
+    if not is_workload(path):
+        return read_table(path, **options)
+    _check_no_options(path, options)
+    return read_parquet(path)
+
+
+def _check_no_options(path: Path, options: dict[str, Any]) -> None:
     names = sorted(name for name, value in options.items() if value is not None)
     if names:
         raise InputError(
-            f"option {', '.join(names)} has no effect on a Batsim workload",
+            f"option {', '.join(names)} has no effect on a workload",
             str(path),
             "a trace, or no options",
         )
-    return read_workload(path)
 
 
 READERS: dict[str, Callable[..., Workload]] = {
     ".json": _read_json,
     ".swf": read_swf,
     ".csv": read_alcf,
-    ".parquet": read_table,
+    ".parquet": _read_parquet,
 }
 _KNOWN_ENDINGS = "a name ending in .json, .swf or .csv, plain or with .gz, or .parquet"

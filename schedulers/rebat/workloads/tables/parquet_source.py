@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from rebat.core.errors import InputError
+from rebat.core.parquet import opened
 from rebat.workloads.tables.cells import Cells, Lengths, Timestamps
 from rebat.workloads.tables.mapping import TableMapping
 
@@ -19,7 +19,7 @@ _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 def parquet_header(path: Path) -> list[str]:
     """Return the names of the columns."""
-    with _opened(path) as file:
+    with opened(path) as file:
         return list(file.schema_arrow.names)
 
 
@@ -35,7 +35,7 @@ def parquet_batches(
         type.
     """
     where, first = str(path), 1
-    with _opened(path) as file:
+    with opened(path) as file:
         names = mapping.present(list(file.schema_arrow.names), where)
         for batch in file.iter_batches(batch_size=size, columns=names):
             columns = {
@@ -44,21 +44,6 @@ def parquet_batches(
             }
             yield list(range(first, first + batch.num_rows)), columns
             first += batch.num_rows
-
-
-@contextmanager
-def _opened(path: Path) -> Iterator[Any]:
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-    except ImportError:
-        raise InputError("pyarrow is not installed", str(path), "rebat[campaign]") from None
-    try:
-        with pq.ParquetFile(path) as file:
-            yield file
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        reason = " ".join(str(error).split())[:200] or type(error).__name__
-        raise InputError(f"broken Parquet: {reason}", str(path)) from None
 
 
 def _cells(array: Any, name: str, where: str) -> Cells:

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Opening Parquet files; pyarrow is an optional requirement."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from rebat.core.errors import InputError
+
+
+def arrow(path: Path) -> tuple[Any, Any]:
+    """Return pyarrow and pyarrow.parquet; raise InputError if they are not installed."""
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError:
+        raise InputError("pyarrow is not installed", str(path), "rebat[campaign]") from None
+    return pa, pq
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[Any]:
+    """Open a file as a ``pyarrow.parquet.ParquetFile``.
+
+    Raises
+    ------
+    InputError
+        If pyarrow is not installed, or the file is broken or cannot be read.
+    """
+    pa, pq = arrow(path)
+    try:
+        with pq.ParquetFile(path) as file:
+            yield file
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        reason = " ".join(str(error).split())[:200] or type(error).__name__
+        raise InputError(f"broken Parquet: {reason}", str(path)) from None
