@@ -80,7 +80,8 @@ def _replacing(ledger: Ledger, outages: Outages) -> Iterator[Span]:
             jobs[record.attempt.job_id].append(record)
     for attempts in jobs.values():
         for number, (failed, record) in enumerate(pairwise(attempts), start=1):
-            at_us, taken = record.start_us, released.get(record.start_us, set()) & {*record.nodes}
+            at_us = record.start_us
+            taken = released.get(at_us, set()).intersection(record.nodes or ())
             if failed.cause != Cause.NODE_FAILURE or not taken:
                 continue
             in_use = (_released_us(attempts[number:], node) for node in taken)
