@@ -45,8 +45,8 @@ def spares(ledger: Ledger, window: Window) -> Spares | None:
     """Return the use of spare nodes; None if the policy reserves no nodes.
 
     While a job that lost nodes waits, the policy lends all spare nodes to the queue. A lent node
-    counts if such a job starts on it when it leaves the reserve. Other lent nodes are ordinary
-    nodes: their time is neither ready nor replacing.
+    counts if the job starts on it when it leaves the reserve. Other lent nodes are ordinary nodes:
+    their time is neither ready nor replacing.
     """
     reserved = [drain for drain in ledger.drained if drain.why == SPARE]
     if not reserved:
@@ -106,8 +106,8 @@ def _up_again(outages: Outages, node: int, at_us: int) -> Iterator[int]:
     return (up_us for down_us, up_us in outages.get(node, ()) if down_us <= at_us < up_us)
 
 
-def _common(one: Span, other: Span) -> Span:
-    return max(one[0], other[0]), min(one[1], other[1])
+def _common(first: Span, second: Span) -> Span:
+    return max(first[0], second[0]), min(first[1], second[1])
 
 
 def _within(spans: Iterable[Span], window: Window) -> int:
