@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Draw the figure of each findings page again, from the kept results.
+"""Draw the figures of each findings page again, from the kept results.
 
 Run it from a checkout::
 
-    python scripts/findings_figures.py
+    python scripts/findings_figures.py [FOLDER ...]
 """
 
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
 
 from rebat.campaign.keeping import decoded, read_data
@@ -16,13 +17,18 @@ from rebat.campaign.kinds import KINDS
 from rebat.papers.common.parts import Picture
 
 FINDINGS = Path(__file__).parents[1] / "docs/findings"
-# Folder with kept results: beginning of the title of the picture that the page shows.
-FIGURES = {
-    "node-stealing": "june-2017: SFSJ / Baseline",
-    "silent-errors": "synthetic: percentages above R-LIST-0, P = 10,000",
-    "torus": "completion times, scale 5800 h, jobs of 256 nodes",
-    "replacement": "mixed: makespan",
-    "migration": "share of node time in mixed nodes",
+# Folder with kept results: beginnings of the titles of the pictures that the page shows.
+FIGURES: dict[str, tuple[str, ...]] = {
+    "node-stealing": ("june-2017: SFSJ / Baseline",),
+    "silent-errors": ("synthetic: percentages above R-LIST-0, P = 10,000",),
+    "torus": ("completion times, scale 5800 h, jobs of 256 nodes",),
+    "replacement": ("mixed: makespan",),
+    "migration": ("share of node time in mixed nodes",),
+    "training": (
+        "spare nodes: ETTR of rsc-1 over spares",
+        "checkpoint interval: ETTR of rsc-1 over",
+        "job flagship of rsc-1#0",
+    ),
 }
 
 
@@ -39,17 +45,19 @@ def pictures(results: Path) -> list[Picture]:
 
 
 def panels(folder: str) -> list[str]:
-    """Return the panels of the picture that the page of a folder shows, each an SVG document."""
-    title, drawn = FIGURES[folder], pictures(FINDINGS / folder / "results.parquet")
-    shown = [picture for picture in drawn if picture.title.startswith(title)]
-    if not shown:
-        raise SystemExit(f"{folder}: no picture begins with {title!r}")
-    return re.findall(r"<svg.*?</svg>\n?", shown[0].svg, re.DOTALL)
+    """Return the panels of the pictures that the page of a folder shows, each an SVG document."""
+    drawn, svgs = pictures(FINDINGS / folder / "results.parquet"), []
+    for title in FIGURES[folder]:
+        shown = [picture for picture in drawn if picture.title.startswith(title)]
+        if not shown:
+            raise SystemExit(f"{folder}: no picture begins with {title!r}")
+        svgs += re.findall(r"<svg.*?</svg>\n?", shown[0].svg, re.DOTALL)
+    return svgs
 
 
 def main() -> None:
     """Write docs/findings/FOLDER/figure-N.svg, one for each panel."""
-    for folder in FIGURES:
+    for folder in sys.argv[1:] or FIGURES:
         for number, svg in enumerate(panels(folder), start=1):
             path = FINDINGS / folder / f"figure-{number}.svg"
             path.write_text(svg, encoding="utf-8")

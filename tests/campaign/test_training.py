@@ -13,6 +13,10 @@ from rebat.campaign.reporting import write_report
 from rebat.campaign.run import run_campaign
 from rebat.core.errors import InputError
 from rebat.models.failures.laws import parse_law
+from rebat.papers.common.runs_index import RunIndex, simulations
+from rebat.papers.common.sweeps import numbers_of, sweeps
+from rebat.papers.training.report import ettr_pictures
+from rebat.results.scenario import ScenarioLabel
 from rebat.runs.options import ScenarioOptions
 from rebat.runs.spec import TierCheckpoints
 from tests.campaign.builders import campaign_file, specs_of
@@ -96,10 +100,73 @@ def test_the_quick_campaign_runs_all_presets(tmp_path: Path) -> None:
         "all", "[1, 2)", "[32, 64)",
     }  # fmt: skip
     write_report(campaign, tmp_path, tmp_path / "report")
-    assert "training-shrinking" in (tmp_path / "report/report.md").read_text()
+    text = (tmp_path / "report/report.md").read_text()
+    assert "training-shrinking" in text and "spare utilisation" in text
+    page = (tmp_path / "report/report.html").read_text()
+    assert "job flagship of rsc-1#0: attempts, recoveries and ETTR" in page
+    shared, labels = text.partition("All failure laws have these parameters: ")[::2]
+    assert "lemons=0.013" in labels.partition("\n")[0]
+    assert "lemons" not in shared + labels.partition("\n")[2]
 
 
 def test_the_full_campaign_has_both_tiers_and_rates() -> None:
     specs = specs_of(open_campaign(ROOT / "campaigns/training/full.toml"))
-    scenarios = {(s.scenario.checkpoint.tiers, s.scenario.failures.law.rate) for s in specs}
+    rigid = [spec for spec in specs if spec.grid == "rigid jobs"]
+    scenarios = {(s.scenario.checkpoint.tiers, s.scenario.failures.law.rate) for s in rigid}
     assert scenarios == {(text, rate) for text in (TEXTS[0], TEXTS[2]) for rate in (6.5, 23.7)}
+
+
+SWEPT = """
+report = "training"
+
+[workloads.small]
+generator = "training-cluster:nodes=16,days=1,load=40,flagship=8,flagship_days=0.5"
+seeds = [0, 1]
+
+[[grid]]
+name = "spare nodes"
+workloads = ["small"]
+policies = ["training-requeue", "training-swap:spares={spares}"]
+nodes = 18
+[grid.sweep]
+spares = [0, 1, 2]
+[grid.failures]
+law = "rsc-1"
+rate = 500
+seeds = "workload"
+[grid.checkpoint]
+model = "tiers:auto"
+
+[[grid]]
+name = "intervals"
+workloads = ["small"]
+policies = ["training-requeue"]
+nodes = 18
+[grid.failures]
+law = "rsc-1"
+rate = 500
+seeds = "workload"
+[grid.checkpoint]
+model = "tiers:auto"
+tiers = ["remote=30s/2min@5min", "remote=30s/2min@20min", "remote=30s/2min@80min"]
+"""
+
+
+def test_the_report_draws_ettr_over_spare_nodes_and_intervals(tmp_path: Path) -> None:
+    file = tmp_path / "swept.toml"
+    file.write_text(SWEPT)
+    run_campaign(open_campaign(file), tmp_path / "results", executor="inline")
+    runs = RunIndex(simulations(tmp_path / "results/results.parquet", str))
+    spare, interval = sweeps(runs)
+    assert (spare.axis, spare.values) == ("spares", [0, 1, 2])
+    assert (interval.axis, interval.values) == ("checkpoint_interval", [300, 1200, 4800])
+    assert interval.is_time and "@" not in interval.fixed_text
+    first, second = ettr_pictures(runs)
+    assert first.title == "spare nodes: ETTR of small over spares"
+    assert second.title == "intervals: ETTR of small over work between two checkpoints"
+    assert "jobs of [8, 16) nodes" in first.svg and "training-swap" in first.svg
+
+
+def test_two_intervals_are_no_sweep() -> None:
+    text = "tiers peer=1s/30s@5min+remote=30s/2min@20min"
+    assert "checkpoint_interval" not in numbers_of(ScenarioLabel(checkpoint=text))

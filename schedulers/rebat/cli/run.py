@@ -91,11 +91,16 @@ SEED_OPTIONS = (
 @click.option(
     "--figures",
     is_flag=True,
-    help="Also draw figures: flows.png, utilisation.png and gantt.png; with several seeds, ratios.png.",
+    help="Also draw figures: flows.png, utilisation.png and gantt.png; flagship.png if failures have causes or stages; with several seeds, ratios.png.",
 )
 @click.option(
     "--gantt",
     help="With --figures: time window of gantt.png as START:END, like 10d:12d (default: all).",
+)
+@click.option(
+    "--flagship",
+    metavar="JOB",
+    help="With --figures: job of flagship.png, a time line of attempts, recoveries and effective training time (default: the job that used the most node time).",
 )
 @click.option("--force", is_flag=True, help="Replace an earlier result in the folder --out.")
 def run(
@@ -104,6 +109,7 @@ def run(
     out: Path,
     figures: bool,
     gantt: str | None,
+    flagship: str | None,
     force: bool,
     columns: str | None,
     all_metrics: bool,
@@ -134,6 +140,7 @@ def run(
           --checkpoint young-daly --seeds 30 --out out/june-30
     """
     from rebat.library import remarks
+    from rebat.library.figure_files import FigureFiles
     from rebat.library.many import SeedOptions
     from rebat.library.records import comparison_record
     from rebat.library.study import study
@@ -143,7 +150,9 @@ def run(
 
     if as_json:
         reject_with_json("all_metrics")
-    _check_gantt(figures and seeds is None and until_width is None, gantt)
+    single = seeds is None and until_width is None
+    drawn = FigureFiles(figures, gantt, flagship)
+    drawn.check(single, "--", "--figures as well, and a single seed")
     comparison = study(
         lambda: load_workload(workload),
         policies,
@@ -153,10 +162,11 @@ def run(
             seeds=seeds, until_width=until_width, until_metric=until_metric, workers=workers
         ),
     )
+    drawn.check_job(job.id for job in comparison.workload.jobs)
     print_remarks(comparison.remarks)
     with atomic_folder(out, force) as folder:
         result = comparison.run()
-        result.write_into(folder, figures, gantt)
+        result.write_into(folder, drawn)
     print_remarks(remarks.of_results(result.runs))
     for failure in failure_lines(result.failed):
         print_line(f"rebat: error: {failure}")
@@ -171,16 +181,3 @@ def run(
         raise InputError(f"{error}; {saved}") from None
     if result.failed:
         raise SystemExit(2)
-
-
-def _check_gantt(drawn: bool, gantt: str | None) -> None:
-    """Check --gantt before the simulation starts."""
-    from rebat.library.checks import error_at
-    from rebat.results.measures.summary import parse_window
-
-    if gantt is None:
-        return
-    if not drawn:
-        raise InputError("has no effect", "--gantt", "--figures as well, and a single seed")
-    with error_at("--gantt"):
-        parse_window(gantt)

@@ -63,6 +63,9 @@ class When(StrEnum):
 SECOND_ORDER = "for a failed job"
 """Label of preemptions for a job that a failure interrupted."""
 
+SPARE = "spare"
+"""Reason of the drains of spare nodes, which replace failed nodes."""
+
 OVER = frozenset({Cause.COMPLETED, Cause.JOB_FAILED})
 """Causes of the end of jobs that did all their work, including the final checkpoint."""
 

@@ -10,8 +10,11 @@ from typing import Any
 import msgspec
 
 from rebat.console.tables import Sheet
+from rebat.core.errors import InputError
 from rebat.core.page_style import PAGE_STYLE
+from rebat.library.node_names import names_in
 from rebat.library.plots import Plot
+from rebat.session.ledger import Ledger
 
 _STYLE = f"""{PAGE_STYLE}
 h1 {{ font-size: 1.4rem }} h2 {{ font-size: 1.15rem }} img {{ max-width: 100%; height: auto }}
@@ -56,3 +59,20 @@ def page(
 <pre>{escape(record)}</pre>
 </body></html>
 """)
+
+
+def explorer(ledgers: Mapping[str, Ledger], n_nodes: int, source: Mapping[str, Any]) -> Page:
+    """Return the page of ``rebat view`` of runs; ``source`` describes their workload.
+
+    Raises
+    ------
+    InputError
+        For more policies than the page shows.
+    """
+    from rebat.figures.explore.page import MOST_TOGETHER, explorer_page
+    from rebat.figures.runs import timelines_of
+
+    if len(ledgers) > MOST_TOGETHER:
+        raise InputError(f"{len(ledgers)} policies", "explore", f"at most {MOST_TOGETHER}")
+    timelines, names = timelines_of(ledgers, n_nodes), names_in(source.get("nodes"))
+    return Page(explorer_page(timelines, f"rebat: {source['file']}", node_names=names))

@@ -16,8 +16,8 @@ from rebat.core.files import write_text
 from rebat.core.folders import atomic_folder
 from rebat.library import frames, sheets
 from rebat.library.checks import in_python
-from rebat.library.node_names import names_in
-from rebat.library.page import Page, page
+from rebat.library.figure_files import NO_FIGURES, FigureFiles
+from rebat.library.page import Page, explorer, page
 from rebat.library.plots import Plot
 from rebat.results.catalogue import USUAL, VERDICT
 from rebat.results.catalogue import columns as columns_of
@@ -234,6 +234,18 @@ class Result:
         shown = None if window is None else parse_window(window)
         return Plot(gantt_figure(ledgers, self._n_nodes, shown), "jobs on nodes over time")
 
+    def plot_flagship(self, job: str | None = None) -> Plot:
+        """Plot a job over time: attempts, stages of recoveries, lost work, nodes and ETTR.
+
+        ``job`` is its id (default: the job that used the most node time under the first policy).
+        """
+        from rebat.figures.flagship import flagship_figure
+        from rebat.results.measures.job_parts import largest_job
+
+        ledgers = self._ledgers("the history of a job")
+        chosen = largest_job(next(iter(ledgers.values()))) if job is None else job
+        return Plot(flagship_figure(ledgers, chosen), f"history of job {chosen}")
+
     def plot_utilisation(self) -> Plot:
         """Plot nodes in use, waiting attempts and free nodes over time."""
         from rebat.figures.runs import timelines_of, utilisation_figure
@@ -243,17 +255,10 @@ class Result:
 
     def explore(self, path: str | Path | None = None, *policies: str) -> Page:
         """Return, and write, the page of ``rebat view`` (default: for the first two policies)."""
-        from rebat.figures.explore.page import MOST_TOGETHER, explorer_page
-        from rebat.figures.runs import timelines_of
-
         self._single("the explorer")
         shown = policies or tuple(self.policies[:2])
         ledgers = {name: self.run_of(name).ledger for name in shown}
-        if len(shown) > MOST_TOGETHER:
-            raise InputError(f"{len(shown)} policies", "explore", f"at most {MOST_TOGETHER}")
-        source = self.provenance["workload"]
-        timelines, names = timelines_of(ledgers, self._n_nodes), names_in(source.get("nodes"))
-        text = Page(explorer_page(timelines, f"rebat: {source['file']}", node_names=names))
+        text = explorer(ledgers, self._n_nodes, self.provenance["workload"])
         if path is not None:
             write_text(Path(path), text)
         return text
@@ -288,6 +293,7 @@ class Result:
         figures: bool = False,
         force: bool = False,
         gantt: str | None = None,
+        flagship: str | None = None,
     ) -> None:
         """Write the same files as ``rebat run --out``.
 
@@ -299,18 +305,20 @@ class Result:
             Also draw the figures.
         gantt : str, optional
             Time window of gantt.png.
+        flagship : str, optional
+            Job of flagship.png.
 
         Raises
         ------
         InputError
             If the folder exists or cannot be written.
         """
-        if gantt is not None and not (figures and self.runs):
-            raise InputError("has no effect", "gantt", "figures=True, and a single seed")
+        chosen = FigureFiles(figures, gantt, flagship)
+        chosen.check(bool(self.runs), "", "figures=True, and a single seed")
         with atomic_folder(Path(out), force) as folder:
-            self.write_into(folder, figures, gantt)
+            self.write_into(folder, chosen)
 
-    def write_into(self, folder: Path, figures: bool = False, gantt: str | None = None) -> None:
+    def write_into(self, folder: Path, figures: FigureFiles = NO_FIGURES) -> None:
         """Write the files to an existing folder."""
         for run, sources in zip(self.runs, self._done.sources, strict=True):
             own = {"own_code": msgspec.to_builtins(sources)} if sources else {}
@@ -321,16 +329,7 @@ class Result:
             text = msgspec.json.format(msgspec.json.encode(record), indent=2).decode()
             write_text(folder / "run.json", text + "\n")
         write_text(folder / "comparison.csv", intervals_csv(self.rows))
-        if figures:
-            self._draw(folder, gantt)
-
-    def _draw(self, folder: Path, gantt: str | None) -> None:
-        if self.runs:
-            self.plot_flows().save(folder / "flows.png")
-            self.plot_utilisation().save(folder / "utilisation.png")
-            self.plot_gantt(gantt).save(folder / "gantt.png")
-        elif len(self.policies) > 1:
-            self.plot_ratios().save(folder / "ratios.png")
+        figures.write(self, folder)
 
     def _single(self, label: str) -> list[RunResult]:
         """Return the runs, or raise InputError for a result of several seeds."""

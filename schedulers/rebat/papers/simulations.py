@@ -20,6 +20,7 @@ REPORTS = {
     "replacement": "replacement.report",
     "migration": "migration.report",
     "differences": "node_stealing.differences",
+    "training": "training.report",
     USUAL: "common.runs",
 }
 """Name of a report in a campaign file (``report = "runs"``) -> the module with its `REPORT`."""

@@ -29,7 +29,15 @@ UNITS: dict[Unit, str] = {
 }
 """The unit of a value in files, in which a share of 50 % is 0.5."""
 
-Whole = Literal["", "node time", "all node time", "node time that was up", "core time", "time"]
+Whole = Literal[
+    "",
+    "node time",
+    "all node time",
+    "node time that was up",
+    "core time",
+    "time",
+    "time of spare nodes",
+]
 """The total to which a share refers."""
 
 

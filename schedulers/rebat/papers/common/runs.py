@@ -42,6 +42,9 @@ METRICS = tuple(
             "platform_idle_share",
             "failures_hit",
             "steals",
+            "training_ettr",
+            "training_ettr_queued",
+            "spares_utilisation",
         ),
     )
 )
@@ -73,7 +76,7 @@ def report(
         provenance=provenance,
         figures_note="Points are means over seeds. Lines are their 95 % intervals.",
         claims=False,
-        findings=[*_findings(runs)],
+        findings=[*findings(runs, [name for name, _ in VERDICT])],
     )
 
 
@@ -86,7 +89,7 @@ MOST_FINDINGS = 12
 """Maximum number of sentences in the summary."""
 
 
-def _findings(runs: RunIndex[str]) -> Iterator[str]:
+def findings(runs: RunIndex[str], metrics: Sequence[str]) -> Iterator[str]:
     """Yield a sentence per setting and policy: its changes compared with the first policy."""
     settings = [item for item in runs.settings if len(runs.cases(item)) > 1]
     _, labels = labels_of(settings) if settings else ("", [])
@@ -96,7 +99,7 @@ def _findings(runs: RunIndex[str]) -> Iterator[str]:
         for policy in others:
             changes = [
                 f"{row_of(name).title} {change_text(ratio)}"
-                for name, _ in VERDICT
+                for name in metrics
                 if (ratio := runs.ratio(item, policy, base, name))
             ]
             where = f"{label}: " if len(settings) > 1 else ""

@@ -83,7 +83,7 @@ class Index(Generic[Where, Case]):
         return self._by_seed(where, self._cell(where, case, metric, of))
 
     def _cell(self, where: Where, case: Case, metric: str, of: str | None) -> dict[Any, float]:
-        usual = "all" if metric.startswith("flow_") else ""
+        usual = "all" if metric.startswith(("flow_", "training_")) else ""
         return self._cells.get((where, case, metric, usual if of is None else of), {})
 
     def _by_seed(self, where: Where, cell: Mapping[Any, float]) -> BySeed:

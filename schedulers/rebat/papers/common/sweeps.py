@@ -28,8 +28,20 @@ _TITLES = {
     "checkpoint_cost": "checkpoint cost",
     "recovery_cost": "recovery cost",
     "checkpoint_mtbf": "MTBF of the checkpoint period",
+    "checkpoint_interval": "work between two checkpoints",
 }
-_TIMES = ("mtbf", "downtime", "horizon", "checkpoint_cost", "recovery_cost", "checkpoint_mtbf")
+_TIMES = (
+    "mtbf",
+    "downtime",
+    "horizon",
+    "checkpoint_cost",
+    "recovery_cost",
+    "checkpoint_mtbf",
+    "checkpoint_interval",
+)
+_INTERVAL = re.compile(r"@([^+,]+)")
+"""Matches the work between two checkpoints of a tier."""
+
 _COSTS = re.compile(
     r"\(cost (?P<checkpoint_cost>[^,]+), recovery (?P<recovery_cost>[^,]+), (?P<rounding>\w+)"
     r"(?:, for an MTBF of (?P<checkpoint_mtbf>.+))?\)"
@@ -72,6 +84,8 @@ class SweptRuns(NamedTuple):
         values = self.fixed.scenario._asdict()
         values["law"] = re.sub(rf"\b{self.axis}=[^,]*,?", "", values["law"] or "").rstrip(",")
         values |= dict.fromkeys({self.axis, f"{self.axis}_s"} & values.keys())
+        if self.axis == "checkpoint_interval":
+            values["checkpoint"] = _INTERVAL.sub("", values["checkpoint"])
         return ScenarioLabel(**values).label
 
     @property
@@ -138,6 +152,9 @@ def numbers_of(scenario: ScenarioLabel) -> dict[str, Value]:
     >>> values = numbers_of(ScenarioLabel("weibull", law="scale=5800h,shape=8.0"))
     >>> values["scale"], values["shape"]
     (20880000.0, 8.0)
+    >>> tiers = ScenarioLabel(checkpoint="tiers remote=30s/2min@20min")
+    >>> numbers_of(tiers)["checkpoint_interval"]
+    1200.0
     """
     values: dict[str, Value] = {
         name.removesuffix("_s"): _number(value) for name, value in scenario._asdict().items()
@@ -150,6 +167,10 @@ def numbers_of(scenario: ScenarioLabel) -> dict[str, Value]:
     if costs and scenario.failure_model is not None:
         values["checkpoint"] = "young-daly"
         values |= {name: _number(text) for name, text in costs.groupdict().items()}
+    intervals = _INTERVAL.findall(scenario.checkpoint or "")
+    if len(intervals) == 1:
+        values["checkpoint"] = _INTERVAL.sub("", scenario.checkpoint or "")
+        values["checkpoint_interval"] = _number(intervals[0])
     return values
 
 

@@ -8,13 +8,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from rebat.contract import Drain, Reject, Undrain, View
-from rebat.core.attempts import Attempt
+from rebat.core.attempts import SPARE, Attempt
 from rebat.core.nodes import NodeSet
 from rebat.core.shapes import Moldable
 from rebat.policies.context import Context
-
-SPARE = "spare"
-"""Reason of the drains of spare nodes."""
 
 
 class SparePool:

@@ -50,6 +50,7 @@ from rebat.results.measures.platform import (
 from rebat.results.measures.recoveries import Recoveries, recoveries
 from rebat.results.measures.resizes import Resizes, resizes
 from rebat.results.measures.service import Fairness, Service, fairness, service_of
+from rebat.results.measures.spares import Spares, spares
 from rebat.results.measures.training import Training, training_by_class
 from rebat.session.ledger import Ledger
 
@@ -139,6 +140,8 @@ class RunSummary(msgspec.Struct, frozen=True):
         Present if failures of jobs have causes or stages.
     training_classes
         Present with `recoveries`: the measured jobs of each size class, and of all ('all').
+    spares
+        Present if the policy reserves spare nodes.
     """
 
     n_nodes: int
@@ -174,6 +177,7 @@ class RunSummary(msgspec.Struct, frozen=True):
     given_up: int = 0
     recoveries: Recoveries | None = None
     training_classes: dict[str, Training | None] = {}
+    spares: Spares | None = None
 
 
 def parse_window(text: str) -> Window | None:
@@ -261,6 +265,7 @@ def summarise(
         given_up=len(ledger.given_up),
         recoveries=(of_failures := recoveries(ledger)),
         training_classes=training_by_class(ledger, selected, n_nodes) if of_failures else {},
+        spares=spares(ledger, window),
         steals_off=dict(
             Counter(why for at, why in ledger.steals_off if window[0] <= at < window[1])
         ),
@@ -306,4 +311,6 @@ def as_json(summary: RunSummary) -> dict[str, Any]:
     value: dict[str, Any] = msgspec.to_builtins(summary)
     if summary.recoveries is None:
         del value["recoveries"], value["training_classes"]
+    if summary.spares is None:
+        del value["spares"]
     return value

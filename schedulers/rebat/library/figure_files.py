@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The figures that are written next to the files of a result."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rebat.core.errors import InputError, unknown_name
+from rebat.library.checks import error_at
+from rebat.results.measures.summary import parse_window
+
+if TYPE_CHECKING:
+    from rebat.library.plots import Plot
+    from rebat.library.result import Result
+
+
+class FigureFiles(msgspec.Struct, frozen=True):
+    """Settings of the figures.
+
+    Attributes
+    ----------
+    drawn
+        Whether figures are written.
+    gantt
+        Time window of gantt.png (default: from 0 to the end of the last job).
+    flagship
+        Id of the job of flagship.png. By default, this is the job that used the most node time, and
+        the figure is only drawn if failures have causes or stages.
+    """
+
+    drawn: bool = False
+    gantt: str | None = None
+    flagship: str | None = None
+
+    def check(self, single: bool, dashes: str, expected: str) -> None:
+        """Check the settings before the simulation.
+
+        Parameters
+        ----------
+        single : bool
+            Whether the result has a single seed.
+        dashes : str
+            Text before the name of a setting in errors.
+        expected : str
+            What the settings need.
+
+        Raises
+        ------
+        InputError
+            For settings without effect, and for an invalid window.
+        """
+        for name in ("gantt", "flagship"):
+            if getattr(self, name) is not None and not (self.drawn and single):
+                raise InputError("has no effect", f"{dashes}{name}", expected)
+        if self.gantt is not None:
+            with error_at(f"{dashes}gantt"):
+                parse_window(self.gantt)
+
+    def check_job(self, jobs: Iterable[str]) -> None:
+        """Raise InputError if the flagship is not one of these jobs."""
+        names = frozenset(jobs)
+        if self.flagship is not None and self.flagship not in names:
+            raise unknown_name("job", self.flagship, names).at("--flagship")
+
+    def write(self, result: Result, folder: Path) -> None:
+        """Draw the figures of a result into a folder."""
+        if self.drawn:
+            for name, plot in self._plots(result).items():
+                plot.save(folder / f"{name}.png")
+
+    def _plots(self, result: Result) -> dict[str, Plot]:
+        if not result.runs:
+            return {"ratios": result.plot_ratios()} if len(result.policies) > 1 else {}
+        plots = {
+            "flows": result.plot_flows(),
+            "utilisation": result.plot_utilisation(),
+            "gantt": result.plot_gantt(self.gantt),
+        }
+        if self.flagship is not None or any(run.summary.recoveries for run in result.runs):
+            plots["flagship"] = result.plot_flagship(self.flagship)
+        return plots
+
+
+NO_FIGURES = FigureFiles()

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Training clusters: effective training time over spare nodes and checkpoint intervals."""

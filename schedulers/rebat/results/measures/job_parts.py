@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The history of a job: what it did from its submission to its end, and its effective time."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from rebat.core.attempts import INTERRUPTED, Cause, job_name
+from rebat.core.errors import InputError, unknown_name
+from rebat.core.recovery import HUNG
+from rebat.results.measures.recoveries import work_us
+from rebat.session.ledger import AttemptRecord, Ledger
+
+WAIT, LOAD, KEPT, LOST = "wait", "load", "kept", "lost"
+"""Kinds of parts, in addition to the stages of `recovery.HUNG`."""
+
+KINDS = (KEPT, LOST, *HUNG, LOAD, WAIT)
+
+Floats = npt.NDArray[np.float64]
+
+
+class JobPart(NamedTuple):
+    """A part of the history of a job.
+
+    Attributes
+    ----------
+    kind
+        One of `KINDS`. ``wait`` is time without an attempt, ``load`` initialisation and loading of
+        a checkpoint, ``kept`` work with its checkpoints, ``lost`` work that was not kept.
+    start_us, end_us
+        Times in microseconds.
+    n_nodes
+        Nodes of the attempt; for ``wait``, of the next attempt.
+    work_us
+        Kept work without checkpoints, in microseconds.
+    """
+
+    kind: str
+    start_us: int
+    end_us: int
+    n_nodes: int
+    work_us: int = 0
+
+
+def largest_job(ledger: Ledger) -> str:
+    """Return the id of the job that used the most node time; of equal jobs the first that ended.
+
+    Raises
+    ------
+    InputError
+        If no job ran.
+    """
+    used: Counter[str] = Counter()
+    for record in ledger.attempts:
+        if record.start_us >= 0:
+            ran_us = record.end_us - record.start_us
+            used[job_name(record.attempt.job_id)] += ran_us * record.attempt.n_nodes
+    if not used:
+        raise InputError("no job ran")
+    return used.most_common(1)[0][0]
+
+
+def job_parts(ledger: Ledger, job: str) -> list[JobPart]:
+    """Return the history of a job in order of time; empty if it never ran.
+
+    Raises
+    ------
+    InputError
+        If no job has this id.
+    """
+    records = [r for r in ledger.attempts if job_name(r.attempt.job_id) == job]
+    if not records:
+        raise unknown_name("job", job, {job_name(r.attempt.job_id) for r in ledger.attempts})
+    parts: list[JobPart] = []
+    since_us = records[0].attempt.submit_us
+    for record in sorted(records, key=lambda r: r.start_us):
+        if record.start_us >= 0:
+            n_nodes = record.attempt.n_nodes
+            parts.append(JobPart(WAIT, since_us, record.start_us, n_nodes))
+            parts += _of_attempt(record)
+            since_us = record.end_us
+    return [part for part in parts if part.end_us > part.start_us]
+
+
+def _of_attempt(record: AttemptRecord) -> Iterator[JobPart]:
+    """Yield the parts of an attempt: loading, kept work, lost work, and stages in which it hung."""
+    start_us, n_nodes = record.start_us, record.attempt.n_nodes
+    failed_us = record.end_us - record.hung_us
+    load_us = record.checkpointing.first_recovery_us if record.checkpointing else 0
+    ready_us = min(start_us + load_us, failed_us)
+    stopped = record.cause in INTERRUPTED or record.cause == Cause.SILENT_ERROR
+    useful_us = record.useful_us if stopped else failed_us - ready_us
+    kept_us = min(max(0, useful_us - record.lost_us), failed_us - ready_us)
+    yield JobPart(LOAD, start_us, ready_us, n_nodes)
+    yield JobPart(KEPT, ready_us, ready_us + kept_us, n_nodes, work_us(record))
+    yield JobPart(LOST, ready_us + kept_us, failed_us, n_nodes)
+    at_us = failed_us
+    for stage in HUNG:
+        until_us = min(at_us + record.stages.get(stage, 0), record.end_us)
+        yield JobPart(stage, at_us, until_us, n_nodes)
+        at_us = until_us
+
+
+def cumulated_ettr(parts: Sequence[JobPart], times_us: Floats) -> tuple[Floats, Floats]:
+    """Return the effective training time ratio up to each time, without and with queueing.
+
+    Both are node-weighted: kept work without checkpoints / time on nodes, or / time since the
+    submission. Work accrues evenly over its part. Before the first time on nodes, the ratio is NaN.
+    """
+    edges = np.array([parts[0].start_us, *(part.end_us for part in parts)], dtype=np.float64)
+    lengths = np.diff(edges) * [part.n_nodes for part in parts]
+    queued = np.array([part.kind == WAIT for part in parts])
+    work, on_nodes, total = (
+        np.interp(times_us, edges, np.append(0.0, np.cumsum(steps)))
+        for steps in (
+            [part.work_us * part.n_nodes for part in parts],
+            np.where(queued, 0.0, lengths),
+            lengths,
+        )
+    )
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return work / on_nodes, work / total
