@@ -18,7 +18,7 @@ _FORMULA = re.compile(r"'*[=+\-@\t\r]")
 
 def csv_field(text: str) -> str:
     """Return text as a field of a CSV file, in quotes only if necessary."""
-    if text.isalnum() or not _SPECIAL.search(text):
+    if not _SPECIAL.search(text):
         return text
     line = io.StringIO()
     csv.writer(line, lineterminator="\r\n").writerow((text, ""))
@@ -45,7 +45,7 @@ def original(text: str) -> str:
 
 def name_field(text: str) -> str:
     """Return a name from an external source as a field of a CSV file."""
-    return text if text.isalnum() else csv_field(guarded(text))
+    return csv_field(guarded(text))
 
 
 def csv_line(values: Iterable[object]) -> str:
