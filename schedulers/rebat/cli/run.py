@@ -102,6 +102,14 @@ SEED_OPTIONS = (
     metavar="JOB",
     help="With --figures: job of flagship.png, a time line of attempts, recoveries and effective training time (default: the job that used the most node time).",
 )
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["csv", "parquet"]),
+    default="csv",
+    show_default=True,
+    help="Format of the tables of jobs and attempts. Parquet files are smaller.",
+)
 @click.option("--force", is_flag=True, help="Replace an earlier result in the folder --out.")
 def run(
     workload: Path,
@@ -110,6 +118,7 @@ def run(
     figures: bool,
     gantt: str | None,
     flagship: str | None,
+    form: str,
     force: bool,
     columns: str | None,
     all_metrics: bool,
@@ -145,6 +154,7 @@ def run(
     from rebat.library.records import comparison_record
     from rebat.library.study import study
     from rebat.library.workloads import load_workload
+    from rebat.results.files.tables import check_format
     from rebat.runs.comparing import failure_lines
     from rebat.runs.options import ScenarioOptions
 
@@ -153,6 +163,9 @@ def run(
     single = seeds is None and until_width is None
     drawn = FigureFiles(figures, gantt, flagship)
     drawn.check(single, "--", "--figures as well, and a single seed")
+    check_format(form, "--format")
+    if form != "csv" and not single:
+        raise InputError("has no effect", "--format", "a single seed")
     comparison = study(
         lambda: load_workload(workload),
         policies,
@@ -166,7 +179,7 @@ def run(
     print_remarks(comparison.remarks)
     with atomic_folder(out, force) as folder:
         result = comparison.run()
-        result.write_into(folder, drawn)
+        result.write_into(folder, drawn, form)
     print_remarks(remarks.of_results(result.runs))
     for failure in failure_lines(result.failed):
         print_line(f"rebat: error: {failure}")

@@ -147,15 +147,18 @@ def _usual_kinds(source: RecordSource) -> frozenset[str]:
 
 def _by_rebat(jobs: Path) -> bool | None:
     """Return True for a run of rebat, which resubmits killed jobs, and None if unknown."""
-    return (jobs.parent / "rebat_jobs.csv").is_file() or None
+    from rebat.results.files.tables import table_in
+
+    return table_in(jobs.parent, "rebat_jobs").is_file() or None
 
 
 def _ended(jobs: Path) -> frozenset[str]:
     """Return the jobs that a run of rebat stopped at the horizon."""
     from rebat.core.attempts import Cause
     from rebat.results.files.rows import Rows
+    from rebat.results.files.tables import table_in
 
-    path = jobs.parent / "rebat_attempts.csv"
+    path = table_in(jobs.parent, "rebat_attempts")
     if not path.is_file():
         return frozenset()
     attempts = Rows(path, ("job_id", "cause"))

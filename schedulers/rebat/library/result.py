@@ -21,6 +21,7 @@ from rebat.library.page import Page, explorer, page
 from rebat.library.plots import Plot
 from rebat.results.catalogue import USUAL, VERDICT
 from rebat.results.catalogue import columns as columns_of
+from rebat.results.files.tables import check_format
 from rebat.results.measures.summary import as_json, parse_window
 from rebat.results.metric import Name, flat_metrics
 from rebat.results.seeds import MetricRow, Seeds, intervals_csv, rows, seeds_csv
@@ -294,6 +295,7 @@ class Result:
         force: bool = False,
         gantt: str | None = None,
         flagship: str | None = None,
+        format: str = "csv",
     ) -> None:
         """Write the same files as ``rebat run --out``.
 
@@ -307,6 +309,8 @@ class Result:
             Time window of gantt.png.
         flagship : str, optional
             Job of flagship.png.
+        format : {"csv", "parquet"}
+            Format of the tables of jobs and attempts.
 
         Raises
         ------
@@ -315,14 +319,18 @@ class Result:
         """
         chosen = FigureFiles(figures, gantt, flagship)
         chosen.check(bool(self.runs), "", "figures=True, and a single seed")
+        check_format(format, "format")
         with atomic_folder(Path(out), force) as folder:
-            self.write_into(folder, chosen)
+            self.write_into(folder, chosen, format)
 
-    def write_into(self, folder: Path, figures: FigureFiles = NO_FIGURES) -> None:
-        """Write the files to an existing folder."""
+    def write_into(
+        self, folder: Path, figures: FigureFiles = NO_FIGURES, form: str = "csv"
+    ) -> None:
+        """Write the files to an existing folder; ``form`` is the format of the large tables."""
         for run, sources in zip(self.runs, self._done.sources, strict=True):
             own = {"own_code": msgspec.to_builtins(sources)} if sources else {}
-            write_run(folder / folder_of(run.policy), run, own | dict(self.provenance))
+            provenance = own | dict(self.provenance)
+            write_run(folder / folder_of(run.policy), run, provenance, form)
         if not self.runs:
             write_text(folder / "seeds.csv", seeds_csv(self.seeds))
             record = {**self.provenance, "policies": self.policies, "seeds": self.seeds.seeds}

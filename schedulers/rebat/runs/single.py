@@ -34,6 +34,7 @@ from rebat.results.files.run_csv import (
     recoveries_csv,
     rows_csv,
 )
+from rebat.results.files.tables import write_table
 from rebat.results.measures.jobs import SIZE_COLUMNS, JobRows, Owners
 from rebat.results.measures.sharing import repeated_us
 from rebat.results.measures.summary import Layout, Measures, RunSummary, as_json, summarise
@@ -183,18 +184,21 @@ def layout_of(preset: Preset, workload: Workload, n_nodes: int, layout: Layout) 
     )
 
 
-def write_run(folder: Path, result: RunResult, provenance: dict[str, Any]) -> None:
+def write_run(
+    folder: Path, result: RunResult, provenance: dict[str, Any], form: str = "csv"
+) -> None:
     """Write the files of a run; each file is either complete or absent.
 
+    ``form`` is the format of the three large tables, see `results.files.tables`.
     For a run on Batsim, ``jobs`` is empty, and Batsim writes jobs.csv and schedule.csv.
     """
     n_nodes, ledger = result.summary.n_nodes, result.ledger
     if result.jobs:
         totals = schedule_csv(result.jobs, n_nodes, ledger.node_events, repeated_us(ledger))
-        write_lines(folder / "jobs.csv", jobs_csv(result.jobs))
+        write_table(folder, "jobs", jobs_csv(result.jobs), form)
         write_text(folder / "schedule.csv", totals)
-    write_lines(folder / "rebat_jobs.csv", rows_csv(result.rows))
-    write_lines(folder / "rebat_attempts.csv", attempts_csv(result.ledger))
+    write_table(folder, "rebat_jobs", rows_csv(result.rows), form)
+    write_table(folder, "rebat_attempts", attempts_csv(result.ledger), form)
     for owner in OWNERS:
         if result.rows.column(owner).any():
             write_lines(folder / f"rebat_{owner}s.csv", groups_csv(result.rows, owner))

@@ -19,11 +19,11 @@ import msgspec
 
 from rebat.core.batsim5 import local
 from rebat.core.errors import InputError
-from rebat.core.files import open_text
 from rebat.core.jobs import PROBES
 from rebat.core.nodes import NodeSet, parse_intervals
 from rebat.core.sizes import MAX_NODES
 from rebat.core.units import MAX_SECONDS, US_PER_S, to_us
+from rebat.results.files.tables import RowReader, row_reader
 
 REQUIRED = ("job_id", "final_state", "starting_time", "finish_time", "allocated_resources")
 
@@ -48,9 +48,6 @@ SUCCESS, FAILED, WALLTIME, KILLED, REJECTED = STATES
 
 NULL_RUN_US = 10
 """The run time that Batsim writes for a job that ends at the time of its start."""
-
-LONGEST_FIELD = 2**27
-"""Longest field in characters; Python's default of 2**17 is too short for large node sets."""
 
 
 class JobRecord(msgspec.Struct, frozen=True):
@@ -137,9 +134,14 @@ def find_jobs_file(path: Path) -> Path:
     """
     if not path.is_dir():
         return path
-    own = [path / name for name in ("jobs.csv", "jobs.csv.gz") if (path / name).is_file()]
+    own = [
+        path / name
+        for name in ("jobs.csv", "jobs.csv.gz", "jobs.parquet")
+        if (path / name).is_file()
+    ]
     named = [p for p in sorted(path.glob("*_jobs.csv*")) if not p.name.startswith("rebat_")]
-    tables = own or named or sorted(path.glob("*/jobs.csv"))
+    of_policies = [*path.glob("*/jobs.csv"), *path.glob("*/jobs.parquet")]
+    tables = own or named or sorted(of_policies)
     if len(tables) == 1:
         return tables[0]
     if own or named:
@@ -167,16 +169,15 @@ def read_jobs(path: Path) -> JobsFile:
         file and line.
     """
     path = find_jobs_file(Path(path))
-    csv.field_size_limit(LONGEST_FIELD)
-    with open_text(path, newline="") as text:
+    with row_reader(path) as reader:
         try:
-            rows = _records(csv.reader(text, strict=True), str(path))
+            rows = _records(reader, str(path))
             return JobsFile(path, [row for row in rows if row.workload != PROBES])
         except csv.Error as error:
             raise InputError(f"invalid CSV: {error}", str(path), "Batsim's jobs.csv") from None
 
 
-def _records(reader: Any, where: str) -> Iterator[JobRecord]:
+def _records(reader: RowReader, where: str) -> Iterator[JobRecord]:
     header = [name.strip() for name in next(reader, [])]
     missing = [name for name in REQUIRED if name not in header]
     if missing:

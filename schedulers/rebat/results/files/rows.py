@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reading the CSV files of a run by column; an error names the file and line."""
+"""Reading the tables of a run by column; an error names the file and line."""
 
 from __future__ import annotations
 
@@ -13,15 +13,14 @@ import numpy.typing as npt
 
 from rebat.core.csv_text import original
 from rebat.core.errors import InputError, short
-from rebat.core.files import open_text
 from rebat.core.units import MAX_SECONDS, US_PER_S
-from rebat.results.files.batsim_files import LONGEST_FIELD
+from rebat.results.files.tables import is_parquet, row_reader
 
 Int = npt.NDArray[np.int64]
 
 
 class Rows:
-    """The rows of a CSV file, read by column; errors name file and line."""
+    """The rows of a CSV or Parquet file, read by column; errors name file and line."""
 
     def __init__(self, path: Path, required: Sequence[str]) -> None:
         self.path = path
@@ -44,7 +43,8 @@ class Rows:
 
     def names(self, name: str) -> list[str]:
         """Return the names in a column, without the characters that guard them in CSV."""
-        return list(map(original, self._columns[name]))
+        texts = self._columns[name]
+        return texts if is_parquet(self.path) else list(map(original, texts))
 
     def place(self, at: int) -> str:
         """Return file and line of a row."""
@@ -94,9 +94,7 @@ def _number(text: str) -> float:
 
 def _fields(path: Path) -> tuple[list[str], list[list[str]], list[int]]:
     """Return the header, the rows, and the last line of each row."""
-    csv.field_size_limit(LONGEST_FIELD)
-    with open_text(path, newline="") as text:
-        reader = csv.reader(text, strict=True)
+    with row_reader(path) as reader:
         try:
             header, rows, lines = next(reader, []), [], []
             for fields in reader:

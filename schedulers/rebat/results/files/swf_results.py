@@ -21,6 +21,7 @@ from rebat.core.traits import traits_of
 from rebat.core.units import US_PER_S
 from rebat.results.files.batsim_files import read_jobs
 from rebat.results.files.rows import Rows
+from rebat.results.files.tables import table_in
 from rebat.results.files.timelines import ATTEMPTS, n_nodes_of
 
 UNKNOWN = -1
@@ -58,7 +59,7 @@ def write_result_swf(folder: Path, path: Path, workload: Workload | None = None)
     InputError
         If the folder is not the folder of a policy, or a file is invalid or cannot be written.
     """
-    jobs = _read(folder / ATTEMPTS)
+    jobs = _read(table_in(folder, ATTEMPTS))
     limits = _limits(folder, workload)
     lines = [*_header(n_nodes_of(folder), len(jobs), workload)]
     owners = _Owners({job.id: job for job in workload.jobs} if workload else {})
@@ -93,7 +94,7 @@ def _limits(folder: Path, workload: Workload | None) -> dict[str, int]:
     """Return the walltimes of the jobs that have one, in microseconds."""
     if workload is not None:
         walltimes = [(job.id, job.walltime_us) for job in workload.jobs]
-    elif (folder / "jobs.csv").is_file():
+    elif table_in(folder, "jobs").is_file():
         records = read_jobs(folder).records
         walltimes = [(record.job_id, record.walltime_us) for record in records]
     else:

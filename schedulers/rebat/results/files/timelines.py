@@ -18,6 +18,7 @@ from rebat.core.sizes import MAX_NODES
 from rebat.results.files.recorded import source_of
 from rebat.results.files.rows import Int, Rows
 from rebat.results.files.run_csv import HOLD_COLUMNS
+from rebat.results.files.tables import table_in
 from rebat.results.measures.sharing import NodeIntervals, repeats
 from rebat.results.measures.timeline import (
     CAUSES,
@@ -34,7 +35,7 @@ from rebat.results.measures.timeline import (
 OnRows = Callable[[int, int], None]
 """(number of rows read, number of all rows): a callback for progress."""
 
-ATTEMPTS, EVENTS, SUMMARY = "rebat_attempts.csv", "node_events.csv", "summary.json"
+ATTEMPTS, EVENTS, SUMMARY = "rebat_attempts", "node_events.csv", "summary.json"
 HOLDS = "rebat_holds.csv"
 """A file that exists only if nodes were held."""
 REQUIRED = (
@@ -133,10 +134,10 @@ def read_timeline(folder: Path, on_rows: OnRows = lambda done, of: None) -> Time
         For missing files, and for invalid rows with file and line.
     """
     summary = _summary(folder)
-    n_nodes, path = int(summary["metrics"]["n_nodes"]), folder / ATTEMPTS
+    n_nodes, path = int(summary["metrics"]["n_nodes"]), table_in(folder, ATTEMPTS)
     if not path.is_file():
         expected = "results of this version of rebat: run the simulation again"
-        raise InputError(f"contains no {ATTEMPTS}", str(folder), expected)
+        raise InputError(f"contains no {path.name}", str(folder), expected)
     rows = Rows(path, REQUIRED)
     start_us = rows.times("start_time", empty=-1)
     end_us = rows.times("finish_time", empty=-1)

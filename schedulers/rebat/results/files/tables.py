@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The large tables of a run, as CSV or Parquet files with the same columns and values."""
+
+from __future__ import annotations
+
+import csv
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
+from rebat.core.csv_text import original
+from rebat.core.errors import unknown_name
+from rebat.core.files import atomic_path, open_text, write_lines
+from rebat.core.parquet import arrow, opened
+
+FORMATS = ("csv", "parquet")
+
+LONGEST_FIELD = 2**27
+"""Longest field in characters; Python's default of 2**17 is too short for large node sets."""
+
+UNGUARDED = ("jobs",)
+"""Tables of Batsim. Their texts are not protected from evaluation by spreadsheets."""
+
+_TEXTS = (
+    "job_id",
+    "workload_name",
+    "profile",
+    "final_state",
+    "allocated_resources",
+    "metadata",
+    "cause",
+    "why",
+    "nodes",
+)
+_COUNTS = (
+    "attempt",
+    "attempts",
+    "size",
+    "failures",
+    "stolen",
+    "success",
+    "requested_number_of_resources",
+)
+
+
+def check_format(form: str, where: str) -> None:
+    """Raise InputError for an unknown format, or for Parquet without pyarrow."""
+    if form not in FORMATS:
+        raise unknown_name("format", form, FORMATS).at(where)
+    if form == "parquet":
+        arrow(Path(where))
+
+
+def write_table(folder: Path, name: str, lines: Iterable[str], form: str = "csv") -> None:
+    """Write a table, given as the lines of a CSV file with a header."""
+    if form == "csv":
+        write_lines(folder / f"{name}.csv", lines)
+        return
+    with tempfile.NamedTemporaryFile("w", encoding="utf-8", newline="", suffix=".csv") as text:
+        text.writelines(f"{line}\n" for line in lines)
+        text.flush()
+        _convert(Path(text.name), folder / f"{name}.parquet", name not in UNGUARDED)
+
+
+def table_in(folder: Path, name: str) -> Path:
+    """Return the file of a table in a folder; the path of the CSV file if there is none."""
+    parquet = folder / f"{name}.parquet"
+    return parquet if parquet.is_file() else folder / f"{name}.csv"
+
+
+class RowReader(Protocol):
+    """An iterator over the header and the rows of a table, as texts; see `csv.reader`."""
+
+    @property
+    def line_num(self) -> int: ...
+    def __next__(self) -> list[str]: ...
+    def __iter__(self) -> Iterator[list[str]]: ...
+
+
+@contextmanager
+def row_reader(path: Path) -> Iterator[RowReader]:
+    """Open a table; numbers in Parquet become the texts of the CSV file.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read.
+    csv.Error
+        For invalid CSV.
+    """
+    if is_parquet(path):
+        with opened(path) as file:
+            yield _ParquetRows(file)
+        return
+    csv.field_size_limit(LONGEST_FIELD)
+    with open_text(path, newline="") as text:
+        yield csv.reader(text, strict=True)
+
+
+def is_parquet(path: Path) -> bool:
+    """Return whether a file is Parquet by the ending of its name."""
+    return path.suffix == ".parquet"
+
+
+class _ParquetRows:
+    """The rows of a Parquet file as texts; ``line_num`` counts the header and the rows."""
+
+    def __init__(self, file: Any) -> None:
+        self.line_num, self._rows = 0, self._texts(file)
+
+    def __iter__(self) -> Iterator[list[str]]:
+        return self
+
+    def __next__(self) -> list[str]:
+        row = next(self._rows)
+        self.line_num += 1
+        return row
+
+    @staticmethod
+    def _texts(file: Any) -> Iterator[list[str]]:
+        yield list(file.schema_arrow.names)
+        for batch in file.iter_batches():
+            columns = [map(_text, column.to_pylist()) for column in batch.columns]
+            yield from map(list, zip(*columns, strict=True))
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.6f}"
+    return "" if value is None else str(value)
+
+
+def _convert(source: Path, path: Path, guarded: bool) -> None:
+    """Convert a CSV file to Parquet, batch by batch."""
+    pa, pq = arrow(path)
+    with _batches(source) as batches, atomic_path(path) as temporary:
+        schema = batches.schema
+        with pq.ParquetWriter(temporary, schema, compression="zstd") as writer:
+            for batch in batches:
+                columns = [_plain(column, guarded) for column in batch.columns]
+                writer.write_batch(pa.record_batch(columns, schema=schema))
+
+
+def _batches(path: Path) -> Any:
+    """Open a CSV file as a stream of Arrow batches; columns are texts, counts or seconds."""
+    import pyarrow as pa
+    from pyarrow import csv as arrow_csv
+
+    with path.open(encoding="utf-8") as text:
+        header = text.readline().rstrip("\n").split(",")
+    kinds = {name: pa.float64() for name in header}
+    kinds |= {name: pa.string() for name in header if name in _TEXTS}
+    kinds |= {name: pa.int64() for name in header if name in _COUNTS}
+    return arrow_csv.open_csv(
+        path,
+        parse_options=arrow_csv.ParseOptions(newlines_in_values=True),
+        convert_options=arrow_csv.ConvertOptions(column_types=kinds),
+    )
+
+
+def _plain(column: Any, guarded: bool) -> Any:
+    """Return a column; its texts without the characters that guard them in CSV."""
+    if not guarded or str(column.type) != "string":
+        return column
+    import pyarrow as pa
+
+    return pa.array([original(text) for text in column.to_pylist()], column.type)
