@@ -94,8 +94,7 @@ REACTIONS: dict[str, type[ReactionOptions]] = table(
     ExclusionOptions,
     PreemptionOptions,
 )
-"""Reactions by name: what happens to running jobs. 'requeue' means no reaction: the session then
-requeues failed jobs."""
+"""Reactions by name. 'requeue' means no reaction: the session then requeues failed jobs."""
 
 
 def _check_power(watts: str) -> None:

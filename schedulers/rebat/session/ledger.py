@@ -80,6 +80,8 @@ class Ledger(msgspec.Struct):
     """Job -> number of attempts that failures interrupted."""
     given_up: list[str] = []
     """Jobs that ended after too many interruptions."""
+    rejections: list[tuple[str, str]] = []
+    """Rejected attempts, and why the policy rejected them."""
     progress: dict[str, list[Part]] = {}
     """Job -> useful progress of its interrupted attempts."""
     at_risk: dict[str, list[Part]] = {}
