@@ -166,7 +166,7 @@ def test_the_command_prints_json_and_writes_a_page(capsys, tmp_path):
         ({"rate": 6.5, "tiers": "memory=1s/1s"}, "memory does not survive all failures"),
         ({"rate": 6.5, "tiers": "tape=1s/1s"}, "unknown tier of checkpoints 'tape'"),
         ({"rate": 6.5, "tiers": "remote=1s"}, "'remote=1s' is no tier"),
-        ({"rate": 6.5, "tiers": "memory=1/1+peer=1/1+remote=1/1"}, "not a light tier and remote"),
+        ({"rate": 6.5, "tiers": "memory=1/1+disk=1/1+remote=1/1"}, "disk survives no more failures"),
         ({"rate": 6.5, "tiers": "remote=0/1"}, "has no interval"),
         ({"rate": 6.5, "tiers": "auto", "load": 3}, "have no effect with tiers"),
     ],

@@ -23,6 +23,7 @@ from rebat.models.checkpoint import (
 )
 from rebat.models.light import Failure
 from rebat.models.migration import cost_us
+from rebat.models.remaining import AtRisk
 from rebat.models.six_digits import period_as_forwarded_s
 from rebat.models.speedup import speedup_of
 from rebat.session.board import Board
@@ -35,8 +36,8 @@ class Work(msgspec.Struct, gc=False):
     workload: str
     profile: str
     checkpointing: Checkpointing | None
-    at_risk_us: int = 0
-    """Work that resizes kept but no checkpoint contains yet.
+    at_risk: AtRisk = ()
+    """Work that resizes or light checkpoints kept but no checkpoint of a tier contains yet.
 
     In microseconds, at the speed of this attempt.
     """
