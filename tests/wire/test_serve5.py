@@ -479,8 +479,12 @@ TIERS = ["peer=2s/31s@5min+remote=60s/62s@30min",
 
 
 @pytest.mark.parametrize("text", TIERS)
-@pytest.mark.parametrize("policy", ["baseline", "sfsj", "training-swap"])
-def test_checkpoints_in_tiers_have_the_attempts_of_an_embedded_run(text, policy, tmp_path) -> None:
+@pytest.mark.parametrize(
+    ("policy", "init_s"), [("baseline", 0), ("sfsj", 0), ("training-swap", 30)]
+)
+def test_checkpoints_in_tiers_have_the_attempts_of_an_embedded_run(
+    text, policy, init_s, tmp_path
+) -> None:
     """Failures of nodes and of groups, with causes; each tier is the one that survives some."""
     tiers = parse_tiers(text)
     workload = add_tiers(
@@ -510,7 +514,7 @@ def test_checkpoints_in_tiers_have_the_attempts_of_an_embedded_run(text, policy,
     (attempts,) = (tmp_path / "run").glob("*/rebat_attempts.csv")
     header, *rows = (line.split(",") for line in attempts.read_text().splitlines())
     loads = {float(row[header.index("recovery_seconds")]) for row in rows}
-    assert {tier.load_s for tier in tiers.all} <= loads
+    assert {tier.load_s + init_s for tier in tiers.all} <= loads
 
 
 def test_operations_and_files_in_batsim_5s_form(cluster_inputs, tmp_path) -> None:
