@@ -371,6 +371,8 @@ def workload(rng: random.Random, n_nodes: int) -> Workload:
 def traits(rng: random.Random) -> dict:
     """What a job's JSON may say besides."""
     said = {"memory_mb": rng.choice([0, 100, 1000])} if rng.random() < 0.3 else {}
+    if rng.random() < 0.2:
+        said["priority_class"] = rng.randint(0, 3)
     for name, value in (("checkpointable", False), ("eternal", True)):
         if rng.random() < 0.15:
             said[name] = value

@@ -91,6 +91,8 @@ class JobTable:
             )
         except InputError as error:
             raise error.at(f"job {event.job_id}") from None
+        if priority_class := self.submissions[event.job_id].traits.priority_class:
+            attempt = msgspec.structs.replace(attempt, priority_class=priority_class)
         if not scalable:
             checkpointing = None  # only delays can be shortened; other jobs lose all their work
         elif checkpointing is None:
