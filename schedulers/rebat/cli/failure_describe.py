@@ -79,8 +79,9 @@ def describe(
 
     Prints the number of failures, the MTBF, the downtime and the nodes with most failures.
 
-    Lists lemon nodes: nodes that fail significantly more often than the others. The test is exact
-    for Poisson failures, one-sided, at 5 % after Holm's correction for the number of nodes.
+    Lists lemon nodes: nodes that fail significantly more often than the others. The test allows for
+    bursts of failures of a node. It is one-sided, at 5 % after Holm's correction for the number of
+    nodes.
 
     Prints how many failures hit several nodes at the same time (racks, switches), and the failure
     rate in four parts of the record, with Laplace's test for a trend (burn-in, wear).
