@@ -269,9 +269,9 @@ def _rate_table(parts: Sequence[PartRate], change: Trend | None) -> str:
     if change is not None:
         way = "falls" if change.z < 0 else "rises"
         note = (
-            f"Laplace's test: the rate {way}, p = {change.p:.1e}"
+            f"Laplace test: the rate {way}, p = {change.p:.1e}"
             if change.p < SIGNIFICANT
-            else (f"Laplace's test: no significant change (p = {change.p:.2g})")
+            else (f"Laplace test: no significant change (p = {change.p:.2g})")
         )
     title = "Failures per 1,000 node-days over time"
     return Sheet(title, note, columns, rows, words=0).text()

@@ -64,7 +64,7 @@ class _Phase(msgspec.Struct, frozen=True):
 
     @property
     def success(self) -> float:
-        """Probability of the end without such a failure."""
+        """Probability of the end without a failure of these kinds."""
         return 1 - sum(self.drops)
 
 
@@ -76,7 +76,7 @@ def levels_ettr(levels: Levels, interval_s: float, counts: tuple[int, ...]) -> f
 
     >>> two = Levels(mtbf_s=7200, shares=(0.8, 0.2), writes_s=(1, 0), loads_s=(30, 120))
     >>> round(levels_ettr(two, 156, (12,)), 6)
-    0.947193
+    0.952759
     """
     exponent = (interval_s + max(levels.writes_s)) / levels.mtbf_s
     if exponent > _MAX_EXPONENT:

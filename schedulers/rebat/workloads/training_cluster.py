@@ -82,7 +82,7 @@ class TrainingCluster(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         Number of priority classes. The class of a job rises with its size, as on RSC-1.
         1: jobs have no class.
     urgent : float
-        Percent of the jobs that are in the highest class, whatever their size.
+        Percent of the jobs that are in the highest class, independent of their size.
     """
 
     nodes: Annotated[int, msgspec.Meta(ge=1)] = 2000
