@@ -23,6 +23,7 @@ from rebat.models.failures.events import (
     read_events,
     write_events,
 )
+from rebat.models.tiers import add_tiers, parse_tiers
 from rebat.policies.presets import PRESETS, preset
 from rebat.results.files.batsim_csv import jobs_csv
 from rebat.runs.single import simulate
@@ -45,6 +46,9 @@ MIGRATING = [
     "compaction:react=compaction+sleep,period=2,sleep=3,boot=2,migration_cost=0",
     "priorities:partitions=high:0%-50%+low:50%-100%,period=2,migration_cost=1",
     "tiers:partitions=high:all:2+low:all:1,migration_cost=1", "easy:react=compaction,period=4",
+]  # fmt: skip
+TIERS = [
+    "peer=1/1@2+remote=1/2@4", "memory=1/0@1+remote=2/1@3", "memory=0/1@1+peer=1/1@2+remote=1/2@4",
 ]  # fmt: skip
 POLICIES = sorted(PRESETS) + REPLACING + MIGRATING
 
@@ -97,6 +101,12 @@ def workload(rng: random.Random, n_nodes: int) -> Workload:
         return made
     if rng.random() < 0.5:
         return add_perfect(made)
+    if rng.random() < 0.5:
+        tiers = parse_tiers(rng.choice(TIERS))
+        shares = (0.3, 0.6)[: len(tiers.lights)] if tiers.lights[1:] else 0.6
+        return add_tiers(
+            made, tiers, n_nodes=n_nodes, mtbf_s=8, light_share=shares, software="gpu"
+        )  # fmt: skip
     return add_young_daly(made, n_nodes=n_nodes, mtbf_s=8, cost_s=1.0, recovery_s=2.0)
 
 

@@ -154,7 +154,9 @@ SPEEDUPS = [
 
 
 TIERS = ["peer=0.2s/1s+remote=1s/2s", "memory=0.5s/0@2+remote=1s/3s@6", "disk=0/1@1+remote=2/2",
-         "remote=1s/2s"]  # fmt: skip
+         "remote=1s/2s",
+         "memory=0.2s/1s@1+peer=0.5s/1s@2+remote=1s/2s@6", "disk=0/1@1+peer=0.5/1@3+remote=1/2",
+         "memory=0.2s/0@1+peer=0.3s/1s@2+group=0.5s/2s@4+remote=1s/3s@8"]  # fmt: skip
 
 
 class Restless(Policy):
@@ -352,8 +354,9 @@ def workload(rng: random.Random, n_nodes: int) -> Workload:
             tiers,
             n_nodes=n_nodes,
             mtbf_s=8,
-            light_share=0.7,
+            light_share=(0.4, 0.7, 0.9)[: len(tiers.lights)] if tiers.lights[1:] else 0.7,
             software=rng.choice(["", "gpu"]),
+            group=rng.choice([1, 2]),
         )
     return add_young_daly(
         made,
@@ -368,6 +371,8 @@ def workload(rng: random.Random, n_nodes: int) -> Workload:
 def traits(rng: random.Random) -> dict:
     """What a job's JSON may say besides."""
     said = {"memory_mb": rng.choice([0, 100, 1000])} if rng.random() < 0.3 else {}
+    if rng.random() < 0.2:
+        said["priority_class"] = rng.randint(0, 3)
     for name, value in (("checkpointable", False), ("eternal", True)):
         if rng.random() < 0.15:
             said[name] = value

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 
+import msgspec
 import pytest
 
 import rebat
@@ -78,6 +79,23 @@ def test_two_tiers_on_the_engine():
     assert simulation.shares["checkpoint"] == pytest.approx(
         simulation.ettr * (12 + 30) / (12 * 156), rel=1e-3
     )
+
+
+def test_three_tiers_on_the_engine():
+    law = failures_of(
+        None, "fleet:rate=3.7887,causes=gpu=50+software=50,switch=8,switch_rate=8", None
+    )
+    case = TrainingCase(
+        nodes=2048, law=law, tiers="memory=1s/1min+peer=5s/3min+remote=60s/10min",
+        stages={"detect": "2min"},
+    )  # fmt: skip
+    assert case.light_share == pytest.approx((0.5 * 3.7887 / 4.7887, 3.7887 / 4.7887))
+    simulation = simulated(case, seed=1000, runs=60, failures=250)
+    error = (simulation.high - simulation.low) / (2 * 2.093)
+    assert abs(simulation.ettr - case.closed_ettr) < 3 * error
+    assert error < 0.001
+    two = msgspec.structs.replace(case, tiers="peer=5s/3min+remote=60s/10min")
+    assert case.closed_ettr > two.closed_ettr
 
 
 @pytest.mark.parametrize("stage", ["0", "4min"])
@@ -166,7 +184,7 @@ def test_the_command_prints_json_and_writes_a_page(capsys, tmp_path):
         ({"rate": 6.5, "tiers": "memory=1s/1s"}, "memory does not survive all failures"),
         ({"rate": 6.5, "tiers": "tape=1s/1s"}, "unknown tier of checkpoints 'tape'"),
         ({"rate": 6.5, "tiers": "remote=1s"}, "'remote=1s' is no tier"),
-        ({"rate": 6.5, "tiers": "memory=1/1+peer=1/1+remote=1/1"}, "not a light tier and remote"),
+        ({"rate": 6.5, "tiers": "memory=1/1+disk=1/1+remote=1/1"}, "disk survives no more"),
         ({"rate": 6.5, "tiers": "remote=0/1"}, "has no interval"),
         ({"rate": 6.5, "tiers": "auto", "load": 3}, "have no effect with tiers"),
     ],

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Failures of training clusters: rates, causes, repairs, lemon nodes, racks."""
+"""Failures of training clusters: rates, causes, repairs, lemon nodes, racks, switches, burn-in."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from itertools import takewhile
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy import integrate, stats
 
 from rebat.core.errors import InputError
@@ -175,6 +177,88 @@ def test_a_shape_of_1_changes_no_key():
     assert drawn("fleet:rate=5,shape=1", 50, 90) == drawn("fleet:rate=5", 50, 90)
 
 
+@settings(max_examples=20, deadline=None)
+@given(
+    st.floats(0, 40), st.sampled_from([1, 3, 16]), st.floats(5, 200), st.floats(1, 8),
+    st.floats(2, 40), st.floats(0, 60), st.integers(0, 1000),
+)  # fmt: skip
+def test_rates_come_out_as_asked(rate, switch, switch_rate, factor, burn_in, age, seed):
+    """Failures of nodes and of switches, while the rate of the nodes falls with their age."""
+    n_nodes, days = 200, 60
+    text = (
+        f"fleet:rate={rate + 1},switch={switch},switch_rate={switch_rate},new_factor={factor},"
+        f"burn_in={burn_in}d,age={age}d,causes=gpu=1,software=gpu+switch"
+    )
+    counts = Counter(outage.cause for outage in drawn(text, n_nodes, days, seed))
+    n_switches = -(-n_nodes // switch)
+    excess_days = (factor - 1) * burn_in * math.exp(-age / burn_in)
+    excess_days *= -math.expm1(-days / burn_in)
+    for cause, expected in (
+        ("gpu", n_nodes * (rate + 1) / 1000 * (days + excess_days)),
+        ("switch", n_switches * switch_rate / 1000 * days),
+    ):
+        assert stats.poisson.cdf(counts[cause], expected) > 1e-6
+        assert stats.poisson.sf(counts[cause] - 1, expected) > 1e-6
+
+
+def test_a_switch_takes_its_nodes_down_and_leaves_the_failures_of_nodes_unchanged():
+    plain = "fleet:rate=20,causes=gpu=1,repair=1s"
+    alone, outages = (drawn(text, 50, 300) for text in (
+        plain, f"{plain}/switch=2h,switch=8,switch_rate=40"
+    ))  # fmt: skip
+    of_switches = [o for o in outages if o.cause == "switch"]
+    assert len(of_switches) > 40
+    assert {o.up_us - o.down_us for o in of_switches} == {7200 * 10**6}
+    for o in of_switches:
+        first = o.nodes.lowest - o.nodes.lowest % 8
+        assert set(o.nodes) <= set(range(first, min(first + 8, 50)))
+    assert Counter(len(o.nodes) for o in of_switches).most_common(1)[0][0] == 8
+    others = {o.down_us for o in outages if o.cause == "gpu"}
+    assert others <= {o.down_us for o in alone}
+    assert len(others) > 0.95 * len(alone)
+
+
+def test_weibull_fleets_have_switches():
+    text = "fleet:rate=300,shape=0.7,switch=4,switch_rate=500,repair=6h"
+    events = list(parse_law(text).events(20, 1, horizon_s=20 * DAY_S))
+    check_alternation(events, 20)
+    assert {event.cause for event in events} == {"hardware", "switch", None}
+
+
+def test_the_burn_in_falls_to_the_rate():
+    """The counts of ten days follow the integral of the rate; an older machine has less excess."""
+    law = "fleet:rate=20,new_factor=5,burn_in=15d,causes=gpu=1,software=gpu"
+    for age in (0, 30):
+        outages = drawn(f"{law},age={age}d", 500, 80)
+        counts = Counter(int(o.down_us / 1e6 / DAY_S // 10) for o in outages)
+        for part in range(8):
+            excess, _ = integrate.quad(
+                lambda day: 4 * math.exp(-day / 15), age + 10 * part, age + 10 * part + 10
+            )
+            expected = 500 * 20 / 1000 * (10 + excess)
+            assert abs(counts[part] - expected) < 4 * expected**0.5
+
+
+def test_the_mtbf_counts_switches_and_the_tiers_what_they_survive():
+    law = parse_law("fleet:rate=10,switch=32,switch_rate=64,causes=gpu=3+software=1")
+    per_day = 64 * 10 / 1000 + 2 * 64 / 1000
+    assert law.mtbf_on(64) == pytest.approx(DAY_S / per_day)
+    assert law.mtbf_on(65) == pytest.approx(DAY_S / (65 * 10 / 1000 + 3 * 64 / 1000))
+    assert law.switch_share == pytest.approx(2 / 12)
+    assert sum(law.cause_shares.values()) == pytest.approx(1)
+    assert law.group == 32
+    shares = [law.survived_share(of) for of in ("process", "node", "group", None)]
+    assert shares == pytest.approx([0.25 * 10 / 12, 10 / 12, 1, 1])
+    # 48 nodes fail per day with a repair of 3 h, and 2 x 64 / 1000 switches of 32 nodes
+    assert law.mean_in_repair(64) == pytest.approx((0.48 + 0.128 * 32) * 3 / 24)
+
+
+def test_later_parameters_change_no_key():
+    law = parse_law("fleet:rate=5,switch=1,new_factor=1,age=0")
+    assert law.identity() == parse_law("fleet:rate=5").identity()
+    assert parse_law("fleet:rate=5,burn_in=10d").label().endswith("burn_in=240h")
+
+
 def test_same_seed_same_failures():
     assert drawn("rsc-1", 100, 100) == drawn("rsc-1", 100, 100)
     assert drawn("rsc-1", 100, 100) != drawn("rsc-1", 100, 100, seed=1)
@@ -189,6 +273,12 @@ def test_same_seed_same_failures():
         ("fleet:rate=1,lemons=2", "lemons: is 2"),
         ("fleet:rate=1,shape=0", "shape: is 0 .expected 0.1 to 100"),
         ("fleet:rate=1,rack=0", "rack: is 0"),
+        ("fleet:rate=1,switch=0", "switch: is 0"),
+        ("fleet:rate=1,switch_rate=-1", "switch_rate: is -1"),
+        ("fleet:rate=1,new_factor=0.5", "new_factor: is 0.5 .expected a number, at least 1"),
+        ("fleet:rate=1,new_factor=2,shape=0.7", "shape: is 0.7 .expected 1, because new_factor"),
+        ("fleet:rate=1,burn_in=0", "burn_in: is 0 s"),
+        ("fleet:rate=1,repair=3h/switch=1h", "'switch' is no cause"),
         ("fleet:rate=1,rack_share=1.5", "rack_share: is 1.5"),
         ("fleet:rate=1,repair=-2h", "repair: not a duration"),
         ("fleet:rate=1,repair=50%*1h+40%*2h", "repair: .* the shares add up to 90 %"),

@@ -16,11 +16,11 @@ from tests.scenarios import check_run, machine, run
 from tests.session.test_hangs import story
 
 
-def fails(at: float, *nodes: int, cause: str | None = None) -> list[MachineEvent]:
+def fails(at: float, *nodes: int, cause: str | None = None, back=0.5) -> list[MachineEvent]:
     """Nodes that fail at the same time and are back after half a second."""
     some = NodeSet.of(nodes)
     return [
-        MachineEvent(to_us(at), False, some, cause), MachineEvent(to_us(at + 0.5), True, some),
+        MachineEvent(to_us(at), False, some, cause), MachineEvent(to_us(at + back), True, some),
     ]  # fmt: skip
 
 
@@ -135,3 +135,18 @@ def test_the_law_says_what_tiers_survive() -> None:
 def test_bad_profiles(field, value) -> None:
     with pytest.raises(InputError, match=field):
         light_of({"light_period": 5, "light_cost": 1, "light_recovery": 1, field: value})
+
+
+def test_a_restart_in_another_size_keeps_the_work_at_risk() -> None:
+    """Queued after a failure of one node, the job starts on three: the next failure loses 22 s."""
+    from tests.flexible import flexible, malleable
+
+    tiers = parse_tiers("peer=1/3@10+remote=2/5@80")
+    workload = add_tiers(
+        flexible(4, (4, 200, 0, malleable(1, 4))), tiers, n_nodes=4, mtbf_s=50, light_share=0.7,
+        software="software",
+    )  # fmt: skip
+    one = fails(30, 0, back=500)
+    kept = run("dbes", workload, one).ledger.attempts[0]
+    assert (kept.useful_us, kept.lost_us) == (22_000_000, 0)
+    assert run("dbes", workload, [*one, *fails(40, 1, 2)]).ledger.attempts[0].lost_us == 22_000_000

@@ -82,3 +82,92 @@ def end_of_job(work_us: int, period_us: int, write_us: int, hang_us: int, load_u
                 now = until + load_us
                 break
     return now
+
+
+def end_of_tiered_job(work, tiers, failures, back):
+    """Return the end of a job with nested tiers of checkpoints, in whole units of time.
+
+    ``tiers`` are (period of work, write, load) from the lightest; each period is a multiple of the
+    one before, and the last tier survives all failures. ``failures`` are (time, tier that it
+    needs); the nodes are back ``back`` units later. The job then starts again.
+    """
+    timeline, complete = [], [set() for _ in tiers]  # what each unit is; ends of checkpoints
+    for unit in range(1, work + 1):
+        timeline.append("work")
+        for number, (period, write, _) in enumerate(tiers):
+            if unit % period == 0:
+                timeline += [number] * write
+                for lighter in complete[: number + 1]:
+                    lighter.add(len(timeline))
+    now = position = load = 0
+    for at, needed in sorted(failures):
+        needs = needed
+        if at < now:
+            continue  # the nodes are down
+        worked = at - now - load
+        if worked > 0:
+            if position + worked >= len(timeline):
+                break
+            reached = position + worked
+        else:  # a load is repeated, from the heaviest tier with this progress or a heavier one
+            reached = position
+            here = [number for number, ends in enumerate(complete) if position in ends]
+            needs = max([needs, *here]) if position else len(tiers) - 1
+        position = max([0, *(end for end in complete[needs] if end <= reached)])
+        load = tiers[needs][2]
+        now = at + back
+    return now + load + len(timeline) - position
+
+
+def one_job_of_levels(levels, interval_s: float, counts, n_failures: int, rng: Generator):
+    """Return productive and total time of a job with several tiers, failure by failure.
+
+    ``done`` is the number of light periods since the last deep checkpoint; ``written`` the tiers of
+    the checkpoints that are complete at this progress. A failure needs a tier: the job returns to
+    the last progress with a checkpoint of this tier. A failure of a load needs at least the tier
+    that is loaded.
+    """
+    lengths = np.cumprod([1, *counts])  # light periods between two checkpoints of each tier
+    productive = total = 0.0
+    done, written, failures = 0, len(counts), 0
+
+    def strikes(length: float) -> bool:
+        nonlocal total, failures
+        left = rng.exponential(levels.mtbf_s)
+        if left >= length:
+            total += length
+            return False
+        total += left + levels.detect_s
+        failures += 1
+        return True
+
+    def tier_of_failure() -> int:
+        return int(rng.choice(len(levels.shares), p=levels.shares))
+
+    def recover(tier: int) -> int:
+        while strikes(levels.loads_s[tier]):
+            tier = max(tier, tier_of_failure())
+        return tier
+
+    while failures < n_failures:
+        due = [t for t in range(written + 1, len(lengths)) if done and done % lengths[t] == 0]
+        if due:
+            length, after = levels.writes_s[due[0]], (done, due[0])
+        else:
+            length, after = interval_s + levels.writes_s[0], (done + 1, 0)
+        if not strikes(length):
+            done, written = after
+            if done == lengths[-1] and written == len(counts):
+                productive, done = productive + interval_s * done, 0
+            continue
+        tier = recover(tier_of_failure())
+        if not done % lengths[tier] and (not done or written >= tier):
+            written = max(written, tier)  # the last checkpoint of this tier has this progress
+        else:
+            done = (
+                (done - 1) // lengths[tier] * lengths[tier]
+                if done % lengths[tier] == 0
+                else (done // lengths[tier] * lengths[tier])
+            )
+            written = max(t for t in range(len(lengths)) if done % lengths[t] == 0)
+    return productive, total

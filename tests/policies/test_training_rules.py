@@ -3,6 +3,11 @@
 
 from __future__ import annotations
 
+import msgspec
+import pytest
+
+from rebat.core.errors import InputError
+from rebat.core.traits import traits_of
 from tests.scenarios import check_run, fails, machine, run
 from tests.session.test_hangs import story
 
@@ -76,3 +81,48 @@ def test_a_preemption_for_a_failed_job_is_of_second_order() -> None:
     result = run(PREEMPT, jobs, events)
     (preempted,) = [r for r in result.ledger.attempts if r.cause == "preempted"]
     assert (preempted.why, preempted.end_us) == ("for a failed job", 21_000_000)
+
+
+# ---- priority classes
+
+
+def classed(workload, *classes: int):
+    """The jobs with these priority classes."""
+    jobs = (
+        msgspec.structs.replace(job, extra={"priority_class": number})
+        for job, number in zip(workload.jobs, classes, strict=True)
+    )
+    return msgspec.structs.replace(workload, jobs=tuple(jobs))
+
+
+def test_the_order_priority_starts_the_highest_class_first() -> None:
+    jobs = classed(machine(2, (2, 10), (2, 10, 1), (2, 10, 2), (2, 10, 3)), 0, 0, 2, 2)
+    starts = {name: start for name, start, *_ in story(run("easy:order=priority", jobs))}
+    assert starts == {"1": 0, "3": 10, "4": 20, "2": 30}
+    plain = {name: start for name, start, *_ in story(run("easy", jobs))}
+    assert plain == {"1": 0, "2": 10, "3": 20, "4": 30}
+
+
+def test_a_failed_job_is_before_all_classes() -> None:
+    jobs = classed(machine(2, (2, 10), (2, 10, 1)), 0, 5)
+    result = run("easy:order=priority", jobs, fails(0, 5, 6))
+    assert [row[:2] for row in story(result)] == [("1", 0), ("1#1", 6), ("2", 16)]
+
+
+def test_a_higher_class_preempts_lower_ones_and_keeps_its_class() -> None:
+    rule = "easy:order=priority,react=preempt,period=1,grace=10"
+    jobs = classed(machine(4, (2, 60), (2, 60), (2, 20, 5)), 1, 0, 2)
+    result = run(rule, jobs)
+    rows = {name: (start, end, cause) for name, start, end, cause, _ in story(result)}
+    assert rows["2"] == (0, 10, "preempted")  # the lowest class
+    assert rows["3"] == (10, 30, "completed")
+    assert rows["1"][2] == "completed"
+    assert rows["2#1"] == (30, 90, "completed")
+    assert {r.attempt.priority_class for r in result.ledger.attempts if r.attempt.number} == {0}
+    check_run(result)
+
+
+@pytest.mark.parametrize("value", [-1, 1.5, "high", True, 10**7])
+def test_bad_classes(value) -> None:
+    with pytest.raises(InputError, match="priority_class"):
+        traits_of({"priority_class": value})

@@ -17,11 +17,17 @@ from rebat.core import decisions as d
 from rebat.core.errors import BatsimAbort, InputError
 from rebat.core.jobs import Job, Workload
 from rebat.engine.batsim5 import Engine5
+from rebat.models.failures.correlated import joined_events
+from rebat.models.failures.events import write_events
+from rebat.models.failures.laws import parse_law
+from rebat.models.tiers import add_tiers, parse_tiers
 from rebat.wire.batsim5 import decode_reply
 from rebat.wire.checking import read_frames
 from rebat.wire.conversation import Conversation, session_for
 from rebat.wire.hello5 import encode_hello, encode_init
 from rebat.wire.remote5 import Batsim5Abort, greet, run_remote5
+from rebat.workloads.batsim_json import write_workload
+from rebat.workloads.generate import synthetic
 from tests.recordings import cases5
 from tests.wire.test_fuzz import JUNK
 from tests.wire.test_processes import (
@@ -466,6 +472,49 @@ def test_over_the_wire_the_jobs_are_those_of_an_embedded_run(inputs, policy, tmp
     assert json.loads((tmp_path / "schedule.json").read_text())["nb_computing_machines"] == 128
     checked = subprocess.run([*REBAT, "wire", "check", str(record)], check=False, timeout=60)
     assert checked.returncode == 0
+
+
+TIERS = ["peer=2s/31s@5min+remote=60s/62s@30min",
+         "memory=1s/17s@5min+peer=5s/31s@10min+group=7s/41s@20min+remote=60s/62s@1h"]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", TIERS)
+@pytest.mark.parametrize(
+    ("policy", "init_s"), [("baseline", 0), ("sfsj", 0), ("training-swap", 30)]
+)
+def test_checkpoints_in_tiers_have_the_attempts_of_an_embedded_run(
+    text, policy, init_s, tmp_path
+) -> None:
+    """Failures of nodes and of groups, with causes; each tier is the one that survives some."""
+    tiers = parse_tiers(text)
+    workload = add_tiers(
+        synthetic(1, n_jobs=80), tiers, n_nodes=128, mtbf_s=1800,
+        light_share=(0.3, 0.6, 0.9) if tiers.lights[1:] else 0.6, software="software", group=4,
+    )  # fmt: skip
+    write_workload(workload, tmp_path / "w.json")
+    law = parse_law(
+        "fleet:rate=2000,causes=gpu=2+software=1,repair=10min,rack=4,rack_share=0.3,"
+        "switch=16,switch_rate=9000"
+    )
+    outages = [  # of whole seconds, as Batsim 5 calls back at whole milliseconds
+        outage._replace(
+            down_us=outage.down_us // 10**6 * 10**6,
+            up_us=outage.up_us // 10**6 * 10**6 + 10**6,
+        )
+        for outage in law.until(law.outages(128, 3), 100_000)
+    ]
+    write_events(list(joined_events(outages)), tmp_path / "f.events")
+    failures, port = str(tmp_path / "f.events"), free_port()
+    with process(*serve5(policy, port)) as server:
+        simulate5(tmp_path, port, f"{tmp_path}/", "--ee", failures)
+        _, printed = server.communicate(timeout=30)
+        assert server.returncode == 0, printed
+    expected = embedded(tmp_path, policy, tmp_path / "run", "--failures", failures)
+    assert like_batsim_4(tmp_path / "jobs.csv") == expected
+    (attempts,) = (tmp_path / "run").glob("*/rebat_attempts.csv")
+    header, *rows = (line.split(",") for line in attempts.read_text().splitlines())
+    loads = {float(row[header.index("recovery_seconds")]) for row in rows}
+    assert {tier.load_s + init_s for tier in tiers.all} <= loads
 
 
 def test_operations_and_files_in_batsim_5s_form(cluster_inputs, tmp_path) -> None:

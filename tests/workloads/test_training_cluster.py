@@ -66,6 +66,8 @@ def test_same_seed_same_jobs():
         ("nodes=4,flagship=5", "flagship: is 5"),
         ("load=0", "this load has no job"),
         ("days=-1", "days"),
+        ("classes=0", "classes"),
+        ("urgent=5", "urgent: has no effect .expected classes of at least 2"),
         ("gpu=8", "unknown option of training-cluster 'gpu'"),
     ],
 )
@@ -84,3 +86,28 @@ def test_malleable_jobs_have_the_same_sizes_and_run_times():
     assert all("malleable" in str(job.extra) for job in malleable.jobs)
     with pytest.raises(InputError, match="malleable"):
         generator(f"{text},malleable=101")
+
+
+def classes_of(workload) -> np.ndarray:
+    return np.array([job.extra.get("priority_class", -1) for job in workload.jobs])
+
+
+def test_priority_classes_rise_with_the_size():
+    text = "training-cluster:nodes=512,days=4,flagship=32"
+    plain, classed = generator(text)(0), generator(f"{text},classes=3")(0)
+    assert set(classes_of(plain)) == {-1}
+    assert all(np.array_equal(*pair) for pair in zip(columns(plain), columns(classed), strict=True))
+    classes, (nodes, _) = classes_of(classed)[1:], columns(classed)
+    assert set(classes) == {0, 1, 2}
+    assert all(nodes[1:][classes == k].max() < nodes[1:][classes == k + 1].min() for k in (0, 1))
+    assert classes_of(classed)[0] == 2  # the flagship job
+    assert (classes == 0).mean() > 0.92
+
+
+def test_urgent_jobs_are_in_the_highest_class():
+    text = "training-cluster:nodes=512,days=4,classes=3"
+    plain, urgent = (classes_of(generator(t)(0)) for t in (text, f"{text},urgent=20"))
+    raised = (urgent == 2) & (plain < 2)
+    assert (urgent[~raised] == plain[~raised]).all()
+    n_lower = (plain < 2).sum()
+    assert abs(raised.sum() - 0.2 * n_lower) < 4 * (0.16 * n_lower) ** 0.5

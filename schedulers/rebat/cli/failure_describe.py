@@ -17,6 +17,7 @@ from rebat.core.errors import InputError
 from rebat.core.units import format_duration, to_us
 
 if TYPE_CHECKING:
+    from rebat.models.failures.changes import PartRate, Trend
     from rebat.models.failures.events import MachineEvent
     from rebat.models.failures.node_rates import Lemon, SizeMttf
     from rebat.models.failures.samples import Fitted, Sample
@@ -27,6 +28,10 @@ N_FITS = 12
 
 MOST_LEMONS = 10
 """Number of lemon nodes that are printed as text; JSON has all."""
+
+
+SIGNIFICANT = 0.05
+"""Probability below which a change of the rate is printed."""
 
 
 @click.command()
@@ -74,8 +79,12 @@ def describe(
 
     Prints the number of failures, the MTBF, the downtime and the nodes with most failures.
 
-    Lists lemon nodes: nodes that fail significantly more often than the others. The test is exact
-    for Poisson failures, one-sided, at 5 % after Holm's correction for the number of nodes.
+    Lists lemon nodes: nodes that fail significantly more often than the others. The test allows for
+    bursts of failures of a node. It is one-sided, at 5 % after Holm's correction for the number of
+    nodes.
+
+    Prints how many failures hit several nodes at the same time (racks, switches), and the failure
+    rate in four parts of the record, with Laplace's test for a trend (burn-in, wear).
 
     Prints the mean time to failure (MTTF) of jobs of 1, 8, 64, ... nodes with a 95 % interval. A
     failure of several nodes of a job at the same time counts once.
@@ -90,6 +99,7 @@ def describe(
       rebat failures describe 20.events --nodes 512 --figure 20.png
     """
     from rebat.core.cores import groups_of
+    from rebat.models.failures.changes import rate_over_time, together, trend
     from rebat.models.failures.events import events_of_nodes, read_events
     from rebat.models.failures.node_rates import exposure_of, job_sizes, lemons, mttf_by_size
     from rebat.models.failures.summary import describe_events
@@ -105,9 +115,14 @@ def describe(
     facts = describe_events(events, count, None if length_s is None else (0.0, length_s))
     exposure = exposure_of(events, count, None if length_s is None else to_us(length_s))
     worst, mttf = lemons(exposure), mttf_by_size(exposure, job_sizes(count))
+    end_us = to_us(length_s) if length_s is not None else events[-1].at_us if events else 0
+    groups, parts = together(exposure), rate_over_time(events, exposure, end_us)
+    change = trend(exposure, end_us)
     if not as_json:
-        click.echo("\n".join([*_lines(facts, names), *_lemon_lines(worst, names)]))
+        lines = [*_lines(facts, names), _together_line(groups), *_lemon_lines(worst, names)]
+        click.echo("\n".join(lines))
         click.echo(_mttf_table(mttf), nl=False)
+        click.echo(_rate_table(parts, change), nl=False)
     fitted = _fits(events, count, length_s)
     if not as_json:
         click.echo(_table(fitted), nl=False)
@@ -117,6 +132,9 @@ def describe(
         rates = {
             "lemons": [_named(lemon.node, names, lemon._asdict()) for lemon in worst],
             "mttf_by_size": [size._asdict() for size in mttf],
+            "nodes_together": [{"nodes": size, "failures": n} for size, n in groups.items()],
+            "rate_over_time": [part._asdict() for part in parts],
+            "trend": None if change is None else change._asdict(),
         }
         print_json(_record(facts | rates, count, fitted, figure, names))
     elif figure is not None:
@@ -232,6 +250,31 @@ def _mttf_table(mttf: Sequence[SizeMttf]) -> str:
     ]
     columns = ["nodes of a job", "jobs", "failures", "MTTF", "low", "high"]
     return Sheet("Mean time to failure by size of job", "", columns, rows, words=0).text()
+
+
+def _together_line(groups: dict[int, int]) -> str:
+    several = {size: count for size, count in groups.items() if size > 1}
+    texts = ", ".join(f"{count} of {size} nodes" for size, count in several.items())
+    return f"failures of several nodes    {sum(several.values())}" + (texts and f" ({texts})")
+
+
+def _rate_table(parts: Sequence[PartRate], change: Trend | None) -> str:
+    rows = [
+        [_time(row.begin_s), _time(row.end_s), str(row.failures)]
+        + ["" if value is None else f"{value:.4g}" for value in row[3:]]
+        for row in parts
+    ]
+    columns = ["from", "to", "failures", "rate", "low", "high"]
+    note = ""
+    if change is not None:
+        way = "falls" if change.z < 0 else "rises"
+        note = (
+            f"Laplace test: the rate {way}, p = {change.p:.1e}"
+            if change.p < SIGNIFICANT
+            else (f"Laplace test: no significant change (p = {change.p:.2g})")
+        )
+    title = "Failures per 1,000 node-days over time"
+    return Sheet(title, note, columns, rows, words=0).text()
 
 
 def _time(time_s: float | None) -> str:

@@ -159,6 +159,8 @@ class Attempt(msgspec.Struct, frozen=True, gc=False):
     submit_us, queued_us : int
         Time of submission of the original job; time of entry of this attempt into the queue.
     priority : int
+    priority_class : int
+        Priority class of the job (`Traits`), for the queue order ``priority``.
     """
 
     id: str
@@ -171,6 +173,7 @@ class Attempt(msgspec.Struct, frozen=True, gc=False):
     submit_us: int
     queued_us: int
     priority: int = Priority.REGULAR
+    priority_class: int = 0
 
     @property
     def has_walltime(self) -> bool:

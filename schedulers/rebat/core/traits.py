@@ -13,6 +13,9 @@ from rebat.core.errors import InputError, short
 MAX_MEMORY_MB = 1e9
 """Maximum memory of a task in MB."""
 
+MOST_CLASS = 1_000_000
+"""Highest priority class."""
+
 
 class Traits(msgspec.Struct, frozen=True, gc=False):
     """Properties of a job other than its size and times.
@@ -29,6 +32,8 @@ class Traits(msgspec.Struct, frozen=True, gc=False):
         Whether the job has no end and runs until only eternal jobs are left.
     user, queue : str
         Owner of the job, and queue of its submission; empty: unknown.
+    priority_class : int
+        Priority that the user or the site gives the job; higher is first.
     """
 
     memory_mb: float | None = None
@@ -37,6 +42,7 @@ class Traits(msgspec.Struct, frozen=True, gc=False):
     eternal: bool = False
     user: str = ""
     queue: str = ""
+    priority_class: int = 0
 
 
 OWNERS = ("user", "queue")
@@ -85,11 +91,18 @@ def _word(value: Any, name: str) -> str:
     return str(value)
 
 
+def _class(value: Any, name: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MOST_CLASS:
+        raise InputError(f"is {short(value)}", name, f"a whole number, 0 to {MOST_CLASS}")
+    return value
+
+
 _READ: dict[str, Callable[[Any, str], Any]] = {
     "memory_mb": _memory,
     "checkpointable": _truth,
     "partition": _word,
     "eternal": _truth,
+    "priority_class": _class,
     # any value is valid
     "user": lambda value, name: str(value),
     "queue": lambda value, name: str(value),

@@ -74,6 +74,7 @@ class Goodput(msgspec.Struct, frozen=True):
             "load_s": job.load_s,
             "tiers": case.tiers,
             "per_pattern": case.pattern.per_pattern,
+            **({"counts": case.pattern.counts} if len(case.pattern.counts) > 1 else {}),
             "ettr_closed": case.closed_ettr,
             "ettr": s.ettr,
             "ettr_low": s.low,
@@ -112,8 +113,7 @@ class Goodput(msgspec.Struct, frozen=True):
             f"ETTR {r['ettr']:.4f} [{r['ettr_low']:.4f}, {r['ettr_high']:.4f}] simulated "
             f"({r['failures']} failures), {r['ettr_closed']:.4f} in closed form",
             f"a failure every {format_duration(r['mtbf_s'])}, "
-            f"a checkpoint every {format_duration(r['interval_s'])}"
-            + (f", every {r['per_pattern']}. in remote storage" if r["per_pattern"] > 1 else ""),
+            f"a checkpoint every {format_duration(r['interval_s'])}" + self._tier_text,
         ]
         if best["interval_s"]:
             texts.append(
@@ -130,6 +130,16 @@ class Goodput(msgspec.Struct, frozen=True):
                 f"{spares['enough']:.1%} of the time; the closed form has no shortage of nodes"
             )
         return texts
+
+    @property
+    def _tier_text(self) -> str:
+        """Which checkpoints are also written to the tiers after the first."""
+        tiers, number, text = self.case.parsed_tiers, 1, ""
+        names = [*(tier.name for tier in tiers.lights[1:]), f"{tiers.deep.name} storage"]
+        for name, count in zip(names, self.case.pattern.counts, strict=False):
+            number *= count
+            text += f", every {number}. in {name}" if number > 1 else ""
+        return text
 
     @property
     def text(self) -> str:

@@ -104,8 +104,7 @@ def of_results(results: Sequence[RunResult]) -> Iterator[Remark]:
         if summary.rejected:
             yield Remark(
                 "warning",
-                f"{result.policy} rejected {summary.rejected} jobs "
-                f"(larger than {summary.n_nodes} nodes, or without a walltime)",
+                f"{result.policy} rejected {summary.rejected} jobs{_first_rejection(result)}",
             )
         if summary.given_up:
             yield Remark(
@@ -125,3 +124,10 @@ def of_results(results: Sequence[RunResult]) -> Iterator[Remark]:
             yield Remark(
                 "warning", f"--select matches no job of {result.policy}, so no flow is measured"
             )
+
+
+def _first_rejection(result: RunResult) -> str:
+    """Return the first rejected job and the reason; a recorded run has no reasons."""
+    for attempt_id, reason in result.ledger.rejections:
+        return f"; the first is job {job_name(attempt_id)}: {reason}"
+    return ""

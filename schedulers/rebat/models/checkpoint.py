@@ -143,7 +143,19 @@ def checkpoint_time_us(
     if c is None:
         return 0
     deep_us = _deep_us(c, until_us, length_us, ended, accounting)
-    return deep_us + (c.light.written_us(until_us - deep_us) if c.light else 0)
+    return deep_us + (_light_us(c, until_us - deep_us) if c.light else 0)
+
+
+def _light_us(c: Checkpointing, worked_us: int) -> int:
+    """Return the time of light checkpoints in a progress without regular checkpoints.
+
+    With one light tier, its parts begin with the attempt.
+    """
+    assert c.light is not None
+    if len(c.light.tiers) == 1:
+        return c.light.written_us(worked_us)
+    begin_us = c.period_us - c.first_period_us
+    return c.light.written_us(begin_us + worked_us) - c.light.written_us(begin_us)
 
 
 def _deep_us(

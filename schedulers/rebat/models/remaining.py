@@ -13,7 +13,15 @@ from rebat.core.attempts import When
 from rebat.core.dialect import Semantics
 from rebat.models.checkpoint import NEVER, Checkpointing
 from rebat.models.interruptions import INTERRUPTIONS
+from rebat.models.light import LightTier
 from rebat.models.six_digits import Written
+
+AtRisk = tuple[int, ...]
+"""Work (us) that no checkpoint of a tier or of a heavier one contains.
+
+First for regular checkpoints, then for each lighter tier except the lightest. Empty: none. A resize
+counts as a checkpoint in the lightest tier.
+"""
 
 
 class Remaining(msgspec.Struct, frozen=True):
@@ -28,42 +36,110 @@ class Remaining(msgspec.Struct, frozen=True):
         First period and first recovery of the resubmission.
     wait_us : int
         Delay between the decision and the interruption (t_checkpoint).
-    at_risk_us : int
-        The part of the kept work that no checkpoint contains yet, after a resize.
+    at_risk : tuple of int
+        The part of the kept work that no checkpoint contains yet, after a resize or a failure that
+        light checkpoints survive (see `AtRisk`).
     imaged : bool
         Whether an image contains all the kept work.
     written : Written, optional
         The rounded numbers with which the resubmission is registered; None: not rounded.
+    tier : int
+        Number of the tier from which the job continues; 0: regular checkpoints.
     """
 
     useful_us: int
     first_period_us: int
     first_recovery_us: int
     wait_us: int = 0
-    at_risk_us: int = 0
+    at_risk: AtRisk = ()
     imaged: bool = False
     written: Written | None = None
+    tier: int = 0
+
+    @property
+    def at_risk_us(self) -> int:
+        """The part of the kept work that no regular checkpoint contains yet."""
+        return self.at_risk[0] if self.at_risk else 0
 
 
-def resized(c: Checkpointing | None, run_us: int, at_risk_us: int = 0) -> Remaining:
+class _Position(msgspec.Struct, frozen=True):
+    """Where an attempt is in the pattern of its checkpoints.
+
+    Attributes
+    ----------
+    c : Checkpointing
+    begin_us : int
+        Position in the period since which the attempt has worked.
+    own_us : int
+        Its progress since then, without an incomplete regular checkpoint.
+    at_risk : tuple of int
+        Work at risk at the begin, for each tier including the lightest.
+    """
+
+    c: Checkpointing
+    begin_us: int
+    own_us: int
+    at_risk: AtRisk
+
+    @property
+    def light(self) -> tuple[LightTier, ...]:
+        """The light tiers."""
+        return self.c.light.tiers if self.c.light else ()
+
+    def own_checkpoint_us(self, tier: int) -> int:
+        """Return the progress at the attempt's last checkpoint of a tier; 0: it wrote none.
+
+        ``tier`` is a number of ``at_risk``: 0 for regular checkpoints, which are never within a
+        period.
+        """
+        if not tier or self.c.light is None:
+            return 0
+        light = self.c.light.complete_us(self.begin_us + self.own_us, len(self.light) - tier)
+        return max(0, light - self.begin_us)
+
+    def after(self, kept_us: int, lost_us: int = 0) -> AtRisk:
+        """Return the work at risk if ``kept_us`` of own work is kept and older work is lost."""
+        return tuple(
+            kept_us - own_us
+            if (own_us := self.own_checkpoint_us(tier))
+            else max(0, before_us + kept_us - lost_us)
+            for tier, before_us in enumerate(self.at_risk[:-1] or self.at_risk)
+        )
+
+
+def _position(c: Checkpointing, run_us: int, at_risk: AtRisk) -> _Position:
+    """Return the position of an attempt that has loaded its checkpoint.
+
+    With one light tier, its parts begin with the attempt.
+    """
+    n_tiers = 1 + (len(c.light.tiers) if c.light else 0)
+    if run_us <= c.first_end_us:
+        own_us = min(run_us - c.first_recovery_us, c.first_period_us)
+        begin_us = c.period_us - c.first_period_us if n_tiers > 2 else 0
+        before = (*at_risk, *(0,) * n_tiers)[:n_tiers]
+        return _Position(c, begin_us, own_us, before)
+    own_us = min((run_us - c.first_end_us) % c.cycle_us, c.period_us)
+    return _Position(c, 0, own_us, (0,) * n_tiers)
+
+
+def resized(c: Checkpointing | None, run_us: int, at_risk: AtRisk = ()) -> Remaining:
     """Return what remains when a malleable job changes its nodes, without loss or cost.
 
     The job finishes its recovery on the new nodes, and writes an incomplete checkpoint again.
-    ``at_risk_us`` is the work that no checkpoint contained when the attempt started.
+    ``at_risk`` is the work that no checkpoint contained when the attempt started.
     """
     if c is None:
-        return Remaining(run_us, 0, 0, at_risk_us=at_risk_us + run_us)
+        return Remaining(run_us, 0, 0, at_risk=(sum(at_risk) + run_us,))
     in_first = run_us - c.first_recovery_us
     if in_first <= 0:
-        return Remaining(0, c.first_period_us, -in_first, at_risk_us=at_risk_us)
+        return Remaining(0, c.first_period_us, -in_first, at_risk=at_risk)
+    place = _position(c, run_us, at_risk)
     if run_us <= c.first_end_us:
-        worked_us = min(in_first, c.first_period_us)
-        left_us = c.first_period_us - worked_us
-        return Remaining(worked_us, left_us, 0, at_risk_us=at_risk_us + worked_us)
+        left_us = c.first_period_us - place.own_us
+        return Remaining(place.own_us, left_us, 0, at_risk=place.after(place.own_us))
     position_us = (run_us - c.first_end_us) % c.cycle_us
-    worked_us = min(position_us, c.period_us)
-    kept_us = in_first - (position_us - worked_us)
-    return Remaining(kept_us, c.period_us - worked_us, 0, at_risk_us=worked_us)
+    kept_us = in_first - (position_us - place.own_us)
+    return Remaining(kept_us, c.period_us - place.own_us, 0, at_risk=place.after(place.own_us))
 
 
 def imaged(c: Checkpointing | None, run_us: int, price_us: int) -> Remaining:
@@ -88,18 +164,19 @@ def untouched(c: Checkpointing | None) -> Remaining:
 
 
 def remaining_after(
-    c: Checkpointing | None, run_us: int, when: When, semantics: Semantics, at_risk_us: int = 0
+    c: Checkpointing | None, run_us: int, when: When, semantics: Semantics, at_risk: AtRisk = ()
 ) -> Remaining:
     """Return what remains after a stop; a job without checkpoints starts over, at no cost.
 
-    ``at_risk_us`` is the work that no checkpoint contained when the attempt started, at the speed
-    of the attempt. If the attempt keeps nothing of its own work, this work is lost too. It is
-    repeated before the first checkpoint.
+    ``at_risk`` is the work that no checkpoint contained when the attempt started, at the speed of
+    the attempt. If the attempt keeps nothing of its own work, this work is lost too. It is repeated
+    before the first checkpoint.
     """
     if c is not None and c.perfect:
         return _all_but_recovery(c, run_us)
     if when == When.RESIZE:
-        return resized(c, run_us, at_risk_us)
+        return resized(c, run_us, at_risk)
+    at_risk_us = at_risk[0] if at_risk else 0
     if c is None:
         return Remaining(-at_risk_us, 0, 0)
     if c.never:  # the job restarts from the beginning or from its last image
@@ -114,26 +191,42 @@ def remaining_after(
     )
 
 
-def after_light_failure(c: Checkpointing, run_us: int, at_risk_us: int) -> Remaining:
-    """Return what remains after a failure that the light checkpoints survive.
+def after_light_failure(c: Checkpointing, run_us: int, at_risk: AtRisk, light: int) -> Remaining:
+    """Return what remains after a failure that the light checkpoints of a tier survive.
 
-    The job continues from its last light checkpoint. Work since the last regular checkpoint is at
-    risk: a failure that light checkpoints do not survive loses it.
+    ``light`` is the lightest of these tiers. The job continues from its last checkpoint of this
+    tier or of a heavier one. The work since the last checkpoint of each heavier tier is at risk: a
+    failure that lighter checkpoints do not survive loses it.
     """
     assert c.light is not None
-    if run_us <= c.first_recovery_us:  # it loads the same checkpoint again
-        recovery_us = c.light.recovery_us if at_risk_us else c.recovery_us
-        return Remaining(0, c.first_period_us, recovery_us, at_risk_us=at_risk_us)
-    left = resized(c, run_us, at_risk_us)
-    part_us = left.at_risk_us - (at_risk_us if run_us <= c.first_end_us else 0)
-    undone_us = part_us - c.light.complete_us(part_us)
-    return msgspec.structs.replace(
-        left,
-        useful_us=left.useful_us - undone_us,
-        first_period_us=left.first_period_us + undone_us,
-        first_recovery_us=c.light.recovery_us,
-        at_risk_us=left.at_risk_us - undone_us,
+    n_light = len(c.light.tiers)
+    tier = n_light - light
+    if run_us <= c.first_recovery_us:
+        loaded = _loaded(at_risk)
+        if tier >= loaded:  # it loads the same checkpoint again
+            recovery_us = c.light.tiers[n_light - loaded].recovery_us if loaded else c.recovery_us
+            return Remaining(0, c.first_period_us, recovery_us, at_risk=at_risk, tier=loaded)
+        place = _Position(c, 0, 0, (*at_risk, 0))
+        left = Remaining(0, c.first_period_us, 0)
+    else:
+        place, left = _position(c, run_us, at_risk), resized(c, run_us, at_risk)
+    kept_us = place.own_checkpoint_us(tier)
+    lost_us = 0 if kept_us else place.at_risk[tier]
+    undone_us = place.own_us - kept_us + lost_us
+    useful_us = left.useful_us - undone_us
+    after = place.after(kept_us, lost_us)
+    return Remaining(
+        useful_us,
+        left.first_period_us + undone_us,
+        c.light.tiers[light].recovery_us,
+        at_risk=tuple(us if number < tier else 0 for number, us in enumerate(after)),
+        tier=tier,
     )
+
+
+def _loaded(at_risk: AtRisk) -> int:
+    """Return the tier of the checkpoint from which an attempt with this work at risk started."""
+    return sum(us > 0 for us in at_risk)
 
 
 def resumed(c: Checkpointing | None, remaining: Remaining) -> Checkpointing | None:

@@ -1,24 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tiers of checkpoints: memory, a peer's memory, a local disk, remote storage.
+"""Tiers of checkpoints: memory, a local disk, memory of a peer or of another group, remote storage.
 
-Intervals that are not set are the best ones of first order (see `ettr_tiers`).
+Intervals that are not set are the best ones: of first order for one and two tiers (see
+`ettr_tiers`), and numerically for more (see `ettr_levels`).
 """
 
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 import msgspec
 
 from rebat.core.errors import InputError, unknown_name
 from rebat.core.jobs import Job, Workload
 from rebat.core.units import FOREVER_US, parse_duration, to_s, to_us
-from rebat.models.light import LightCheckpoints, Survives
+from rebat.models.ettr_levels import Levels, best_pattern
+from rebat.models.light import LightCheckpoints, Survives, light_of
 
 SURVIVES: dict[str, Survives | None] = {
     "memory": "process",
     "disk": "process",
     "peer": "node",
+    "group": "group",
     "remote": None,
 }
 """Failures that each tier survives; None: all."""
@@ -31,6 +35,9 @@ FORM = "TIER=WRITE/LOAD or TIER=WRITE/LOAD@INTERVAL, joined by +, remote last: "
 RAREST = 0.01
 """Minimum share of failures of a tier; a tier without failures would have no best interval."""
 
+Shares = float | tuple[float, ...]
+"""Share of the failures that the light tier survives; with several, of each from the lightest."""
+
 
 class Tier(msgspec.Struct, frozen=True):
     """A tier: time to write and to load a checkpoint, and the work between two; in seconds."""
@@ -42,38 +49,56 @@ class Tier(msgspec.Struct, frozen=True):
 
 
 class Tiers(msgspec.Struct, frozen=True):
-    """One tier (remote), or a light tier and remote."""
+    """Remote storage, and light tiers from the lightest, which survive more and more failures."""
 
     deep: Tier
-    light: Tier | None = None
+    lights: tuple[Tier, ...] = ()
+
+    @property
+    def all(self) -> tuple[Tier, ...]:
+        """All tiers from the lightest."""
+        return (*self.lights, self.deep)
 
 
 class TierPattern(msgspec.Struct, frozen=True):
-    """Work between two light checkpoints in seconds, and their number between two deep ones."""
+    """Work between two checkpoints of the first tier in seconds.
+
+    ``counts`` are the checkpoints of each tier between two of the next tier.
+    """
 
     interval_s: float
-    per_pattern: int
+    counts: tuple[int, ...] = ()
+
+    @property
+    def per_pattern(self) -> int:
+        """Number of checkpoints of the first tier between two deep ones."""
+        return math.prod(self.counts)
 
 
 def parse_tiers(text: str) -> Tiers:
     """Return the tiers of a text.
 
-    >>> parse_tiers("peer=1s/30s@2.6min+remote=30s/10min").light
-    Tier(name='peer', write_s=1.0, load_s=30.0, interval_s=156.0)
+    >>> parse_tiers("peer=1s/30s@2.6min+remote=30s/10min").lights
+    (Tier(name='peer', write_s=1.0, load_s=30.0, interval_s=156.0),)
 
     Raises
     ------
     InputError
-        For another form, for tiers that do not survive all failures, and for more than two tiers.
+        For another form, for tiers that do not survive all failures, and for tiers that survive no
+        more than the tier before.
     """
     tiers = [_tier(part) for part in text.split("+")]
     last = tiers[-1]
     if SURVIVES[last.name] is not None:
         problem = f"{text!r}: {last.name} does not survive all failures"
         raise InputError(problem, expected="remote as the last tier")
-    if len(tiers) > 2 or (len(tiers) == 2 and SURVIVES[tiers[0].name] is None):
-        raise InputError(f"{text!r}: not a light tier and remote", expected=FORM)
-    return Tiers(last, tiers[0] if len(tiers) == 2 else None)
+    ranks = list(dict.fromkeys(SURVIVES.values()))
+    for lighter, tier in pairwise(tiers):
+        if ranks.index(SURVIVES[tier.name]) <= ranks.index(SURVIVES[lighter.name]):
+            problem = f"{text!r}: {tier.name} survives no more failures than {lighter.name}"
+            expected = "each tier at most once, in this order: memory or disk, peer, group, remote"
+            raise InputError(problem, expected=expected)
+    return Tiers(last, tuple(tiers[:-1]))
 
 
 def _tier(text: str) -> Tier:
@@ -92,15 +117,46 @@ def _tier(text: str) -> Tier:
     return tier
 
 
-def pattern_of(tiers: Tiers, mtbf_s: float, light_share: float) -> TierPattern:
-    """Return the intervals of a job with this MTBF; the light tier survives this share."""
-    deep, light = tiers.deep, tiers.light
-    if light is None:
-        return TierPattern(_best_s(deep, mtbf_s, 1.0), 1)
-    interval_s = _best_s(light, mtbf_s, light_share)
-    return TierPattern(
-        interval_s, max(1, round(_best_s(deep, mtbf_s, 1 - light_share) / interval_s))
+def pattern_of(tiers: Tiers, mtbf_s: float, light_share: Shares) -> TierPattern:
+    """Return the intervals of a job with this MTBF.
+
+    With one or two tiers they are the best ones of first order, with more those of `best_pattern`.
+    ``light_share`` is the share of the failures that each light tier survives.
+    """
+    survived = light_share if isinstance(light_share, tuple) else (light_share,)
+    shares = needed(survived[: len(tiers.lights)])
+    pairs = zip(tiers.all, shares, strict=True)
+    best_s = [_best_s(tier, mtbf_s, share) for tier, share in pairs]
+    counts = [max(1, round(heavy_s / light_s)) for light_s, heavy_s in pairwise(best_s)]
+    if len(tiers.lights) < 2:
+        return TierPattern(best_s[0], tuple(counts))
+    return _numerical(tiers, mtbf_s, shares, best_s)
+
+
+def needed(survived: tuple[float, ...]) -> tuple[float, ...]:
+    """Return the share of the failures that need each tier, from the shares that tiers survive.
+
+    >>> needed((0.25, 0.75))
+    (0.25, 0.5, 0.25)
+    """
+    bounds = (0.0, *survived, 1.0)
+    return tuple(high - low for low, high in pairwise(bounds))
+
+
+def _numerical(
+    tiers: Tiers, mtbf_s: float, shares: tuple[float, ...], start_s: list[float]
+) -> TierPattern:
+    """Return the best pattern; intervals that are set are kept (see `best_pattern`)."""
+    least = [max(share, RAREST) for share in shares]
+    levels = Levels(
+        mtbf_s=mtbf_s,
+        shares=tuple(share / sum(least) for share in least),
+        writes_s=tuple(tier.write_s for tier in tiers.all),
+        loads_s=tuple(tier.load_s for tier in tiers.all),
     )
+    fixed = tuple(tier.interval_s is not None for tier in tiers.all)
+    interval_s, counts = best_pattern(levels, start_s, fixed)
+    return TierPattern(interval_s, counts)
 
 
 def _best_s(tier: Tier, mtbf_s: float, share: float) -> float:
@@ -110,24 +166,24 @@ def _best_s(tier: Tier, mtbf_s: float, share: float) -> float:
 
 
 def profile_fields(
-    tiers: Tiers, pattern: TierPattern, software: str
+    tiers: Tiers, pattern: TierPattern, software: str, group: int = 1
 ) -> tuple[dict[str, object], LightCheckpoints | None]:
     """Return the checkpoint fields of a profile, and the light checkpoints."""
-    deep, light = tiers.deep, tiers.light
-    part_us, checkpoints = to_us(pattern.interval_s), None
-    fields: dict[str, object] = {}
-    if light is not None:
+    deep, fields = tiers.deep, dict[str, object]()
+    part_us, columns = to_us(pattern.interval_s), []
+    for tier, count in zip(tiers.lights, pattern.counts, strict=True):
+        columns.append((to_s(part_us), tier.write_s, tier.load_s, SURVIVES[tier.name]))
+        part_us = count * (part_us + to_us(tier.write_s))
+    if columns:
+        names = ("light_period", "light_cost", "light_recovery", "light_survives")
         fields = {
-            "light_period": to_s(part_us),
-            "light_cost": light.write_s,
-            "light_recovery": light.load_s,
-            "light_survives": SURVIVES[light.name],
-            "light_software": software,
+            name: column[0] if len(column) == 1 else list(column)
+            for name, column in zip(names, zip(*columns, strict=True), strict=True)
         }
-        write_us, load_us = to_us(light.write_s), to_us(light.load_s)
-        checkpoints = LightCheckpoints(part_us, write_us, load_us, SURVIVES[light.name] or "node")
-        part_us += write_us
-    period_s = to_s(pattern.per_pattern * part_us)
+        fields["light_software"] = software
+        if group > 1 and any(SURVIVES[tier.name] == "group" for tier in tiers.lights):
+            fields["light_group"] = group
+    period_s = to_s(part_us)
     fields |= {
         "checkpoint_period": period_s,
         "checkpoint_cost": deep.write_s,
@@ -136,7 +192,7 @@ def profile_fields(
         "Rfirst": 0.0,
         "checkpoint_rounding": "floor",
     }
-    return fields, checkpoints
+    return fields, light_of(fields)
 
 
 def add_tiers(
@@ -145,8 +201,9 @@ def add_tiers(
     *,
     n_nodes: int,
     mtbf_s: float,
-    light_share: float,
+    light_share: Shares,
     software: str,
+    group: int = 1,
 ) -> Workload:
     """Return the workload with checkpoints of these tiers in all lengths and walltimes.
 
@@ -154,19 +211,24 @@ def add_tiers(
     ----------
     n_nodes, mtbf_s : int, float
         Number of nodes of the machine, and its mean time between failures in seconds.
-    light_share : float
-        Share of the failures that the light tier survives.
+    light_share : float, or tuple of float
+        Share of the failures that the light tier survives; with several, of each.
     software : str
         Causes of failures that keep their node, joined by +.
+    group : int
+        Number of consecutive nodes of a group that fails together.
     """
     jobs, profiles = [], {}
+    patterns: dict[int, TierPattern] = {}
     for job in workload.jobs:
         profile = workload.profiles[job.profile]
         if profile.get("type") != "delay":
             problem = f"checkpoints need a delay profile, not {profile.get('type')!r}"
             raise InputError(problem, f"job {job.id}")
-        pattern = pattern_of(tiers, mtbf_s * n_nodes / job.n_nodes, light_share)
-        fields, light = profile_fields(tiers, pattern, software)
+        if job.n_nodes not in patterns:
+            mtbf_of_job_s = mtbf_s * n_nodes / job.n_nodes
+            patterns[job.n_nodes] = pattern_of(tiers, mtbf_of_job_s, light_share)
+        fields, light = profile_fields(tiers, patterns[job.n_nodes], software, group)
         name = f"{job.profile}@{job.n_nodes}"
         delay_us = _lengthened_us(to_us(profile["delay"]), fields, light)
         profiles[name] = profile | fields | {"delay": to_s(delay_us)}
@@ -185,7 +247,7 @@ def _with_walltime(
 
 def _lengthened_us(work_us: int, fields: dict[str, object], light: LightCheckpoints | None) -> int:
     """Return the length of work with the checkpoints of its complete periods."""
-    if light is not None:
-        work_us += work_us // light.period_us * light.cost_us
+    for tier in light.tiers if light else ():
+        work_us += work_us // tier.period_us * tier.cost_us
     period_us = to_us(float(str(fields["checkpoint_period"])))
     return work_us + work_us // period_us * to_us(float(str(fields["checkpoint_cost"])))

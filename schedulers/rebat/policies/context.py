@@ -21,6 +21,30 @@ RIGID = as_asked(MANAGERS["fpsma"])
 """The rule of plannings that treat malleable jobs as rigid."""
 
 
+class SizeLimit(msgspec.Struct, frozen=True):
+    """Limit of the sizes of jobs on ``n_nodes`` nodes, of which ``n_spares`` are spare nodes."""
+
+    n_nodes: int
+    n_spares: int = 0
+
+    @property
+    def most(self) -> int:
+        """Largest number of nodes on which a job can start."""
+        return self.n_nodes - self.n_spares
+
+    def exceeded(self, n_nodes: int) -> str | None:
+        """Return why a job that requires ``n_nodes`` nodes never starts; None if it can start."""
+        if n_nodes <= self.most:
+            return None
+        reason = f"requires {n_nodes} nodes, the maximum is {self.most}"
+        if not self.n_spares:
+            return reason
+        return (
+            f"{reason}: {self.n_spares} of {self.n_nodes} nodes are spare nodes; reserve fewer "
+            "(spares=N), or add nodes (--nodes)"
+        )
+
+
 class Context(msgspec.Struct, frozen=True):
     """Inputs of a planning and of the reactions, in addition to their options.
 
@@ -64,6 +88,10 @@ class Context(msgspec.Struct, frozen=True):
     def order_on(self, n_nodes: int) -> QueueOrder:
         """Return the queue order of the planning on a machine of this size."""
         return bound(self.order, n_nodes, self.margin_us, self.seed)
+
+    def limit_on(self, n_nodes: int) -> SizeLimit:
+        """Return the size limit of jobs on a machine of this size."""
+        return SizeLimit(n_nodes, min(self.n_spares, n_nodes))
 
 
 class PlanningOptions(Options, frozen=True):

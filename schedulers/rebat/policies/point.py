@@ -94,7 +94,7 @@ REACTIONS: dict[str, type[ReactionOptions]] = table(
     ExclusionOptions,
     PreemptionOptions,
 )
-"""Reactions by name: what happens to running jobs. 'requeue' means none: failed jobs requeue."""
+"""Reactions by name. 'requeue' means no reaction: the session then requeues failed jobs."""
 
 
 def _check_power(watts: str) -> None:

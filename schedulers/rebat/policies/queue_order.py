@@ -67,6 +67,11 @@ def smallest_first(attempt: Attempt) -> Key:
     return (-attempt.priority, attempt.n_nodes, attempt.serial)
 
 
+def priority_class_first(attempt: Attempt) -> Key:
+    """Order by the job's priority class, highest first; then first come, first served."""
+    return (-attempt.priority, -attempt.priority_class, attempt.queued_us, attempt.serial)
+
+
 class RuleOrder(msgspec.Struct, frozen=True):
     """A priority rule of Benoit et al. (RR-9296, sections 4.2.1 and 5.1) as a queue order.
 
@@ -116,5 +121,6 @@ QUEUE_ORDERS: dict[str, QueueOrder] = {
     "shortest": shortest_first,
     "largest": largest_first,
     "smallest": smallest_first,
+    "priority": priority_class_first,
     **{rule.lower(): RuleOrder(rule) for rule in PRIORITY_RULES},
 }

@@ -168,7 +168,7 @@ class ScenarioOptions(FailureOptions, frozen=True, kw_only=True):
     tiers: Annotated[
         str,
         _doc(
-            "With --checkpoint tiers:auto: tiers with the time to write and to load, TIER=WRITE/LOAD joined by +. memory and disk survive software failures, peer also those of one node, remote all. TIER=WRITE/LOAD@INTERVAL sets the interval."
+            "With --checkpoint tiers:auto: tiers with the time to write and to load, TIER=WRITE/LOAD joined by +. memory and disk survive software failures, peer also those of one node, group also those of one group of nodes, remote all. TIER=WRITE/LOAD@INTERVAL sets the interval."
         ),
     ] = USUAL
     checkpoint_cost: Annotated[Seconds, _doc("Time to write a checkpoint.")] = 300.0

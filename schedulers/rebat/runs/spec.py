@@ -14,6 +14,7 @@ from rebat.core.options import MAX_ATTEMPTS
 from rebat.models.checkpoint import Accounting, Rounding
 from rebat.models.failures.events import GenericEvent
 from rebat.models.failures.law import Law
+from rebat.models.tiers import Shares
 from rebat.results.measures.platform import WalltimeKills
 
 
@@ -65,10 +66,12 @@ class TierCheckpoints(msgspec.Struct, frozen=True, tag_field="model", tag="tiers
 
     mtbf_s: float
     tiers: str
-    light_share: float
-    """Share of the failures that the light tier survives."""
+    light_share: Shares
+    """Share of the failures that the light tier survives; with several, of each."""
     software: str = ""
     """Causes of failures that keep their node, joined by +."""
+    group: int | msgspec.UnsetType = msgspec.UNSET
+    """Number of nodes of a group that fails together; only with a tier that survives groups."""
 
 
 Checkpoints = CheckpointModel | PerfectCheckpoints | TierCheckpoints

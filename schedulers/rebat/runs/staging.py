@@ -232,6 +232,7 @@ def _with_checkpoints(workload: Workload, checkpoint: Checkpoints | None, n_node
             mtbf_s=checkpoint.mtbf_s,
             light_share=checkpoint.light_share,
             software=checkpoint.software,
+            group=checkpoint.group or 1,
         )
     return add_young_daly(
         workload,

@@ -3,15 +3,18 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from rebat.models.failures.correlated import Correlated
 from rebat.models.failures.fleet import Fleet
 from rebat.models.failures.law import Law
+from rebat.models.light import Survives
 from rebat.models.tiers import SURVIVES, parse_tiers
 from rebat.runs.spec import TierCheckpoints
 
 
 def tier_checkpoints(text: str, mtbf_s: float, law: Law | None) -> TierCheckpoints:
-    """Return checkpoints in tiers, and which failures the light tier survives under the law.
+    """Return checkpoints in tiers, and which failures the light tiers survive under the law.
 
     Parameters
     ----------
@@ -26,9 +29,25 @@ def tier_checkpoints(text: str, mtbf_s: float, law: Law | None) -> TierCheckpoin
     InputError
         For invalid tiers.
     """
-    light = parse_tiers(text).light
-    survives = SURVIVES[light.name] if light else None
+    survives = [SURVIVES[tier.name] for tier in parse_tiers(text).lights] or [None]
+    shares = tuple(_survived_share(law, failures) for failures in survives)
     single = law.of if isinstance(law, Correlated) else law
+    software = single.software if isinstance(single, Fleet) else ""
+    group = _group(law) if "group" in survives else msgspec.UNSET
+    return TierCheckpoints(mtbf_s, text, shares if shares[1:] else shares[0], software, group)
+
+
+def _survived_share(law: Law | None, survives: Survives | None) -> float:
+    single = law.of if isinstance(law, Correlated) else law
+    if survives == "node" and isinstance(law, Correlated) and law.correlation.group > 1:
+        return 0.0
     if isinstance(single, Fleet):
-        return TierCheckpoints(mtbf_s, text, single.survived_share(survives), single.software)
-    return TierCheckpoints(mtbf_s, text, 0.0 if survives == "process" else 1.0)
+        return single.survived_share(survives)
+    return 0.0 if survives == "process" else 1.0
+
+
+def _group(law: Law | None) -> int:
+    """Return the number of nodes of a group that fails together under the law."""
+    if isinstance(law, Correlated):
+        return max(law.correlation.group, _group(law.of))
+    return law.group if isinstance(law, Fleet) else 1

@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import ClassVar
 
+import numpy as np
+
 from rebat.contract import End
 from rebat.core.attempts import Cause, Running
 from rebat.core.errors import InputError
@@ -204,10 +206,14 @@ class Intake:
         board.changes.failures += event.nodes.size
         for tag in tags:
             if tag in board.by_tag:
-                n_nodes = int((self._claims.tags(event.nodes) == tag).sum())
-                failure = Failure(0, event.cause or "", n_nodes)
-                self._hit.setdefault(board.by_tag[tag], failure)
+                self._hit.setdefault(board.by_tag[tag], self._failure(event, tag))
         self._transactions.lose_claims(tags)
+
+    def _failure(self, event: NodesFailed, tag: int) -> Failure:
+        """Return the failure of the attempt with this tag; cores count as their nodes."""
+        hit = event.nodes.ids[self._claims.tags(event.nodes) == tag]
+        nodes = np.unique(hit // self._board.options.cores_per_node)
+        return Failure(0, event.cause or "", len(nodes), int(nodes[0]), int(nodes[-1]))
 
     def _on_rejuvenate(self, event: NodesRejuvenated) -> None:
         self._check_nodes(event.nodes, down=False)

@@ -23,6 +23,7 @@ from rebat.models.checkpoint import (
 )
 from rebat.models.light import Failure
 from rebat.models.migration import cost_us
+from rebat.models.remaining import AtRisk
 from rebat.models.six_digits import period_as_forwarded_s
 from rebat.models.speedup import speedup_of
 from rebat.session.board import Board
@@ -35,8 +36,8 @@ class Work(msgspec.Struct, gc=False):
     workload: str
     profile: str
     checkpointing: Checkpointing | None
-    at_risk_us: int = 0
-    """Work that resizes kept but no checkpoint contains yet.
+    at_risk: AtRisk = ()
+    """Work that resizes or light checkpoints kept but no checkpoint of a tier contains yet.
 
     In microseconds, at the speed of this attempt.
     """
@@ -90,6 +91,8 @@ class JobTable:
             )
         except InputError as error:
             raise error.at(f"job {event.job_id}") from None
+        if priority_class := self.submissions[event.job_id].traits.priority_class:
+            attempt = msgspec.structs.replace(attempt, priority_class=priority_class)
         if not scalable:
             checkpointing = None  # only delays can be shortened; other jobs lose all their work
         elif checkpointing is None:

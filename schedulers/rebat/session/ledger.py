@@ -80,10 +80,13 @@ class Ledger(msgspec.Struct):
     """Job -> number of attempts that failures interrupted."""
     given_up: list[str] = []
     """Jobs that ended after too many interruptions."""
+    rejections: list[tuple[str, str]] = []
+    """Rejected attempts, and why the policy rejected them."""
     progress: dict[str, list[Part]] = {}
     """Job -> useful progress of its interrupted attempts."""
-    at_risk: dict[str, list[Part]] = {}
-    """Job -> parts of the progress that resizes kept but no checkpoint contains yet."""
+    at_risk: dict[str, list[list[Part]]] = {}
+    """Job -> parts of the progress that no checkpoint of a tier contains yet (`Remaining.at_risk`),
+    for each tier."""
     node_events: list[tuple[int, bool, NodeSet]] = []
     refusals: list[tuple[int, str, str]] = []
     """Proposals that were not carried out: time, subject, reason."""
@@ -129,18 +132,37 @@ class Ledger(msgspec.Struct):
         self.attempts.append(record)
         if remaining is None or record.cause not in INTERRUPTED:
             return
-        job_id, at_risk_us = record.attempt.job_id, remaining.at_risk_us
+        job_id = record.attempt.job_id
         if record.cause == Cause.NODE_FAILURE:
             self.interrupted[job_id] = self.interrupted.get(job_id, 0) + 1
         if remaining.useful_us < 0:
-            self._lose(self.at_risk.pop(job_id, ()), record.cause)
-        elif remaining.imaged or at_risk_us < remaining.useful_us:
-            self.at_risk.pop(job_id, None)  # a checkpoint of this attempt contains this progress
+            self._lose_at_risk(job_id, remaining.tier, record.cause)
         if record.useful_us:
             self.progress.setdefault(job_id, []).append((record, record.useful_us))
-        if at_risk_us:
-            own_us = min(at_risk_us, record.useful_us)
-            self.at_risk.setdefault(job_id, []).append((record, own_us))
+        self._note_at_risk(record, remaining)
+
+    def _lose_at_risk(self, job_id: str, tier: int, to: Cause) -> None:
+        """Mark the progress as lost that no checkpoint of a tier contains."""
+        tiers = self.at_risk.get(job_id, [])
+        if tier < len(tiers):
+            self._lose(tiers[tier], to)
+            lost = {id(record): us for record, us in tiers[tier]}
+            tiers[:] = [[(r, us - lost.get(id(r), 0)) for r, us in parts] for parts in tiers[:tier]]
+
+    def _note_at_risk(self, record: AttemptRecord, remaining: Remaining) -> None:
+        """Note the parts of the progress that no checkpoint contains yet."""
+        tiers = self.at_risk.pop(record.attempt.job_id, [])
+        after: list[list[Part]] = []
+        for tier, at_risk_us in enumerate(remaining.at_risk):
+            safe = (
+                at_risk_us < remaining.useful_us
+            )  # a checkpoint of this attempt contains the rest
+            parts = [] if safe or tier >= len(tiers) else tiers[tier]
+            if at_risk_us:
+                parts = [*parts, (record, min(at_risk_us, record.useful_us))]
+            after.append(parts)
+        if any(after):
+            self.at_risk[record.attempt.job_id] = after
 
     def lose(self, job_id: str, to: Cause) -> None:
         """Mark the progress of a job that starts again as lost."""

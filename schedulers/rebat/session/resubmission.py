@@ -25,6 +25,7 @@ from rebat.models.checkpoint import (
 )
 from rebat.models.interruptions import INTERRUPTIONS
 from rebat.models.remaining import (
+    AtRisk,
     Remaining,
     after_light_failure,
     imaged,
@@ -57,12 +58,12 @@ class Registry(JobTable):
         work, dialect = self.work[attempt_id], self._board.options.dialect
         if failure := self.failures.get(attempt_id):
             ran_us, when, c = failure.ran_us, When.NOW, work.checkpointing
-            if c and c.light and c.light.survive(failure):
-                return after_light_failure(c, ran_us, work.at_risk_us)
+            if c and c.light and (light := c.light.surviving(failure)) is not None:
+                return after_light_failure(c, ran_us, work.at_risk, light)
         if when == When.IMAGE:
             return imaged(work.checkpointing, ran_us, self.image_us(attempt_id))
         remaining = remaining_after(
-            work.checkpointing, ran_us, when, dialect.semantics, work.at_risk_us
+            work.checkpointing, ran_us, when, dialect.semantics, work.at_risk
         )
         if dialect.digits == "six" and when in INTERRUPTIONS:
             written = self._written(work, ran_us, when)
@@ -72,7 +73,7 @@ class Registry(JobTable):
     def _written(self, work: Work, ran_us: int, when: When) -> Written | None:
         """Return the numbers of a resubmission in the authors' program; None if undefined."""
         c, now_us = work.checkpointing, self._board.now_us
-        if c is None or c.never or c.perfect or c.image_us or work.at_risk_us:
+        if c is None or c.never or c.perfect or c.image_us or any(work.at_risk):
             return None
         return resubmission(
             in_seconds(c, work.period_s or to_s(c.period_us)),
@@ -157,14 +158,20 @@ class Registry(JobTable):
             profile, walltime_us = self._in_size(old, remaining, size)
         attempt = self._next(last, walltime_us, priority, size)
         self._register(attempt, old, profile, checkpointing)
-        self.work[attempt.id].at_risk_us = self._scaled_us(last, remaining.at_risk_us, size)
+        self._set_at_risk(attempt, last, remaining.at_risk)
         return attempt
+
+    def _set_at_risk(self, attempt: Attempt, before: Attempt, at_risk: AtRisk) -> None:
+        """Set the work at risk of an attempt, from that at the speed of the attempt before."""
+        scaled = (self._scaled_us(before, us, attempt.n_nodes) for us in at_risk)
+        self.work[attempt.id].at_risk = tuple(scaled)
 
     def molded(self, attempt: Attempt, n_nodes: int) -> Attempt:
         """Register a queued attempt on another number of nodes; it keeps its place in the queue."""
-        old = self._origin(attempt.id, n_nodes)
+        old, at_risk = self._origin(attempt.id, n_nodes), self.work[attempt.id].at_risk
         if self.starts_over(attempt.id, n_nodes):
             self._board.ledger.lose(attempt.job_id, Cause.MOVED)
+            at_risk = ()
         remaining = self._before_mold(old, attempt.id, n_nodes)
         profile, walltime_us = self._in_size(old, remaining, n_nodes)
         new = msgspec.structs.replace(
@@ -175,6 +182,7 @@ class Registry(JobTable):
             walltime_us=walltime_us,
         )
         self._register(new, old, profile, resumed(old.checkpointing, remaining))
+        self._set_at_risk(new, attempt, at_risk)
         return new
 
     def retry(self, attempt_id: str) -> Attempt:

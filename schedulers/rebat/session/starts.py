@@ -76,6 +76,7 @@ class Starts:
         if not board.planning:
             board.changes.withdraw(attempt)
         board.out.append(RejectJob(at_us=board.now_us, job_id=attempt.id))
+        board.ledger.rejections.append((attempt.id, proposal.reason))
         self._never_ran(attempt, Cause.REJECTED)
         return None
 

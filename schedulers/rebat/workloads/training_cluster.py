@@ -78,6 +78,11 @@ class TrainingCluster(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     malleable : float
         Percent of the jobs that are malleable (`flex`), with a linear speedup, as jobs with
         data-parallel replicas.
+    classes : int
+        Number of priority classes. The class of a job rises with its size, as on RSC-1.
+        1: jobs have no class.
+    urgent : float
+        Percent of the jobs that are in the highest class, independent of their size.
     """
 
     nodes: Annotated[int, msgspec.Meta(ge=1)] = 2000
@@ -87,6 +92,8 @@ class TrainingCluster(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     flagship: Annotated[int, msgspec.Meta(ge=0)] = 0
     flagship_days: Positive = 30.0
     malleable: Annotated[float, msgspec.Meta(ge=0, le=100)] = 0.0
+    classes: Annotated[int, msgspec.Meta(ge=1, le=len(SHARES))] = 1
+    urgent: Annotated[float, msgspec.Meta(ge=0, le=100)] = 0.0
 
 
 def training_cluster(seed: int, options: TrainingCluster | None = None) -> Workload:
@@ -109,6 +116,8 @@ def training_cluster(seed: int, options: TrainingCluster | None = None) -> Workl
     options = options or TrainingCluster()
     if options.flagship > options.nodes:
         raise InputError(f"is {options.flagship}", "flagship", f"at most {options.nodes} nodes")
+    if options.urgent and options.classes == 1:
+        raise InputError("has no effect", "urgent", "classes of at least 2 as well")
     gpus, shares = _sizes(options)
     nodes = -(-gpus // options.gpus)
     mean_s = np.where(gpus <= SMALL_GPUS, *MEAN_H) * 3600
@@ -139,6 +148,10 @@ def training_cluster(seed: int, options: TrainingCluster | None = None) -> Workl
         run_us=run_us.tolist(),
         notes=[f"generated training cluster with {options.load:g} % load, seed {seed}"],
     )
+    if options.classes > 1:
+        classes = kind * options.classes // len(gpus)
+        classes[rng("urgent").random(n_jobs) * 100 < options.urgent] = options.classes - 1
+        workload = _with_classes(workload, classes.tolist())
     workload = _with_flagship(workload, options)
     if not options.malleable:
         return workload
@@ -163,11 +176,20 @@ def _with_mean(draws: Floats, mean_s: float) -> Floats:
     return scaled
 
 
+def _with_classes(workload: Workload, classes: list[int]) -> Workload:
+    jobs = tuple(
+        msgspec.structs.replace(job, extra=job.extra | {"priority_class": number})
+        for job, number in zip(workload.jobs, classes, strict=True)
+    )
+    return msgspec.structs.replace(workload, jobs=jobs)
+
+
 def _with_flagship(workload: Workload, options: TrainingCluster) -> Workload:
     if not options.flagship:
         return workload
     profile = {"type": "delay", "delay": options.flagship_days * 86_400}
-    job = Job(FLAGSHIP, options.flagship, 0, None, FLAGSHIP)
+    extra = {"priority_class": options.classes - 1} if options.classes > 1 else {}
+    job = Job(FLAGSHIP, options.flagship, 0, None, FLAGSHIP, extra)
     return msgspec.structs.replace(
         workload,
         jobs=(job, *workload.jobs),

@@ -13,10 +13,20 @@ from rebat.core.errors import InputError
 from rebat.core.recovery import HUNG, StageDurations, parse_stage
 from rebat.core.units import MAX_SECONDS
 from rebat.models.ettr import TrainingJob, best_interval_s, ettr
+from rebat.models.ettr_levels import Levels, levels_ettr
 from rebat.models.ettr_tiers import TwoTiers, two_tier_ettr
 from rebat.models.failures.fleet import Fleet
 from rebat.models.failures.laws import parse_law
-from rebat.models.tiers import SURVIVES, Tier, TierPattern, Tiers, parse_tiers, pattern_of
+from rebat.models.tiers import (
+    SURVIVES,
+    Shares,
+    Tier,
+    TierPattern,
+    Tiers,
+    needed,
+    parse_tiers,
+    pattern_of,
+)
 
 USUAL_REPAIR = "90%*uniform:1h:3h+10%*uniform:1d:3d"
 
@@ -88,12 +98,13 @@ class TrainingCase(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return Tiers(Tier("remote", self.write_s, self.load_s, self.period_s))
 
     @property
-    def light_share(self) -> float:
-        """Share of the failures that the light tier survives; 0 without a light tier."""
-        light = self.parsed_tiers.light
-        return self.law.survived_share(SURVIVES[light.name]) if light else 0.0
+    def light_share(self) -> Shares:
+        """Share of the failures that the light tier survives, or each of several; 0 without one."""
+        lights = self.parsed_tiers.lights
+        shares = tuple(self.law.survived_share(SURVIVES[light.name]) for light in lights)
+        return shares if len(shares) > 1 else (*shares, 0.0)[0]
 
-    @property
+    @cached_property
     def pattern(self) -> TierPattern:
         """Intervals of the tiers."""
         return pattern_of(self.parsed_tiers, self.mtbf_s, self.light_share)
@@ -101,20 +112,30 @@ class TrainingCase(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @property
     def closed_ettr(self) -> float:
         """The exact ETTR, with mean durations of the stages and enough spares."""
-        tiers, pattern = self.parsed_tiers, self.pattern
-        deep, light = tiers.deep, tiers.light
-        if light is None:
+        tiers, pattern, share = self.parsed_tiers, self.pattern, self.light_share
+        if not tiers.lights:
             return ettr(self.job(pattern.interval_s))
-        init_s = self.mean_stage_s("init")
+        writes_s = tuple(tier.write_s for tier in tiers.all)
+        loads_s = tuple(tier.load_s + self.mean_stage_s("init") for tier in tiers.all)
+        detect_s = self.mean_stage_s(*HUNG)
+        if isinstance(share, tuple):
+            levels = Levels(
+                mtbf_s=self.mtbf_s,
+                shares=needed(share),
+                writes_s=writes_s,
+                loads_s=loads_s,
+                detect_s=detect_s,
+            )
+            return levels_ettr(levels, pattern.interval_s, pattern.counts)
         return two_tier_ettr(
             TwoTiers(
                 mtbf_s=self.mtbf_s,
-                light_share=self.light_share,
+                light_share=share,
                 interval_s=pattern.interval_s,
                 per_pattern=pattern.per_pattern,
-                writes_s=(light.write_s, deep.write_s),
-                loads_s=(light.load_s + init_s, deep.load_s + init_s),
-                detect_s=self.mean_stage_s(*HUNG),
+                writes_s=(writes_s[0], writes_s[1]),
+                loads_s=(loads_s[0], loads_s[1]),
+                detect_s=detect_s,
             )
         )
 
@@ -148,9 +169,7 @@ class TrainingCase(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def _over_causes(
         self, stage: StageDurations, value: Callable[[RandomDuration], float]
     ) -> float:
-        weights = self.law.weights
-        total = sum(weights.values())
-        return sum(w / total * value(stage.of(cause)) for cause, w in weights.items())
+        return sum(w * value(stage.of(cause)) for cause, w in self.law.cause_shares.items())
 
     def job(self, interval_s: float | None = None) -> TrainingJob:
         """Return the case for closed forms: with mean durations, and enough spares."""
@@ -165,8 +184,7 @@ class TrainingCase(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @property
     def mean_in_repair(self) -> float:
         """Mean number of nodes of the job that are in repair."""
-        rack = 1 + self.law.rack_share * (self.law.rack - 1)
-        return self.law.hardware_share * rack * self.law.mean_repair_s / self.mtbf_s
+        return self.law.mean_in_repair(self.nodes)
 
 
 def _check_seconds(name: str, seconds: float, least: float) -> None:

@@ -89,16 +89,14 @@ def simulated(
 
 def run_once(case: TrainingCase, workload: Workload, seed: int) -> RunResult:
     """Simulate one job with the failures of a seed."""
-    events = (
-        case.law
-        if case.spares is not None
-        else msgspec.structs.replace(case.law, software="+".join(case.law.weights), repair="1h")
-    )
+    law = case.law
+    if case.spares is None:
+        law = msgspec.structs.replace(law, software="+".join(law.cause_shares), repair="1h")
     return simulate(
         workload,
         policy_of(case, seed),
         n_nodes=workload.n_nodes,
-        machine_events=events.events(workload.n_nodes, seed),
+        machine_events=law.events(workload.n_nodes, seed),
         max_attempts=2**31,
     )
 
@@ -112,7 +110,7 @@ def policy_of(case: TrainingCase, seed: int) -> Runnable:
 def workload_of(case: TrainingCase, failures: int) -> Workload:
     """Return the workload: a job of whole patterns of checkpoints."""
     pattern = case.pattern
-    fields, _ = profile_fields(case.parsed_tiers, pattern, case.law.software)
+    fields, _ = profile_fields(case.parsed_tiers, pattern, case.law.software, case.law.group)
     length_s = float(str(fields["checkpoint_period"])) + case.parsed_tiers.deep.write_s
     profile = {"type": "delay", "delay": _n_patterns(case, failures) * length_s, **fields}
     job = Job("1", case.nodes, to_us(0), None, "training")

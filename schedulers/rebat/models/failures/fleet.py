@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Failures of a training cluster: a rate per node, causes, repairs, lemon nodes and racks."""
+"""Failures of a training cluster: a rate per node, causes, repairs, lemons, racks, switches."""
 
 from __future__ import annotations
 
@@ -17,10 +17,16 @@ from rebat.core.errors import InputError
 from rebat.core.nodes import NodeSet
 from rebat.core.recovery import StageDurations, parse_stage
 from rebat.core.streams import stream
-from rebat.core.units import US_PER_S, to_us
+from rebat.core.units import US_PER_S, to_s, to_us
 from rebat.models.ettr import DAY_S, failure_rate
 from rebat.models.failures.law import Law, Outage
 from rebat.models.failures.per_node import ExponentialNodes, Floats, NodeLaws, WeibullNodes
+
+_Hit = tuple[int, int, int, str, int]
+"""A failure: time (us), first node, number of nodes, cause, repair time (us)."""
+
+SWITCH = "switch"
+"""Cause of failures of switches."""
 
 SHAPES = (0.1, 100.0)
 """Smallest and largest Weibull shape."""
@@ -58,9 +64,28 @@ class Fleet(Law, frozen=True, dict=True):
         same. Below 1, failures of a node come in bursts. At time 0 the nodes have random ages, so
         that the rate holds from the beginning. A failure of the rack does not change the time of
         the next failure of a node.
+    switch : int
+        Number of nodes behind a switch: consecutive nodes.
+    switch_rate : float
+        Failures of switches per 1,000 switch-days. A failure takes down all nodes behind the
+        switch. It has the cause switch, and the repair time of this cause.
+    new_factor : float
+        Failure rate of a new node, divided by its rate after the burn-in, which is ``rate``. It
+        falls with the age of the node: rate x (1 + (new_factor - 1) e^(-age / burn_in)).
+    burn_in_s : float
+        Time in which the excess of the rate falls to 1 / e.
+    age_s : float
+        Age of all nodes at time 0. A repair does not change the age.
     """
 
-    later: ClassVar[tuple[str, ...]] = ("shape",)
+    later: ClassVar[tuple[str, ...]] = (
+        "shape",
+        "switch",
+        "switch_rate",
+        "new_factor",
+        "burn_in_s",
+        "age_s",
+    )
 
     rate: float
     causes: str = "hardware=1"
@@ -72,6 +97,11 @@ class Fleet(Law, frozen=True, dict=True):
     rack_share: float = 0.0
     machine: str = ""
     shape: float = 1.0
+    switch: int = 1
+    switch_rate: float = 0.0
+    new_factor: float = 1.0
+    burn_in_s: float = 30 * DAY_S
+    age_s: float = 0.0
 
     def __post_init__(self) -> None:
         ranges = (
@@ -81,14 +111,19 @@ class Fleet(Law, frozen=True, dict=True):
             ("rack", self.rack >= 1, "at least 1"),
             ("shape", SHAPES[0] <= self.shape <= SHAPES[1], "{:g} to {:g}".format(*SHAPES)),
             ("rack_share", 0 <= self.rack_share <= 1, "a share, 0 to 1"),
+            ("switch", self.switch >= 1, "at least 1"),
+            ("switch_rate", 0 <= self.switch_rate < math.inf, "a number, 0 or more"),
+            ("new_factor", 1 <= self.new_factor < math.inf, "a number, at least 1"),
         )
         for name, good, expected in ranges:
             if not good:
                 raise InputError(f"is {getattr(self, name):g}", name, expected)
+        if self.new_factor > 1 and self.shape != 1:
+            raise InputError(f"is {self.shape:g}", "shape", "1, because new_factor is above 1")
         for cause in (*self._harmless, *(cause for cause, _ in self._repair.by_cause)):
-            if cause and cause not in self.weights and cause != "software":
+            if cause and cause not in self.cause_shares and cause != "software":
                 raise InputError(
-                    f"{cause!r} is no cause", "software, repair", ", ".join(self.weights)
+                    f"{cause!r} is no cause", "software, repair", ", ".join(self.cause_shares)
                 )
 
     @cached_property
@@ -108,28 +143,68 @@ class Fleet(Law, frozen=True, dict=True):
             raise error.at("repair") from None
 
     @property
+    def switch_share(self) -> float:
+        """Share of failures of switches in the failures of a large machine."""
+        per_node = self.switch_rate / self.switch
+        return per_node / (self.rate + per_node)
+
+    @cached_property
+    def cause_shares(self) -> dict[str, float]:
+        """Share of each cause in the failures of a large machine."""
+        total, nodes = sum(self.weights.values()), 1 - self.switch_share
+        shares = {cause: weight / total * nodes for cause, weight in self.weights.items()}
+        if self.switch_rate:
+            shares[SWITCH] = shares.get(SWITCH, 0.0) + self.switch_share
+        return shares
+
+    @property
     def hardware_share(self) -> float:
-        """Share of the failures that need a repair."""
+        """Share of the failures of nodes that need a repair."""
         harmless = sum(weight for cause, weight in self.weights.items() if cause in self._harmless)
         return 1 - harmless / sum(self.weights.values())
 
     def survived_share(self, survives: str | None) -> float:
         """Return the share of the failures that checkpoints of a tier survive (`models.tiers`)."""
         single = 1 - self.rack_share if self.rack > 1 else 1.0
-        shares = {"process": 1 - self.hardware_share, "node": single, None: 1.0}
-        return shares[survives]
+        shares = {"process": 1 - self.hardware_share, "node": single}
+        return shares[survives] * (1 - self.switch_share) if survives in shares else 1.0
+
+    @property
+    def group(self) -> int:
+        """Number of consecutive nodes of the largest group that fails together."""
+        rack, switch = self.rack if self.rack_share else 1, self.switch if self.switch_rate else 1
+        return max(rack, switch)
 
     @property
     def mean_repair_s(self) -> float:
-        """Mean repair time of failures that need a repair, in seconds."""
+        """Mean repair time of failures of nodes that need a repair, in seconds."""
         needs = {cause: w for cause, w in self.weights.items() if cause not in self._harmless}
         total = sum(needs.values())
         means = (w * self._repair.of(cause).mean_s for cause, w in needs.items())
         return sum(means) / total if total else 0.0
 
+    def mean_in_repair(self, n_nodes: int) -> float:
+        """Return the mean number of nodes in repair, if nodes in repair fail too."""
+        rack = 1 + self.rack_share * (self.rack - 1)
+        nodes = self.hardware_share * rack * self.mean_repair_s / self._mtbf_of_nodes_s(n_nodes)
+        if SWITCH in self._harmless or not self.switch_rate:
+            return nodes
+        rate = failure_rate(n_nodes, self.switch_rate)  # of nodes, by a failure of their switch
+        return nodes + rate * self._repair.of(SWITCH).mean_s
+
     def mtbf_on(self, n_nodes: int | None) -> float:
-        """Return the MTBF (s) of a machine with this number of nodes; of one node if it is None."""
-        return 1 / failure_rate(n_nodes or 1, self.rate)
+        """Return the MTBF (s) of a machine with this number of nodes; of one node if it is None.
+
+        It includes failures of switches. It is that after the burn-in.
+        """
+        count = n_nodes or 1
+        of_nodes_s = self._mtbf_of_nodes_s(count)
+        if not self.switch_rate:
+            return of_nodes_s
+        return 1 / (1 / of_nodes_s + failure_rate(-(-count // self.switch), self.switch_rate))
+
+    def _mtbf_of_nodes_s(self, n_nodes: int) -> float:
+        return 1 / failure_rate(n_nodes, self.rate)
 
     def node_rates(self, n_nodes: int, seed: int) -> Floats:
         """Return the failures per second of each node, with the lemons of this seed."""
@@ -143,23 +218,48 @@ class Fleet(Law, frozen=True, dict=True):
 
     def outages(self, n_nodes: int, seed: int) -> Iterator[Outage]:
         """Draw the failures of the machine in order, without failures of nodes that are down."""
-        rng, rates = stream(seed, "failures", "fleet"), self.node_rates(n_nodes, seed)
-        names = list(self.weights)
-        causes = np.cumsum(list(self.weights.values()))
         up_us = np.full(n_nodes, -1, dtype=np.int64)
-        weibull = self.shape != 1
-        hits = self._weibull_hits(rates, seed, up_us) if weibull else _exponential_hits(rates, rng)
-        for at_us, node in hits:
-            cause = names[int(np.searchsorted(causes, rng.random() * causes[-1], side="right"))]
-            first, last = node, node + 1
-            if self.rack_share and rng.random() < self.rack_share:
-                first = node - node % self.rack
-                last = min(first + self.rack, n_nodes)
-            repair_us = self._repair_us(cause, rng)
+        hits = self._node_hits(n_nodes, seed, up_us)
+        if self.switch_rate:
+            hits = heapq.merge(hits, self._switch_hits(n_nodes, seed))
+        for at_us, first, size, cause, repair_us in hits:
+            last = min(first + size, n_nodes)
             nodes = [n for n in range(first, last) if up_us[n] < at_us]
             if nodes:
                 up_us[nodes] = at_us + repair_us
                 yield Outage(at_us, at_us + repair_us, NodeSet.of(nodes), cause)
+
+    def _node_hits(self, n_nodes: int, seed: int, up_us: npt.NDArray[np.int64]) -> Iterator[_Hit]:
+        """Yield the failures of nodes and racks, also those of nodes that are down."""
+        rng, rates = stream(seed, "failures", "fleet"), self.node_rates(n_nodes, seed)
+        names = list(self.weights)
+        causes = np.cumsum(list(self.weights.values()))
+        weibull = self.shape != 1
+        hits = self._weibull_hits(rates, seed, up_us) if weibull else self._poisson_hits(rates, rng)
+        for at_us, node in hits:
+            cause = names[int(np.searchsorted(causes, rng.random() * causes[-1], side="right"))]
+            rack = self.rack if self.rack_share and rng.random() < self.rack_share else 1
+            yield at_us, node - node % rack, rack, cause, self._repair_us(cause, rng)
+
+    def _switch_hits(self, n_nodes: int, seed: int) -> Iterator[_Hit]:
+        """Yield the failures of switches."""
+        rng = stream(seed, "failures", "fleet", "switches")
+        rates = np.full(-(-n_nodes // self.switch), failure_rate(1, self.switch_rate))
+        for at_us, number in _exponential_hits(rates, rng):
+            yield at_us, number * self.switch, self.switch, SWITCH, self._repair_us(SWITCH, rng)
+
+    def _poisson_hits(self, rates: Floats, rng: Generator) -> Iterator[tuple[int, int]]:
+        """Yield time (us) and node of failures; a share of them remains as the nodes age."""
+        if self.new_factor == 1:
+            yield from _exponential_hits(rates, rng)
+        most = self._excess(0.0)
+        for at_us, node in _exponential_hits(rates * most, rng):
+            if rng.random() * most < self._excess(to_s(at_us)):
+                yield at_us, node
+
+    def _excess(self, time_s: float) -> float:
+        """Return the failure rate of nodes at a time, divided by that after the burn-in."""
+        return 1 + (self.new_factor - 1) * math.exp(-(self.age_s + time_s) / self.burn_in_s)
 
     def _weibull_hits(
         self, rates: Floats, seed: int, up_us: npt.NDArray[np.int64]
@@ -192,14 +292,14 @@ class Fleet(Law, frozen=True, dict=True):
         return max(1, to_us(self._repair.of(cause).draw_s(rng)))
 
     def nodes(self, n_nodes: int, seed: int) -> NodeLaws:
-        """Return the law of each node, without failures of its rack."""
+        """Return the law of each node after the burn-in, without failures of rack and switch."""
         rates, shapes = self.node_rates(n_nodes, seed), np.full(n_nodes, self.shape)
         if self.shape == 1:
             return ExponentialNodes(1 / rates, shapes)
         return WeibullNodes(self._scale_s(rates), shapes)
 
     def survival(self, uptime_s: float, duration_s: float, n_nodes: int) -> float:
-        """Return the survival probability of a node with the mean rate.
+        """Return the survival probability of a node with the mean rate, after the burn-in.
 
         If the shape is 1, this is exp(-duration x mean rate); the uptime does not matter.
         """

@@ -189,8 +189,8 @@ def check_span(seconds: float, name: str, least: float = 1e-6) -> None:
 
 
 def least_s(field: str) -> float:
-    """Return the minimum value of a field in seconds: 0 for standard deviations, otherwise 1e-6."""
-    return 0.0 if field.endswith("_sigma_s") else 1e-6
+    """Return the minimum value of a field in seconds: 0 for deviations and ages, otherwise 1e-6."""
+    return 0.0 if field.endswith("_sigma_s") or field == "age_s" else 1e-6
 
 
 def generate_events(

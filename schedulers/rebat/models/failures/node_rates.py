@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Failure rates of a record: nodes that fail more often, mean time to failure of jobs by size.
 
-Sources: the conditional test of two Poisson rates of Przyborowski and Wilenski (Biometrika 31,
-1940), Holm's correction (Scandinavian Journal of Statistics 6, 1979), Garwood's interval of a
-Poisson mean (Biometrika 28, 1936).
+Sources: Holm's correction (Scandinavian Journal of Statistics 6, 1979), Garwood's interval of a
+Poisson mean (Biometrika 28, 1936). The test of lemon nodes is in `repeated`.
 """
 
 from __future__ import annotations
@@ -17,6 +16,7 @@ import numpy.typing as npt
 from rebat.core.units import FOREVER_US, US_PER_S
 from rebat.models.failures.events import MachineEvent, down_intervals
 from rebat.models.failures.per_node import Floats
+from rebat.models.failures.repeated import chances, lives_of
 
 Ints = npt.NDArray[np.int64]
 
@@ -39,6 +39,8 @@ class Exposure(NamedTuple):
     node: Ints
     at_us: Ints
     up_us: Ints
+    age_us: Ints
+    """Up time of the node at each failure."""
 
     @property
     def counts(self) -> Ints:
@@ -100,29 +102,44 @@ def exposure_of(
     failed = down_us > 0
     # a node is up for at least a microsecond before it fails
     up_us = np.maximum(up_us, np.bincount(node[failed], minlength=n_nodes))
-    return Exposure(node[failed], down_us[failed], up_us)
+    return Exposure(node[failed], down_us[failed], up_us, _ages(node, down_us, repaired_us)[failed])
+
+
+def _ages(node: Ints, down_us: Ints, repaired_us: Ints) -> Ints:
+    """Return the up time of the node at the beginning of each outage."""
+    order = np.lexsort((down_us, node))
+    outage_us = np.where(repaired_us == FOREVER_US, 0, repaired_us - down_us)[order]
+    total_us = np.cumsum(outage_us) - outage_us
+    begins = np.flatnonzero(np.diff(node[order], prepend=-1))
+    of_node = np.repeat(total_us[begins], np.diff(np.append(begins, len(node))))
+    age_us = np.empty_like(down_us)
+    age_us[order] = down_us[order] - (total_us - of_node)
+    return age_us
 
 
 def lemons(exposure: Exposure, significance: float = SIGNIFICANCE) -> list[Lemon]:
     """Return the nodes that fail significantly more often than the others, the worst first.
 
-    Nodes with equal rates share the n failures of the machine in proportion to their up times.
-    The number of failures of one node is then binomial: (n, its share of the up time). This is the
-    exact test of its Poisson rate against the pooled rate of the others, one-sided. Holm's
-    correction keeps the probability of any false alarm at most ``significance``.
+    All nodes are compared with the same renewal process (`repeated.chances`), so that bursts of
+    failures of a node, which all nodes have, list no node. Holm's correction keeps the probability
+    of any false alarm at most ``significance``. Then the lives of the listed nodes are left out and
+    the other nodes are tested again, until no node is added.
     """
-    from scipy.stats import binom
-
-    counts, up_us = exposure.counts, exposure.up_us
-    total, total_us = int(counts.sum()), int(up_us.sum())
-    if not total:
+    counts = exposure.counts
+    if not counts.any():
         return []
-    p = holm(binom.sf(counts - 1, total, up_us / total_us))
-    listed = np.flatnonzero((p <= significance) & (counts > 0))
-    order = sorted(listed.tolist(), key=lambda node: (p[node], -counts[node], node))
+    pool, p = np.ones(len(counts), dtype=np.bool_), np.ones(len(counts))
+    while pool.any():
+        lives = lives_of(exposure.node, exposure.age_us, exposure.up_us, pool)
+        corrected = holm(chances(counts, exposure.up_us, lives))
+        new = pool & (corrected <= significance) & (counts > 0)
+        if not new.any():
+            break
+        p[new], pool = corrected[new], pool & ~new
+    nodes = np.flatnonzero(~pool).tolist()
     return [
         Lemon(node, int(counts[node]), _factor(exposure, counts, node), float(p[node]))
-        for node in order
+        for node in sorted(nodes, key=lambda node: (p[node], -counts[node], node))
     ]
 
 

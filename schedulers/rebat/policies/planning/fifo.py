@@ -20,7 +20,7 @@ from rebat.core.attempts import Attempt, Cause, Priority
 from rebat.core.errors import InputError
 from rebat.core.nodes import NodeSet
 from rebat.core.traits import USUAL
-from rebat.policies.context import Context, PlanningOptions
+from rebat.policies.context import Context, PlanningOptions, SizeLimit
 from rebat.policies.partitions import Partition, PartitionsOption, open_to, partitions_on
 from rebat.policies.placement.choosers import Mask, Request
 from rebat.policies.queue_order import Key
@@ -38,6 +38,7 @@ class Fifo:
         self._counted = place.counted and not options.partitions
         self._choose_in = {False: place.choose, True: place.backwards or place.choose}
         self._order, self._order_on = context.order, context.order_on
+        self._limit_on = context.limit_on
         self._partitions = options.partitions
         self._places: tuple[Partition, ...] = ()
         self._queues: dict[int, list[tuple[Key, str]]] = {}
@@ -52,9 +53,9 @@ class Fifo:
             self._open_on(view)
         for attempt in (*changes.arrived, *changes.resubmitted):
             places = self._where(view, attempt.job_id)
-            most = max(place.nodes.size for place in places)
-            if attempt.n_nodes > most:
-                yield Reject(attempt.id, f"requests {attempt.n_nodes} nodes, the maximum is {most}")
+            limit = max((self._limit_in(view, place) for place in places), key=lambda it: it.most)
+            if reason := limit.exceeded(attempt.n_nodes):
+                yield Reject(attempt.id, reason)
             else:
                 key = self._order(_at_its_place(attempt))
                 insort(self._queues[places[0].tier], (key, attempt.id))
@@ -74,6 +75,12 @@ class Fifo:
         )
         tiers = sorted({place.tier for place in self._places}, reverse=True)
         self._queues = {tier: [] for tier in tiers}
+
+    def _limit_in(self, view: View, place: Partition) -> SizeLimit:
+        """Return the size limit of a partition; the last nodes of the machine are spare nodes."""
+        first_spare = self._limit_on(view.n_nodes).most
+        n_spares = int(place.nodes.mask(view.n_nodes)[first_spare:].sum())
+        return SizeLimit(place.nodes.size, n_spares)
 
     def _where(self, view: View, job_id: str) -> list[Partition]:
         """Return the partitions in which a job may run."""

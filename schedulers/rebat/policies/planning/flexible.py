@@ -52,7 +52,7 @@ class FlexibleScheduling(ListScheduling):
         )
         self._rule, self._members = context.rule, context.members
         self._molding: Molding = MOLDINGS[options.moldable]
-        self._n_spares, self._hit_first = context.n_spares, context.hit_first
+        self._limit_on, self._hit_first = context.limit_on, context.hit_first
         self._started_larger = False  # whether jobs started on more nodes than the plan reserved
 
     def plan(self, view: View, changes: Changes) -> Iterable[Proposal]:
@@ -74,8 +74,9 @@ class FlexibleScheduling(ListScheduling):
         for attempt in (*changes.resubmitted, *changes.arrived):
             entry = self._in_its_size(view, plan, attempt)
             if entry is None:
-                least = self._sizes(view, attempt)[0]
-                yield Reject(attempt.id, f"requires {least} nodes, the maximum is {view.n_nodes}")
+                reason = self._limit_on(view.n_nodes).exceeded(self._sizes(view, attempt)[0])
+                assert reason is not None
+                yield Reject(attempt.id, reason)
                 continue
             at = self._queue.add(entry)
             if at < len(self._queue) - 1:
@@ -97,8 +98,8 @@ class FlexibleScheduling(ListScheduling):
         return [self._rule.at_start(job.shape, request)]
 
     def _in_its_size(self, view: View, plan: CountedPlan, attempt: Attempt) -> Attempt | None:
-        """Return an attempt in its planned size; None if it is larger than the machine."""
-        most = view.n_nodes - self._n_spares
+        """Return an attempt in its planned size; None if it never fits."""
+        most = self._limit_on(view.n_nodes).most
         sizes = [size for size in self._sizes(view, attempt) if size <= most]
         if sizes == [attempt.n_nodes]:
             return attempt

@@ -14,7 +14,7 @@ from typing import Annotated, ClassVar
 from rebat.contract import Changes, Machine, Proposal, Reject, Start, View
 from rebat.core.attempts import Priority, Running
 from rebat.core.errors import InputError
-from rebat.policies.context import Context
+from rebat.policies.context import Context, SizeLimit
 from rebat.policies.planning.batsched import TimedOptions
 from rebat.policies.planning.counted import CountedPlan
 from rebat.policies.planning.queue import AvailabilityPlan, SortedQueue
@@ -162,8 +162,7 @@ class ListScheduling:
         """Queue new attempts, or reject them if they are too large; return the required upkeep."""
         upkeep, queue = Upkeep.APPEND, self._queue
         for attempt in (*changes.arrived, *changes.resubmitted):
-            if attempt.n_nodes > n_nodes:
-                reason = f"requests {attempt.n_nodes} nodes, the maximum is {n_nodes}"
+            if reason := SizeLimit(n_nodes).exceeded(attempt.n_nodes):
                 rejected.append(Reject(attempt.id, reason))
             elif queue.add(attempt) < len(queue) - 1:
                 upkeep = Upkeep.REBUILD  # the attempt is ahead of planned attempts

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from typing import ClassVar
 
 from rebat.contract import Changes, Proposal, Reject, Start, View
-from rebat.policies.context import Context
+from rebat.policies.context import Context, SizeLimit
 from rebat.policies.planning.batsched import TimedOptions
 from rebat.policies.planning.queue import SortedQueue
 
@@ -34,8 +34,7 @@ class Shelves:
         self._queue.book(changes.started, changes.withdrawn)
         decisions: list[Proposal] = []
         for attempt in (*changes.arrived, *changes.resubmitted):
-            if attempt.n_nodes > view.n_nodes:
-                reason = f"requests {attempt.n_nodes} nodes, the maximum is {view.n_nodes}"
+            if reason := SizeLimit(view.n_nodes).exceeded(attempt.n_nodes):
                 decisions.append(Reject(attempt.id, reason))
             else:
                 self._queue.add(attempt)

@@ -23,6 +23,7 @@ class SparePool:
     def __init__(self, n_spares: int, context: Context) -> None:
         self._n_spares, self._nodes = n_spares, set[int]()
         self._rule, self._flexible = context.rule, context.flexible
+        self._limit_on = context.limit_on
         self._first = True
 
     def refill(self, view: View, hit_waits: bool) -> Iterator[Drain | Undrain]:
@@ -60,7 +61,7 @@ class SparePool:
 
     def reject(self, view: View, arrived: list[Attempt]) -> Iterator[Reject]:
         """Reject jobs that could start only with spare nodes."""
-        most = view.n_nodes - self._n_spares
+        limit = self._limit_on(view.n_nodes)
         for attempt in arrived:
             if attempt.id not in view.queue:
                 continue  # another reaction rejected or started it
@@ -68,7 +69,5 @@ class SparePool:
             least = self._rule.least(shape, attempt.n_nodes)
             if isinstance(shape, Moldable) and self._flexible:
                 least = shape.with_request(least)[0]
-            if least > most:
-                yield Reject(
-                    attempt.id, f"needs {least} nodes, but only {most} are not spare nodes"
-                )
+            if reason := limit.exceeded(least):
+                yield Reject(attempt.id, reason)

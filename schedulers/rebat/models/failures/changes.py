@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Groups of nodes that fail together in a record, and the failure rate of nodes over time.
+
+Source: Laplace's test for a trend of a Poisson process, as in Cox and Lewis, "The Statistical
+Analysis of Series of Events", 1966, section 3.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from rebat.core.units import FOREVER_US, US_PER_S
+from rebat.models.ettr import DAY_S
+from rebat.models.failures.events import MachineEvent, down_intervals
+from rebat.models.failures.node_rates import Exposure, poisson_interval
+
+N_PARTS = 4
+"""Number of parts of equal length into which a record is divided."""
+
+
+class PartRate(NamedTuple):
+    """Failures in a part of a record per 1,000 node-days of up time, with a 95 % interval.
+
+    Nodes that fail at the same time are one failure.
+    """
+
+    begin_s: float
+    end_s: float
+    failures: int
+    rate: float | None
+    low: float | None
+    high: float | None
+
+
+class Trend(NamedTuple):
+    """Laplace's test: ``p`` is two-sided; the rate falls if ``z`` is negative."""
+
+    z: float
+    p: float
+
+
+def together(exposure: Exposure) -> dict[int, int]:
+    """Return the number of failures by number of nodes that fail at the same time."""
+    _, sizes = np.unique(exposure.at_us, return_counts=True)
+    numbers, counts = np.unique(sizes, return_counts=True)
+    return dict(zip(numbers.tolist(), counts.tolist(), strict=True))
+
+
+def rate_over_time(
+    events: Sequence[MachineEvent], exposure: Exposure, end_us: int, n_parts: int = N_PARTS
+) -> list[PartRate]:
+    """Return the failure rate in parts of a record; empty for a record without length."""
+    if end_us <= 0:
+        return []
+    bounds = np.linspace(0, end_us, n_parts + 1)
+    at_us = np.unique(exposure.at_us)
+    counts = np.histogram(at_us, bounds)[0].tolist()
+    down = np.array(
+        [(a, FOREVER_US if b is None else b) for _, a, b in down_intervals(events)], dtype=np.int64
+    ).reshape(-1, 2)
+    rows = []
+    for begin, end, count in zip(bounds[:-1], bounds[1:], counts, strict=True):
+        inside = np.clip(np.minimum(down[:, 1], end) - np.maximum(down[:, 0], begin), 0, None)
+        up_us = len(exposure.up_us) * (end - begin) - float(inside.sum())
+        thousands = up_us / US_PER_S / DAY_S / 1000
+        rates: list[float | None] = [None] * 3
+        if thousands > 0:
+            rates = [number / thousands for number in (count, *poisson_interval(count))]
+        rows.append(PartRate(float(begin) / US_PER_S, float(end) / US_PER_S, count, *rates))
+    return rows
+
+
+def trend(exposure: Exposure, end_us: int) -> Trend | None:
+    """Return whether the rate changes, by Laplace's test; None without failures.
+
+    If the rate is constant, the mean time of n failures is normal with the mean end / 2 and the
+    standard deviation end / sqrt(12 n).
+    """
+    from scipy.stats import norm
+
+    at_us = np.unique(exposure.at_us)
+    if not len(at_us) or end_us <= 0:
+        return None
+    z = float((at_us.mean() / end_us - 0.5) * np.sqrt(12 * len(at_us)))
+    return Trend(z, float(2 * norm.sf(abs(z))))
