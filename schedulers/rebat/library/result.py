@@ -24,7 +24,7 @@ from rebat.results.catalogue import columns as columns_of
 from rebat.results.files.tables import check_format
 from rebat.results.measures.summary import as_json, parse_window
 from rebat.results.metric import Name, flat_metrics
-from rebat.results.seeds import MetricRow, Seeds, intervals_csv, rows, seeds_csv
+from rebat.results.seeds import MetricRow, Seeds, intervals_csv, rows, write_seeds
 from rebat.results.verdict import verdict
 from rebat.runs.comparing import PolicyRuns, failure_lines, folder_of
 from rebat.runs.single import RunResult, write_run
@@ -305,10 +305,8 @@ class Result:
             A new folder. With ``force``, an earlier result in the folder is replaced.
         figures : bool
             Also draw the figures.
-        gantt : str, optional
-            Time window of gantt.png.
-        flagship : str, optional
-            Job of flagship.png.
+        gantt, flagship : str, optional
+            Time window of gantt.png; job of flagship.png.
         format : {"csv", "parquet"}
             Format of the tables of jobs and attempts.
 
@@ -329,13 +327,9 @@ class Result:
         """Write the files to an existing folder; ``form`` is the format of the large tables."""
         for run, sources in zip(self.runs, self._done.sources, strict=True):
             own = {"own_code": msgspec.to_builtins(sources)} if sources else {}
-            provenance = own | dict(self.provenance)
-            write_run(folder / folder_of(run.policy), run, provenance, form)
+            write_run(folder / folder_of(run.policy), run, own | dict(self.provenance), form)
         if not self.runs:
-            write_text(folder / "seeds.csv", seeds_csv(self.seeds))
-            record = {**self.provenance, "policies": self.policies, "seeds": self.seeds.seeds}
-            text = msgspec.json.format(msgspec.json.encode(record), indent=2).decode()
-            write_text(folder / "run.json", text + "\n")
+            write_seeds(folder, self.seeds, {**self.provenance, "policies": self.policies})
         write_text(folder / "comparison.csv", intervals_csv(self.rows))
         figures.write(self, folder)
 

@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 import msgspec
 
 from rebat.core.csv_text import name_field
+from rebat.core.files import write_text
 from rebat.results.intervals import BySeed, Interval, interval, paired_ratio
 from rebat.results.measures.backlog import are_comparable, of_window
 from rebat.results.metric import Name
@@ -96,6 +98,13 @@ def rows(seeds: Seeds, metrics: Sequence[Name] | None = None) -> Iterator[Metric
 def by_name(rows: Iterable[MetricRow]) -> dict[tuple[Name, str], MetricRow]:
     """Return the rows by metric and policy."""
     return {(row.metric, row.policy): row for row in rows}
+
+
+def write_seeds(folder: Path, seeds: Seeds, provenance: dict[str, Any]) -> None:
+    """Write seeds.csv and run.json."""
+    write_text(folder / "seeds.csv", seeds_csv(seeds))
+    record = msgspec.json.encode({**provenance, "seeds": seeds.seeds})
+    write_text(folder / "run.json", msgspec.json.format(record, indent=2).decode() + "\n")
 
 
 def seeds_csv(seeds: Seeds) -> str:
