@@ -74,16 +74,17 @@ def describe(
 
     Prints the number of failures, the MTBF, the downtime and the nodes with most failures.
 
-    Lists lemon nodes: nodes that fail significantly more often than the others. The test is exact
-    for Poisson failures, one-sided, at 5 % after Holm's correction for the number of nodes.
+    Lists lemon nodes: nodes that fail significantly more often than the others. The test is
+    one-sided and exact for Poisson failures. The level is 5 %, after Holm's correction for the
+    number of nodes.
 
     Prints the mean time to failure (MTTF) of jobs of 1, 8, 64, ... nodes with a 95 % interval. A
     failure of several nodes of a job at the same time counts once.
 
     Fits exponential, Weibull, log-normal and gamma laws by maximum likelihood to three samples:
-    the times between failures of the machine (failures at the same time count once), the uptimes
-    of nodes (uptimes at the end of the record are censored) and the repair times. * marks the
-    best law, the one with the smallest AIC.
+    times between failures of the machine, uptimes of nodes, and repair times. Failures at the same
+    time count once. Uptimes that continue at the end of the record are censored. * marks the law
+    with the smallest AIC, which fits best.
 
     \b
     Example:
