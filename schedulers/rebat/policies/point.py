@@ -292,18 +292,14 @@ class Point(msgspec.Struct, frozen=True):
         custom = isinstance(self.placement, CustomOptions)
         for part in (*self.reactions, self.planning):
             if part.boxless and (boxes or (custom and part.uncustom)):
-                raise InputError(
-                    f"{part.name} is not possible with placement {self.placement.name!r}",
-                    expected=f"placement=any, named or cluster: {part.boxless}",
-                )
+                problem = f"{part.name} is not possible with placement {self.placement.name!r}"
+                expected = f"placement=any, named or cluster: {part.boxless}"
+                raise InputError(problem, expected=expected)
         if not self.placement.backwards and any(
             row.backwards for row in read_partitions(self.partitions)
         ):
-            raise InputError(
-                "reversed partitions are not possible with this placement",
-                "axis partitions",
-                "placement=cluster",
-            )
+            problem = "reversed partitions are not possible with this placement"
+            raise InputError(problem, "axis partitions", "placement=cluster")
 
     def _check_pauses(self) -> None:
         """Raise InputError if paused jobs cannot be combined with the other parts."""
@@ -311,13 +307,9 @@ class Point(msgspec.Struct, frozen=True):
             return
         if len(self.reactions) > 1 and "stealing" in {part.name for part in self.reactions}:
             expected = "wait=requeue: a paused job steals no nodes"
-            raise InputError(
-                "wait=hold and stealing are not possible together", "axis wait", expected
-            )
+            raise InputError("hold is not possible with stealing", "axis wait", expected)
         if self.dialect.two_passes:
-            raise InputError(
-                "wait=hold and passes=two are not possible together", "axis wait", "passes=one"
-            )
+            raise InputError("hold is not possible with passes=two", "axis wait", "passes=one")
 
     def policy(self, hazards: Hazards | None = None) -> Policy:
         """Return a new policy. Errors of user-defined rules name the line of the rule.

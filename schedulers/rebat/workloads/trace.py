@@ -218,7 +218,8 @@ def _origin_s(trace: TraceColumns, options: TraceOptions) -> float:
         return first_s
     if not trace.dated:
         raise InputError(
-            "time 0 cannot be the start of the month: the trace has no calendar dates", trace.where
+            "cannot set time 0 to the start of the month: the trace has no calendar dates",
+            trace.where,
         )
     return month_start_s(first_s, options.tz)
 
