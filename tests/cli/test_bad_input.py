@@ -60,7 +60,7 @@ WORKLOADS = {
     "delay beyond reason": ({**GOOD, "profiles": {"d": {"type": "delay", "delay": 1e300}}}, "d"),
     "no delay": ({**GOOD, "profiles": {"d": {"type": "delay"}}}, "d"),
     "least above most": (
-        job(shape={"kind": "malleable", "min": 3, "max": 2}), "job 1: shape",
+        job(shape={"kind": "malleable", "min": 3, "max": 2}), "job 1: invalid shape",
     ),
     "asked for more than most": (
         job(res=3, shape={"kind": "malleable", "min": 1, "max": 2}), "job 1: res: is 3",
@@ -68,8 +68,8 @@ WORKLOADS = {
     "sizes beyond the machine": (
         job(shape={"kind": "moldable", "sizes": [2, 8]}), "job 1: shape: sizes: contains 8",
     ),
-    "sizes repeated": (job(shape={"kind": "moldable", "sizes": [2, 2]}), "job 1: shape"),
-    "no sizes": (job(shape={"kind": "moldable", "sizes": []}), "job 1: shape"),
+    "sizes repeated": (job(shape={"kind": "moldable", "sizes": [2, 2]}), "job 1: invalid shape"),
+    "no sizes": (job(shape={"kind": "moldable", "sizes": []}), "job 1: invalid shape"),
     "unknown shape": (job(shape={"kind": "soft"}), "job 1: unknown shape 'soft'"),
     "a table that does not fit": (
         speedup(model="table", sizes=[1, 2], speeds=[1]), "profile 'd': speedup: 2 sizes",

@@ -133,7 +133,7 @@ BAD = {
     "size beyond the torus": (["--torus", "4x3x2", "--size", "25"], "no box of 25 nodes"),
     "no size": (["--torus", "4x3x2", "--size", "0"], "--size"),
     "extent of zero": (["--torus", "4x0x2", "--size", "4"], "--torus: invalid torus: 4x0x2"),
-    "no extents": (["--torus", "four", "--size", "4"], "--torus: dimensions 'four'"),
+    "no extents": (["--torus", "four", "--size", "4"], "--torus: invalid dimensions 'four'"),
     "unit that does not divide": ([*SMALL, "--unit", "3x1x1"], "do not divide 4x3x2"),
     "unit of other dimensions": ([*SMALL, "--unit", "2x1"], "do not divide 4x3x2"),
     "unit of zero": ([*SMALL, "--unit", "0x1x1"], "do not divide 4x3x2"),

@@ -115,7 +115,10 @@ def test_every_policy_of_batsched_can_be_chosen() -> None:
         ([ROOT / "workloads/toy.json"], "mira-like-june-2017 or synthetic-small, or Batsched 1.4"),
         (["toy", "a.csv"], "replaces the runs A and B"),
         (["absent"], "absent"),
-        (["toy", "--endpoint", "tcp://127.0.0.1:1"], "--endpoint: needs exactly one policy"),
+        (
+            ["toy", "--endpoint", "tcp://127.0.0.1:1"],
+            "--endpoint: is possible with only one policy",
+        ),
     ],
 )
 def test_what_cannot_be_compared(arguments: list, told: str, monkeypatch) -> None:

@@ -32,7 +32,7 @@ AS_SPELT = {
     "MTBF": (["--mtbf", "1e-9"], "--mtbf: is 1e-09 s"),
     "downtime": (["--mtbf", "1h", "--downtime", "1e-9"], "--downtime: is 1e-09 s"),
     "window": (["--window", "3d"], "--window: window '3d'"),
-    "selection": (["--select", "half"], "--select: job selection 'half'"),
+    "selection": (["--select", "half"], "--select: invalid job selection 'half'"),
     "policy": (["-p", "magic"], "--policy: unknown policy 'magic'"),
     "axis twice": (["-p", "sfsj:depth=easy,depth=greedy"], "two values for depth"),
     "model": (["--mtbf", "1h", "--failure-model", "x"], "--failure-model: unknown failure law"),

@@ -81,7 +81,7 @@ def test_what_is_prepared_says_how(folder: Path) -> None:
 
 BAD_PREPARATIONS = {
     "nothing asked for": ([], "no preparation requested"),
-    "no period": (["--checkpoint", "young-daly"], "needs the MTBF"),
+    "no period": (["--checkpoint", "young-daly"], "needs an MTBF"),
     "no checkpoints": (["--mtbf", "1h", "--silent-errors", "1e-6"], "--mtbf: has no effect"),
     "no rate": (["--silent-errors", "nan"], "finite"),
     "an infinite rate": (["--silent-errors", "inf"], "finite"),

@@ -56,7 +56,7 @@ def test_what_is_computed_has_no_duration_on_nodes_of_unknown_speed() -> None:
 ENDLESS = {
     "of itself": ({"p0": composed("p0")}, "'p0' of 'p0'"),
     "through another": (
-        {"p0": composed("d", "q"), "q": composed("p0"), "d": DELAY}, "a part of itself",
+        {"p0": composed("d", "q"), "q": composed("p0"), "d": DELAY}, "contains itself",
     ),
     "without parts": ({"p0": {"type": "composed"}}, "profile 'p0': seq: has no parts"),
     "of no parts": ({"p0": composed()}, "profile 'p0': seq"),
@@ -68,7 +68,7 @@ ENDLESS = {
     "absurdly often": ({"p0": composed("d", repeat=10**18), "d": DELAY}, "repeat: is 1000000000"),
     "nested absurdly often": (chain(3, repeat=1000), "profile 'p0': runs 1000000000 profiles"),
     "doubled for ever": (doubling(90), "profiles in sequence"),
-    "nested too deeply": (chain(5000), "too many levels of parts"),
+    "nested too deeply": (chain(5000), "profiles nested too deeply"),
     "for ever": (
         {"p0": composed("d", repeat=10**6), "d": {"type": "delay", "delay": 1e10}}, "lasts 1000",
     ),

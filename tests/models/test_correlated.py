@@ -181,7 +181,7 @@ def test_the_command(tmp_path: Path, capsys) -> None:
     assert "--failure-group: has no effect" in told(capsys, *alone)
     error = told(capsys, *base, "--mtbf", "1h", "--cascade-window", "1h")
     assert "--cascade-window: has no effect (expected --cascade" in error
-    assert "recorded failures cannot be correlated" in told(
+    assert "groups and cascades are not possible with recorded failures" in told(
         capsys, *alone, "--law", f"trace:file={out}"
     )
 

@@ -226,9 +226,9 @@ def test_the_scale_given_the_shape_is_the_closed_form() -> None:
 def test_a_record_that_gives_no_law_is_refused() -> None:
     with pytest.raises(InputError, match="unknown law 'x'"):
         fit_nodes(RECORD, 3, law="x")
-    with pytest.raises(InputError, match="0 failures to fit a law to"):
+    with pytest.raises(InputError, match="a law cannot be fitted to 0 failures"):
         fit_nodes([], 3)
-    with pytest.raises(InputError, match="1 failures to fit a law to"):
+    with pytest.raises(InputError, match="a law cannot be fitted to 1 failures"):
         fit_nodes(RECORD[-1:], 3)
     with pytest.raises(InputError, match="node 1 is not on the machine"):
         fit_nodes(RECORD, 1)

@@ -268,8 +268,8 @@ def test_same_seed_same_failures():
     ("text", "error"),
     [
         ("fleet:rate=0", "rate: is 0 .expected a number above 0"),
-        ("fleet:rate=1,causes=gpu=1+gpu=2", "'gpu=2' is no weight of a cause"),
-        ("fleet:rate=1,causes=gpu=-1", "'gpu=-1' is no weight"),
+        ("fleet:rate=1,causes=gpu=1+gpu=2", "'gpu=2' is not the weight of a cause"),
+        ("fleet:rate=1,causes=gpu=-1", "'gpu=-1' is not the weight"),
         ("fleet:rate=1,lemons=2", "lemons: is 2"),
         ("fleet:rate=1,shape=0", "shape: is 0 .expected 0.1 to 100"),
         ("fleet:rate=1,rack=0", "rack: is 0"),
@@ -282,7 +282,7 @@ def test_same_seed_same_failures():
         ("fleet:rate=1,rack_share=1.5", "rack_share: is 1.5"),
         ("fleet:rate=1,repair=-2h", "repair: not a duration"),
         ("fleet:rate=1,repair=50%*1h+40%*2h", "repair: .* the shares add up to 90 %"),
-        ("fleet:rate=1,causes=gpu=1,software=nvlink", "'nvlink' is no cause"),
+        ("fleet:rate=1,causes=gpu=1,software=nvlink", "unknown cause 'nvlink'"),
     ],
 )
 def test_bad_parameters(text, error):

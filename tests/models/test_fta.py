@@ -73,8 +73,8 @@ def test_one_of_several_platforms(tmp_path) -> None:
 @pytest.mark.parametrize(
     ("bad", "match"),
     [
-        ("1\t2\t3\n", "tab:3: 3 fields"),
-        (line(1, 0, 10, 5), "tab:3: stops before"),
+        ("1\t2\t3\n", "tab:3: has 3 fields"),
+        (line(1, 0, 10, 5), "tab:3: the event ends before"),
         (line(1, 0, 10, "soon"), "tab:3: event_stop_time is 'soon'"),
         (line(1, 0, 10, "nan"), "tab:3: event_stop_time is 'nan'"),
         (line(1, 0, 10, 20).replace("\t1\thost1", "\tx\thost1"), "tab:3: platform_id is 'x'"),
@@ -87,5 +87,5 @@ def test_what_cannot_be(tmp_path, bad, match) -> None:
 
 
 def test_nothing_unavailable(tmp_path) -> None:
-    with pytest.raises(InputError, match="no line reports unavailability"):
+    with pytest.raises(InputError, match="no line contains a failure"):
         read_fta(written(tmp_path, line(1, 1, 0, 1)))

@@ -135,7 +135,7 @@ def test_joined() -> None:
         (event("R00").replace("FATAL", "WARN"), "mira.cor:2: is 'event 1"),
         ("event 1 2\n", "mira.cor:2: is 'event 1 2'"),
         ("R00 failed\n", "mira.cor:2: is 'R00 failed'"),
-        (event("Q0G-I1"), "no compute node fails"),
+        (event("Q0G-I1"), "contains no failure of a compute node"),
     ],
 )
 def test_what_cannot_be(tmp_path, line, match) -> None:

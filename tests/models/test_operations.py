@@ -46,7 +46,7 @@ def test_a_file_is_read_in_order(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("lines", "line", "words"),
     [
-        ([DRAIN, DRAIN.replace("10", "5")], 2, "earlier than the operation before it"),
+        ([DRAIN, DRAIN.replace("10", "5")], 2, "earlier than the previous operation"),
         ([DRAIN, DRAIN.replace("10", "11")], 2, "node 0 is already drained"),
         ([DRAIN, UNDRAIN, UNDRAIN], 3, "node 0 is not drained"),
         ([UNDRAIN], 1, "node 0 is not drained"),
@@ -129,7 +129,7 @@ def test_the_command_writes_such_a_file(tmp_path: Path, capsys) -> None:
     with pytest.raises(SystemExit) as left:
         main([*asked[:4], "9", "--nodes", "8", "-o", str(tmp_path / "no.jsonl")])
     assert left.value.code == 2
-    assert "9 nodes at once (expected 1 to 8)" in capsys.readouterr().err
+    assert "9 nodes cannot be drained at the same time (expected 1 to 8)" in capsys.readouterr().err
 
 
 def small(tmp_path: Path, extra: dict | None = None) -> Path:
@@ -188,8 +188,8 @@ def test_what_a_job_says_is_checked(extra, words, tmp_path: Path, capsys) -> Non
         ("cluster:partitions=a:all:1:reversed,placement=any", "reversed partitions"),
         ("priorities:partitions=a:all", "at least two for the reaction priorities"),
         ("cluster:partitions=a:0:2+b:0", "partition: is 'x' (expected a, b)"),
-        ("cluster:migration_cost=cheap", "migration_cost: cost 'cheap'"),
-        ("cluster:migration_cost=bandwidth", "migration_cost: cost 'bandwidth'"),
+        ("cluster:migration_cost=cheap", "migration_cost: invalid cost 'cheap'"),
+        ("cluster:migration_cost=bandwidth", "migration_cost: invalid cost 'bandwidth'"),
         ("cluster:purge=-1", "purge -1.0"),
         ("compaction:period=0", "period 0.0"),
         ("compaction:targets=all", "targets 'all'"),
@@ -197,7 +197,7 @@ def test_what_a_job_says_is_checked(extra, words, tmp_path: Path, capsys) -> Non
         ("cluster:drain=now", "drain 'now'"),
         ("cluster:react=sleep,power=3/2/1", "power '3/2/1'"),
         ("baseline:react=foresee,foresight=youngest", "has no probabilities"),
-        ("cluster:placement=torus-first,torus=2x4", "fifo on placement"),
+        ("cluster:placement=torus-first,torus=2x4", "fifo is not possible with placement"),
     ],
 )
 def test_choices_that_cannot_be_are_one_line(policy, words, tmp_path: Path, capsys) -> None:

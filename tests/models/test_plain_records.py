@@ -64,7 +64,7 @@ def test_dates_and_names_by_hand(tmp_path) -> None:
         ("node,down,up\n,1,2\n", "csv:2: node is empty"),
         ("node,down,up\n1,,2\n", "csv:2: down is ''"),
         ("node,down,up\n1,1,2\n1,soon,2\n", "csv:3: down is 'soon'"),
-        ("node,down,up\n1,3,2\n", "csv:2: is up before it is down"),
+        ("node,down,up\n1,3,2\n", "csv:2: the node is up before it is down"),
         ("node,down,up\n1,nan,2\n", "csv:2: down is 'nan'"),
         ("node,down,up\n1,-1,2\n", "csv:2: down is '-1'"),
         ("node,down,up\n1,1,2024-03-01\n", "csv:2: dates have mixed formats"),

@@ -80,7 +80,7 @@ def test_what_cannot_be(record: Path, text: str, match: str) -> None:
 @pytest.mark.parametrize(
     ("text", "match"),
     [
-        ("size=3", "node .* fails"),
+        ("size=3", "node .* is not on the machine"),
         ("system=3", "options of another format"),
         ("format=csv,system=3", "no effect on csv"),
         ("format=lanl", "no column 'System'"),
@@ -133,7 +133,7 @@ def test_young_daly_takes_the_records_mtbf_and_says_so(record: Path, tmp_path, c
 
 
 def test_a_record_is_no_law(record: Path) -> None:
-    with pytest.raises(InputError, match="no probability"):
+    with pytest.raises(InputError, match="no failure probability"):
         Recorded(str(record)).survival(0.0, 1.0, 16)
 
 

@@ -267,7 +267,9 @@ class TestTogether:
         assert spans(result)["2"][-1][2] in ("2", "0")  # where b lies over a
 
     def test_compaction_does_not_break_boxes(self) -> None:
-        with pytest.raises(InputError, match="compaction on placement 'torus-first'"):
+        with pytest.raises(
+            InputError, match="compaction is not possible with placement 'torus-first'"
+        ):
             preset("torus-first:react=compaction")
 
     def test_a_failure_after_a_migration_costs_the_image_again(self) -> None:

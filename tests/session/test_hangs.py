@@ -156,7 +156,7 @@ def test_random_durations() -> None:
     [
         ("-5s", "not a duration"),
         ("50%*30s+40%*10min", "the shares add up to 90 %"),
-        ("uniform:3h:1h", "the least duration is above the most"),
+        ("uniform:3h:1h", "the minimum is above the maximum"),
         ("uniform:3h", "is not a random duration"),
         ("gauss:3h:1h", "is not a random duration"),
         ("x*30s+10%*10min", "is not a share"),

@@ -191,13 +191,13 @@ def bad(name, lines, words, **options):
         bad("job number", [row("1.5")], [":4", "job number 1.5"]),
         bad("all dropped", [row(run=0)], ["no job is left", "1 job dropped"]),
         bad("empty month", [row()], ["no job in 2001-01"], months="2001-01"),
-        bad("bad month", [row()], ["not a month: '2001-13'", "YYYY-MM"], months="2001-13"),
+        bad("bad month", [row()], ["invalid month '2001-13'", "YYYY-MM"], months="2001-13"),
         bad("window", [row()], ["no job is left"], first_s=99),
         bad("bad zone", [row()], ["unknown time zone 'Mars/Base'"], tz="Mars/Base"),
         bad("no start", [row(wait=-1)], ["a job has no start"], months="1970-01", by="start"),
         bad("bad rule", [row()], ["overrun", "clamp, drop, keep, raise"], overrun="x"),
         bad("bad option", [row()], ["unknown trace option 'capp'", "cap, first_s"], capp=3),
-        bad("absurd machine", [row()], ["a machine of 1000000000000"], n_nodes=10**12),
+        bad("absurd machine", [row()], ["the machine has 1000000000000"], n_nodes=10**12),
         bad("bad cap", [row()], ["option cap: is 0", "at least 1"], cap=0),
     ],
 )
@@ -220,7 +220,7 @@ def test_a_machine_of_unknown_size_has_to_be_given(tmp_path):
 @pytest.mark.parametrize("size", ["0", "1000000000000000", "12345678901234567890", "99999999"])
 def test_an_absurd_machine_is_refused(tmp_path, size):
     path = swf(tmp_path, row(), header=f"; MaxProcs: {size}\n")
-    with pytest.raises(InputError, match=rf"t\.swf: a machine of {size} nodes \(expected 1 to"):
+    with pytest.raises(InputError, match=rf"t\.swf: the machine has {size} nodes \(expected 1 to"):
         read_swf(path)
     assert read_swf(path, n_nodes=4).n_nodes == 4
 
@@ -335,7 +335,7 @@ def test_bad_alcf_files(tmp_path):
         read_alcf(alcf(tmp_path, {"MACHINE_NAME": "elsewhere"}))
     path = alcf(tmp_path, {})
     path.write_text(path.read_text() + '"1","2"\n')
-    with pytest.raises(InputError, match=r"log\.csv:3: 2 fields"):
+    with pytest.raises(InputError, match=r"log\.csv:3: has 2 fields"):
         read_alcf(path)
 
 

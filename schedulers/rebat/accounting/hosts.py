@@ -47,7 +47,7 @@ def _width(part: str, text: str) -> int:
 
 
 def _bad(text: str) -> InputError:
-    return InputError(f"node list {text[:40]!r}", expected="names such as n[001-003,007]")
+    return InputError(f"invalid node list {text[:40]!r}", expected="names such as n[001-003,007]")
 
 
 @lru_cache(maxsize=4096)

@@ -76,7 +76,7 @@ def header_of(line: str, where: str, expected: str) -> tuple[str, list[str]]:
     """
     match = _HEAD.match(line)
     if not match:
-        raise InputError("is not the header of parsable output", f"{where}:1", expected)
+        raise InputError("is not a header with column names", f"{where}:1", expected)
     names = [name.strip().lower().replace(" ", "") for name in line.rstrip("\r\n").split(match[1])]
     doubled = [name for name, n in Counter(names).items() if n > 1 and name]
     if doubled:

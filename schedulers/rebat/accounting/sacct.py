@@ -187,7 +187,9 @@ def _matching(pattern: str) -> Callable[[str], None]:
 
     def check(text: str) -> None:
         if not compiled.fullmatch(text):
-            raise InputError(f"value {text[:40]!r}", expected="a value that fits the column")
+            raise InputError(
+                f"invalid value {text[:40]!r}", expected="a value that fits the column"
+            )
 
     return check
 
@@ -254,7 +256,7 @@ def _check(texts: Fields, values: dict[str, float]) -> None:
     """Check a row and complete its end and duration."""
     raw = texts["raw"]
     if not raw or not raw[0].isdigit() or len(raw) > 64:
-        raise InputError(f"job id {raw[:40]!r}", expected="a number")
+        raise InputError(f"invalid job id {raw[:40]!r}", expected="a number")
     if math.isnan(values["submit_s"]):
         raise InputError("no submission time", expected="a time in column Submit")
     start, end = values["start_s"], values.get("end_s", math.nan)

@@ -25,7 +25,7 @@ def json_rows(lines: Iterable[str], where: str) -> Iterator[tuple[int, dict[str,
         raise InputError(f"broken JSON: {error}", where, "output of sacct --json") from None
     jobs = document.get("jobs") if isinstance(document, dict) else None
     if not isinstance(jobs, list):
-        raise InputError("no list 'jobs'", where, "output of sacct --json")
+        raise InputError("contains no list 'jobs'", where, "output of sacct --json")
     for position, job in enumerate(jobs, 1):
         yield position, _fields(job if isinstance(job, dict) else {})
 

@@ -74,7 +74,9 @@ class Clock:
         else:
             value = self._date_s(text)
         if not 0 < value <= MAX_EPOCH_S:
-            raise InputError(f"time {text[:40]!r}", expected="a date after 1970, or an epoch")
+            raise InputError(
+                f"invalid time {text[:40]!r}", expected="a date after 1970, or an epoch"
+            )
         return value
 
     def _date_s(self, text: str) -> float:
@@ -88,7 +90,7 @@ class Clock:
             return value
         except (ValueError, OverflowError):
             expected = "YYYY-MM-DDTHH:MM:SS, or seconds since the Unix epoch"
-            raise InputError(f"time {text[:40]!r}", expected=expected) from None
+            raise InputError(f"invalid time {text[:40]!r}", expected=expected) from None
 
 
 @lru_cache(maxsize=100_000)
@@ -102,7 +104,7 @@ def duration_s(text: str) -> float:
         return NAN
     match = _DURATION.match(text)
     if not match:
-        raise InputError(f"duration {text[:40]!r}", expected="[D-]HH:MM:SS")
+        raise InputError(f"invalid duration {text[:40]!r}", expected="[D-]HH:MM:SS")
     days, hours, minutes, seconds = (int((part or "0")[:12]) for part in match.groups())
     return 86400.0 * days + 3600 * hours + 60 * minutes + seconds
 
@@ -117,7 +119,7 @@ def number(text: str) -> float:
     except ValueError:
         value = -1.0
     if not 0 <= value < 1e15:
-        raise InputError(f"number {text[:40]!r}", expected="a number of at least 0")
+        raise InputError(f"invalid number {text[:40]!r}", expected="a number of at least 0")
     return value
 
 
@@ -148,5 +150,7 @@ def state_of(text: str) -> str:
     """
     state = text.split(" ", 1)[0].rstrip("+").upper()
     if state not in STATES:
-        raise InputError(f"state {text[:40]!r}", expected="a state of Slurm such as COMPLETED")
+        raise InputError(
+            f"unknown state {text[:40]!r}", expected="a state of Slurm such as COMPLETED"
+        )
     return state

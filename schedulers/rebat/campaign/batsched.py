@@ -135,4 +135,4 @@ def _wait_for(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
             if probe.connect_ex(("127.0.0.1", port)) == 0:
                 return
         time.sleep(POLL_S)
-    raise InputError(f"does not listen after {START_S:.0f} s", program, expected)
+    raise InputError(f"does not accept connections after {START_S:.0f} s", program, expected)

@@ -187,7 +187,7 @@ def _silent_errors(
     options = {"rate": silent.rate, "probability": silent.probability}
     used = {name: value for name, value in options.items() if value is not None}
     if len(used) != 1:
-        raise InputError("has both rate and probability, or neither", where, "one of the two")
+        raise InputError("needs either rate or probability", where, "one of the two")
     ((name, value),) = used.items()
     values = value if isinstance(value, list) else [value]
     nonempty(values, f"{where}.{name}")
@@ -255,7 +255,7 @@ def _law_name(options: FailuresIn, where: str) -> str:
 def _correlation(options: FailuresIn, table: dict[str, Any], where: str) -> Correlation:
     if not options.cascade:
         for key in {"cascade_window", "cascade_within"} & {*table}:
-            raise InputError("has no effect", f"{where}.{key}", "cascade as well")
+            raise InputError("has no effect", f"{where}.{key}", "a value for cascade")
     try:
         return Correlation(
             group=options.group,

@@ -88,4 +88,6 @@ def decoded(text: bytes | msgspec.Raw, kind: type[T], table: Path) -> T:
         return msgspec.json.decode(text, type=kind)
     except msgspec.DecodeError as error:
         problem = f"was written by another version: {error}"
-        raise InputError(problem, str(table), "'rebat campaign report FILE' again") from None
+        raise InputError(
+            problem, str(table), "a file written again by 'rebat campaign report FILE'"
+        ) from None

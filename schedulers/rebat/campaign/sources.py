@@ -94,7 +94,9 @@ def _file(table: dict[str, Any], where: str, folder: Path, trace: Path | None) -
     file = convert({"file": table["file"]}, Source, where).file or ""
     path = trace.absolute() if trace else folder.absolute() / file
     if not path.is_file():
-        raise InputError(f"no file {path.name!r}", f"{where}.file", f"a file in {path.parent}")
+        raise InputError(
+            f"there is no file {path.name!r}", f"{where}.file", f"a file in {path.parent}"
+        )
     return Source(file=str(path), options=options)
 
 
@@ -116,5 +118,5 @@ def check_source(source: Source) -> None:
     if ending not in READERS:
         raise unknown_name("kind of workload", ending, READERS)
     if ending == ".json" and source.options:
-        raise InputError(f"{', '.join(source.options)}: only for traces")
+        raise InputError(f"{', '.join(source.options)}: has an effect only on traces")
     trace_options({key: value for key, value in source.options.items() if key != "mapping"})

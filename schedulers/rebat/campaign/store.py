@@ -205,7 +205,9 @@ class Store:
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
-                raise InputError("another campaign is running here", str(self.folder)) from None
+                raise InputError(
+                    "another campaign is running in this folder", str(self.folder)
+                ) from None
             self.check_owner(owner)
             if not (self.folder / OVERVIEW).exists():
                 self.write_overview(owner, {})

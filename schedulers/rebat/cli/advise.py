@@ -38,7 +38,7 @@ SCENARIO = (
     default="easy",
     show_default=True,
     shell_complete=complete_policy,
-    help="Policy that represents the cluster's current scheduler.",
+    help="Policy that is most similar to the cluster's current scheduler.",
 )
 @click.option(
     "--no-checkpoints",
@@ -50,7 +50,10 @@ SCENARIO = (
     type=FiniteRange(min=0, min_open=True),
     default=10.0,
     show_default=True,
-    help="Time for simulations. Seeds are added until the intervals are narrow or this time is over.",
+    help=(
+        "Maximum time for simulations. Seeds are added until the intervals are narrow, or until "
+        "this time is over."
+    ),
 )
 @click.option(
     "--seeds",
@@ -81,9 +84,10 @@ def advise(
 ) -> None:
     """Answer five questions about a cluster, from its jobs and its failures.
 
-    What do failures cost today? Who pays? Which scheduler rule would help, and which jobs would it hurt?
-    How many spare nodes are worth keeping? How often should jobs checkpoint? Each answer is a
-    sentence with a 95 % interval and a picture. Fewer than five seeds allow no answer.
+    What do failures cost today? Who pays: which job sizes, users and queues? Which scheduler rule
+    would reduce this cost, and which jobs would wait longer? How many spare nodes should the
+    cluster have? How often should jobs checkpoint? Each answer is a sentence with a 95 % interval
+    and a picture. With fewer than five seeds there is no answer.
 
     \b
     Example:

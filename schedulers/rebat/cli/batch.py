@@ -34,7 +34,10 @@ SIGMA = click.FloatRange(0, 3)
 @click.option(
     "--torus",
     required=True,
-    help="Extents of the torus, like 8x8x8x8, or the name of a machine: mira, intrepid.",
+    help=(
+        "Size of the torus in each dimension, like 8x8x8x8, or the name of a machine: mira, "
+        "intrepid."
+    ),
 )
 @click.option(
     "--size",
@@ -42,7 +45,10 @@ SIGMA = click.FloatRange(0, 3)
     type=NODES,
     multiple=True,
     required=True,
-    help="Number of nodes of each job. If the option is repeated, each job has one of these sizes at random.",
+    help=(
+        "Number of nodes of each job. If the option is repeated, the size of each job is a "
+        "random one of these numbers."
+    ),
 )
 @click.option(
     "--jobs", type=NODES, default=1000, show_default=True, help="Number of jobs in the batch."
@@ -74,7 +80,12 @@ SIGMA = click.FloatRange(0, 3)
     type=click.Choice(POLICIES),
     multiple=True,
     required=True,
-    help="Where jobs run. slurm-linear: the first nodes; rps: a random box; faps: the box least likely to fail; ceiling: the nodes least likely to fail, anywhere on the torus. Repeat the option to compare policies.",
+    help=(
+        "Policy that chooses the nodes of a job. slurm-linear: the first nodes. rps: a random "
+        "box. faps: the box with the lowest failure probability. ceiling: the nodes with the "
+        "lowest failure probability, anywhere on the torus. Repeat the option to compare "
+        "policies."
+    ),
 )
 @click.option(
     "--list",
@@ -88,7 +99,10 @@ SIGMA = click.FloatRange(0, 3)
 @click.option(
     "--repair",
     type=DURATION,
-    help="How long an aborted job waits for the repair (default: the downtime of the law, which is 9 min unless set).",
+    help=(
+        "Time for which an aborted job waits for the repair (default: the downtime of the law, "
+        "or 9 min if the law has no downtime)."
+    ),
 )
 @click.option(
     "--repair-sigma",
@@ -131,9 +145,9 @@ def batch(
 ) -> None:
     """Run a batch of jobs, one job at a time, until all have completed.
 
-    A node failure aborts the job on this node. The job waits for the repair, then the policy
-    chooses nodes again and the job starts from scratch (Vardas et al. 2022). For each seed, all
-    policies see the same jobs and failures. batch.csv has one row per policy, list of boxes,
+    A node failure aborts the job on this node. The job waits for the repair. Then the policy
+    chooses nodes again, and the job starts from the beginning (Vardas et al. 2022). For each seed,
+    all policies see the same jobs and failures. batch.csv has one row per policy, list of boxes,
     duration and seed; lost_node_s is the node time of aborted attempts.
 
     \b
@@ -152,7 +166,7 @@ def batch(
     if lists and not set(policies) & set(OF_BOXES):
         raise InputError("has no effect", "--list", f"-p {' or -p '.join(OF_BOXES)} as well")
     if seeds is not None and seed is not None:
-        raise InputError("contradicts --seeds", "--seed", "one of the two")
+        raise InputError("contradicts --seeds", "--seed", "only one of the two options")
     with error_at("--torus"):
         machine = parse_torus(torus)
     drawn = per_node(law, "--law")

@@ -45,19 +45,22 @@ class Instance(NamedTuple):
 @click.option(
     "--failures-of",
     type=click.Path(path_type=Path),
-    help="Count the silent errors of each job in this run: a jobs.csv, or the folder that contains it (default: the silent errors in the workload).",
+    help=(
+        "Use the number of silent errors that each job had in this run: a jobs.csv, or the "
+        "folder that contains it (default: the silent errors in the workload)."
+    ),
 )
 @json_option
 def bound(workload: Path, nodes: int | None, failures_of: Path | None, as_json: bool) -> None:
     """Print lower bounds on the makespan of WORKLOAD, and the guarantees of R-LIST and R-SHELF.
 
     WORKLOAD is any workload that 'rebat run' reads, or a job set of 'rebat makespan'. Jobs larger
-    than the machine are left out, because batch systems reject them. No makespan is shorter than
-    the two bounds, equations 5 and 6 of RR-9296. The first bound is the total time of the attempts
-    of a job, for the job with the longest total. The second bound is the area of all attempts
-    (nodes x time), divided by the number of nodes. The larger of the two is the lower bound. The
-    proofs of propositions 1 and 2 use only these bounds. The makespan of R-LIST or R-SHELF is
-    therefore at most the printed ratio times the lower bound.
+    than the machine are left out, because batch systems reject them. There are two lower bounds
+    (equations 5 and 6 of RR-9296). For the first, add up the run times of all attempts of each job:
+    the longest of these totals is the bound. The second bound is the area of all attempts (nodes x
+    time), divided by the number of nodes. No makespan is shorter than the larger of the two bounds.
+    The makespan of R-LIST or R-SHELF is at most the printed ratio times this bound (propositions 1
+    and 2).
 
     Errors are attempts that end with a silent error. Attempts that a node failure interrupts are
     not errors.

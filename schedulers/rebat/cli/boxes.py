@@ -25,26 +25,40 @@ LISTS = ("16", "aligned", "all")
 @click.option(
     "--torus",
     required=True,
-    help="Extents of the torus, like 8x8x8x8, or the name of a machine: mira, intrepid.",
+    help=(
+        "Size of the torus in each dimension, like 8x8x8x8, or the name of a machine: mira, "
+        "intrepid."
+    ),
 )
 @click.option("--size", type=NODES, required=True, help="Number of nodes that a job requests.")
 @click.option(
     "--boxes",
     "which",
     type=click.Choice(LISTS),
-    help="Boxes to list. all: every box (default); aligned: boxes whose origin is a multiple of their extents; 16: aligned boxes of the smallest surface, such as the 16 boxes of 4x4x4x4 on 8x8x8x8.",
+    help=(
+        "Boxes to list. all: every box (default). aligned: boxes whose first corner is a "
+        "multiple of their size in each dimension. 16: aligned boxes with the smallest surface, "
+        "such as the 16 boxes of 4x4x4x4 on 8x8x8x8."
+    ),
 )
 @click.option("--aligned", is_flag=True, help="Short form of --boxes aligned.")
 @click.option(
     "--block",
     "--unit",
     "block",
-    help="Extents of a block, a group of nodes allocated as a whole, like 4x4x4x4x2 (default: single nodes).",
+    help=(
+        "Size of a block in each dimension, like 4x4x4x4x2 (default: single nodes). A block is "
+        "a group of nodes that is allocated as a whole."
+    ),
 )
 @click.option(
     "--law",
     type=FILE,
-    help="Table of every node's failure law and uptime (node,scale_s,shape,uptime_s), as written by 'rebat failures fit'. Prints the free box least likely to fail.",
+    help=(
+        "Table with the failure law and the uptime of every node (node,scale_s,shape,uptime_s), "
+        "as written by 'rebat failures fit'. With this option the command prints the free box "
+        "with the lowest failure probability."
+    ),
 )
 @click.option("--duration", type=DURATION, help="With --law: run time of the job.")
 @click.option("--busy", help="With --law: busy nodes, like '0-3 5' (default: none).")
@@ -61,8 +75,9 @@ def boxes(
     """List the boxes of --size nodes on a torus. Boxes may wrap around.
 
     Node i of a torus a x b x c has the coordinates i % a, i // a % b, i // a // b: the first
-    coordinate varies fastest. With --law, print the free box whose nodes are least likely to fail
-    while the job runs. The probability depends on each node's uptime (Vardas et al. 2022, FAPS).
+    coordinate varies fastest. With --law, print the free box with the lowest probability of a
+    failure while the job runs. The probability depends on the uptime of each node (FAPS of Vardas
+    et al. 2022).
 
     \b
     Examples:
@@ -74,7 +89,7 @@ def boxes(
     from rebat.models.topology import parse_extents, parse_torus
 
     if aligned and which not in (None, "aligned"):
-        raise InputError(f"contradicts --boxes {which}", "--aligned", "one of the two")
+        raise InputError(f"contradicts --boxes {which}", "--aligned", "only one of the two options")
     with error_at("--torus"):
         of_nodes = parse_torus(torus)
     with error_at("--block"):
@@ -98,7 +113,7 @@ def _best(
     if law is None:
         for name, value in (("--duration", duration), ("--busy", busy)):
             if value is not None:
-                raise InputError("has no effect", name, "--law as well")
+                raise InputError("has no effect", name, "--law in addition")
         return None
     if duration is None:
         raise InputError("is missing", "--duration", "the run time of the job, like 24h")

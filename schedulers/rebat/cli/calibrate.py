@@ -23,7 +23,10 @@ from rebat.console.output import print_result
     "--policy",
     "policies",
     multiple=True,
-    help="Policy to simulate; may be repeated (default: seven policies without and with backfilling).",
+    help=(
+        "Policy to simulate; may be repeated (default: seven policies, with different "
+        "backfilling and queue orders)."
+    ),
 )
 @scenario_options(
     "failures",
@@ -51,13 +54,14 @@ def calibrate(
 ) -> None:
     """Simulate recorded jobs, and compare their waiting times with the record.
 
-    WORKLOAD contains the recorded jobs. PAST is the folder of their recorded schedule. Both are
-    written by the same 'rebat workload import' command.
+    WORKLOAD contains the recorded jobs. PAST is the folder with the recorded schedule of these
+    jobs. Create both with a single 'rebat workload import' command.
 
-    rebat simulates several policies. The four policies nearest to the record are also simulated
-    with 80 to 95 % of the nodes, because nodes of the real machine can be down, drained or
-    reserved. The output names the policy and the number of nodes that are nearest to the record,
-    their distance from the record, and the waiting times by job size and queue.
+    rebat simulates several policies. The four policies whose waiting times are nearest to the
+    record are also simulated with 80 to 95 % of the nodes, because nodes of the real machine can be
+    down, drained or reserved. The output contains the policy and the number of nodes that are
+    nearest to the record, their distance from the record, and the waiting times by job size and
+    queue.
 
     \b
     Example:

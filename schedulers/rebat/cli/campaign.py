@@ -75,10 +75,9 @@ def campaign() -> None:
 )
 @click.option("--retry-failed", is_flag=True, help="Repeat runs that failed earlier.")
 def run(file: Path, results: Path | None, trace: Path | None, **options: Any) -> None:
-    """Execute the runs of FILE that have no result yet.
-
-    You can interrupt or kill the command at any time and start it again: only the runs in progress
-    are lost. The exit status is 1 if a run failed.
+    """Execute the runs of FILE that have no result yet. You can interrupt or kill the command at
+    any time, and start it again. Only the runs in progress are lost. The exit status is 1 if a run
+    failed.
 
     \b
     Example:
@@ -102,7 +101,7 @@ def run(file: Path, results: Path | None, trace: Path | None, **options: Any) ->
 @_with_file
 @json_option
 def status(file: Path, results: Path | None, trace: Path | None, as_json: bool) -> None:
-    """Print the progress per grid, and the failed runs.
+    """Print the progress of each grid, and the failed runs.
 
     \b
     Example:
@@ -166,7 +165,10 @@ def _status_record(
     "--from",
     "table",
     type=FILE,
-    help="Write the report from this file, the results.parquet of an earlier report; replaces FILE, --results and --trace.",
+    help=(
+        "Write the report from the results.parquet of an earlier report. Do not use FILE, "
+        "--results and --trace with this option."
+    ),
 )
 @click.option(
     "--out",
@@ -180,9 +182,9 @@ def report(
     table: Path | None,
     out: Path | None,
 ) -> None:
-    """Write the report of FILE: tables and figures. Use the same --trace as for the runs.
-
-    The results.parquet next to the report is enough to write the report again.
+    """Write the report of FILE: tables and figures. Use the same --trace as for the runs. The
+    command writes a results.parquet next to the report. With --from, this file is enough to write
+    the report again.
 
     \b
     Examples:
@@ -232,7 +234,7 @@ def _report_of_runs(
 @campaign.command()
 @_with_file
 def clean(file: Path, results: Path | None, trace: Path | None) -> None:
-    """Remove results that belong to no run of FILE.
+    """Delete the results of runs that are no longer in FILE.
 
     \b
     Example:

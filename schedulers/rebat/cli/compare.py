@@ -29,7 +29,10 @@ BATSCHED = ("batsched-conservative", "batsched-easy", "batsched-fcfs")
 @click.option(
     "--batsched",
     type=WORKLOAD,
-    help="Compare the batsched-* policies with Batsched on this workload; replaces A and B.",
+    help=(
+        "Compare the batsched-* policies with Batsched on this workload. Do not use A and B "
+        "with this option."
+    ),
 )
 @click.option(
     "-p",
@@ -41,7 +44,10 @@ BATSCHED = ("batsched-conservative", "batsched-easy", "batsched-fcfs")
 )
 @click.option(
     "--endpoint",
-    help="With --batsched and one policy: use the Batsched that listens at this address, tcp://HOST:PORT, instead of the program on the PATH.",
+    help=(
+        "With --batsched and one policy: connect to a Batsched that listens at this address, "
+        "tcp://HOST:PORT. Default: start the program batsched, if it is on the PATH."
+    ),
 )
 @click.option(
     "--tolerance",
@@ -72,8 +78,9 @@ def compare(
 
     Exit status 0: same jobs, states and times; 1: the runs differ; 2: unreadable input.
 
-    If A or B is a folder of 'rebat run --out' with several policies, print the metrics of all
-    policies, with changes against the first policy of A. The exit status is then 0.
+    If A or B is a folder of 'rebat run --out' with several policies, the command prints the metrics
+    of all policies instead, with changes relative to the first policy of A. The exit status is then
+    0.
 
     With --batsched WORKLOAD, run the policies batsched-conservative, batsched-easy and
     batsched-fcfs on the embedded engine and compare their schedules, including nodes, with those

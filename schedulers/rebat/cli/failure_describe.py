@@ -90,9 +90,9 @@ def describe(
     failure of several nodes of a job at the same time counts once.
 
     Fits exponential, Weibull, log-normal and gamma laws by maximum likelihood to three samples:
-    the times between failures of the machine (failures at the same time count once), the uptimes
-    of nodes (uptimes at the end of the record are censored) and the repair times. * marks the
-    best law, the one with the smallest AIC.
+    times between failures of the machine, uptimes of nodes, and repair times. Failures at the same
+    time count once. Uptimes that continue at the end of the record are censored. * marks the law
+    with the smallest AIC, which fits best.
 
     \b
     Example:

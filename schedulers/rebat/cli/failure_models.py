@@ -25,8 +25,9 @@ if TYPE_CHECKING:
 def models(nodes: int | None, as_json: bool) -> None:
     """List failure laws of real machines by name.
 
-    Pass a name to --law. On a machine of another size, the failure rate of a node stays the same.
-    To change a parameter, append it: lanl-20:repair=1h. 'rebat run --help' explains the parameters.
+    Use a name with --law, for example --law lanl-20. On a machine of another size, the failure rate
+    of a node stays the same. To change a parameter, append it: --law lanl-20:repair=1h. 'rebat run
+    --help' explains the parameters.
 
     \b
     Example:

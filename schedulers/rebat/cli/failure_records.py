@@ -56,11 +56,18 @@ class FormatCommand(click.Command):
 @click.option(
     "--maintained",
     type=click.Choice(("leave-out", "down")),
-    help="With --maintenance: how to treat a maintenance period. leave-out (default): the machine stays up. Events that begin in the period are left out, because no job was running. down: the entire machine is down, without draining. All running jobs are killed.",
+    help=(
+        "With --maintenance: what happens in a maintenance period. leave-out (default): the "
+        "machine stays up, and events that begin in the period are left out, because no job was "
+        "running. down: the entire machine is down, and all running jobs are killed."
+    ),
 )
 @click.option(
     "--zone",
-    help="sacctmgr, sacct: time zone of local times (default: UTC), for example Europe/Paris.",
+    help=(
+        "sacctmgr, sacct: time zone of the times in the record, for example Europe/Paris "
+        "(default: UTC)."
+    ),
 )
 @click.option(
     "--workload",
@@ -70,7 +77,10 @@ class FormatCommand(click.Command):
 @click.option(
     "--attempts",
     type=FILE,
-    help="Only for --format sacctmgr: file with the output of sacct -P -X -D. Adds failures that have no event, but ended an attempt with NODE_FAIL.",
+    help=(
+        "Only for --format sacctmgr: file with the output of sacct -P -X -D. Adds failures "
+        "without an event, if they ended an attempt with NODE_FAIL."
+    ),
 )
 @click.option(
     "--slurmd-timeout",
@@ -259,7 +269,7 @@ def map_(
            while any of them is down.
     share  As rank, but node i becomes all nodes from i*N/M to (i+1)*N/M. Each failure
            takes down the same share of the machine.
-    rate   The failure rate of a node is unchanged; the machine fails N/M times as often.
+    rate   The failure rate of a node is unchanged. The machine fails N/M times as often.
            A smaller machine consists of random nodes of the record. A larger machine
            consists of copies of the record: each copy after the first starts at a random
            time of the record, and the last copy uses random nodes.
@@ -307,12 +317,12 @@ def export(events: Path, form: str, out: Path) -> None:
     """Write an event file as a CSV table, or in the form of Batsim 4 or 5.
 
     csv: a table with the columns node, down and up. Times are in seconds. 'rebat failures import
-    --format csv' converts the table back to the same failures.
+    --format csv' converts the table to an event file with the same failures.
 
     batsim4: an event file for the option --events of Batsim 4.
 
-    batsim5: an event file for the option --ee of Batsim 5. Batsim 5 does not know failures, and
-    passes each line as a text to the scheduler.
+    batsim5: an event file for the option --ee of Batsim 5. Batsim 5 does not simulate failures: it
+    sends the text of each line to the scheduler.
 
     All rebat commands read both forms. Files of operations can also be converted.
 

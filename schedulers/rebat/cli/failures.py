@@ -60,7 +60,7 @@ def generate(nodes: int, out: Path, **options: Any) -> None:
     check_options(scenario, used_options())
     law = scenario.failure_law()
     if law is None or not law.drawn:
-        raise InputError("no failures to draw", expected="--law or --mtbf")
+        raise InputError("no failure law is given", expected="--law or --mtbf")
     events = generate_events(
         law,
         nodes,
@@ -89,7 +89,7 @@ def generate(nodes: int, out: Path, **options: Any) -> None:
 def nodes(law: str, n_nodes: int, seed: int, out: Path) -> None:
     """Write the parameters of each node under a law.
 
-    LAW draws the parameters of each node at random; the uptimes in the table are 0.
+    LAW determines how the parameters of each node are drawn. The uptimes in the table are 0.
 
     \b
     Example (nodes of the first trace of the torus paper):
@@ -129,7 +129,10 @@ def nodes(law: str, n_nodes: int, seed: int, out: Path) -> None:
     type=click.IntRange(min=2),
     default=10,
     show_default=True,
-    help="Fit a separate shape to each node with at least this many failures; all other nodes use the shape fitted to all uptimes.",
+    help=(
+        "Fit a separate shape to each node with at least this number of failures. All other "
+        "nodes use the shape fitted to the uptimes of all nodes."
+    ),
 )
 @click.option(
     "--until",

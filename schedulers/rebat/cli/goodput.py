@@ -26,13 +26,16 @@ _RANDOM = "a duration like 30s, random, or by cause (see 'Training clusters' in 
 )
 @click.option("--interval", help="Work between two checkpoints (default: the best interval).")
 @click.option(
-    "--write", default="0", show_default=True, help="Time for which a checkpoint blocks the job."
+    "--write",
+    default="0",
+    show_default=True,
+    help="Time for which the job stops while it writes a checkpoint.",
 )
 @click.option(
     "--load",
     default="0",
     show_default=True,
-    help="Time to load a checkpoint. A failure restarts it.",
+    help="Time to load a checkpoint. If a node fails during this time, the loading starts again.",
 )
 @click.option(
     "--detect", default="0", show_default=True, help=f"Time until a failure is detected: {_RANDOM}."
@@ -41,13 +44,13 @@ _RANDOM = "a duration like 30s, random, or by cause (see 'Training clusters' in 
     "--diagnose",
     default="0",
     show_default=True,
-    help="Time until the nodes to replace are known, after the detection.",
+    help="Time after the detection until it is known which nodes have failed.",
 )
 @click.option(
     "--reschedule",
     default="0",
     show_default=True,
-    help="Time until the job is rescheduled, after the diagnosis.",
+    help="Time after the diagnosis until the scheduler starts the job again.",
 )
 @click.option(
     "--init",
@@ -98,9 +101,10 @@ _RANDOM = "a duration like 30s, random, or by cause (see 'Training clusters' in 
 def goodput(as_json: bool, out: Path | None, **options: Any) -> None:
     """Compute the effective training time (ETTR) of one job on many nodes.
 
-    ETTR is productive time / available time. It is computed in closed form and simulated on the
-    engine, with a 95 % interval. A failure cannot strike while it is detected, because the job is
-    already dead. It can strike while a checkpoint is written or loaded.
+    ETTR is the productive time divided by the wall-clock time. The command computes it with a
+    formula, and also simulates it on the engine, with a 95 % interval. While a failure is detected,
+    no other failure can hit the job, because it does not run. While a checkpoint is written or
+    loaded, a failure can hit the job.
 
     \b
     Examples:

@@ -18,7 +18,8 @@ _OPTIONS: dict[str, tuple[str, dict[str, Any]]] = {
         "--job-walltime",
         {
             "type": DURATION,
-            "help": "Walltime of each batch job. When one reaches its walltime, rebat submits a new one.",
+            "help": "Walltime of each batch job. When a batch job reaches its walltime, rebat "
+            "submits another job.",
         },
     ),
     "memory": (
@@ -43,7 +44,8 @@ _OPTIONS: dict[str, tuple[str, dict[str, Any]]] = {
         "--job-prologue",
         {
             "multiple": True,
-            "help": "Line of the job script before the workers start, like 'module load python'; may be repeated.",
+            "help": "Shell line that the job script runs before the workers start, like 'module "
+            "load python'; may be repeated.",
         },
     ),
     "local_directory": (

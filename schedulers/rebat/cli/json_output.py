@@ -40,4 +40,4 @@ def reject_with_json(*names: str) -> None:
     used = used_options()
     for name in names:
         if name in used:
-            raise InputError("has no effect on --json", used[name], "one of the two")
+            raise InputError("has no effect with --json", used[name], "only one of the two options")

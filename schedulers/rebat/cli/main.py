@@ -47,7 +47,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "platform": ("rebat.cli.platform:platform", "Generate and describe SimGrid platforms."),
     "boxes": (
         "rebat.cli.boxes:boxes",
-        "List the boxes of a torus, and the one least likely to fail.",
+        "List the boxes of a torus, and the safest free box.",
     ),
     "batch": (
         "rebat.cli.batch:batch",

@@ -45,7 +45,10 @@ _Ratios = dict[tuple[str, str], tuple[float, int]]
     "--reservations",
     default="paper",
     show_default=True,
-    help="How R-LIST reserves nodes. paper: Algorithm 1; easy_head: only jobs that cannot start use up a reservation; stale: reservations are never cancelled.",
+    help=(
+        "How R-LIST reserves nodes. paper: as in Algorithm 1. easy_head: only jobs that cannot "
+        "start count as jobs with a reservation. stale: reservations are never cancelled."
+    ),
 )
 @click.option("--seed", type=SEED, default=0, show_default=True, help="Seed of the rule RANDOM.")
 @click.option(
@@ -65,11 +68,12 @@ def makespan(
 ) -> None:
     """Compute makespans of resilient heuristics on job sets, as CSV.
 
-    Each FILE is JSON with "P" (processors), "jobs" (objects with processors "p" and time "t") and
-    "scenarios" (objects with "f", the failed attempts of each job; RR-9296, sections 3 and 4).
-    The columns are set, scenario, heuristic, rule, makespan and lower_bound (equations 5 and 6),
-    in the time unit of the file. With -o, the first line printed is the heuristic and rule with
-    the lowest mean ratio of makespan to lower bound.
+    Each FILE is JSON with "P" (number of processors), "jobs" and "scenarios" (RR-9296, sections 3
+    and 4). A job is an object with "p" (processors) and "t" (time). A scenario is an object with
+    "f" (the number of failed attempts of each job). The columns of the output are set, scenario,
+    heuristic, rule, makespan and lower_bound (equations 5 and 6), in the time unit of the file.
+    With -o, the command prints the heuristic and the rule with the lowest mean ratio of makespan to
+    lower bound.
 
     \b
     Example:

@@ -17,7 +17,7 @@ from rebat.cli.types import DURATION, MACHINE, NODES
     "length_s",
     type=DURATION,
     required=True,
-    help="Drain all nodes, one group after another, each for this duration.",
+    help="Drain all nodes, one group after another. Each group is drained for this duration.",
 )
 @click.option(
     "--nodes-at-once",
@@ -54,13 +54,13 @@ def operations(
       {"timestamp": 7200, "type": "undrain", "nodes": "0-3"}
       {"timestamp": 7200, "type": "migrate", "job": "17", "nodes": "5"}
 
-    The maintenance of a group begins one second after the end of the previous group, because
-    Batsim may report operations at the same time in several messages.
+    The maintenance of a group begins one second after the end of the previous group. The reason:
+    Batsim may report operations of the same time in several messages.
 
-    By default, draining a node stops its jobs immediately: they write a checkpoint and go to the
-    head of the queue. The node stays in service if a job cannot write a checkpoint, or if a job
-    spans several nodes and "spanning" is false. With the policy axis drain=wait, a drained node
-    waits until its jobs end.
+    By default, draining a node stops its jobs immediately: they write a checkpoint and are first in
+    the queue. In two cases the node stays in service: a job cannot write a checkpoint, or a job
+    runs on several nodes and "spanning" is false. With the policy axis drain=wait, the jobs on a
+    drained node continue until they end.
 
     \b
     Example (8 nodes, two at a time for four hours):

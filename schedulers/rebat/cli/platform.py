@@ -27,7 +27,7 @@ def platform() -> None:
 @click.option(
     "--zero-latency",
     is_flag=True,
-    help="Set all network latencies to 0, so that times equal those of the embedded engine.",
+    help="Set all network latencies to 0, so that Batsim's times equal the times of 'rebat run'.",
 )
 @click.option("--speed", help="Speed of a node in SimGrid's units (default: 1Gf).")
 @click.option("--bandwidth", help="Bandwidth of a link (default: 2GBps).")
@@ -52,7 +52,9 @@ def generate(spec: str, zero_latency: bool, out: Path, **hardware: str | None) -
     from rebat.platforms.specs import parse_spec
 
     if zero_latency and hardware["latency"] is not None:
-        raise InputError("--latency contradicts --zero-latency", expected="one of the two")
+        raise InputError(
+            "--latency contradicts --zero-latency", expected="only one of the two options"
+        )
     chosen = {name: value for name, value in hardware.items() if value is not None}
     base = ZERO_LATENCY if zero_latency else Hardware()
     parsed = parse_spec(spec)

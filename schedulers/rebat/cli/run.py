@@ -31,12 +31,20 @@ SEED_OPTIONS = (
     click.option(
         "--until-width",
         type=FiniteRange(min=0, min_open=True),
-        help="Add seeds (up to 1,000) until the relative width of the confidence interval is at most this value, like 0.02. With several policies, this is the interval of each ratio to the first policy; with one policy, the interval of its value.",
+        help=(
+            "Add seeds (up to 1,000) until the relative width of the confidence interval is at "
+            "most this value, like 0.02. If there are several policies, this is the interval of "
+            "each ratio to the first policy. If there is one policy, it is the interval of the "
+            "mean."
+        ),
     ),
     click.option(
         "--until-metric",
         shell_complete=complete_metric,
-        help="With --until-width: the metric whose interval must reach this width, named as in comparison.csv, like flow_mean_s:all (default: useful_utilisation).",
+        help=(
+            "With --until-width: metric whose interval must reach this width (default: "
+            "useful_utilisation). Use a name from comparison.csv, like flow_mean_s:all."
+        ),
     ),
     click.option(
         "--workers",
@@ -55,7 +63,10 @@ SEED_OPTIONS = (
     multiple=True,
     required=True,
     shell_complete=complete_policy,
-    help="Policy to simulate: NAME (see 'rebat policies'), NAME:AXIS=CHOICE,... or FILE.py:CLASS. Repeat the option to compare policies; all see the same failures.",
+    help=(
+        "Policy to simulate: NAME (see 'rebat policies'), NAME:AXIS=CHOICE,... or "
+        "FILE.py:CLASS. Repeat the option to compare policies under the same failures."
+    ),
 )
 @scenario_options("failures", *LAW, "seed")
 @with_options(SEED_OPTIONS)
@@ -74,12 +85,20 @@ SEED_OPTIONS = (
 @click.option(
     "--columns",
     shell_complete=complete_metrics,
-    help="Print a table with a row per policy, best first, and a column per metric: names of comparison.csv, separated by commas, like useful_utilisation,flow_max_s:all. Default for more than three policies: useful utilisation, mean flow and maximum flow.",
+    help=(
+        "Print a table with a row per policy (best first) and a column for each of these "
+        "metrics. Separate names from comparison.csv by commas, like "
+        "useful_utilisation,flow_max_s:all. Default for more than three policies: useful "
+        "utilisation, mean flow and maximum flow."
+    ),
 )
 @click.option(
     "--all-metrics",
     is_flag=True,
-    help="Print all metrics that are not 0, with all size classes, instead of the ten main metrics.",
+    help=(
+        "Print all metrics that are not 0, with all classes of job sizes. Default: the ten main "
+        "metrics."
+    ),
 )
 @json_option
 @click.option(
@@ -136,9 +155,9 @@ def run(
     checkpoints the workload runs unchanged. If a policy fails, the results of the other policies
     are kept and the exit status is 2.
 
-    With --seeds or --until-width, every policy runs with several seeds on all cores. OUT then has
-    seeds.csv (a row per seed, policy and metric) and comparison.csv with 95 % intervals
-    of means and of ratios to the first policy, but no files of single runs.
+    With --seeds or --until-width, every policy runs with several seeds on all cores. OUT then
+    contains seeds.csv (a row per seed, policy and metric) and comparison.csv (means, and ratios to
+    the first policy, with 95 % intervals). It contains no files of single runs.
 
     \b
     Example (a month of Mira with failures, with and without node stealing):

@@ -32,7 +32,10 @@ if TYPE_CHECKING:
     default=("baseline",),
     show_default=True,
     shell_complete=complete_policy,
-    help="Policy by name (see 'rebat policies') or FILE.py:CLASS. With several policies, each schedules one simulation, in this order.",
+    help=(
+        "Policy: NAME (see 'rebat policies') or FILE.py:CLASS. If the option is repeated, each "
+        "policy schedules one simulation, in this order."
+    ),
 )
 @click.option(
     "--endpoint",
@@ -49,7 +52,10 @@ if TYPE_CHECKING:
     "--options",
     "options_json",
     default="{}",
-    help="Policy options as JSON (see 'rebat policies --axes'). Options that Batsim passes (--sched-cfg, in Batsim 5 the text after -s) override them.",
+    help=(
+        "Policy options as JSON (see 'rebat policies --axes'). Options from Batsim override "
+        "these options. Batsim 4 passes options with --sched-cfg, Batsim 5 in the text after -s."
+    ),
 )
 @click.option(
     "--cores-per-node",
@@ -107,10 +113,11 @@ def serve(
       batsim -p platform.xml -w workload5.json --ee failures5.events -e out/ \\
           -s tcp://localhost:28000 ""
 
-    Checkpoints come from the workload's profiles. For profiles without checkpoints, the options
-    mtbf, checkpoint_cost and recovery_cost set them. Operations (see 'rebat operations --help')
-    are lines in Batsim's --events file; start Batsim with --forward-unknown-events (Batsim 5: lines
-    in an --ee file). Policies without migration need the axis drain=migrate to execute operations.
+    The profiles of the workload determine the checkpoints of jobs. For profiles without
+    checkpoints, set the policy options mtbf, checkpoint_cost and recovery_cost. Operations (see
+    'rebat operations --help') are lines in Batsim's --events file; start Batsim with
+    --forward-unknown-events (Batsim 5: lines in an --ee file). Policies without migration need the
+    axis drain=migrate to execute operations.
     """
     from rebat.console.output import print_result
     from rebat.core.folders import atomic_folder

@@ -38,7 +38,7 @@ _FLAGS = (
     help="Batsim workload or trace. Batsim 5 accepts several: w0, w1, ...",
 )
 @click.option(
-    "-p", "--platform", type=FILE, help="SimGrid platform, used only for its number of hosts."
+    "-p", "--platform", type=FILE, help="SimGrid platform. Only its number of hosts is used."
 )
 @click.option(
     "--nodes",
@@ -59,7 +59,10 @@ _FLAGS = (
 @click.option(
     "-e",
     "--export",
-    help="Prefix of the output files: PREFIX_jobs.csv and PREFIX_schedule.csv (default: out), in Batsim 5 PREFIXjobs.csv and PREFIXschedule.json (default: out/).",
+    help=(
+        "Prefix of the output files. Batsim 4: PREFIX_jobs.csv and PREFIX_schedule.csv "
+        "(default: out). Batsim 5: PREFIXjobs.csv and PREFIXschedule.json (default: out/)."
+    ),
 )
 @click.option(
     "-s",
@@ -100,12 +103,15 @@ _FLAGS = (
 @click.option(
     "--latency",
     type=DURATION,
-    help="For tests of a scheduler: delay between a decision and its effect (whole microseconds), as on a platform with network latency.",
+    help=(
+        "For tests of a scheduler: delay between a decision and its effect in whole "
+        "microseconds, as on a platform with network latency."
+    ),
 )
 @click.option(
     "--sched-cfg",
     default="",
-    help="Configuration text passed to the scheduler; in Batsim 5 the text after -s.",
+    help="Configuration text that is sent to the scheduler (in Batsim 5: the text after -s).",
 )
 @click.option("-q", "--quiet", is_flag=True, help="Print no progress and no file names.")
 @click.option(
@@ -118,9 +124,10 @@ _FLAGS = (
 def simulate(protocol: int, quiet: bool, **options: Any) -> None:
     """Run any Batsim scheduler on the embedded engine instead of Batsim.
 
-    Options with the same name as in Batsim have the same meaning. Jobs that need the network model
-    (parallel tasks) are an error: run them with Batsim. If Batsim 5 would abort on a decision, the
-    exit status is that of Batsim: 134, 139 (it crashes) or 1 (it cannot continue).
+    Options with the same name as in Batsim have the same meaning. The engine has no network model.
+    It ends with an error if a job needs one (parallel tasks): run these jobs with Batsim. If a
+    decision would make Batsim 5 abort, the exit status is that of Batsim: 134, 139 (crash) or 1
+    (simulation cannot continue).
 
     \b
     Examples, in two shells each (with a scheduler of pybatsim, and with rebat):

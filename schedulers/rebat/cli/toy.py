@@ -24,8 +24,8 @@ from rebat.console.output import print_result
 def toy(out: Path, as_json: bool) -> None:
     """Run the toy example of Du et al. 2024 (section 3): eight nodes, five jobs, one failure.
 
-    Baseline waits until the failed node is repaired. SFSJ takes a node from a small job. The
-    Gantt chart OUT/gantt.png shows both.
+    Under Baseline the large job waits until the failed node is repaired. Under SFSJ the large job
+    takes a node from a small job. The Gantt chart OUT/gantt.png shows both schedules.
 
     \b
     Example:

@@ -37,22 +37,36 @@ if TYPE_CHECKING:
     "--slack",
     type=DURATION,
     default=None,
-    help="Maximum time that a job may run after its node failed or its walltime ended, for platforms with latency (default: 0).",
+    help=(
+        "Maximum time for which a job may run after its node failed or its walltime ended "
+        "(default: 0). Necessary for platforms with network latency."
+    ),
 )
 @click.option(
     "--resubmits/--gives-up",
     default=None,
-    help="Whether the scheduler resubmits killed jobs. If it does, a job that ends as killed is an error (default: yes if a job was resubmitted, if --events is set, or if JOBS is a run of rebat).",
+    help=(
+        "Whether the scheduler resubmits killed jobs. If it does, a killed job without "
+        "resubmission is an error (default: yes if a job was resubmitted, if --events is set, "
+        "or if JOBS is a run of rebat)."
+    ),
 )
 @click.option(
     "--by-rebat/--by-other",
     default=None,
-    help="Whether rebat was the scheduler. If it was, profile names and submission times of resubmissions are checked (default: yes if JOBS is in the folder of a rebat run, or if a resubmission has a profile name of rebat).",
+    help=(
+        "Whether rebat was the scheduler. If it was, the profile names and submission times of "
+        "resubmissions are checked (default: yes if JOBS is in the folder of a rebat run, or if "
+        "the profile of a resubmission has a name that rebat creates)."
+    ),
 )
 @click.option(
     "--digits",
     type=click.Choice(["all", "six"]),
-    help="Digits of numbers in resubmissions: all, or six as written by the policies authors-* (default: detected from the summary next to JOBS or from the rows).",
+    help=(
+        "Number of significant digits in resubmissions: all, or six as in the policies "
+        "authors-* (default: detected from the summary next to JOBS, or from the rows of JOBS)."
+    ),
 )
 @click.option(
     "--show",

@@ -36,9 +36,9 @@ def wire() -> None:
 def check(conversation: Path, protocol: int | None, as_json: bool) -> None:
     """Check each message of a recorded conversation.
 
-    For authors of schedulers: the command reports each message that rebat does not understand, and
-    each reply on which Batsim would abort because of its form. It also reports a message that rebat
-    would not write again with the same meaning. The exit status is 1 if there is one.
+    For authors of schedulers: the command reports messages that rebat does not understand, and
+    replies that make Batsim abort because of their form. It also reports messages whose meaning
+    changes when rebat reads and writes them. The exit status is 1 if a message is reported.
 
     CONVERSATION has a JSON object per line: the form of 'rebat serve --record', or objects with
     "from" ("batsim" or "edc") and "raw" or "message".

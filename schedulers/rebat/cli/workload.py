@@ -111,9 +111,9 @@ def generate(name: str, seed: int, out: Path) -> None:
 def flex(file: Path, out: Path, own_spares: str | None, **options: Any) -> None:
     """Make rigid jobs moldable or malleable, or give them spare nodes.
 
-    FILE is a workload or a trace. The options set which shares of its rigid jobs change. No size
-    exceeds the machine. Speedups follow Downey's model. With the same seed, a larger share includes
-    all jobs of a smaller share.
+    FILE is a workload or a trace. The options determine the shares of its rigid jobs that change.
+    No size is larger than the machine. Speedups follow Downey's model. With the same seed, a larger
+    share includes all jobs of a smaller share.
 
     A job with spare nodes requests more nodes than it needs. It continues when some of its nodes
     fail. Run these jobs with malleable=fixed and react=replacement.
@@ -223,7 +223,10 @@ def _in_words(scenario: ScenarioOptions) -> str:
     "--workload",
     "of",
     type=WORKLOAD,
-    help="For the folder of a run: the workload of the run, for users, queues and the date of time 0.",
+    help=(
+        "If FILE is the folder of a run: the workload of this run. It provides users, queues "
+        "and the date of time 0."
+    ),
 )
 @click.option(
     "--name",

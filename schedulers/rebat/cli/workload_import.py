@@ -62,7 +62,10 @@ class TraceCommand(click.Command):
 @click.option(
     "--events",
     type=FILE,
-    help="sacct, pbs: node events of Slurm. An attempt is cut at the first failure of one of its nodes.",
+    help=(
+        "sacct, pbs: file with node events of Slurm. An attempt ends at the first failure of "
+        "one of its nodes."
+    ),
 )
 @click.option(
     "--corrections",

@@ -128,7 +128,7 @@ def unpacked(value: Any, reserved: Container[str]) -> dict[str, Any]:
     if value is None or value == "":
         return {}
     if not isinstance(value, str | list | dict):
-        raise InputError(f"is {short(value)}", EXTRA, "text, an object or a list")
+        raise InputError(f"is {short(value)}", EXTRA, "a text, an object or a list")
     content = object_in(value) if isinstance(value, str) else value
     if isinstance(content, dict) and not any(k in reserved for k in content if k != EXTRA):
         return content

@@ -108,7 +108,7 @@ def _part(text: str) -> DurationPart:
         for key, value in zip(family.parameters, values, strict=True)
     ]
     if name == "uniform" and read[0] > read[1]:
-        raise InputError(f"{text!r}: the least duration is above the most", expected=FORM)
+        raise InputError(f"{text!r}: the minimum is above the maximum", expected=FORM)
     return DurationPart(name, tuple(read), weight)
 
 

@@ -158,7 +158,9 @@ def _composed(name: str, profile: dict[str, Any], parts: Sequence[_Extent]) -> _
     )
     where = f"profile {name!r}"
     if extent.depth > MAX_DEPTH:
-        raise InputError("has too many levels of parts", where, f"at most {MAX_DEPTH} levels")
+        raise InputError(
+            "contains profiles nested too deeply", where, f"at most {MAX_DEPTH} levels"
+        )
     if extent.tasks > MAX_TASKS:
         expected = f"at most {MAX_TASKS}, including repeats"
         raise InputError(f"runs {extent.tasks} profiles in sequence", where, expected)
@@ -180,7 +182,7 @@ def _parts_first(profiles: Profiles, names: Sequence[str]) -> Iterable[str]:
         return tuple(TopologicalSorter(parts).static_order())
     except CycleError as error:
         cycle = " of ".join(repr(name) for name in reversed(error.args[1]))
-        raise InputError(f"profile is a part of itself: {cycle}") from None
+        raise InputError(f"profile contains itself: {cycle}") from None
 
 
 def _parts(profiles: Profiles, name: str) -> list[str]:

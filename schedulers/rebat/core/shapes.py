@@ -66,7 +66,7 @@ def shape_of(fields: Mapping[str, Any]) -> Shape:
         return RIGID
     shape = tagged(value, "kind", KINDS, "shape")
     if not _possible(shape):
-        raise InputError(f"shape {short(value)}", expected=_EXPECTED[type(shape)])
+        raise InputError(f"invalid shape {short(value)}", expected=_EXPECTED[type(shape)])
     return shape
 
 

@@ -299,7 +299,7 @@ class Engine(Decisions):
         last = int(event.nodes.intervals[-1, 1]) if event.nodes.size else -1
         if last >= self.n_nodes:
             raise InputError(
-                f"machine event at {to_s(event.at_us)} s has node {last}",
+                f"the machine has no node {last} (event at {to_s(event.at_us)} s)",
                 expected=f"nodes 0 to {self.n_nodes - 1}",
             )
         for node in event.nodes:

@@ -124,7 +124,7 @@ def calibrated(
     runs = dict[Configuration, CalibratedRun]()
     first = [Configuration(policy, n_nodes, n_nodes) for policy in dict.fromkeys(policies)]
     if not first:
-        raise InputError("no policy", expected="a name from 'rebat policies'")
+        raise InputError("no policy is given", expected="a name from 'rebat policies'")
     parts = [] if options.failure_law() or options.nodes else separate_parts(workload)
     runs |= _simulated(workload, options, first, workers)
     near = design.nearest_first(runs, recorded)

@@ -29,7 +29,7 @@ def chosen(policies: Policies, many: bool) -> list[Any]:
     """
     requested = [policies] if isinstance(policies, str | type | Preset) else list(policies)
     if not requested:
-        raise InputError("no policy", expected="a name from 'rebat policies'")
+        raise InputError("no policy is given", expected="a name from 'rebat policies'")
     names = [policy for policy in requested if isinstance(policy, str)]
     if len(names) == len(requested):
         return list(schedulers(names))
@@ -37,7 +37,7 @@ def chosen(policies: Policies, many: bool) -> list[Any]:
     for policy in requested:
         runnable += schedulers([policy]) if isinstance(policy, str) else [_loaded(policy, many)]
     if len({scheduler.name for scheduler in runnable}) < len(runnable):
-        raise InputError("two policies have the same name", expected="each policy once")
+        raise InputError("two policies have the same name", expected="different policies")
     return runnable
 
 

@@ -117,7 +117,7 @@ class Batch(msgspec.Struct, frozen=True):
         if self.policy in OF_BOXES and self.which not in LISTS:
             raise unknown_name("list of boxes", self.which, LISTS)
         if self.policy not in OF_BOXES and self.which:
-            raise InputError(f"{self.policy} takes no list", self.which)
+            raise InputError(f"{self.policy} does not choose from a list of boxes", self.which)
 
     @property
     def sizes(self) -> tuple[int, ...]:

@@ -75,7 +75,9 @@ class BoxList:
         """
         n_nodes = self.blocks.of_nodes.n_nodes
         if len(table) != n_nodes:
-            raise InputError(f"laws for {len(table)} nodes", expected=f"laws for {n_nodes}")
+            raise InputError(
+                f"contains laws for {len(table)} nodes", expected=f"laws for {n_nodes}"
+            )
         if busy.size and int(busy.intervals[-1, 1]) >= n_nodes:
             problem = f"node {busy.intervals[-1, 1]} is not on the torus"
             raise InputError(problem, "busy nodes", f"0 to {n_nodes - 1}")

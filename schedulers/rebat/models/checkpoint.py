@@ -235,7 +235,9 @@ def _with_checkpoints(
 ) -> tuple[Job, dict[str, Any]]:
     if profile.get("type") != "delay":
         raise InputError(
-            f"checkpoints need a delay profile, not {profile.get('type')!r}", f"job {job.id}"
+            f"the profile type is {profile.get('type')!r}, which allows no checkpoints",
+            f"job {job.id}",
+            "a delay profile",
         )
     cost_us = to_us(cost_s)
     delay_us = _lengthened_us(to_us(profile["delay"]), period_s, cost_us, rounding)

@@ -161,5 +161,5 @@ def read_cost(text: str) -> tuple[str, float]:
     if name not in COSTS or value is None or not COSTS[name].least <= value <= MOST:
         words = ", ".join(model.words for model in COSTS.values())
         expected = f"seconds, {words}; numbers up to {MOST:g}"
-        raise InputError(f"cost {text!r} is not valid", expected=expected)
+        raise InputError(f"invalid cost {text!r}", expected=expected)
     return name, value

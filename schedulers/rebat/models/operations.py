@@ -133,7 +133,9 @@ def _check_order(located: Iterable[tuple[GenericEvent, str]]) -> None:
     last_us, drained = 0, set[int]()
     for event, where in located:
         if event.at_us < last_us:
-            raise InputError("is earlier than the operation before it", where, "ascending times")
+            raise InputError(
+                "is earlier than the previous operation", where, "operations in order of time"
+            )
         last_us, operation = event.at_us, operation_of(event.data)
         if operation.kind == MIGRATE or operation.nodes is None:
             continue
@@ -190,9 +192,11 @@ def rolling_maintenance(
         If a length or number is invalid.
     """
     if not 1 <= nodes_at_once <= n_nodes:
-        raise InputError(f"{nodes_at_once} nodes at once", expected=f"1 to {n_nodes}")
+        raise InputError(
+            f"{nodes_at_once} nodes cannot be drained at the same time", expected=f"1 to {n_nodes}"
+        )
     if length_s <= 0:
-        raise InputError(f"a maintenance of {length_s:g} s", expected="above 0")
+        raise InputError(f"the duration of the maintenance is {length_s:g} s", expected="above 0")
     for turn, first in enumerate(range(0, n_nodes, nodes_at_once)):
         nodes = str(NodeSet.from_intervals([(first, min(first + nodes_at_once, n_nodes) - 1)]))
         at_s = begin_s + turn * (length_s + APART_S)

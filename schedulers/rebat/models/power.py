@@ -36,5 +36,5 @@ def read_power(text: str) -> NodePower:
         watts = []
     if len(watts) != 3 or not 0 <= watts[0] <= watts[1] <= watts[2] <= 1e6:
         expected = "watts of a node asleep/empty/full, like 10/100/300"
-        raise InputError(f"power {text!r}", expected=expected)
+        raise InputError(f"invalid power {text!r}", expected=expected)
     return NodePower(*watts)

@@ -79,7 +79,7 @@ def error_rate(times: ArrayLike, sizes: ArrayLike, mean_probability: float) -> f
         problem = f"average failure probability is {mean_probability}"
         raise InputError(problem, expected="at least 0 and below 1")
     if np.size(times) == 0:
-        raise InputError("no job", expected="at least one job, for the average area")
+        raise InputError("no job", expected="at least one job")
     return -math.log1p(-mean_probability) / float(areas(times, sizes).mean())
 
 

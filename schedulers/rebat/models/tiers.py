@@ -108,7 +108,7 @@ def _tier(text: str) -> Tier:
     costs, at, interval = rest.partition("@")
     write, slash, load = costs.partition("/")
     if not slash:
-        raise InputError(f"{text!r} is no tier", expected=FORM)
+        raise InputError(f"{text!r} is not a storage tier", expected=FORM)
     interval_s = parse_duration(interval) if at else None
     tier = Tier(name, parse_duration(write), parse_duration(load), interval_s)
     if tier.interval_s == 0 or (tier.interval_s is None and tier.write_s == 0):

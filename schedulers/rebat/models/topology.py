@@ -106,7 +106,9 @@ def parse_extents(text: str, separator: str = "x", where: str | None = None) -> 
     parts = [part.strip() for part in text.split(separator)]
     if not all(part.isdecimal() and len(part) <= 8 for part in parts):
         example = separator.join(map(str, MIRA.sizes))
-        raise InputError(f"dimensions {text[:60]!r}", where, f"whole numbers, like {example}")
+        raise InputError(
+            f"invalid dimensions {text[:60]!r}", where, f"whole numbers, like {example}"
+        )
     return tuple(int(part) for part in parts)
 
 

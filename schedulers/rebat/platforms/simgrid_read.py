@@ -81,7 +81,7 @@ def _parse(path: Path) -> Any:
         error_text = f"refused XML: {type(error).__name__}"
         raise InputError(error_text, str(path), "a SimGrid platform without entities") from None
     if root.tag != "platform":
-        raise InputError(f"root element <{root.tag}>", str(path), "<platform>")
+        raise InputError(f"the root element is <{root.tag}>", str(path), "<platform>")
     return root
 
 
@@ -133,7 +133,9 @@ def _spans(element: Any) -> list[tuple[int, int]]:
     spans = [(int(m[1]), int(m[2] or m[1])) for m in matches if m]
     invalid = len(spans) < len(matches) or any(last < first for first, last in spans)
     if invalid or sum(last - first + 1 for first, last in spans) > MAX_NODES:
-        raise InputError(f"radical {text[:60]!r}", f"<{element.tag}>", "host numbers, like 0-127")
+        raise InputError(
+            f"invalid radical {text[:60]!r}", f"<{element.tag}>", "host numbers, like 0-127"
+        )
     return spans
 
 

@@ -48,7 +48,7 @@ def _torus(sizes: str, text: str) -> Torus:
     if min(torus.sizes) < 2:
         # SimGrid would create two links with the same name for two dimensions of size 1.
         expected = "sizes of at least 2: omit dimensions of size 1"
-        raise InputError("a dimension of size 1", f"platform {text!r}", expected)
+        raise InputError("a dimension has the size 1", f"platform {text!r}", expected)
     return torus
 
 

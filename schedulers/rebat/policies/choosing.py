@@ -103,7 +103,7 @@ def _point(values: Mapping[str, Any]) -> Point:
     names = parts(values["react"])
     if names == ["stealing", "replacement"]:
         expected = "replacement+stealing: stealing helps only jobs without a replacement"
-        raise InputError(f"react {values['react']!r}", expected=expected)
+        raise InputError(f"invalid react {values['react']!r}", expected=expected)
     chosen: PlacementOptions = AnyOptions()
     if planning.places:
         custom = is_own(placement)

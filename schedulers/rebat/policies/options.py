@@ -38,7 +38,7 @@ def parse_options(text: str, where: str) -> dict[str, Any]:
     except msgspec.DecodeError as error:
         raise InputError(f"not JSON: {error}", where, 'like {"policy": "sfsj"}') from None
     if not isinstance(value, dict):
-        raise InputError(f"not a JSON object: {text[:60]!r}", where, 'like {"policy": "sfsj"}')
+        raise InputError(f"{text[:60]!r} is not a JSON object", where, 'like {"policy": "sfsj"}')
     return value
 
 

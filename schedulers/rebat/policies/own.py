@@ -115,7 +115,7 @@ def own_rule(option: str, place: str, maker: Callable[[Any], Any]) -> Any:
     function = load(place)
     where = f"{file_of(place)}: {name_of(place)}"
     if not callable(function):
-        raise InputError(f"not a rule for {option}", where, "a function")
+        raise InputError(f"is not a rule for {option}", where, "a function")
     try:
         return maker(function)
     except InputError as error:

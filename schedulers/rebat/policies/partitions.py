@@ -72,7 +72,7 @@ def _partition(part: str, text: str) -> PartitionText:
     nodes, *tiers = words[:-1] if backwards else words or [""]
     valid = len(tiers) <= 1 and all(tier.isdecimal() and len(tier) < 7 for tier in tiers)
     if not (name and nodes and valid):
-        raise InputError(f"partitions {text!r}", expected=_EXPECTED)
+        raise InputError(f"invalid partitions {text!r}", expected=_EXPECTED)
     if nodes != "all" and not _SHARES.match(nodes):
         NodeSet.parse(nodes)
     return PartitionText(name, nodes, int(tiers[0]) if tiers else 1, backwards)

@@ -171,7 +171,7 @@ class CommonOptions(Options, frozen=True):
     ] = ""
     detect: Annotated[str | float, _stage("Time until a failure of a job is detected")] = "0"
     diagnose: Annotated[
-        str | float, _stage("Time until the nodes to replace are known, after the detection")
+        str | float, _stage("Time after the detection until it is known which nodes have failed")
     ] = "0"
     reschedule: Annotated[
         str | float, _stage("Time until the job is rescheduled, after the diagnosis")
@@ -292,14 +292,14 @@ class Point(msgspec.Struct, frozen=True):
         custom = isinstance(self.placement, CustomOptions)
         for part in (*self.reactions, self.planning):
             if part.boxless and (boxes or (custom and part.uncustom)):
-                raise InputError(
-                    f"{part.name} on placement {self.placement.name!r}",
-                    expected=f"any, named or cluster: {part.boxless}",
-                )
+                problem = f"{part.name} is not possible with placement {self.placement.name!r}"
+                expected = f"placement=any, named or cluster: {part.boxless}"
+                raise InputError(problem, expected=expected)
         if not self.placement.backwards and any(
             row.backwards for row in read_partitions(self.partitions)
         ):
-            raise InputError("reversed partitions", "axis partitions", "placement=cluster")
+            problem = "reversed partitions are not possible with this placement"
+            raise InputError(problem, "axis partitions", "placement=cluster")
 
     def _check_pauses(self) -> None:
         """Raise InputError if paused jobs cannot be combined with the other parts."""
@@ -307,9 +307,9 @@ class Point(msgspec.Struct, frozen=True):
             return
         if len(self.reactions) > 1 and "stealing" in {part.name for part in self.reactions}:
             expected = "wait=requeue: a paused job steals no nodes"
-            raise InputError("wait=hold with stealing", "axis wait", expected)
+            raise InputError("hold is not possible with stealing", "axis wait", expected)
         if self.dialect.two_passes:
-            raise InputError("wait=hold with passes=two", "axis wait", "passes=one")
+            raise InputError("hold is not possible with passes=two", "axis wait", "passes=one")
 
     def policy(self, hazards: Hazards | None = None) -> Policy:
         """Return a new policy. Errors of user-defined rules name the line of the rule.

@@ -48,7 +48,7 @@ def preset(spec: str, folder: Path | None = None) -> Preset:
         return row
     pairs = [_change(text) for text in texts.split(",")]
     if not all(axis and value for axis, value in pairs):
-        raise InputError(f"policy {spec!r}", expected="name:axis=choice,axis=choice")
+        raise InputError(f"invalid policy {spec!r}", expected="name:axis=choice,axis=choice")
     repeated = [axis for axis, n in Counter(axis for axis, _ in pairs).items() if n > 1]
     if repeated:
         error = f"policy {spec!r} has two values for {repeated[0]}"

@@ -95,7 +95,8 @@ class FailureOptions(msgspec.Struct, frozen=True, kw_only=True):
     failure_group: Annotated[
         Count,
         _doc(
-            "Number of consecutive nodes that fail together, in aligned groups (512: a midplane). The MTBF then refers to failures of groups."
+            "Group every N consecutive nodes; all nodes of a group fail together (512: a "
+            "midplane). The MTBF is then the mean time between failures of groups."
         ),
     ] = 1
     cascade: Annotated[
@@ -111,7 +112,8 @@ class FailureOptions(msgspec.Struct, frozen=True, kw_only=True):
     cascade_within: Annotated[
         Count | None,
         _doc(
-            "With --cascade: size of the aligned group of nodes in which the caused failure occurs (default: the entire machine). The group contains the failed node."
+            "With --cascade: size of the block of consecutive nodes in which the caused failure "
+            "occurs (default: the entire machine). The block contains the failed node."
         ),
     ] = None
 
@@ -156,19 +158,29 @@ class ScenarioOptions(FailureOptions, frozen=True, kw_only=True):
     cores_per_node: Annotated[
         Count,
         _doc(
-            "Treat the machine's nodes as cores and group every N consecutive cores into one node. Cores of a node fail and drain together; failure laws and operations refer to nodes."
+            "Treat the machine's nodes as cores and group every N consecutive cores into one "
+            "node. Cores of a node fail and drain together. Failure laws and operations apply to "
+            "nodes, not to cores."
         ),
     ] = 1
     checkpoint: Annotated[
         Literal["none", "young-daly", "perfect", "tiers:auto"],
         _doc(
-            "Checkpoints of the jobs. young-daly: every job writes checkpoints at its Young/Daly period and takes longer by their cost (equations 1 and 2 of Du et al. 2024); perfect: an interrupted job loses no work and pays no cost; tiers:auto: checkpoints in the tiers of --tiers, at their best intervals."
+            "Checkpoints of the jobs. young-daly: every job writes checkpoints at its Young/Daly "
+            "period, and takes longer by their cost (equations 1 and 2 of Du et al. 2024). "
+            "perfect: an interrupted job loses no work, and checkpoints cost no time. "
+            "tiers:auto: checkpoints in the storage tiers of --tiers, at their best intervals."
         ),
     ] = "none"
     tiers: Annotated[
         str,
         _doc(
-            "With --checkpoint tiers:auto: tiers with the time to write and to load, TIER=WRITE/LOAD joined by +. memory and disk survive software failures, peer also those of one node, group also those of one group of nodes, remote all. TIER=WRITE/LOAD@INTERVAL sets the interval."
+            "With --checkpoint tiers:auto: storage tiers with the times to write and to load a "
+            "checkpoint, TIER=WRITE/LOAD joined by +. Checkpoints in memory and disk survive "
+            "software failures. Checkpoints in peer also survive the failure of one node, those "
+            "in group the failure of one group of nodes. "
+            "Checkpoints in remote survive all failures. TIER=WRITE/LOAD@INTERVAL sets the "
+            "interval."
         ),
     ] = USUAL
     checkpoint_cost: Annotated[Seconds, _doc("Time to write a checkpoint.")] = 300.0
@@ -178,7 +190,9 @@ class ScenarioOptions(FailureOptions, frozen=True, kw_only=True):
     checkpoint_rounding: Annotated[
         Rounding,
         _doc(
-            "How to round the number of checkpoints of a job. floor: a job shorter than its period writes no checkpoint; ceil: every job ends with a checkpoint (eqs 1 and 2 of the node-stealing paper)."
+            "How to round the number of checkpoints of a job. floor: a job shorter than its "
+            "period writes no checkpoint. ceil: every job ends with a checkpoint (equations 1 "
+            "and 2 of the node-stealing paper)."
         ),
     ] = "floor"
     silent_errors: Annotated[
@@ -206,13 +220,19 @@ class ScenarioOptions(FailureOptions, frozen=True, kw_only=True):
     window: Annotated[
         str,
         _doc(
-            "Time window START:END in which node time is measured, like 10d:30d; auto: the node-stealing paper's window for months, otherwise all."
+            "Time window START:END in which node time is measured, like 10d:30d. auto: days 10 "
+            "to 30 if the workload spans a month (as in the node-stealing paper), otherwise the "
+            "entire run."
         ),
     ] = "auto"
     select: Annotated[
         str,
         _doc(
-            "Jobs whose flow is measured: all, FIRST:LAST:count (from this share of the jobs to that share), FIRST:LAST:time (from this share of the submission period to that share), or auto (0.2:0.8:count for months, otherwise all). The node-stealing paper uses 0.2:0.8:count, its program 0.2:0.8:time."
+            "Jobs whose flow is measured. all: every job. FIRST:LAST:count, like 0.2:0.8:count: "
+            "the jobs between these two shares of all jobs, in order of submission (as in the "
+            "node-stealing paper). FIRST:LAST:time: the jobs submitted between these two shares "
+            "of the submission period (as in its program). auto: 0.2:0.8:count if the workload "
+            "spans a month, otherwise all."
         ),
     ] = "auto"
     walltime_kills: Annotated[
@@ -226,7 +246,9 @@ class ScenarioOptions(FailureOptions, frozen=True, kw_only=True):
     accounting: Annotated[
         Accounting,
         _doc(
-            "Which checkpoints count as checkpoint time. exact: all; program: only checkpoints that end full periods, as in the program of the node-stealing authors. A closing checkpoint then counts as useful time."
+            "Which checkpoints count as checkpoint time. exact: all checkpoints. program: only "
+            "checkpoints that end full periods, as in the program of the node-stealing authors; "
+            "a closing checkpoint counts as useful time."
         ),
     ] = "exact"
 
@@ -273,7 +295,7 @@ class ScenarioOptions(FailureOptions, frozen=True, kw_only=True):
             return PerfectCheckpoints()
         mtbf_s = self.mtbf_s
         if mtbf_s is None:
-            raise InputError("needs the MTBF", f"--checkpoint {self.checkpoint}", "--mtbf as well")
+            raise InputError("needs an MTBF", f"--checkpoint {self.checkpoint}", "--mtbf as well")
         if self.checkpoint == "tiers:auto":
             return self._tiers(mtbf_s)
         costs = self.checkpoint_cost, self.recovery_cost

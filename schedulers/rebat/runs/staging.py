@@ -106,7 +106,9 @@ def check_foresight(scenario: Scenario) -> None:
     """
     if scenario.failures and isinstance(scenario.failures.law, Correlated):
         problem = "failures are correlated, but the policy predicts independent failures of nodes"
-        raise InputError(problem, "failure group, cascade", "neither of the two")
+        raise InputError(
+            problem, "failure group, cascade", "a law without failure groups and cascades"
+        )
     if scenario.failures and scenario.cores_per_node > 1:
         cores = scenario.cores_per_node
         problem = f"is {cores}, but the policy predicts independent failures of nodes"

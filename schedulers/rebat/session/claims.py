@@ -45,7 +45,7 @@ class Claims:
         """Set how long each node has been up at time 0, in microseconds."""
         if len(uptime_us) != self.n_nodes:
             expected = f"{self.n_nodes}, one per node"
-            raise InputError(f"{len(uptime_us)} uptimes", expected=expected)
+            raise InputError(f"there are {len(uptime_us)} uptimes", expected=expected)
         self.up_since_us, self.failed_us = -uptime_us, -uptime_us
 
     @property

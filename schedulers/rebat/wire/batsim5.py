@@ -180,7 +180,7 @@ def _decision(row: Decided, now_s: float, last_s: float) -> d.Decision:
         problem = "probes need Batsim's models of energy and power"
         raise Unsupported(problem, row.event_type, "decisions without probes")
     if kind is None:
-        raise InputError("is no decision for Batsim 5", expected=", ".join(_classes))
+        raise InputError("is not a decision for Batsim 5", expected=", ".join(_classes))
     if row.timestamp > now_s:
         raise InputError(f"timestamp {row.timestamp} is later than now ({now_s})")
     if row.timestamp < last_s:
@@ -215,7 +215,7 @@ def encode_reply(reply: d.Reply, now_s: float | None = None) -> bytes:
     for decision in reply.decisions:
         if not last_us <= decision.at_us <= reply.now_us:
             expected = "ascending times up to the time of the reply"
-            raise InputError(f"a decision at {to_s(decision.at_us)} s", expected=expected)
+            raise InputError(f"a decision has the time {to_s(decision.at_us)} s", expected=expected)
         last_us = decision.at_us
         if type(decision) in WITHOUT:
             continue

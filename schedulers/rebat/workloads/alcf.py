@@ -93,7 +93,9 @@ def _rows(reader: Any, where: str, tz: tzinfo) -> Iterator[Row]:
     column = {name: position for position, name in enumerate(header)}
     missing = [name for name in REQUIRED if name not in column]
     if missing:
-        raise InputError(f"no column {', '.join(missing)}", f"{where}:1", "ALCF's job log header")
+        raise InputError(
+            f"no column {', '.join(missing)}", f"{where}:1", "the header of an ALCF job log"
+        )
     for fields in reader:
         if fields:
             yield _row(fields, column, f"{where}:{reader.line_num}", reader.line_num, tz)
@@ -101,7 +103,7 @@ def _rows(reader: Any, where: str, tz: tzinfo) -> Iterator[Row]:
 
 def _row(fields: list[str], column: dict[str, int], where: str, line: int, tz: tzinfo) -> Row:
     if len(fields) != len(column):
-        raise InputError(f"{len(fields)} fields", where, f"{len(column)} as in the header")
+        raise InputError(f"has {len(fields)} fields", where, f"{len(column)} as in the header")
     job_id = fields[column["COBALT_JOBID"]].strip()
     if not job_id.isalnum():
         raise InputError(f"COBALT_JOBID is {job_id[:40]!r}", where, "a job number")

@@ -50,7 +50,7 @@ class Arrivals(msgspec.Struct, frozen=True):
             if not 0 < value <= MAX_SECONDS:
                 raise InputError(f"is {value:g}", name, f"above 0, up to {MAX_SECONDS:.0e}")
         if used and self.kind == "zero":
-            raise InputError("has no effect", next(iter(used)), "arrivals other than zero")
+            raise InputError("has no effect", next(iter(used)), "arrivals=poisson or a trace file")
         if len(used) > 1 or (self.kind == "poisson" and not used):
             raise InputError("needs exactly one rate", "arrivals", "either gap_s or load")
         ending = Path(self.kind.removesuffix(".gz")).suffix.lower()

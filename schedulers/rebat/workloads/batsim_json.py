@@ -183,7 +183,7 @@ def _nth(position: int) -> str:
 
 def _job(raw: Any, position: int, profiles: dict[str, dict[str, Any]], machine: int) -> Job:
     if not isinstance(raw, dict):
-        raise InputError(f"not a job: {short(raw)}", _nth(position), "an object")
+        raise InputError(f"{short(raw)} is not a job", _nth(position), "an object")
     try:
         job_id = _job_id(raw)
     except InputError as error:
@@ -217,7 +217,7 @@ def _job_fields(job_id: str, raw: dict[str, Any], profiles: dict[str, dict[str, 
 def _job_id(raw: dict[str, Any]) -> str:
     value = raw.get("id")
     if isinstance(value, bool) or not isinstance(value, int | str) or value == "":
-        raise InputError(f"bad job id {short(value)}", "id", "an int or a nonempty string")
+        raise InputError(f"invalid job id {short(value)}", "id", "an integer or a non-empty text")
     text = str(value)
     if "!" in text:
         raise InputError(
@@ -252,7 +252,7 @@ def checked_profiles(raw: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 def _check_profile(profile: Any) -> None:
     if not isinstance(profile, dict) or not isinstance(profile.get("type"), str):
-        raise InputError(f"not a profile: {short(profile)}", expected="an object with a type")
+        raise InputError(f"{short(profile)} is not a profile", expected="an object with a type")
     if profile["type"] == "delay":
         delay_us(profile)
     speedup_of(profile)

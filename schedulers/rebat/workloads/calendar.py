@@ -34,7 +34,7 @@ def month_bounds_s(month: str, tz: str) -> tuple[float, float]:
     """
     match = _MONTH.match(month)
     if not match or match[1] in {"0000", "9999"}:
-        raise InputError(f"not a month: {month!r}", expected="YYYY-MM, for example 2018-11")
+        raise InputError(f"invalid month {month!r}", expected="YYYY-MM, for example 2018-11")
     year, number = int(match[1]), int(match[2])
     first = datetime(year, number, 1, tzinfo=zone(tz))
     after = datetime(year + number // 12, number % 12 + 1, 1, tzinfo=zone(tz))

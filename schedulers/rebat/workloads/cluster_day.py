@@ -163,7 +163,7 @@ def _drawn(seed: int, options: ClusterDay, n_cores: int) -> tuple[Ints, Ints]:
             last = int(np.searchsorted(areas, options.area_us)) + 1
             return sizes[:last], run_us[:last]
         if len(sizes) > MAX_JOBS:
-            raise InputError(f"this load needs over {MAX_JOBS} jobs", expected="a lower load")
+            raise InputError(f"this load needs more than {MAX_JOBS} jobs", expected="a lower load")
 
 
 def _eternal(options: ClusterDay, profiles: dict[str, dict[str, Any]]) -> list[Job]:

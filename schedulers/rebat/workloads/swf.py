@@ -117,7 +117,7 @@ def _numbers(path: Path, rows: list[str], lines: npt.NDArray[np.int64]) -> npt.N
 def _check_row(row: str, where: str) -> None:
     fields = row.split()
     if len(fields) < N_FIELDS:
-        raise InputError(f"{len(fields)} fields", where, f"{N_FIELDS} fields in every line")
+        raise InputError(f"has {len(fields)} fields", where, f"{N_FIELDS} fields in every line")
     for position, field in enumerate(fields[:N_FIELDS], 1):
         try:
             finite = bool(np.isfinite(float(field)))

@@ -217,7 +217,10 @@ def _origin_s(trace: TraceColumns, options: TraceOptions) -> float:
     if options.origin == "first-job":
         return first_s
     if not trace.dated:
-        raise InputError("cannot use origin month: the trace has no calendar dates", trace.where)
+        raise InputError(
+            "cannot set time 0 to the start of the month: the trace has no calendar dates",
+            trace.where,
+        )
     return month_start_s(first_s, options.tz)
 
 
@@ -259,9 +262,13 @@ _CHOICES: dict[str, tuple[str, ...]] = {
 def _build(trace: TraceColumns, options: TraceOptions) -> Workload:
     n_nodes = trace.n_nodes if options.n_nodes is None else options.n_nodes
     if n_nodes is None:
-        raise InputError("the trace has no machine size", trace.where, "n_nodes (--nodes)")
+        raise InputError(
+            "the trace does not contain the number of nodes of the machine",
+            trace.where,
+            "n_nodes (--nodes)",
+        )
     if not 1 <= n_nodes <= MAX_NODES:
-        raise InputError(f"a machine of {n_nodes} nodes", trace.where, f"1 to {MAX_NODES}")
+        raise InputError(f"the machine has {n_nodes} nodes", trace.where, f"1 to {MAX_NODES}")
     notes = list(trace.notes)
     sizes = _capped(_sizes(trace, options), options.cap, n_nodes, notes)
     walltime_us = _us(np.nan_to_num(trace.walltime_s, nan=-1.0))

@@ -70,7 +70,7 @@ def test_gz_and_folders(tmp_path: Path) -> None:
 
 def test_a_folder_of_runs_means_its_only_run_and_names_several(tmp_path: Path) -> None:
     (tmp_path / "comparison.csv").write_text("metric,policy,value\n")
-    with pytest.raises(InputError, match="no job table in the folder"):
+    with pytest.raises(InputError, match="the folder contains no table of jobs"):
         read_jobs(tmp_path)
     for name in ("baseline", "sfsj"):
         (tmp_path / name).mkdir()

@@ -55,7 +55,7 @@ ROWS = {
     "dates read as seconds": (["a,2020-01-01,5,1"], "t.csv:2: t is '2020-01-01'"),
     "a comma in an id": (['"a,b",0,5,1'], "t.csv:2: id is 'a,b'"),
     "no id": ([",0,5,1"], "t.csv:2: id is ''"),
-    "fewer fields": (["a,0,5,1", "b,0"], "t.csv:3: 2 fields (expected 4 as in the header)"),
+    "fewer fields": (["a,0,5,1", "b,0"], "t.csv:3: has 2 fields (expected 4 as in the header)"),
     "only NaN": (["a,NaN,5,1", "b,0,NaN,1", "c,0,5,NaN"], "no job is left (1 job dropped: no sub"),
     "no rows": ([], "t.csv: has no rows (expected a row per job)"),
 }
@@ -194,7 +194,7 @@ FIELDS = {
     "no format": ('submit = {column = "t", format = "now"}', "columns.submit.format: is 'now'"),
     "no size": (
         'submit = "t"',
-        "columns: define no number of nodes (expected requested or allocated)",
+        "columns: contain no number of nodes (expected requested or allocated)",
     ),
     "zero per node": (
         'submit = "t"\nrequested = {column = "n", per_node = 0}',
@@ -223,7 +223,7 @@ def test_fields(case: str, capsys) -> None:
 
 def test_a_mapping_without_a_run_time(capsys) -> None:
     mapping('submit = "t"\nend = "e"\nrequested = "n"')
-    assert "m.toml: columns: define no run time (expected run, or end with start or wait)" in (
+    assert "m.toml: columns: contain no run time (expected run, or end with start or wait)" in (
         refused(capsys, "--mapping", "m.toml")
     )
 

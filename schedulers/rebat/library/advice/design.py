@@ -234,8 +234,8 @@ def _with_law(options: ScenarioOptions, n_nodes: int) -> ScenarioOptions:
     if options.failures is None:
         return options
     if options.cores_per_node > 1:
-        expected = "--law record:file=EVENTS,turn=true, where EVENTS numbers nodes"
-        raise InputError("numbers processors, not nodes", str(options.failures), expected)
+        expected = "--law record:file=EVENTS,turn=true, where EVENTS contains numbers of nodes"
+        raise InputError("contains numbers of cores, not of nodes", str(options.failures), expected)
     law = turned(options.failures, n_nodes)
     return msgspec.structs.replace(options, law=law, failures=None)
 

@@ -212,5 +212,7 @@ def failures_of(rate: float | None, model: str | None, repair: str | None) -> Fl
         law = model
     read = parse_law(law)
     if not isinstance(read, Fleet):
-        raise InputError(f"{model!r} is no training cluster", "model", "rsc-1, rsc-2, llama3, ...")
+        raise InputError(
+            f"unknown training cluster {model!r}", "model", "rsc-1, rsc-2, llama3, ..."
+        )
     return read

@@ -70,7 +70,9 @@ def correlated(law: Law, correlation: Correlation) -> Law:
     if not law.drawn:
         expected = "a law that draws failures, or record:file=..."
         where = "failure group, cascade"
-        raise InputError("recorded failures cannot be correlated", where, expected)
+        raise InputError(
+            "groups and cascades are not possible with recorded failures", where, expected
+        )
     return Correlated(law, correlation)
 
 

@@ -224,7 +224,7 @@ def _check(events: Sequence[MachineEvent], places: Sequence[str], n_nodes: int) 
     last_us = 0
     for event, where in zip(events, places, strict=True):
         if event.at_us < last_us:
-            raise InputError("is earlier than the event before it", where, "ascending times")
+            raise InputError("is earlier than the previous event", where, "events in order of time")
         last_us = event.at_us
         _check_on_machine(event, where, n_nodes)
         _alternate(event, where, down)

@@ -170,7 +170,7 @@ def log_likelihood(kind: type[NodeLaws], parameters: Parameters, times: UpTimes)
 
 def _pooled(kind: type[NodeLaws], node_times: Sequence[UpTimes], n_failures: int) -> Parameters:
     if n_failures < 2:
-        raise InputError(f"{n_failures} failures to fit a law to", expected="at least 2")
+        raise InputError(f"a law cannot be fitted to {n_failures} failures", expected="at least 2")
     all_times = UpTimes(*(np.concatenate(column) for column in zip(*node_times, strict=True)))
     parameters = likeliest(kind, all_times)
     if parameters is None:

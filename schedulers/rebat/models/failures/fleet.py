@@ -123,7 +123,7 @@ class Fleet(Law, frozen=True, dict=True):
         for cause in (*self._harmless, *(cause for cause, _ in self._repair.by_cause)):
             if cause and cause not in self.cause_shares and cause != "software":
                 raise InputError(
-                    f"{cause!r} is no cause", "software, repair", ", ".join(self.cause_shares)
+                    f"unknown cause {cause!r}", "software, repair", ", ".join(self.cause_shares)
                 )
 
     @cached_property
@@ -331,6 +331,6 @@ def _weights(causes: str) -> dict[str, float]:
             weight = -1.0
         if not cause or cause in weights or not 0 < weight < math.inf:
             expected = "CAUSE=WEIGHT joined by +, each cause once, weights above 0: gpu=148+nic=7"
-            raise InputError(f"{part!r} is no weight of a cause", "causes", expected)
+            raise InputError(f"{part!r} is not the weight of a cause", "causes", expected)
         weights[cause] = weight
     return weights

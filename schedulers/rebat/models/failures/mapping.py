@@ -71,7 +71,9 @@ def source_of(events: Sequence[MachineEvent], n_nodes: int | None = None) -> Map
         raise InputError("contains no failures", expected="a record with failures")
     largest = max(span.node for span in spans)
     if n_nodes is not None and largest >= n_nodes:
-        raise InputError(f"node {largest} fails", expected=f"nodes 0 to {n_nodes - 1}")
+        raise InputError(
+            f"node {largest} is not on the machine", expected=f"nodes 0 to {n_nodes - 1}"
+        )
     return MappedRecord(events, spans, n_nodes or largest + 1, max(events[-1].at_us, 1))
 
 

@@ -103,7 +103,7 @@ def _rows(reader: Any, where: str) -> Iterator[_Row]:
             continue
         place = f"{where}:{reader.line_num}"
         if len(fields) != len(header):
-            raise InputError(f"{len(fields)} fields", place, f"{len(header)} as in the header")
+            raise InputError(f"has {len(fields)} fields", place, f"{len(header)} as in the header")
         try:
             yield _row(dict(zip(header, fields, strict=True)), place)
         except InputError as error:

@@ -100,14 +100,14 @@ class Recorded(Law, frozen=True):
         source = _source(self, self._key)
         mtbf_s = machine_mtbf_s(source.events)
         if not mtbf_s:
-            raise InputError("has no time between failures", self.file, "--mtbf")
+            raise InputError("contains no time between two failures", self.file, "--mtbf")
         scales = self.map == "rate" and n_nodes is not None
         return mtbf_s * source.n_nodes / n_nodes if scales and n_nodes else mtbf_s
 
     def survival(self, uptime_s: float, duration_s: float, n_nodes: int) -> float:
         """Raise InputError: recorded failures have no survival probability."""
         expected = "a law that draws failures"
-        raise InputError("recorded failures have no probability", self.file, expected)
+        raise InputError("recorded failures have no failure probability", self.file, expected)
 
     def identity(self) -> dict[str, Any]:
         """Return the hashes of the files and the parameters that differ from their defaults."""

@@ -72,7 +72,7 @@ class Trace(Law, frozen=True):
     def survival(self, uptime_s: float, duration_s: float, n_nodes: int) -> float:
         """Raise InputError: recorded failures have no survival probability."""
         expected = "a law that draws failures"
-        raise InputError("recorded failures have no probability", self.file, expected)
+        raise InputError("recorded failures have no failure probability", self.file, expected)
 
     def identity(self) -> dict[str, Any]:
         """Return the hash of the file's content, and what its numbers are."""

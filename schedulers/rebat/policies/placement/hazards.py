@@ -107,7 +107,7 @@ def believed(foresight: str) -> tuple[str, float]:
         factor = math.nan
     if not LEAST_FACTOR <= factor <= 1 / LEAST_FACTOR:
         expected = f"{name}*FACTOR, from {LEAST_FACTOR:g} to {1 / LEAST_FACTOR:g}"
-        raise InputError(f"foresight {foresight!r}", expected=expected)
+        raise InputError(f"invalid foresight {foresight!r}", expected=expected)
     return name, factor
 
 

@@ -24,8 +24,8 @@ Extents = Annotated[
     str,
     text(
         str,
-        "Extents of the torus, like 8x12x16x16x2; auto: by number of nodes (Mira, Intrepid "
-        "and 8x8x8x8).",
+        "Size of the torus in each dimension, like 8x12x16x16x2. auto: by number of nodes (Mira, "
+        "Intrepid and 8x8x8x8).",
         ("auto",),
     ),
 ]
@@ -33,8 +33,8 @@ Unit = Annotated[
     str,
     text(
         str,
-        "Extents of the blocks to allocate as a whole, like 4x4x4x4x2; auto: midplanes "
-        "if the machine has midplanes, otherwise nodes.",
+        "Size of a block in each dimension, like 4x4x4x4x2. Blocks are allocated as a whole. "
+        "auto: midplanes if the machine has midplanes, otherwise nodes.",
         ("auto",),
     ),
 ]

@@ -202,7 +202,7 @@ def depth_of(depth: str | int) -> int:
     if name in DEPTHS:
         return DEPTHS[name]
     if not (name.isdecimal() and int(name) < 10**6):
-        raise InputError(f"depth {name!r}", expected=f"a number, or {', '.join(DEPTHS)}")
+        raise InputError(f"invalid depth {name!r}", expected=f"a number, or {', '.join(DEPTHS)}")
     return int(name)
 
 

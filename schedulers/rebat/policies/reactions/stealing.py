@@ -180,7 +180,7 @@ def check_margin(margin: str | float) -> None:
     except ValueError:
         fits = False
     if not fits:
-        raise InputError(f"hold_margin {margin!r}", expected="seconds, 0 to 1e+09, or auto")
+        raise InputError(f"invalid hold_margin {margin!r}", expected="seconds, 0 to 1e+09, or auto")
 
 
 class StealingOptions(ReactionOptions, frozen=True, tag="stealing"):

@@ -132,7 +132,7 @@ def compare(a: JobsFile, b: JobsFile, tolerance_s: float = 1e-3) -> Comparison:
     only_a = [record for key, record in in_a.items() if key not in in_b]
     only_b = [record for key, record in in_b.items() if key not in in_a]
     if not pairs:
-        raise InputError(f"no job in common with {a.path}", str(b.path), "the same workload")
+        raise InputError(f"has no job in common with {a.path}", str(b.path), "the same workload")
     tolerance_us = tolerance_s * 1e6
     spreads = {quantity: _spread(pairs, quantity, tolerance_us) for quantity in QUANTITIES}
     return Comparison(
@@ -152,7 +152,9 @@ def compare(a: JobsFile, b: JobsFile, tolerance_s: float = 1e-3) -> Comparison:
 def _by_key(table: JobsFile, short: bool) -> dict[str, JobRecord]:
     repeated = table.repeated()
     if repeated:
-        raise InputError(f"several rows for job {repeated[0]}", str(table.path), "one row per job")
+        raise InputError(
+            f"has several rows for job {repeated[0]}", str(table.path), "one row per job"
+        )
     return {record.job_id if short else record.key: record for record in table.records}
 
 

@@ -154,7 +154,9 @@ def find_jobs_file(path: Path) -> Path:
         raise InputError(
             problem, str(path), f"the folder of one policy, such as {tables[0].parent}"
         )
-    raise InputError("no job table in the folder", str(path), "one jobs.csv or *_jobs.csv")
+    raise InputError(
+        "the folder contains no table of jobs", str(path), "one jobs.csv or *_jobs.csv"
+    )
 
 
 def read_jobs(path: Path) -> JobsFile:

@@ -69,7 +69,7 @@ def select(rows: JobRows, selection: Selection) -> JobRows:
         low, high = start + selection.first * span, start + selection.last * span
         chosen = order[(low <= times) & (times <= high)]
     else:
-        raise InputError(f"jobs selected by {selection.by!r}", expected="count or time")
+        raise InputError(f"jobs cannot be selected by {selection.by!r}", expected="count or time")
     chosen = chosen[rows.has_finished[chosen]]
     everything = len(chosen) == len(rows) and bool((np.diff(chosen) > 0).all())
     return rows if everything else rows[chosen]  # a copy: there may be millions

@@ -206,10 +206,10 @@ def parse_selection(text: str) -> Selection | None:
     try:
         first, last = float(parts[0]), float(parts[1])
     except (ValueError, IndexError):
-        raise InputError(f"job selection {text!r}", expected=expected) from None
+        raise InputError(f"invalid job selection {text!r}", expected=expected) from None
     by = parts[2] if len(parts) == 3 else "count"
     if not 0 <= first < last <= 1 or by not in ("count", "time") or len(parts) > 3:
-        raise InputError(f"job selection {text!r}", expected=expected)
+        raise InputError(f"invalid job selection {text!r}", expected=expected)
     return Selection(first, last, by)
 
 

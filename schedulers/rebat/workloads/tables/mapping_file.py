@@ -144,10 +144,10 @@ def _check(mapping: TableMapping) -> None:
         if isinstance(column, StateColumn) and not (column.never_ran or column.running):
             raise InputError("has no effect", f"columns.{field}", "never_ran or running")
     if columns.requested is None and columns.allocated is None:
-        raise InputError("define no number of nodes", "columns", "requested or allocated")
+        raise InputError("contain no number of nodes", "columns", "requested or allocated")
     starts = columns.start is not None or columns.wait is not None
     if columns.run is None and (columns.end is None or not starts):
-        raise InputError("define no run time", "columns", "run, or end with start or wait")
+        raise InputError("contain no run time", "columns", "run, or end with start or wait")
 
 
 def _check_time(column: TimeColumn, where: str) -> None:

@@ -117,7 +117,7 @@ def _row_groups(
             if not fields:
                 continue
             place = f"{where}:{reader.line_num}"
-            raise InputError(f"{len(fields)} fields", place, f"{width} as in the header")
+            raise InputError(f"has {len(fields)} fields", place, f"{width} as in the header")
         lines.append(reader.line_num)
         rows.append(pick(fields)[:-1])
         if len(rows) == BATCH_ROWS:

@@ -59,7 +59,7 @@ def read_fta(path: Path, platform: int | None = None) -> Record:
         events = list(_of_platform(_events(text, str(path)), platform, lines, str(path)))
     spans = list(_down(events, lines))
     if not spans:
-        raise InputError("no line reports unavailability", str(path), f"event type {UNAVAILABLE}")
+        raise InputError("no line contains a failure", str(path), f"event type {UNAVAILABLE}")
     first_s = min(event.start_s for event in events)
     named = {event.node: event.name or str(event.node) for event in events}
     ids = {node: number for number, node in enumerate(sorted(named))}
@@ -122,13 +122,13 @@ def _event(fields: list[str]) -> _Event:
             "event_id, component_id, node_id, platform_id, node_name, event_type, "
             "event_start_time, event_stop_time, event_end_reason, separated by tabs"
         )
-        raise InputError(f"{len(fields)} fields", expected=expected)
+        raise InputError(f"has {len(fields)} fields", expected=expected)
     start_s = _seconds(fields[_START], "event_start_time")
     stop = fields[_STOP]
     stop_s = None if stop in ("", "NULL") else _seconds(stop, "event_stop_time")
     if stop_s is not None and stop_s < start_s:
         raise InputError(
-            "stops before it starts", expected="event_stop_time after event_start_time"
+            "the event ends before it starts", expected="event_stop_time after event_start_time"
         )
     node, platform = (
         _id(fields[at], name) for at, name in ((_NODE, "node_id"), (_PLATFORM, "platform_id"))

@@ -101,7 +101,9 @@ def _failure(row: dict[str, Any]) -> _Failure:
         raise InputError(f"nodenumz is {text[:40]!r}", expected=f"0 to {MAX_NODE}")
     down, up = (_date(row, name) for name in ("Prob Started", "Prob Fixed"))
     if up < down:
-        raise InputError("is fixed before it started", expected="Prob Fixed after Prob Started")
+        raise InputError(
+            "the failure ends before it starts", expected="Prob Fixed after Prob Started"
+        )
     size = _text(row, "nodes") if "nodes" in row else ""
     return _Failure(int(text), down, up, int(size) if _is_number(size) else 0)
 

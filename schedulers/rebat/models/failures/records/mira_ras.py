@@ -106,7 +106,9 @@ def read_mira_ras(
     left_out = list(periods) if maintained == "leave-out" else []
     counted = list(_taken(events, left_out, lines))
     if not counted:
-        raise InputError("no compute node fails", str(path), "an event in a rack (R..)")
+        raise InputError(
+            "contains no failure of a compute node", str(path), "an event in a rack (R..)"
+        )
     zero = midnight(min(event.down for event in events))
     spans = list(itertools.chain.from_iterable(_spans(e, zero, to_us(downtime_s)) for e in counted))
     record = lines.record(spans, zero, MIRA.n_nodes)
@@ -222,7 +224,7 @@ def _place(location: str) -> tuple[str, Ints | None]:
     match = _COMPUTE.match(location)
     if not match:
         expected = "Rrc[-Mm[-Nnn[-Jjj]]], Q.., or none"
-        raise InputError(f"location {location[:40]!r}", expected=expected)
+        raise InputError(f"invalid location {location[:40]!r}", expected=expected)
     return _nodes(match)
 
 

@@ -104,7 +104,7 @@ def _row(raw: dict[str, Any]) -> _Row:
         if _date_format(row.up) != _date_format(row.down):
             raise _mixed_formats()
         if row.up < row.down:  # type: ignore[operator]
-            raise InputError("is up before it is down", expected="up after down")
+            raise InputError("the node is up before it is down", expected="up after down")
     return row
 
 
