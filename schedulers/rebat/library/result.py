@@ -250,7 +250,7 @@ class Result:
         shown = policies or tuple(self.policies[:2])
         ledgers = {name: self.run_of(name).ledger for name in shown}
         if len(shown) > MOST_TOGETHER:
-            raise InputError(f"{len(shown)} policies", "explore", f"at most {MOST_TOGETHER}")
+            raise InputError(f"names {len(shown)} policies", "explore", f"at most {MOST_TOGETHER}")
         source = self.provenance["workload"]
         timelines, names = timelines_of(ledgers, self._n_nodes), names_in(source.get("nodes"))
         text = Page(explorer_page(timelines, f"rebat: {source['file']}", node_names=names))
