@@ -230,7 +230,7 @@ def test_map(table: Path, tmp_path: Path, capsys) -> None:
     assert "unknown way to map" in refused(
         capsys, "map", events, "--nodes", "8", "--by", "x", "-o", tmp_path / "y"
     )
-    assert "m.events: node 1 fails" in refused(
+    assert "m.events: node 1 is not on the machine" in refused(
         capsys, "map", events, "--from-nodes", "1", "--nodes", "8", "-o", tmp_path / "y"
     )
 

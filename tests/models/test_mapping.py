@@ -108,7 +108,7 @@ def test_what_cannot_be() -> None:
         mapped(record, 4, "size")
     with pytest.raises(InputError, match="number of nodes is 0"):
         mapped(record, 0)
-    with pytest.raises(InputError, match="node 3 fails"):
+    with pytest.raises(InputError, match="node 3 is not on the machine"):
         source_of(record.events, 3)
     with pytest.raises(InputError, match="contains no failures"):
         source_of([])

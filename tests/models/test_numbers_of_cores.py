@@ -56,8 +56,8 @@ def test_a_file_that_numbers_cores_says_so(of_cores: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "cores", "error"),
     [
-        ("cores.events", 4, r"cores.events:1: states that nodes have 2 cores.*--cores-per-node 2"),
-        ("cores.events,numbers=nodes", 2, r"states that nodes have 2 cores"),
+        ("cores.events", 4, r"cores.events:1: .*numbers of cores, .* 2 .*--cores-per-node 2"),
+        ("cores.events,numbers=nodes", 2, r"contains numbers of cores, with 2 cores per node"),
         ("nodes.events", 2, r"nodes.events:1: .* cores of node 0 .*trace:file=.*,numbers=nodes"),
     ],
 )  # fmt: skip
@@ -75,7 +75,7 @@ def test_exported_events_still_say_so(of_cores: Path, tmp_path: Path) -> None:
     main(["failures", "export", str(there), "--format", "batsim4", "-o", str(back)])
     for path in (there, back):
         assert read_events(path, 2) == CORES
-        with pytest.raises(InputError, match="states that nodes have 2 cores"):
+        with pytest.raises(InputError, match="contains numbers of cores, with 2 cores per node"):
             read_events(path, 4)
 
 

@@ -136,7 +136,7 @@ def test_none_and_all() -> None:
         ({"malleable": 1.5}, "malleable: is 1.5"),
         ({"moldable": -0.1}, "moldable: is -0.1"),
         ({"malleable": math.nan}, "malleable: is nan"),
-        ({"malleable": 0.7, "moldable": 0.5}, "together at most 1"),
+        ({"malleable": 0.7, "moldable": 0.5}, "a sum of at most 1"),
         ({"malleable": 0.5, "sigma": -1.0}, "sigma: is -1"),
         ({"malleable": 0.5, "sigma": math.nan}, "sigma: is nan"),
     ],

@@ -67,7 +67,7 @@ def _sources(
         yield name, _generated(table, where)
         return
     if "seed" in table:
-        raise InputError("has no effect", f"{where}.seed", "either seed or seeds")
+        raise InputError("has no effect", f"{where}.seed", "only one of seed and seeds")
     seeds = table["seeds"]
     if not isinstance(seeds, list):
         raise InputError(f"is {seeds!r}", f"{where}.seeds", "a list of whole numbers")

@@ -161,7 +161,7 @@ def _simulate4(
 
     for name, values in (("--workload", workloads), ("--events", events)):
         if len(values) > 1:
-            raise InputError(f"{len(values)} files", name, "one file, or --protocol 5")
+            raise InputError(f"names {len(values)} files", name, "one file, or --protocol 5")
     jobs = load_workload(workloads[0])
     external = read_event_file(events[0]) if events else EventFile([])
     engine_options = _engine_options(options, workload_path=str(workloads[0]), list_resources=True)

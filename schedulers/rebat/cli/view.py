@@ -95,7 +95,7 @@ def _timelines(out: Path, policies: tuple[str, ...]) -> list[Timeline]:
 
     timelines = []
     if len(policies) > MOST_TOGETHER:
-        raise InputError(f"{len(policies)} policies", "--policy", f"at most {MOST_TOGETHER}")
+        raise InputError(f"names {len(policies)} policies", "--policy", f"at most {MOST_TOGETHER}")
     for folder in run_folders(out, policies):
         with counting_bar(f"reading {folder.name}", 1) as on_rows:
             timelines.append(read_timeline(folder, on_rows))

@@ -73,6 +73,6 @@ def explorer(ledgers: Mapping[str, Ledger], n_nodes: int, source: Mapping[str, A
     from rebat.figures.runs import timelines_of
 
     if len(ledgers) > MOST_TOGETHER:
-        raise InputError(f"{len(ledgers)} policies", "explore", f"at most {MOST_TOGETHER}")
+        raise InputError(f"names {len(ledgers)} policies", "explore", f"at most {MOST_TOGETHER}")
     timelines, names = timelines_of(ledgers, n_nodes), names_in(source.get("nodes"))
     return Page(explorer_page(timelines, f"rebat: {source['file']}", node_names=names))

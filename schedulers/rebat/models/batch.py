@@ -247,7 +247,7 @@ def _check_end(batch: Batch, until_us: int, ended: int, aborts: int) -> None:
     if aborts >= MAX_ABORTS:
         problem = f"job {ended + 1} of {batch.n_jobs} has been aborted {aborts:,} times in a row"
     elif until_us > MAX_SECONDS * 1e6:
-        problem = f"{ended} of {batch.n_jobs} jobs end in {to_s(until_us):.3g} s"
+        problem = f"only {ended} of {batch.n_jobs} jobs end within {to_s(until_us):.3g} s"
     else:
         return
     where = f"batch of {batch.size} nodes for {batch.duration_s:g} s"

@@ -248,7 +248,7 @@ def _checked(
     for job in np.flatnonzero((t < 1) | (t > _LIMIT)).tolist():
         raise InputError(f"time {t[job]}", f"job {job}", "an integer of at least 1")
     for job in np.flatnonzero((p < 1) | (p > n_procs)).tolist():
-        raise InputError(f"{p[job]} processors", f"job {job}", f"1 to {n_procs}")
+        raise InputError(f"needs {p[job]} processors", f"job {job}", f"1 to {n_procs}")
     if (fails < 0).any():
         raise InputError("a negative number of failures", expected="0 or more per job")
     # under every heuristic a processor is busy at all times, so the makespan is at most the sum of

@@ -305,5 +305,5 @@ def _table(failures: ArrayLike) -> Ints:
 
 def _finite_rate(rate: float) -> float:
     if not (math.isfinite(rate) and rate >= 0):
-        raise InputError(f"error rate {rate}", expected="a finite number of at least 0")
+        raise InputError(f"the error rate is {rate}", expected="a finite number of at least 0")
     return rate

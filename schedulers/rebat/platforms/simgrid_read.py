@@ -90,7 +90,7 @@ def _facts(root: Any) -> PlatformFacts:
     names = [name for group in groups for name in group.names]
     n_hosts = len(names)
     if not 1 <= n_hosts <= MAX_NODES:
-        raise InputError(f"{n_hosts} compute hosts", expected=f"1 to {MAX_NODES}")
+        raise InputError(f"contains {n_hosts} compute hosts", expected=f"1 to {MAX_NODES}")
     tori = [torus for torus in map(_torus, groups) if torus is not None]
     return PlatformFacts(
         n_hosts=n_hosts,

@@ -55,5 +55,5 @@ def _torus(sizes: str, text: str) -> Torus:
 def _count(sizes: str, text: str) -> int:
     n_nodes = int(sizes) if sizes.isdecimal() and len(sizes) <= 8 else 0
     if not 1 <= n_nodes <= MAX_NODES:
-        raise InputError(f"{sizes!r} nodes", f"platform {text!r}", f"1 to {MAX_NODES}")
+        raise InputError(f"has {sizes!r} nodes", f"platform {text!r}", f"1 to {MAX_NODES}")
     return n_nodes

@@ -52,7 +52,7 @@ def preset(spec: str, folder: Path | None = None) -> Preset:
     repeated = [axis for axis, n in Counter(axis for axis, _ in pairs).items() if n > 1]
     if repeated:
         error = f"policy {spec!r} has two values for {repeated[0]}"
-        raise InputError(error, expected="one per axis")
+        raise InputError(error, expected="one value per axis")
     point = changed(row.point, dict(pairs), folder)
     changes = ",".join(
         text if is_own(text) or is_file(text) else text.lower() for text in texts.split(",")

@@ -162,7 +162,7 @@ def _attach(attach: Callable[[str], None], verb: str, endpoint: str, expected: s
     port = endpoint.rpartition(":")[2]
     try:
         if port.isdecimal() and int(port) > 65535:
-            raise InputError(f"port {port}", endpoint, "a port up to 65535")
+            raise InputError(f"port {port} does not exist", endpoint, "a port up to 65535")
         attach(endpoint)
     except zmq.ZMQError as error:
         raise InputError(f"cannot {verb}: {error.strerror}", endpoint, expected) from None

@@ -96,8 +96,8 @@ def _check(malleable: float, moldable: float, sigma: float | None) -> None:
         if not 0 <= share <= 1:
             raise InputError(f"is {share:g}", name, "a share from 0 to 1")
     if malleable + moldable > 1:
-        problem = f"shares of {malleable:g} malleable and {moldable:g} moldable jobs"
-        raise InputError(problem, expected="together at most 1")
+        problem = f"the shares of malleable and moldable jobs are {malleable:g} and {moldable:g}"
+        raise InputError(problem, expected="a sum of at most 1")
     if sigma is not None:
         Downey(1.0, sigma)  # checks the variance
 

@@ -109,7 +109,7 @@ def _numbers(path: Path, rows: list[str], lines: npt.NDArray[np.int64]) -> npt.N
     odd = np.flatnonzero((table[:, 0] != np.floor(table[:, 0])) | (np.abs(table[:, 0]) > 2**53))
     if len(odd):
         raise InputError(
-            f"job number {table[odd[0], 0]:g}", f"{path}:{lines[odd[0]]}", "a whole number"
+            f"the job number is {table[odd[0], 0]:g}", f"{path}:{lines[odd[0]]}", "a whole number"
         )
     return table
 
@@ -138,7 +138,9 @@ def _trace(
     partial = np.isin(table[:, 10], PARTIAL_STATUSES)
     if (early := np.flatnonzero((table[:, 1] < 0) & ~partial)).size:
         value = table[early[0], 1]
-        raise InputError(f"submission time {value:g}", f"{path}:{lines[early[0]]}", "0 s or later")
+        raise InputError(
+            f"the submission time is {value:g}", f"{path}:{lines[early[0]]}", "0 s or later"
+        )
     return TraceColumns(
         name=path.name.removesuffix(".gz").removesuffix(".swf"),
         where=str(path),

@@ -77,7 +77,7 @@ def test_a_set_without_id_has_the_files_name_and_may_be_compressed(tmp_path):
     [
         ({"P": 0}, r"set\.json: \$\.P: Expected `int` >= 1"),
         ({"jobs": []}, r"\$\.jobs: has no jobs"),
-        ({"jobs": [{"p": 1, "t": 1}, {"p": 5, "t": 1}]}, r"\$\.jobs\[1\]\.p: 5 processors"),
+        ({"jobs": [{"p": 1, "t": 1}, {"p": 5, "t": 1}]}, r"\$\.jobs\[1\]\.p: needs 5 processors"),
         ({"jobs": [{"p": 1, "t": 1}, {"p": 1, "t": 0}]}, r"\$\.jobs\[1\]\.t: Expected `int` >= 1"),
         ({"jobs": [{"p": 1, "t": 1}, {"p": 1, "t": 1.5}]}, r"\$\.jobs\[1\]\.t: Expected `int`"),
         ({"jobs": [{"p": 1, "t": 1}, {"p": True, "t": 1}]}, r"\$\.jobs\[1\]\.p: Expected `int`"),

@@ -171,7 +171,7 @@ def _in_run(event: MachineEvent, where: str, cores_per_node: int, numbers: Numbe
     if cores_per_node == 1:
         return event
     if stated is not None and (stated != cores_per_node or numbers != "cores"):
-        problem = f"states that nodes have {stated} cores, and numbers these cores"
+        problem = f"contains numbers of cores, with {stated} cores per node"
         raise InputError(problem, where, f"--cores-per-node {stated}")
     if numbers == "nodes":
         return msgspec.structs.replace(event, nodes=processors_of(event.nodes, cores_per_node))
@@ -179,7 +179,7 @@ def _in_run(event: MachineEvent, where: str, cores_per_node: int, numbers: Numbe
         nodes_of(event.nodes, cores_per_node)
     except InputError as error:
         law = f"--law trace:file={where.rpartition(':')[0]},numbers=nodes"
-        expected = f"{error.expected}; if the file numbers nodes: {law}"
+        expected = f"{error.expected}; if the file contains numbers of nodes: {law}"
         raise InputError(error.problem, where, expected) from None
     return event
 

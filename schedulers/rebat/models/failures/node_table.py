@@ -38,7 +38,7 @@ class NodeTable(msgspec.Struct, frozen=True, eq=False):
     def __post_init__(self) -> None:
         if self.uptime_s.shape != (len(self.laws),):
             raise InputError(
-                f"{self.uptime_s.size} uptimes", expected=f"one for each of {len(self)}"
+                f"there are {self.uptime_s.size} uptimes", expected=f"one for each of {len(self)}"
             )
         if not (np.isfinite(self.uptime_s) & (self.uptime_s >= 0)).all():
             raise InputError("an uptime is negative or not a number", expected="0 s or more")

@@ -214,7 +214,9 @@ def _checked(jobs: MakespanSet) -> MakespanSet:
         raise InputError(f"verif is {jobs.verif}", "$.verif", "0: add the cost to the times")
     for index, job in enumerate(jobs.jobs):
         if job.p > jobs.n_procs:
-            raise InputError(f"{job.p} processors", f"$.jobs[{index}].p", f"1 to {jobs.n_procs}")
+            raise InputError(
+                f"needs {job.p} processors", f"$.jobs[{index}].p", f"1 to {jobs.n_procs}"
+            )
     for index, scenario in enumerate(jobs.scenarios):
         if len(scenario.f) != n:
             problem = f"has {len(scenario.f)} numbers of failures"

@@ -61,7 +61,9 @@ def read_lanl(path: Path, system: int | None) -> Record:
         except csv.Error as error:
             raise InputError(f"broken CSV: {error}", str(path)) from None
     if not failures or (system is None and len(systems) > 1):
-        problem = "several systems" if system is None else f"system {system} has no failures"
+        problem = (
+            "contains several systems" if system is None else f"system {system} has no failures"
+        )
         names = ", ".join(sorted(systems, key=lambda name: (len(name), name)))
         raise InputError(
             problem, f"{path}: --system", f"one of: {names or 'none, the file is empty'}"

@@ -180,7 +180,7 @@ def _fatal_events(lines: Iterable[str], where: str) -> Iterator[_Fatal]:
         except InputError as error:
             raise error.at(f"{where}:{number}") from None
     if stated != count:
-        problem = f"{count} events" if number else "is empty"
+        problem = f"contains {count} events" if number else "is empty"
         raise InputError(
             problem, where, f"{stated}, as stated in line 1" if number else "#count=..."
         )
