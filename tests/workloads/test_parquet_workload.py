@@ -67,7 +67,7 @@ def test_equal_workloads_are_equal_bytes(tmp_path: Path) -> None:
 
 
 def test_a_run_is_the_same_from_both_files(tmp_path: Path) -> None:
-    month = generator("training-cluster:nodes=64,days=2")(0)
+    month = generator("cluster-day:hours=3")(0)
     runs = [
         rebat.run(saved(month, tmp_path, ending), "easy", failures=rebat.failures(mtbf="2h"))
         for ending in ("json", "parquet")
