@@ -116,6 +116,7 @@ class Packs:
 
     def merge(self, results: dict[str, bytes], removed: Container[str] = ()) -> None:
         """Write all packs and these newer results to one pack, without removed and damaged ones."""
+        self.refresh()
         keys = {key for key in (*self.lines, *results) if key not in removed}
         old = self._files()
         self._write(PACK, keys, lambda key: results.get(key) or self.lines[key].text)

@@ -176,9 +176,10 @@ class Store:
 
     def merge(self, units: Sequence[Unit]) -> None:
         """Move all results of these units to one pack if there are many."""
+        self.packs.refresh()
         keys = {unit.key for unit in units}
         alone = keys & self._alone()
-        n_packed = len(keys & self.packs.lines.keys()) if self.packs.lines else 0
+        n_packed = len(keys & self.packs.lines.keys())
         if self.packs.scattered or (alone and n_packed + len(alone) >= MANY):
             results = self._texts(alone)
             self.packs.merge(results)
