@@ -24,7 +24,6 @@ from rebat.policies.preset import identity as policy_identity
 from rebat.policies.presets import Preset, scheduler
 from rebat.results.measures.summary import parse_selection, parse_window
 from rebat.runs.spec import FailureScenario, RunSpec, Source
-from rebat.workloads.generate import generator
 
 RESULTS_FORMAT = 8
 """Increment this with each change of the program that changes the results of a run."""
@@ -39,6 +38,8 @@ def content_hash(source: Source) -> str:
 
 def generated(source: Source) -> Workload:
     """Return the workload of a generator."""
+    from rebat.workloads.generate import generator  # a run of a file needs no generator
+
     return generator(source.generator or "")(source.seed)
 
 
