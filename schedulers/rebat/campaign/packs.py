@@ -17,8 +17,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-import msgspec
-
 from rebat.core.files import atomic_path
 
 PACK = "packed.jsonl"
@@ -28,9 +26,10 @@ PACK_NAME = r"packed(?:-[0-9a-f]{64})?\.jsonl"
 _SEAL = 66
 """Length of the end of a line: the checksum, a quotation mark and a brace."""
 _KEY = re.compile(rb'\{"key":"([0-9a-f]{64})"')
+_HEAD = re.compile(_KEY.pattern + rb',"status":"(ok|failed)",')
 
 
-class ResultHead(msgspec.Struct, frozen=True):
+class ResultHead(NamedTuple):
     """The part of a result that a count of results reads."""
 
     key: str
@@ -72,10 +71,8 @@ def checked(line: bytes) -> ResultHead | None:
     digest.update(b'"}')
     if line[-_SEAL:] != b'%s"}' % digest.hexdigest().encode():
         return None
-    try:
-        return msgspec.json.decode(line, type=ResultHead)
-    except (msgspec.DecodeError, RecursionError):
-        return None
+    head = _HEAD.match(line)
+    return head and ResultHead(head[1].decode(), "ok" if head[2] == b"ok" else "failed")
 
 
 class Packs:
