@@ -7,10 +7,8 @@ and each kind reads its own tables. See ``docs/how-to/campaigns.md``.
 
 from __future__ import annotations
 
-import gc
 import tomllib
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -88,8 +86,7 @@ def campaign_of(tables: dict[str, Any], file: Path, trace: Path | None = None) -
     """
     name = _name(tables, file)
     documents = _by_kind(tables, file, trace)
-    with _without_collection():
-        parts = [KINDS[kind].expand(document) for kind, document in documents.items()]
+    parts = [KINDS[kind].expand(document) for kind, document in documents.items()]
     _check_effects(tables, documents)
     return Campaign(
         Owner(name, file.name),
@@ -97,18 +94,6 @@ def campaign_of(tables: dict[str, Any], file: Path, trace: Path | None = None) -
         [note for part in parts for note in part.notes],
         _title(tables),
     )
-
-
-@contextmanager
-def _without_collection() -> Iterator[None]:
-    """Pause the garbage collector, which would visit all units again and again."""
-    active = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if active:
-            gc.enable()
 
 
 def _toml(file: Path) -> dict[str, Any]:
