@@ -177,5 +177,5 @@ def test_how_checkpoints_are_counted_is_in_the_key_if_unusual(tmp_path: Path) ->
         calm(tmp_path, FREE, f'{FREE}\naccounting = "{how}"') for how in ("exact", "program")
     )
     assert calm(tmp_path) == exact
-    assert "accounting" not in identity(exact[0], "x")
-    assert identity(program[0], "x") == identity(exact[0], "x") | {"accounting": "program"}
+    assert "accounting" not in identity(exact[0], "x", {})
+    assert identity(program[0], "x", {}) == identity(exact[0], "x", {}) | {"accounting": "program"}

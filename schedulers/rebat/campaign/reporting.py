@@ -32,7 +32,8 @@ def write_report(campaign: Campaign, results: Path, folder: Path) -> list[Path]:
     """
     check_no_result(folder)
     store = Store(results)
-    done = [unit for unit in campaign.units if store.has_metrics(unit.key)]
+    states = store.states(campaign.units)
+    done = [unit for unit in campaign.units if states[unit.key] == "ok"]
     kinds = list(dict.fromkeys(unit.kind for unit in done))
     if not kinds:
         raise InputError("no results of this file", str(results), "'rebat campaign run' first")

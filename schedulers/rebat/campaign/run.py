@@ -4,15 +4,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from rebat.campaign.kinds import KINDS
 from rebat.campaign.opening import Campaign
-from rebat.campaign.store import Status, Store
+from rebat.campaign.store import MANY, State, Status, Store
 from rebat.campaign.tables import write_tables
 from rebat.campaign.tally import Tally
-from rebat.campaign.worker import Task, lost, perform
+from rebat.campaign.worker import Outcome, Task, lost, perform
 from rebat.console.output import warn
 from rebat.console.progress import OnCampaignProgress
 from rebat.core.errors import InputError
@@ -80,14 +81,14 @@ def run_campaign(
     try:
         with store.locked(campaign.owner):
             store.sweep()
-            warn_of_damage(store, campaign, "the run is repeated")
-            todo = missing(campaign, store, keep_runs, retry_failed)[:limit]
+            states = store.states(campaign.units)
+            warn_of_damage(store, states, "the run is repeated")
+            todo = missing(campaign, store, states, keep_runs, retry_failed)[:limit]
             tasks = [Task(unit, store.folder, keep_runs) for unit in todo]
-            others = store.status(_without(campaign.units, todo))
-            total = len(campaign.distinct)
+            store.merge(campaign.units)
             n_workers = _workers(workers, executor)
             n_started = 0 if executor in SYSTEMS else n_workers
-            tally = Tally(total, others, len(tasks), n_started, on_progress)
+            tally = Tally(_others(states, todo), len(states), len(tasks), n_started, on_progress)
             resources = Resources(
                 workers=n_workers,
                 address=address,
@@ -98,34 +99,58 @@ def run_campaign(
             if tasks:
                 _prepare(todo)
                 try:
-                    for outcome in chosen(tasks, perform, lost, resources):
-                        store.log_time(outcome.key, outcome.seconds)
-                        tally.count(outcome)
+                    outcomes = chosen(tasks, perform, lost, resources)
+                    _collect(outcomes, store, tally)
                 finally:
                     store.sweep()  # remove incomplete files of terminated workers
+                store.merge(campaign.units)
             write_tables(store, campaign)
             return store.status(campaign.units)
     except OSError as error:
         raise InputError(f"cannot write the results: {error}", str(results_dir)) from None
 
 
-def missing(campaign: Campaign, store: Store, keep_runs: bool, retry_failed: bool) -> list[Unit]:
+def _collect(outcomes: Iterable[Outcome], store: Store, tally: Tally) -> None:
+    """Count outcomes, and pack their results whenever there are many."""
+    keys: list[str] = []
+    for outcome in outcomes:
+        store.log_time(outcome.key, outcome.seconds)
+        tally.count(outcome)
+        keys.append(outcome.key)
+        if len(keys) == MANY:
+            store.pack(keys)
+            keys = []
+
+
+def missing(
+    campaign: Campaign,
+    store: Store,
+    states: Mapping[str, State],
+    keep_runs: bool,
+    retry_failed: bool,
+) -> list[Unit]:
     """Return the distinct units to perform, in the order of the file."""
 
     def lacks(unit: Unit) -> bool:
-        result = store.read(unit.key)
-        if result is None or result.status == "failed":
-            return result is None or retry_failed
+        state = states[unit.key]
+        if state != "ok":
+            return state != "failed" or retry_failed
         return keep_runs and not store.has_files(unit.key, KINDS[unit.kind].files)
 
     return [unit for unit in campaign.distinct.values() if lacks(unit)]
 
 
-def warn_of_damage(store: Store, campaign: Campaign, remedy: str) -> None:
+def _others(states: Mapping[str, State], todo: Sequence[Unit]) -> Counter[State]:
+    """Return the number of units in each state, without those to perform."""
+    keys = {unit.key for unit in todo}
+    return Counter(state for key, state in states.items() if key not in keys)
+
+
+def warn_of_damage(store: Store, states: Mapping[str, State], remedy: str) -> None:
     """Warn of damaged results."""
-    damaged = store.damaged(campaign.units)
-    for path in damaged[:MOST_NAMED]:
-        warn(f"{path}: does not match its checksum, or has none; {remedy}")
+    damaged = store.damaged(states)
+    for place in damaged[:MOST_NAMED]:
+        warn(f"{place}: does not match its checksum, or has none; {remedy}")
     if len(damaged) > MOST_NAMED:
         warn(f"{len(damaged) - MOST_NAMED} more such files in {store.folder / 'runs'}; {remedy}")
 
@@ -138,11 +163,6 @@ def _prepare(units: Sequence[Unit]) -> None:
     for kind, own in by:
         if own:
             kind.warm_up(own)
-
-
-def _without(units: Sequence[Unit], removed: Sequence[Unit]) -> list[Unit]:
-    keys = {unit.key for unit in removed}
-    return [unit for unit in units if unit.key not in keys]
 
 
 def _workers(workers: int | None, executor: str) -> int:

@@ -2,6 +2,7 @@
 """The results folder of a campaign.
 
 - ``runs/KEY.json``: the result of a unit with its checksum; either complete or absent.
+- ``runs/packed.jsonl``: the results of many units (see `packs`).
 - ``results.parquet``, ``campaign.json``: tables of all results.
 - ``folders/KEY/``: the files of a unit, if requested.
 - ``timings.csv``: a log.
@@ -16,14 +17,16 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
 
 from rebat.campaign.kinds import FILES
+from rebat.campaign.packs import PACK_NAME, Packs, checked
 from rebat.core.errors import InputError
 from rebat.core.files import write_text
 from rebat.core.manifest import check_no_result
@@ -31,11 +34,16 @@ from rebat.runs.unit import Unit, key_of
 
 TABLE = "results.parquet"
 OVERVIEW = "campaign.json"
+MANY = 1000
+"""Number of results from which on they are packed."""
 
+State = Literal["ok", "failed", "missing", "damaged"]
+"""State of a unit's result. A damaged result also counts as missing."""
 
 _KEY = re.compile("[0-9a-f]{64}")
 _LEFT_OVER = re.compile(
-    rf"\.(?:{_KEY.pattern}\.json|{'|'.join(map(re.escape, (*FILES, TABLE, OVERVIEW)))})\.\w+"
+    rf"\.(?:{_KEY.pattern}\.json|{PACK_NAME}|"
+    rf"{'|'.join(map(re.escape, (*FILES, TABLE, OVERVIEW)))})\.\w+"
 )
 """Temporary names of files in this folder, see `core.files.atomic_path`."""
 
@@ -93,6 +101,11 @@ class Store:
     def __init__(self, folder: Path) -> None:
         self.folder = folder.absolute()
 
+    @cached_property
+    def packs(self) -> Packs:
+        """The packed results."""
+        return Packs(self.folder / "runs")
+
     def run_path(self, key: str) -> Path:
         """Return the file of a unit's result."""
         return self.folder / "runs" / f"{key}.json"
@@ -109,10 +122,17 @@ class Store:
 
     def read(self, key: str) -> UnitResult | None:
         """Return the result of a unit; None if it is missing or damaged."""
+        result = self._single(key)
+        if result is None and key in self.packs.lines:
+            text = self.packs.lines[key].text
+            result = msgspec.json.decode(text, type=UnitResult) if checked(text) else None
+        return result and msgspec.structs.replace(result, sha256="")
+
+    def _single(self, key: str) -> UnitResult | None:
+        """Return the result of a unit from its own file; None if it is missing or damaged."""
         result = self._decoded(key)
-        if result is None or result.key != key or result.sha256 != checksum(result):
-            return None
-        return msgspec.structs.replace(result, sha256="")
+        valid = result and result.key == key and result.sha256 == checksum(result)
+        return result if valid else None
 
     def _decoded(self, key: str) -> UnitResult | None:
         """Return the content of a result file without checks."""
@@ -121,15 +141,58 @@ class Store:
         except (OSError, msgspec.DecodeError, RecursionError):
             return None
 
-    def damaged(self, units: Sequence[Unit]) -> list[Path]:
-        """Return the damaged result files of these units, which count as missing."""
-        keys = dict.fromkeys(unit.key for unit in units)
-        return [self.run_path(k) for k in keys if self.run_path(k).exists() and not self.read(k)]
+    def states(self, units: Sequence[Unit]) -> dict[str, State]:
+        """Return the state of each distinct unit by its key."""
+        alone = self._alone()
+        states: dict[str, State] = {}
+        for key in dict.fromkeys(unit.key for unit in units):
+            result = self._single(key) if key in alone else None
+            states[key] = result.status if result else "damaged" if key in alone else "missing"
+        self.packs.refresh()  # after the single files: a running campaign packs them
+        bad = {line.key for line in self.packs.bad}
+        for key in [key for key, state in states.items() if state in ("missing", "damaged")]:
+            if key in self.packs.lines:
+                states[key] = self.packs.lines[key].status
+            elif key in bad:
+                states[key] = "damaged"
+        return states
 
-    def has_metrics(self, key: str) -> bool:
-        """Return whether a unit was performed and succeeded."""
-        result = self.read(key)
-        return result is not None and result.status == "ok"
+    def damaged(self, states: Mapping[str, State]) -> list[str]:
+        """Return the places of the damaged results among these, and of unreadable lines."""
+        keys = [key for key, state in states.items() if state == "damaged"]
+        files = [path for path in map(self.run_path, keys) if path.exists()]
+        bad = [line for line in self.packs.bad if line.key is None or line.key in keys]
+        return [*map(str, files), *(line.place for line in bad)]
+
+    def _alone(self) -> set[str]:
+        """Return the names of the results that have their own file."""
+        return {path.stem for path in (self.folder / "runs").glob("[!.]*.json")}
+
+    def pack(self, keys: Iterable[str]) -> None:
+        """Move new results of these units to a pack."""
+        results = self._texts(keys)
+        self.packs.add(results)
+        self._remove_single(results)
+
+    def merge(self, units: Sequence[Unit]) -> None:
+        """Move all results of these units to one pack if there are many."""
+        self.packs.refresh()
+        keys = {unit.key for unit in units}
+        alone = keys & self._alone()
+        n_packed = len(keys & self.packs.lines.keys())
+        if self.packs.scattered or (alone and n_packed + len(alone) >= MANY):
+            results = self._texts(alone)
+            self.packs.merge(results)
+            self._remove_single(results)
+
+    def _texts(self, keys: Iterable[str]) -> dict[str, bytes]:
+        """Return results that have their own file as lines of a pack; without damaged ones."""
+        results = ((key, self._single(key)) for key in keys)
+        return {key: msgspec.json.encode(result) for key, result in results if result}
+
+    def _remove_single(self, keys: Iterable[str]) -> None:
+        for key in keys:
+            self.run_path(key).unlink(missing_ok=True)
 
     def has_files(self, key: str, names: Sequence[str]) -> bool:
         """Return whether a unit has all its files: the last of ``names`` is written last."""
@@ -143,13 +206,14 @@ class Store:
     def stale(self, units: Sequence[Unit]) -> list[str]:
         """Return the keys of a campaign's results that belong to other units."""
         needed = {unit.key for unit in units}
-        keys = {path.stem for path in (self.folder / "runs").glob("[!.]*.json")}
+        self.packs.refresh()
+        keys = self._alone() | self.packs.lines.keys()
         keys |= {path.name for path in (self.folder / "folders").glob("[!.]*")}
         return sorted(key for key in keys - needed if self._is_ours(key))
 
     def _is_ours(self, key: str) -> bool:
         """Return whether a campaign wrote the result or folder of this name."""
-        result = self._decoded(key)
+        result = self._decoded(key) or self.read(key)
         if result is not None:
             return key_of(result.identity) == key
         files = [self.run_folder(key) / name for name in FILES]
@@ -157,13 +221,13 @@ class Store:
 
     def status(self, units: Sequence[Unit]) -> Status:
         """Count the results of these units."""
-        keys = list(dict.fromkeys(unit.key for unit in units))
-        states = [result.status if (result := self.read(key)) else None for key in keys]
+        states = list(self.states(units).values())
+        ok, failed = states.count("ok"), states.count("failed")
         return Status(
-            total=len(keys),
-            ok=states.count("ok"),
-            failed=states.count("failed"),
-            missing=states.count(None),
+            total=len(states),
+            ok=ok,
+            failed=failed,
+            missing=len(states) - ok - failed,
             stale=len(self.stale(units)),
         )
 
@@ -176,6 +240,8 @@ class Store:
                 (self.run_folder(key) / name).unlink(missing_ok=True)
             with suppress(OSError):  # other files in the folder are kept
                 self.run_folder(key).rmdir()
+        if self.packs.lines.keys() & set(stale):
+            self.packs.merge({}, removed=set(stale))
         self.sweep()
         return len(stale)
 

@@ -3,30 +3,45 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from rebat.campaign.kinds import KINDS
 from rebat.campaign.opening import Campaign
-from rebat.campaign.store import TABLE, Store, UnitResult
+from rebat.campaign.store import TABLE, Store
 from rebat.core.files import atomic_path
+from rebat.runs.unit import Unit
 
-Results = dict[str, UnitResult | None]
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_OF_ROWS = {"metric", "value", *(name for kind in KINDS.values() for name in kind.details)}
+"""Columns whose values differ between the rows of a unit."""
+
+PART = 5_000
+"""Number of units whose rows are in memory at the same time."""
 
 
 def write_tables(store: Store, campaign: Campaign) -> None:
     """Write results.parquet and campaign.json from the available results."""
-    results = {key: store.read(key) for key in campaign.distinct}
-    store.write_overview(campaign.owner, _overview(campaign, results))
-    _write_parquet(store, campaign, results)
+    store.write_overview(campaign.owner, _overview(store, campaign))
+    _write_parquet(store, campaign)
 
 
-def failures(campaign: Campaign, results: Results) -> list[tuple[str, str]]:
+def failures(campaign: Campaign, store: Store) -> list[tuple[str, str]]:
     """Return a description and the error of each failed unit."""
+    errors = _errors(store, campaign)
     return [
-        (f"{unit.grid}, {unit.about}", result.error or "")
+        (f"{unit.grid}, {unit.about}", errors[key])
         for key, unit in campaign.distinct.items()
-        if (result := results[key]) is not None and result.status == "failed"
+        if key in errors
     ]
+
+
+def _errors(store: Store, campaign: Campaign) -> dict[str, str]:
+    """Return the errors of the failed units."""
+    failed = [key for key, state in store.states(campaign.units).items() if state == "failed"]
+    return {key: result.error or "" for key in failed if (result := store.read(key)) is not None}
 
 
 def columns_of(campaign: Campaign) -> dict[str, type]:
@@ -44,38 +59,63 @@ def columns_of(campaign: Campaign) -> dict[str, type]:
     return columns | {"value": float, "key": str}
 
 
-def _write_parquet(store: Store, campaign: Campaign, results: Results) -> None:
+def _write_parquet(store: Store, campaign: Campaign) -> None:
     """Write a row per grid, unit and metric. Columns of other kinds of unit are empty."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     types = {str: pa.string(), int: pa.int64(), float: pa.float64()}
     columns = columns_of(campaign)
-    cells: dict[str, list[Any]] = {name: [] for name in columns}
-    for unit in campaign.units:
-        result = results[unit.key]
+    schema = pa.schema([(name, types[kind]) for name, kind in columns.items()])
+    units = campaign.units
+    with (
+        atomic_path(store.folder / TABLE) as temporary,
+        pq.ParquetWriter(temporary, schema, compression="zstd") as writer,
+    ):
+        for start in range(0, max(len(units), 1), PART):
+            writer.write_table(_rows(store, units[start : start + PART], schema))
+
+
+def _rows(store: Store, units: Sequence[Unit], schema: pa.Schema) -> pa.Table:
+    """Return the rows of units. The labels of a unit are stored once and then repeated."""
+    import numpy as np
+    import pyarrow as pa
+
+    labels: list[dict[str, Any]] = []
+    counts: list[int] = []
+    own: dict[str, list[Any]] = {name: [] for name in schema.names if name in _OF_ROWS}
+    for unit in units:
+        result = store.read(unit.key)
         if result is None or result.metrics is None:
             continue
         about = {"kind": unit.kind, "grid": unit.grid, **unit.labels, "key": unit.key}
-        for row in KINDS[unit.kind].rows(unit, result.metrics):
-            for name, column in cells.items():
-                column.append(row[name] if name in row else about.get(name))
-    schema = pa.schema([(name, types[kind]) for name, kind in columns.items()])
-    with atomic_path(store.folder / TABLE) as temporary:
-        pq.write_table(pa.table(cells, schema=schema), temporary, compression="zstd")
+        rows = list(KINDS[unit.kind].rows(unit, result.metrics))
+        for name, column in own.items():
+            default = about.get(name)
+            column.extend([row.get(name, default) for row in rows])
+        labels.append(about)
+        counts.append(len(rows))
+    of_row = pa.array(np.repeat(np.arange(len(counts)), counts))
+    arrays = [
+        pa.array(own[field.name], field.type)
+        if field.name in own
+        else pa.array([about.get(field.name) for about in labels], field.type).take(of_row)
+        for field in schema
+    ]
+    return pa.table(arrays, schema=schema)
 
 
-def _overview(campaign: Campaign, results: Results) -> dict[str, Any]:
-    present = [result for result in results.values() if result is not None]
+def _overview(store: Store, campaign: Campaign) -> dict[str, Any]:
+    states, errors = store.states(campaign.units), _errors(store, campaign)
     failed = [
-        {"grid": unit.grid, **unit.labels, "key": unit.key, "error": result.error}
+        {"grid": unit.grid, **unit.labels, "key": unit.key, "error": errors[unit.key]}
         for unit in campaign.units
-        if (result := results[unit.key]) is not None and result.status == "failed"
+        if unit.key in errors
     ]
     return {
-        "runs": len(results),
-        "ok": sum(result.status == "ok" for result in present),
-        "failed": sum(result.status == "failed" for result in present),
+        "runs": len(states),
+        "ok": list(states.values()).count("ok"),
+        "failed": list(states.values()).count("failed"),
         "grids": list(dict.fromkeys(unit.grid for unit in campaign.units)),
         "notes": campaign.notes,
         "failures": failed,

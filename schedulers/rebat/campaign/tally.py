@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 
-from rebat.campaign.store import Status
+from rebat.campaign.store import State
 from rebat.campaign.worker import Outcome
 from rebat.console.progress import CampaignProgress, OnCampaignProgress
 
@@ -14,19 +15,19 @@ class Tally:
     """Counts outcomes and reports progress.
 
     The campaign has ``total`` units, and this call performs ``n_tasks`` of them. ``others`` is the
-    status of all other units.
+    number of other units in each state.
     """
 
     def __init__(
         self,
+        others: Counter[State],
         total: int,
-        others: Status,
         n_tasks: int,
         workers: int,
         on_progress: OnCampaignProgress | None,
     ) -> None:
         self.total, self.n_tasks, self.workers = total, n_tasks, workers
-        self.done, self.failed, self.ended = others.ok, others.failed, 0
+        self.done, self.failed, self.ended = others["ok"], others["failed"], 0
         self.began, self.on_progress, self.note = time.monotonic(), on_progress, ""
         self._report()
 

@@ -113,7 +113,7 @@ def status(file: Path, results: Path | None, trace: Path | None, as_json: bool) 
     opened, folder = _open(file, results, trace)
     store = Store(folder)
     store.check_owner(opened.owner)
-    warn_of_damage(store, opened, LEFT_OUT)
+    warn_of_damage(store, store.states(opened.units), LEFT_OUT)
     parts = {
         grid: store.status([unit for unit in opened.units if unit.grid == grid])
         for grid in dict.fromkeys(unit.grid for unit in opened.units)
@@ -226,7 +226,7 @@ def _report_of_runs(
         )
     store = Store(folder)
     store.check_owner(opened.owner)
-    warn_of_damage(store, opened, LEFT_OUT)
+    warn_of_damage(store, store.states(opened.units), LEFT_OUT)
     write_tables(store, opened)  # a killed campaign has none yet
     return write_report(opened, folder, out or folder / "report")
 
@@ -268,8 +268,7 @@ def _failed(opened: Campaign, folder: Path) -> list[tuple[str, str]]:
     from rebat.campaign.store import Store
     from rebat.campaign.tables import failures
 
-    store = Store(folder)
-    return failures(opened, {key: store.read(key) for key in opened.distinct})
+    return failures(opened, Store(folder))
 
 
 def _show_failures(opened: Campaign, folder: Path, most: int = 10) -> None:

@@ -46,12 +46,13 @@ EVERY_S = 10.0
 def simulation_bar(label: str, jobs: int) -> Iterator[OnProgress]:
     """Show the progress of a simulation: a bar on a terminal, or a line every ten seconds."""
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
     console = Console(stderr=True)
     if not console.is_terminal:
         yield _occasional_lines(label)
         return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
     columns = (
         TextColumn("{task.description:<14}"),
         BarColumn(),
@@ -129,13 +130,14 @@ def compiling_notice() -> Iterator[None]:
 def campaign_bar() -> Iterator[OnCampaignProgress]:
     """Show the progress of a campaign: a bar on a terminal, otherwise about twenty lines."""
     from rich.console import Console
-    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
-    from rich.progress import Progress as Bar
 
     console = Console(stderr=True)
     if not console.is_terminal:
         yield _lines()
         return
+    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress as Bar
+
     text = TextColumn("{task.fields[text]}")
     with Bar(BarColumn(), text, TimeElapsedColumn(), console=console) as bar:
         task = bar.add_task("runs", total=None, text="")

@@ -13,8 +13,6 @@ from functools import partial
 from typing import Any
 
 from rebat.core.errors import unknown_name
-from rebat.executors.cluster import on_cluster
-from rebat.executors.on_dask import on_dask
 from rebat.executors.processes import on_processes
 from rebat.executors.resources import Lost, R, Resources, T, Work
 from rebat.executors.systems import SYSTEMS
@@ -27,14 +25,29 @@ def inline(
     return map(work, tasks)
 
 
+def _on_dask(
+    tasks: Sequence[T], work: Work[T, R], lost: Lost[T, R], resources: Resources
+) -> Iterator[R]:
+    """Import the executor when it is used: most commands use processes."""
+    from rebat.executors.on_dask import on_dask
+
+    return on_dask(tasks, work, lost, resources)
+
+
+def _on_cluster(
+    name: str, tasks: Sequence[T], work: Work[T, R], lost: Lost[T, R], resources: Resources
+) -> Iterator[R]:
+    """Import the executor of a batch system when it is used."""
+    from rebat.executors.cluster import on_cluster
+
+    return on_cluster(SYSTEMS[name], tasks, work, lost, resources)
+
+
 Executor = Callable[[Sequence[Any], Work[Any, Any], Lost[Any, Any], Resources], Iterator[Any]]
 EXECUTORS: dict[str, Executor] = {
     "processes": on_processes,
-    "dask": on_dask,
-    "slurm": partial(on_cluster, SYSTEMS["slurm"]),
-    "pbs": partial(on_cluster, SYSTEMS["pbs"]),
-    "sge": partial(on_cluster, SYSTEMS["sge"]),
-    "lsf": partial(on_cluster, SYSTEMS["lsf"]),
+    "dask": _on_dask,
+    **{name: partial(_on_cluster, name) for name in SYSTEMS},
     "inline": inline,
 }
 

@@ -245,9 +245,7 @@ def performed(campaign: Campaign, folder: Path, workers: int | None) -> None:
     with campaign_bar() as on_progress:
         status = run_campaign(campaign, folder, workers=workers, on_progress=on_progress)
     if status.failed:
-        store = Store(folder)
-        failed = failed_units(campaign, {key: store.read(key) for key in campaign.distinct})
-        label, error = failed[0]
+        label, error = failed_units(campaign, Store(folder))[0]
         raise PolicyError(f"{status.failed} of {status.total} runs failed; {label}: {error}")
 
 

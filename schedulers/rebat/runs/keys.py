@@ -20,11 +20,9 @@ from rebat.core.jobs import Workload
 from rebat.core.options import MAX_ATTEMPTS
 from rebat.models.failures.laws import name_of
 from rebat.policies.own_policy import OwnPolicy
-from rebat.policies.preset import identity as policy_identity
 from rebat.policies.presets import Preset, scheduler
 from rebat.results.measures.summary import parse_selection, parse_window
 from rebat.runs.spec import FailureScenario, RunSpec, Source
-from rebat.workloads.generate import generator
 
 RESULTS_FORMAT = 8
 """Increment this with each change of the program that changes the results of a run."""
@@ -39,6 +37,8 @@ def content_hash(source: Source) -> str:
 
 def generated(source: Source) -> Workload:
     """Return the workload of a generator."""
+    from rebat.workloads.generate import generator  # a run of a file needs no generator
+
     return generator(source.generator or "")(source.seed)
 
 
@@ -49,8 +49,11 @@ def scheduler_of(spec: RunSpec) -> Preset | OwnPolicy:
     return scheduler(spec.policy, Path(spec.folder))
 
 
-def identity(spec: RunSpec, content: str) -> dict[str, Any]:
-    """Return the identity of a run as plain JSON values, without names or paths."""
+def identity(spec: RunSpec, content: str, policy: Any) -> dict[str, Any]:
+    """Return the identity of a run as plain JSON values, without names or paths.
+
+    ``content`` is the hash of its workload, and ``policy`` the identity of its policy.
+    """
     workload: dict[str, Any] = {"sha256": content}
     if spec.source.file is not None:
         workload["options"] = spec.source.options
@@ -60,7 +63,7 @@ def identity(spec: RunSpec, content: str) -> dict[str, Any]:
         {
             "format": RESULTS_FORMAT,
             "workload": workload,
-            "policy": policy_identity(scheduler_of(spec)),
+            "policy": policy,
             "nodes": scenario.nodes,
             "cores_per_node": scenario.cores_per_node,
             "failures": _failures(scenario.failures),

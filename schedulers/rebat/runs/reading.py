@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -51,7 +52,7 @@ def required(table: Mapping[str, Any], key: str, kind: type, expected: str) -> A
 
 def distinct(values: Sequence[Any], where: str) -> None:
     """Reject duplicate values."""
-    duplicates = [value for value in dict.fromkeys(values) if list(values).count(value) > 1]
+    duplicates = [value for value, count in Counter(values).items() if count > 1]
     if duplicates:
         raise InputError(f"lists {duplicates[0]!r} twice", where)
 

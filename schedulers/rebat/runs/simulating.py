@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -28,7 +29,7 @@ NAME = "simulation"
 
 
 def units(specs: Iterable[RunSpec]) -> list[Unit]:
-    """Return the units of the runs with their keys; each input is read once.
+    """Return the units of the runs with their keys; each input and policy is read once.
 
     Raises
     ------
@@ -36,12 +37,15 @@ def units(specs: Iterable[RunSpec]) -> list[Unit]:
         For a file that cannot be read.
     """
     contents: dict[str, str] = {}
+    policies: dict[tuple[str, str, Any], Any] = {}
     units = []
     for spec in specs:
-        source = _text_of(spec.source)
+        source, policy = _text_of(spec.source), (spec.policy, spec.folder, spec.kind)
         if source not in contents:
             contents[source] = content_hash(spec.source)
-        units.append(_unit(spec, contents[source]))
+        if policy not in policies:
+            policies[policy] = policy_identity(scheduler_of(spec))
+        units.append(_unit(spec, identity(spec, contents[source], policies[policy])))
     return units
 
 
@@ -103,8 +107,7 @@ def workload_of(unit: Unit) -> Workload:
     return _loaded(_text_of(unit.spec.source), _content(unit))
 
 
-def _unit(spec: RunSpec, content: str) -> Unit:
-    determines = identity(spec, content)
+def _unit(spec: RunSpec, determines: dict[str, Any]) -> Unit:
     return Unit(
         kind=NAME,
         grid=spec.grid,

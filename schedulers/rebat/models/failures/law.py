@@ -7,6 +7,7 @@ import heapq
 import itertools
 import math
 from collections.abc import Iterable, Iterator
+from functools import cache
 from typing import Any, ClassVar, NamedTuple
 
 import msgspec
@@ -128,9 +129,14 @@ class Law(msgspec.Struct, frozen=True):
     @property
     def _unset(self) -> set[str]:
         """The later parameters that have their default."""
-        fields = msgspec.structs.fields(self)
-        defaults = {field.name: field.default for field in fields if field.name in self.later}
-        return {name for name, default in defaults.items() if getattr(self, name) == default}
+        defaults = _defaults(type(self))
+        return {name for name in self.later if getattr(self, name) == defaults[name]}
+
+
+@cache
+def _defaults(kind: type[msgspec.Struct]) -> dict[str, Any]:
+    """Return the defaults of a law's parameters; once per law, since this resolves annotations."""
+    return {field.name: field.default for field in msgspec.structs.fields(kind)}
 
 
 def _duration(seconds: float) -> str:
