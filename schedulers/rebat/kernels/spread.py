@@ -60,13 +60,16 @@ class Spread(NamedTuple):
 @kernel
 def widths(least: int, most: int) -> Any:
     """Return the widths with stored bounds, for jobs of ``least`` to ``most`` nodes."""
-    count = 1
-    while least << count <= most:
-        count += 1
-    doubled = np.empty(count, np.int64)
-    for i in range(count):
-        doubled[i] = least << i
-    return doubled
+    doubled = np.empty(64, np.int64)
+    n, width = 0, most
+    while width > least and n < 60:
+        width = max(least, 2*width // 3)
+        doubled[n] = width
+        n += 1
+    if n == 0:
+        doubled[0] = least
+        n = 1
+    return doubled[:n][::-1].copy()
 
 
 @kernel
@@ -74,8 +77,7 @@ def spread(t: Any, f: Any, n: int, room: int, least: int, most: int) -> Spread:
     """Return the profile spread over at least ``room`` entries, for jobs of these sizes.
 
     Jobs have ``least`` to ``most`` nodes. The remaining spare steps are at the end, with a time
-    after all other times. They are near the steps that are inserted after the last step. No bound
-    has been measured yet: all of them are `NEVER`.
+    after all other times. They are near the steps that are inserted after the last step.
     """
     n_blocks = max(room, 2 * n) // BLOCK + 1
     places = n_blocks * BLOCK
@@ -88,8 +90,27 @@ def spread(t: Any, f: Any, n: int, room: int, least: int, most: int) -> Spread:
     while leaves < n_blocks:
         leaves *= 2
     wide = widths(least, most)
-    bounds = np.full(len(wide) * 2 * leaves, NEVER, np.int64)
-    return Spread(spread_t, spread_f, wide, bounds, leaves)
+    bounds = np.zeros(len(wide) * 2 * leaves, np.int64)
+    steps = Spread(spread_t, spread_f, wide, bounds, leaves)
+    for w in range(len(wide)):
+        measure(steps, w, n_blocks)
+    return steps
+
+
+@kernel
+def measure(steps: Spread, w: int, n_blocks: int) -> None:
+    """Set the bounds for width number ``w`` to the lengths of the longest windows."""
+    t, f, width = steps.t, steps.f, steps.wide[w]
+    tree, until = 2 * w * steps.leaves, ENDLESS
+    for block in range(n_blocks - 1, -1, -1):
+        longest = 0
+        for k in range((block + 1) * BLOCK - 1, block * BLOCK - 1, -1):
+            until = until if f[k] >= width else t[k]
+            longest = max(longest, until - t[k])
+        steps.bounds[tree + steps.leaves + block] = longest
+    for node in range(steps.leaves - 1, 0, -1):
+        below = tree + 2 * node
+        steps.bounds[tree + node] = max(steps.bounds[below], steps.bounds[below + 1])
 
 
 @kernel
