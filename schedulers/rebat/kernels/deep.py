@@ -24,6 +24,7 @@ from rebat.kernels.spread import (
     raise_to,
     set_bound,
     spread,
+    from_near, marks, excluded,
 )
 
 
@@ -59,12 +60,11 @@ def measured(t: Any, f: Any, block: int, width: int) -> int:
 
 
 @step
-def within_bounds(steps: Spread, size: int, duration: int, before: int) -> int:
+def within_bounds(steps: Spread, w: int, size: int, duration: int, before: int) -> int:
     """Return the step of the first full window that begins before ``before``; -1 if there is none.
 
     Only blocks with sufficient bounds are searched.
     """
-    w = step_at(steps.wide, steps.wide.size, size)
     block, k = next_block(steps, w, 0, duration), -1
     while k < 0 and block * BLOCK < steps.t.size and steps.t[block * BLOCK] < before:
         k = window_in(steps.t, steps.f, block, size, duration, before)
@@ -76,7 +76,7 @@ def within_bounds(steps: Spread, size: int, duration: int, before: int) -> int:
 
 @step
 def earlier(
-    steps: Spread, size: int, duration: int, reserved: int, limit: int
+    steps: Spread, size: int, duration: int, reserved: int, limit: int, near: int
 ) -> tuple[int, int]:
     """Return the steps of a job's first fit before ``limit`` (-1: none) and of its reservation.
 
@@ -85,7 +85,13 @@ def earlier(
     found from its end.
     """
     full = min(limit, reserved - duration + 1)
-    k, own = within_bounds(steps, size, duration, full), at_or_after(steps.t, reserved)
+    own = from_near(steps.t, reserved, near)
+    last, k = min(own, steps.t.size - 1) // BLOCK, -1
+    while last > 0 and steps.t[last * BLOCK] >= full:
+        last -= 1
+    w = step_at(steps.wide, steps.wide.size, size)
+    if not excluded(steps, w, last, duration):
+        k = within_bounds(steps, w, size, duration, full)
     if k < 0:
         k = own
         while k > 0 and steps.f[k - 1] >= size and steps.t[k - 1] >= full:
@@ -155,19 +161,21 @@ def compress(
     _, longest = bounds(duration[:queued])
     least, most = bounds(size[:queued])
     steps = spread(t, f, n, n + 2 * queued + 8, least, most)
-    moved = move_all(steps, size, duration, start, queued, opened, longest)
+    first, power = marks(steps.t, n)
+    moved = move_all(steps, first, power, size, duration, start, queued, opened, longest)
     return gather(steps, t, f), moved
 
 
 @loop
 def move_all(
-    steps: Spread, size: Any, duration: Any, start: Any, queued: int, opened: int, longest: int
+    steps: Spread, first: Any, power: int, size: Any, duration: Any, start: Any, queued: int, opened: int, longest: int
 ) -> int:
     """Move each job to its first fit; the other jobs do not change (see `counts.compress`)."""
-    moved = steps.t[0]
+    moved = now = steps.t[0]
     for i in range(queued):
         old, wanted, lasts = start[i], size[i], duration[i]
-        k, own = earlier(steps, wanted, lasts, old, min(old, max(opened, moved)))
+        near = first[min((old - now) >> power, first.size - 1)]
+        k, own = earlier(steps, wanted, lasts, old, min(old, max(opened, moved)), near)
         if k >= 0:
             new = steps.t[k]
             change(steps, new, min(old, new + lasts), -wanted, k)
@@ -193,7 +201,8 @@ def place(
 def place_all(steps: Spread, size: Any, duration: Any, start: Any, first: int, last: int) -> None:
     """Reserve the first fit for each job, in queue order (see `counts.place`)."""
     for i in range(first, last):
-        k = within_bounds(steps, size[i], duration[i], NEVER)
+        w = step_at(steps.wide, steps.wide.size, size[i])
+        k = within_bounds(steps, w, size[i], duration[i], NEVER)
         start[i] = steps.t[k] if k >= 0 else NEVER
         if k >= 0:
             change(steps, start[i], start[i] + duration[i], -size[i], k)

@@ -30,7 +30,7 @@ BLOCK = 32
 ENDLESS = 2**63 - 1
 """The end of a window that never ends: later than the end of any job."""
 
-APART = 2
+APART = 1
 """Number of steps between two spare steps."""
 
 
@@ -139,6 +139,49 @@ def at_or_after(t: Any, time: int) -> int:
     return low
 
 
+@kernel
+def marks(t: Any, n: int) -> tuple[Any, int]:
+    """Return the index of the first step in each of about ``n`` equal intervals of time.
+
+    An interval is a power of two in microseconds long; the result contains the exponent. The last
+    interval has no end.
+    """
+    last = 0
+    while last + 1 < t.size and t[last + 1] < ENDLESS:
+        last += 1
+    power = 0
+    while (t[last] - t[0]) >> power >= n:
+        power += 1
+    first, k = np.empty(((t[last] - t[0]) >> power) + 1, np.int64), 0
+    for i in range(first.size):
+        while t[k] < t[0] + (i << power):
+            k += 1
+        first[i] = k
+    return first, power
+
+
+@step
+def from_near(t: Any, time: int, k: int) -> int:
+    """Return the same as `at_or_after`; the search begins at index ``k`` with growing strides."""
+    low = high = k
+    stride = 4
+    while low > 0 and t[low - 1] >= time:
+        high = low
+        low = max(0, low - stride)
+        stride *= 2
+    while high < t.size and t[high] < time:
+        low = high + 1
+        high = min(t.size, high + stride)
+        stride *= 2
+    while low < high:
+        middle = (low + high) // 2
+        if t[middle] < time:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
 @step
 def from_place(t: Any, time: int, k: int) -> int:
     """Return the same as `at_or_after`; the search begins at index ``k``."""
@@ -229,6 +272,17 @@ def set_bound(steps: Spread, w: int, block: int, bound: int) -> None:
         node //= 2
         below = tree + 2 * node
         steps.bounds[tree + node] = max(steps.bounds[below], steps.bounds[below + 1])
+
+
+@step
+def excluded(steps: Spread, w: int, block: int, duration: int) -> bool:
+    """Return whether the bounds of all blocks up to ``block`` are less than ``duration``."""
+    tree, node = 2 * w * steps.leaves, steps.leaves + block
+    most = steps.bounds[tree + node]
+    while node > 1:
+        most = max(most, steps.bounds[tree + (node - 1) * (node % 2)])
+        node //= 2
+    return most < duration
 
 
 @step
