@@ -16,15 +16,16 @@ from rebat.kernels.spread import (
     BLOCK,
     ENDLESS,
     Spread,
-    at_or_after,
     change,
+    excluded,
+    from_mark,
     from_place,
     gather,
+    marks,
     next_block,
     raise_to,
     set_bound,
     spread,
-    from_near, marks, excluded,
 )
 
 
@@ -60,17 +61,18 @@ def measured(t: Any, f: Any, block: int, width: int) -> int:
 
 
 @step
-def within_bounds(steps: Spread, w: int, size: int, duration: int, before: int) -> int:
-    """Return the step of the first full window that begins before ``before``; -1 if there is none.
+def full_window(steps: Spread, w: int, size: int, duration: int, before: int) -> int:
+    """Return the first step before ``before`` at which a window of ``duration`` begins; else -1.
 
-    Only blocks with sufficient bounds are searched.
+    Only blocks with sufficient bounds for width number ``w`` are searched.
     """
     block, k = next_block(steps, w, 0, duration), -1
     while k < 0 and block * BLOCK < steps.t.size and steps.t[block * BLOCK] < before:
         k = window_in(steps.t, steps.f, block, size, duration, before)
         if k < 0:
             set_bound(steps, w, block, measured(steps.t, steps.f, block, steps.wide[w]))
-            block = next_block(steps, w, block + 1, duration)
+            block += 1
+            block = next_block(steps, w, block, duration) if block < steps.leaves else block
     return k
 
 
@@ -78,35 +80,36 @@ def within_bounds(steps: Spread, w: int, size: int, duration: int, before: int) 
 def earlier(
     steps: Spread, size: int, duration: int, reserved: int, limit: int, near: int
 ) -> tuple[int, int]:
-    """Return the steps of a job's first fit before ``limit`` (-1: none) and of its reservation.
+    """Return the step of a job's first fit before ``limit`` (-1: none), and that of ``reserved``.
 
     The fit is that of `counts.earlier_fit`. A window that begins up to ``reserved - duration`` must
-    have the full duration. A later window ends at the reservation, so that the first of them is
-    found from its end.
+    have the full duration. Later windows end at the reservation; the first of them is found from
+    its end. The search for the step at ``reserved`` begins at index ``near``.
     """
-    full = min(limit, reserved - duration + 1)
-    own = from_near(steps.t, reserved, near)
-    last, k = min(own, steps.t.size - 1) // BLOCK, -1
-    while last > 0 and steps.t[last * BLOCK] >= full:
+    before = min(limit, reserved - duration + 1)
+    own = from_mark(steps.t, reserved, near)
+    last = min(own, steps.t.size - 1) // BLOCK
+    while last > 0 and steps.t[last * BLOCK] >= before:
         last -= 1
-    w = step_at(steps.wide, steps.wide.size, size)
+    w, k = step_at(steps.wide, steps.wide.size, size), -1
     if not excluded(steps, w, last, duration):
-        k = within_bounds(steps, w, size, duration, full)
+        k = full_window(steps, w, size, duration, before)
     if k < 0:
         k = own
-        while k > 0 and steps.f[k - 1] >= size and steps.t[k - 1] >= full:
+        while k > 0 and steps.f[k - 1] >= size and steps.t[k - 1] >= before:
             k -= 1
-        if k == own or steps.t[k] >= limit:
-            k = -1
-    return k, own
+    return (k if k < own and steps.t[k] < limit else -1), own
 
 
 @step
-def raise_bounds(steps: Spread, start: int, end: int, size: int, longest: int, k: int) -> None:
+def raise_bounds(
+    steps: Spread, start: int, end: int, longest: int, k: int, size: int = ENDLESS
+) -> None:
     """Raise the bounds of windows that may be longer after nodes were freed over ``[start, end)``.
 
-    Windows are followed up to the length ``longest``; no job needs a longer window. The search for
-    the step that begins at ``start`` begins at index ``k``.
+    ``size`` is the number of freed nodes. Windows of widths that were free before are not longer;
+    by default all widths are considered. Windows are followed up to the length ``longest``; no job
+    needs a longer window. The search for the step that begins at ``start`` begins at index ``k``.
     """
     first = from_place(steps.t, start + 1, k) - 1
     right, n = first + 1, steps.t.size
@@ -116,9 +119,7 @@ def raise_bounds(steps: Spread, start: int, end: int, size: int, longest: int, k
         right += 1
     left, last = first, right - 1
     earliest, latest = start - longest, min(end, NEVER - longest) + longest
-    top = step_at(steps.wide, steps.wide.size, free) if free >= steps.wide[0] else -1
-    bottom = step_at(steps.wide, steps.wide.size, least - size) if least - size >= steps.wide[0] else -1
-    for w in range(top, bottom, -1):
+    for w in range(widest(steps, free), widest(steps, least - size), -1):
         width = steps.wide[w]
         while left > 0 and steps.f[left - 1] >= width and steps.t[left] > earliest:
             left -= 1
@@ -130,6 +131,12 @@ def raise_bounds(steps: Spread, start: int, end: int, size: int, longest: int, k
 
 
 @step
+def widest(steps: Spread, free: int) -> int:
+    """Return the number of the largest width up to ``free`` nodes; -1 if there is none."""
+    return step_at(steps.wide, steps.wide.size, free) if free >= steps.wide[0] else -1
+
+
+@step
 def give_back(steps: Spread, start: int, end: int, size: int, longest: int, k: int) -> None:
     """Add ``size`` free nodes over ``[start, end)`` and raise bounds (see `raise_bounds`).
 
@@ -137,11 +144,8 @@ def give_back(steps: Spread, start: int, end: int, size: int, longest: int, k: i
     """
     if start < min(end, NEVER):
         near = from_place(steps.t, start, k)
-        if near < steps.t.size and steps.t[near] == end and steps.f[near] - steps.f[near - 1] == size:
-            steps.t[near] = start
-        else:
-            change(steps, start, end, size, near)
-        raise_bounds(steps, start, min(end, NEVER), size, longest, near)
+        change(steps, start, end, size, near)
+        raise_bounds(steps, start, min(end, NEVER), longest, near, size)
 
 
 @step
@@ -161,20 +165,24 @@ def compress(
     _, longest = bounds(duration[:queued])
     least, most = bounds(size[:queued])
     steps = spread(t, f, n, n + 2 * queued + 8, least, most)
-    first, power = marks(steps.t, n)
-    moved = move_all(steps, first, power, size, duration, start, queued, opened, longest)
+    index, power = marks(steps.t, n)
+    moved = move_all(steps, index, power, size, duration, start, queued, opened, longest)
     return gather(steps, t, f), moved
 
 
 @loop
 def move_all(
-    steps: Spread, first: Any, power: int, size: Any, duration: Any, start: Any, queued: int, opened: int, longest: int
-) -> int:
-    """Move each job to its first fit; the other jobs do not change (see `counts.compress`)."""
+    steps: Spread, index: Any, power: int, size: Any, duration: Any, start: Any, queued: int,
+    opened: int, longest: int,
+) -> int:  # fmt: skip
+    """Move each job to its first fit; the other jobs do not change (see `counts.compress`).
+
+    ``index`` and ``power`` are the `marks` of the steps.
+    """
     moved = now = steps.t[0]
     for i in range(queued):
         old, wanted, lasts = start[i], size[i], duration[i]
-        near = first[min((old - now) >> power, first.size - 1)]
+        near = index[min((old - now) >> power, index.size - 1)]
         k, own = earlier(steps, wanted, lasts, old, min(old, max(opened, moved)), near)
         if k >= 0:
             new = steps.t[k]
@@ -202,7 +210,7 @@ def place_all(steps: Spread, size: Any, duration: Any, start: Any, first: int, l
     """Reserve the first fit for each job, in queue order (see `counts.place`)."""
     for i in range(first, last):
         w = step_at(steps.wide, steps.wide.size, size[i])
-        k = within_bounds(steps, w, size[i], duration[i], NEVER)
+        k = full_window(steps, w, size[i], duration[i], NEVER)
         start[i] = steps.t[k] if k >= 0 else NEVER
         if k >= 0:
             change(steps, start[i], start[i] + duration[i], -size[i], k)
