@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Moldable and malleable jobs, with failures and replacement, on one core: runs and growth.
+"""Moldable and malleable jobs, with failures and replacement, on one core: runs, growth, dependents.
 
 python -m benchmarks.bench_flexible [runs] [growth] [dependents]
 """
@@ -78,7 +78,6 @@ def waiting() -> None:
     start = np.sort(rng.integers(1, 5 * 10**7, 2_000))
     end, size = start + rng.integers(1, 10**6, 2_000), rng.integers(1, 40, 2_000)
     count = partial(dependents, 3, run_end, run_size, start, end, size)
-    count()  # compiles
     print(f"dependents of 60 jobs among 2,000 reservations {best_of(20, count) * 1000:8.2f} ms")
 
 
