@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Moldable and malleable jobs, with failures and replacement, on one core: runs, growth, dependents.
+"""Runs, growth and dependents of moldable and malleable jobs with failures, on one core.
 
 python -m benchmarks.bench_flexible [runs] [growth] [dependents]
 """
