@@ -1,14 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Moldable and malleable jobs, with failures and replacement, on one core: runs and growth.
+"""Runs, growth and dependents of moldable and malleable jobs with failures, on one core.
 
-python -m benchmarks.bench_flexible [runs] [growth]
+python -m benchmarks.bench_flexible [runs] [growth] [dependents]
 """
 
 from __future__ import annotations
 
 import sys
 import time
+from functools import partial
 
+import numpy as np
+
+from benchmarks.__main__ import best_of
+from rebat.kernels.dependents import dependents
 from rebat.models.failures.laws import parse_law
 from rebat.policies.presets import preset
 from rebat.runs.options import ScenarioOptions
@@ -66,6 +71,19 @@ def growth() -> None:
             timed(scene, policy, 1)
 
 
+def waiting() -> None:
+    """Count the dependents of 60 running jobs among 2,000 reservations."""
+    rng = np.random.default_rng(0)
+    run_end, run_size = rng.integers(1, 10**6, 60), rng.integers(1, 40, 60)
+    start = np.sort(rng.integers(1, 5 * 10**7, 2_000))
+    end, size = start + rng.integers(1, 10**6, 2_000), rng.integers(1, 40, 2_000)
+    count = partial(dependents, 3, run_end, run_size, start, end, size)
+    print(f"dependents of 60 jobs among 2,000 reservations {best_of(20, count) * 1000:8.2f} ms")
+
+
+BENCHMARKS = {"runs": runs, "growth": growth, "dependents": waiting}
+
+
 if __name__ == "__main__":
     for name in sys.argv[1:] or ["runs"]:
-        {"runs": runs, "growth": growth}[name]()
+        BENCHMARKS[name]()

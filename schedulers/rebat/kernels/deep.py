@@ -16,10 +16,12 @@ from rebat.kernels.spread import (
     BLOCK,
     ENDLESS,
     Spread,
-    at_or_after,
     change,
+    excluded,
+    from_mark,
     from_place,
     gather,
+    marks,
     next_block,
     raise_to,
     set_bound,
@@ -28,24 +30,21 @@ from rebat.kernels.spread import (
 
 
 @step
-def window_in(
-    t: Any, f: Any, first: int, last: int, size: int, duration: int, reserved: int, limit: int
-) -> tuple[int, int]:
-    """Find the first window that begins at a step from ``first`` to ``last - 1`` (see `earlier`).
+def window_in(t: Any, f: Any, block: int, size: int, duration: int, before: int) -> int:
+    """Return the step of the first window in ``block`` that begins before ``before``; else -1.
 
-    Returns the index of its first step (-1 if there is no window), and the index of the step at
-    which the window is long enough. The search is one pass without unpredictable branches, except
-    at the end.
+    The search is one pass without unpredictable branches, except at the end.
     """
-    k, opened = first, first
-    begin = end = int(t[first]) if first < t.size else NEVER
-    while opened < last and begin < limit and end < min(begin + duration, reserved):
+    k = opened = block * BLOCK
+    last = k + BLOCK
+    begin = end = int(t[k])
+    while opened < last and begin < before and end < min(begin + duration, NEVER):
         narrow = f[k] < size
         k += 1
         end = int(t[k]) if k < t.size else NEVER
         begin = end if narrow else begin
         opened = k if narrow else opened
-    return (opened if opened < last and begin < limit else -1), k
+    return opened if opened < last and begin < before else -1
 
 
 @step
@@ -62,45 +61,65 @@ def measured(t: Any, f: Any, block: int, width: int) -> int:
 
 
 @step
-def earlier(steps: Spread, size: int, duration: int, reserved: int, limit: int) -> tuple[int, int]:
-    """Return the first and last step of a job's first fit before ``limit``; -1 if there is none.
+def full_window(steps: Spread, w: int, size: int, duration: int, before: int) -> int:
+    """Return the first step before ``before`` at which a window of ``duration`` begins; else -1.
 
-    The result is that of `counts.earlier_fit`. A window that begins up to ``reserved - duration``
-    must have the full duration, so only blocks with sufficient bounds are searched. Steps after
-    that time are all searched.
+    Only blocks with sufficient bounds for width number ``w`` are searched.
     """
-    near = steps.t.size if reserved == NEVER else at_or_after(steps.t, reserved - duration + 1)
-    last = (near - 1) // BLOCK
-    w = step_at(steps.wide, steps.wide.size, size)
-    block, k, end = next_block(steps, w, 0, duration), -1, 0
-    while k < 0 and block <= last and steps.t[block * BLOCK] < limit:
-        first = block * BLOCK
-        k, end = window_in(steps.t, steps.f, first, first + BLOCK, size, duration, reserved, limit)
+    block, k = next_block(steps, w, 0, duration), -1
+    while k < 0 and block * BLOCK < steps.t.size and steps.t[block * BLOCK] < before:
+        k = window_in(steps.t, steps.f, block, size, duration, before)
         if k < 0:
             set_bound(steps, w, block, measured(steps.t, steps.f, block, steps.wide[w]))
-            block = next_block(steps, w, block + 1, duration) if block < last else last + 1
-    if k < 0:
-        k, end = window_in(steps.t, steps.f, near, steps.t.size, size, duration, reserved, limit)
-    return k, end
+            block += 1
+            block = next_block(steps, w, block, duration) if block < steps.leaves else block
+    return k
 
 
 @step
-def raise_bounds(steps: Spread, start: int, end: int, longest: int, k: int) -> None:
+def earlier(
+    steps: Spread, size: int, duration: int, reserved: int, limit: int, near: int
+) -> tuple[int, int]:
+    """Return the step of a job's first fit before ``limit`` (-1: none), and that of ``reserved``.
+
+    The fit is that of `counts.earlier_fit`. A window that begins up to ``reserved - duration`` must
+    have the full duration. Later windows end at the reservation; the first of them is found from
+    its end. The search for the step at ``reserved`` begins at index ``near``.
+    """
+    before = min(limit, reserved - duration + 1)
+    own = from_mark(steps.t, reserved, near)
+    last = min(own, steps.t.size - 1) // BLOCK
+    while last > 0 and steps.t[last * BLOCK] >= before:
+        last -= 1
+    w, k = step_at(steps.wide, steps.wide.size, size), -1
+    if not excluded(steps, w, last, duration):
+        k = full_window(steps, w, size, duration, before)
+    if k < 0:
+        k = own
+        while k > 0 and steps.f[k - 1] >= size and steps.t[k - 1] >= before:
+            k -= 1
+    return (k if k < own and steps.t[k] < limit else -1), own
+
+
+@step
+def raise_bounds(
+    steps: Spread, start: int, end: int, longest: int, k: int, size: int = ENDLESS
+) -> None:
     """Raise the bounds of windows that may be longer after nodes were freed over ``[start, end)``.
 
-    Windows are followed up to the length ``longest``; no job needs a longer window. The search for
-    the step that begins at ``start`` begins at index ``k``.
+    ``size`` is the number of freed nodes. Windows of widths that were free before are not longer;
+    by default all widths are considered. Windows are followed up to the length ``longest``; no job
+    needs a longer window. The search for the step that begins at ``start`` begins at index ``k``.
     """
     first = from_place(steps.t, start + 1, k) - 1
     right, n = first + 1, steps.t.size
-    free = steps.f[first]
+    least = free = steps.f[first]
     while right < n and steps.t[right] < end:
-        free = max(free, steps.f[right])
+        least, free = min(least, steps.f[right]), max(free, steps.f[right])
         right += 1
     left, last = first, right - 1
     earliest, latest = start - longest, min(end, NEVER - longest) + longest
-    top = step_at(steps.wide, steps.wide.size, free) if free >= steps.wide[0] else -1
-    for w in range(top, -1, -1):
+    for w in range(widest(steps, free), widest(steps, least - size), -1):
         width = steps.wide[w]
         while left > 0 and steps.f[left - 1] >= width and steps.t[left] > earliest:
             left -= 1
@@ -112,12 +131,21 @@ def raise_bounds(steps: Spread, start: int, end: int, longest: int, k: int) -> N
 
 
 @step
+def widest(steps: Spread, free: int) -> int:
+    """Return the number of the largest width up to ``free`` nodes; -1 if there is none."""
+    return step_at(steps.wide, steps.wide.size, free) if free >= steps.wide[0] else -1
+
+
+@step
 def give_back(steps: Spread, start: int, end: int, size: int, longest: int, k: int) -> None:
-    """Add ``size`` free nodes over ``[start, end)`` and raise bounds (see `raise_bounds`)."""
+    """Add ``size`` free nodes over ``[start, end)`` and raise bounds (see `raise_bounds`).
+
+    The search for ``start`` begins at index ``k``.
+    """
     if start < min(end, NEVER):
-        near = k if k < steps.t.size and steps.t[k] >= start else at_or_after(steps.t, start)
+        near = from_place(steps.t, start, k)
         change(steps, start, end, size, near)
-        raise_bounds(steps, start, min(end, NEVER), longest, near)
+        raise_bounds(steps, start, min(end, NEVER), longest, near, size)
 
 
 @step
@@ -137,24 +165,30 @@ def compress(
     _, longest = bounds(duration[:queued])
     least, most = bounds(size[:queued])
     steps = spread(t, f, n, n + 2 * queued + 8, least, most)
-    moved = move_all(steps, size, duration, start, queued, opened, longest)
+    index, power = marks(steps.t, n)
+    moved = move_all(steps, index, power, size, duration, start, queued, opened, longest)
     return gather(steps, t, f), moved
 
 
 @loop
 def move_all(
-    steps: Spread, size: Any, duration: Any, start: Any, queued: int, opened: int, longest: int
-) -> int:
-    """Move each job to its first fit; the other jobs do not change (see `counts.compress`)."""
-    moved = steps.t[0]
+    steps: Spread, index: Any, power: int, size: Any, duration: Any, start: Any, queued: int,
+    opened: int, longest: int,
+) -> int:  # fmt: skip
+    """Move each job to its first fit; the other jobs do not change (see `counts.compress`).
+
+    ``index`` and ``power`` are the `marks` of the steps.
+    """
+    moved = now = steps.t[0]
     for i in range(queued):
         old, wanted, lasts = start[i], size[i], duration[i]
-        k, until = earlier(steps, wanted, lasts, old, min(old, max(opened, moved)))
+        near = index[min((old - now) >> power, index.size - 1)]
+        k, own = earlier(steps, wanted, lasts, old, min(old, max(opened, moved)), near)
         if k >= 0:
             new = steps.t[k]
-            if old < NEVER:
-                give_back(steps, max(old, new + lasts), old + lasts, wanted, longest, until)
             change(steps, new, min(old, new + lasts), -wanted, k)
+            if old < NEVER:
+                give_back(steps, max(old, new + lasts), old + lasts, wanted, longest, own)
             start[i] = new
             moved = max(moved, min(old, NEVER - lasts) + lasts)
     return moved
@@ -175,7 +209,8 @@ def place(
 def place_all(steps: Spread, size: Any, duration: Any, start: Any, first: int, last: int) -> None:
     """Reserve the first fit for each job, in queue order (see `counts.place`)."""
     for i in range(first, last):
-        k, _ = earlier(steps, size[i], duration[i], NEVER, NEVER)
+        w = step_at(steps.wide, steps.wide.size, size[i])
+        k = full_window(steps, w, size[i], duration[i], NEVER)
         start[i] = steps.t[k] if k >= 0 else NEVER
         if k >= 0:
             change(steps, start[i], start[i] + duration[i], -size[i], k)

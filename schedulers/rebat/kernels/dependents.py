@@ -17,6 +17,9 @@ from rebat.kernels.jit import kernel
 
 NO_OWNER = -1
 
+GROUP = 62
+"""Number of running jobs whose dependents are counted in one pass, one per bit of an integer."""
+
 
 @kernel
 def dependents(idle: int, run_end: Any, run_size: Any, start: Any, end: Any, size: Any) -> Any:
@@ -63,13 +66,25 @@ def dependents(idle: int, run_end: Any, run_size: Any, start: Any, end: Any, siz
             wanted -= taken
             if count[head] == 0:
                 head += 1
+    return reached_from(m, n, edge_from[:edges], edge_to[:edges])
+
+
+@kernel
+def reached_from(m: int, n: int, edge_from: Any, edge_to: Any) -> Any:
+    """Return how many of ``n`` reservations each of ``m`` running jobs reaches along the edges.
+
+    Edges are in the order of the reservations that they lead to, and come from earlier ones. One
+    pass over them follows ``GROUP`` jobs, one per bit.
+    """
     n_dependents = np.zeros(m, dtype=np.int64)
-    reached = np.empty(n, dtype=np.int64)
-    reached[:] = -1
-    for job in range(m):
-        for e in range(edges):
-            giver, q = edge_from[e], edge_to[e]
-            if (giver == job or (giver >= m and reached[giver - m] == job)) and reached[q] != job:
-                reached[q] = job
-                n_dependents[job] += 1
+    for first in range(0, m, GROUP):
+        reached = np.zeros(n, dtype=np.int64)
+        for e in range(len(edge_from)):
+            giver = edge_from[e]
+            if giver >= m:
+                reached[edge_to[e]] |= reached[giver - m]
+            elif first <= giver < first + GROUP:
+                reached[edge_to[e]] |= 1 << (giver - first)
+        for job in range(first, min(m, first + GROUP)):
+            n_dependents[job] = ((reached >> (job - first)) & 1).sum()
     return n_dependents
