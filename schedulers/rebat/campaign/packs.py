@@ -76,7 +76,7 @@ def checked(line: bytes) -> ResultHead | None:
 
 
 class Packs:
-    """The packs of a folder, which may be missing, as they were at the last `refresh`."""
+    """The packs of a folder at the last `refresh`; the folder may be missing."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
