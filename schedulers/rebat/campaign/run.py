@@ -111,7 +111,7 @@ def run_campaign(
 
 
 def _collect(outcomes: Iterable[Outcome], store: Store, tally: Tally) -> None:
-    """Count outcomes, and pack their results whenever there are many."""
+    """Count outcomes. After every ``MANY`` of them, move their results to a pack."""
     keys: list[str] = []
     for outcome in outcomes:
         store.log_time(outcome.key, outcome.seconds)

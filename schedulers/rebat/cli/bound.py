@@ -88,7 +88,7 @@ def read_instance(path: Path, nodes: int | None, failures_of: Path | None) -> In
     if not _is_job_set(path):
         return _of_workload(load_workload(path), nodes, failures_of)
     if nodes is not None or failures_of is not None:
-        raise InputError("is a job set; --nodes and --failures-of need a workload", str(path))
+        raise InputError("is a job set", str(path), "a workload, for --nodes and --failures-of")
     jobs = read_job_set(path)
     return Instance(jobs.id, "units", jobs.n_procs, jobs.times, jobs.sizes, jobs.failures, True)
 
@@ -144,7 +144,9 @@ def _of_workload(jobs: Workload, nodes: int | None, failures_of: Path | None) ->
 
 
 def failed_attempts(run: Path, jobs: Collection[str]) -> tuple[dict[str, int], int]:
-    """Return the number of failed attempts by job (all but the last), and of killed attempts."""
+    """Return the number of failed attempts of each job, and the number of killed attempts of all jobs.
+
+    The last attempt of a job did not fail."""
     from rebat.core.attempts import split_attempt
     from rebat.results.files.batsim_files import FAILED, KILLED, SUCCESS, read_jobs
 

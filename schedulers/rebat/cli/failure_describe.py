@@ -171,7 +171,7 @@ def _record(
 
 
 def _named(node: int, names: Sequence[str], values: dict[str, Any]) -> dict[str, Any]:
-    """Return the values of a node after its number, and its name if it has one."""
+    """Return the number of a node, its name (if it has one), and its values."""
     return {"node": node, **({"name": names[node]} if names else {}), **values}
 
 

@@ -112,7 +112,7 @@ def flex(file: Path, out: Path, own_spares: str | None, **options: Any) -> None:
     """Make rigid jobs moldable or malleable, or give them spare nodes.
 
     FILE is a workload or a trace. The options determine the shares of its rigid jobs that change.
-    No size is larger than the machine. Speedups follow Downey's model. With the same seed, a larger
+    No job gets more nodes than the machine has. Speedups follow Downey's model. With the same seed, a larger
     share includes all jobs of a smaller share.
 
     A job with spare nodes requests more nodes than it needs. It continues when some of its nodes

@@ -61,7 +61,7 @@ class System(NamedTuple):
 
     @property
     def section(self) -> str:
-        """Section of the system in Dask's configuration."""
+        """Name of the section of Dask's configuration for this batch system."""
         return f"jobqueue.{self.name}"
 
 

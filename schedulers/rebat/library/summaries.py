@@ -72,7 +72,8 @@ def _summary(folder: Path) -> RunSummary:
         content = msgspec.json.decode(read_text(path))
         return msgspec.convert(content["metrics"], RunSummary)
     except (msgspec.DecodeError, KeyError, TypeError) as error:
-        raise InputError(str(error), str(path), "the summary of a run of this version") from None
+        problem = f"has no field {error}" if isinstance(error, KeyError) else f"is invalid: {error}"
+        raise InputError(problem, str(path), "a summary of this version of rebat") from None
 
 
 def _jobs(summaries: Mapping[str, RunSummary]) -> str:

@@ -132,7 +132,7 @@ def rsc_ettr(job: TrainingJob) -> float:
 
 
 def young_interval_s(mtbf_s: float, write_s: float) -> float:
-    """Return sqrt(2 w M), Young's first-order optimum."""
+    """Return Young's interval sqrt(2 w M), for the write time w and the MTBF M."""
     return math.sqrt(2 * write_s * mtbf_s)
 
 

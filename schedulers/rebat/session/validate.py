@@ -47,7 +47,7 @@ def check_jobs(jobs: Lifecycle) -> None:
 
 
 def check_nodes(jobs: Lifecycle, claims: Claims) -> None:
-    """Check that every node has at most one holder, which matches its tag.
+    """Check that every node has at most one holder, and that its tag is that of the holder.
 
     Raises
     ------

@@ -80,7 +80,7 @@ class SweptRuns(NamedTuple):
 
     @property
     def fixed_text(self) -> str:
-        """The scenario without the parameter, in words."""
+        """The scenario in words, without the parameter that the sweep varies."""
         values = self.fixed.scenario._asdict()
         values["law"] = re.sub(rf"\b{self.axis}=[^,]*,?", "", values["law"] or "").rstrip(",")
         values |= dict.fromkeys({self.axis, f"{self.axis}_s"} & values.keys())

@@ -42,8 +42,8 @@ class PlatformTime(msgspec.Struct, frozen=True):
     waste_stealing
         Time lost to steals.
     waste_silent
-        Time of attempts that ended with a silent error and ran again, and the checkpointed
-        progress that was lost.
+        Time of attempts that ended with a silent error, and of the checkpointed progress that was
+        lost with them.
     waste_walltime
         Work, over all attempts, of jobs that were killed at their walltime.
     waste_moving

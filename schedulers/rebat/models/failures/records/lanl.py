@@ -60,14 +60,14 @@ def read_lanl(path: Path, system: int | None) -> Record:
             failures = list(_failures(csv.DictReader(text), str(path), system, lines, systems))
         except csv.Error as error:
             raise InputError(f"broken CSV: {error}", str(path)) from None
+    if not systems:
+        raise InputError("contains no failures", str(path), "a row per failure")
     if not failures or (system is None and len(systems) > 1):
         problem = (
             "contains several systems" if system is None else f"system {system} has no failures"
         )
         names = ", ".join(sorted(systems, key=lambda name: (len(name), name)))
-        raise InputError(
-            problem, f"{path}: --system", f"one of: {names or 'none, the file is empty'}"
-        )
+        raise InputError(problem, f"{path}: --system", f"one of: {names}")
     first = min(failure.down for failure in failures)
     n_nodes = max(max(failure.node + 1, failure.n_nodes) for failure in failures)
     spans = [_span(failure, first) for failure in failures]
