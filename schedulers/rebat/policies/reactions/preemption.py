@@ -23,12 +23,17 @@ from rebat.policies.variants import number
 
 
 class Preemption(Periodic):
-    """Stops jobs until the head of the queue fits; the last in the queue order is first."""
+    """Stops jobs until the head of the queue fits; the last in the queue order is first.
+
+    A planning can start other jobs than the head on these nodes, for example jobs of a partition of
+    a higher tier. Therefore a job is stopped only once for the same head.
+    """
 
     def __init__(self, options: PreemptionOptions, context: Context) -> None:
         super().__init__(to_us(options.period), "preempt", restless=True)
         self._grace_us = to_us(options.grace)
         self._order_on = context.order_on
+        self._stopped_for: dict[str, set[str]] = {}
 
     def act(self, view: View, news: News) -> Iterator[Proposal]:
         """Preempt for the head of the queue, if enough jobs are later and may be preempted."""
@@ -43,7 +48,14 @@ class Preemption(Periodic):
         short, chosen = head.n_nodes - view.n_free, []
         hit = {running.attempt.id for running in news.hit}
         usable = ~(view.machine.down | view.machine.drained)
-        later = [job for job in view.running.values() if place(job.attempt) > place(head)]
+        waiting = {attempt.job_id for attempt in view.queue.values()}
+        self._stopped_for = {job: them for job, them in self._stopped_for.items() if job in waiting}
+        stopped = self._stopped_for.setdefault(head.job_id, set())
+        later = [
+            job
+            for job in view.running.values()
+            if place(job.attempt) > place(head) and job.attempt.job_id not in stopped
+        ]
         for job in sorted(later, key=lambda job: place(job.attempt), reverse=True):
             if short <= 0:
                 break
@@ -52,6 +64,7 @@ class Preemption(Periodic):
                 short -= int(np.count_nonzero(job.nodes.of_each(usable)))
         if short <= 0:
             why = SECOND_ORDER if head.priority >= Priority.FAILED else f"for {head.job_id}"
+            stopped.update(job.attempt.job_id for job in chosen)
             for job in chosen:
                 then = Requeue(Priority.REGULAR)
                 yield Stop(job.attempt.id, Cause.PREEMPTED, When.NOW, then, why)
