@@ -73,7 +73,7 @@ BAD = {
     "sigma": (["nodes", "exponential:mean=1h,mean_sigma=1d", "--nodes", "99"], "mean_sigma: is 86"),
     "no record": (["fit", "absent.events"], "absent.events: cannot read"),
     "too few nodes": (["fit", "f.events", "--nodes", "3"], "f.events: event"),
-    "nothing yet": (["fit", "f.events", "--until", "1s"], "f.events: 0 failures to fit"),
+    "nothing yet": (["fit", "f.events", "--until", "1s"], "cannot be fitted to 0 failures"),
     "unknown family": (["fit", "f.events", "--law", "poisson"], "--law"),
     "pool of one": (["fit", "f.events", "--pool", "1"], "--pool"),
     "negative end": (["fit", "f.events", "--until", "0"], "--until"),

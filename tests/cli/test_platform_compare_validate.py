@@ -145,7 +145,7 @@ def test_bad_comparisons(capsys) -> None:
     refused(capsys, "several rows", "compare", "a.csv", "twice.csv")
     for tolerance in ("-1", "nan", "inf", "1e999"):
         refused(capsys, "--tolerance", "compare", "a.csv", "a.csv", "--tolerance", tolerance)
-    refused(capsys, "no job table", "compare", "a.csv", ".")
+    refused(capsys, "contains no table of jobs", "compare", "a.csv", ".")
 
 
 # validate

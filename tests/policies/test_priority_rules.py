@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -71,13 +72,14 @@ def test_areas_beyond_64_bits():
         ranks("LA", [1 << 50], [1 << 20], n_procs=1 << 20)
 
 
-QUEUED_TIMES, QUEUED_SIZES = [30, 10, 20, 12], [2, 5, 8, 6]
+QUEUED_TIMES, QUEUED_SIZES, QUEUED_CLASSES = [30, 10, 20, 12], [2, 5, 8, 6], [0, 2, 0, 1]
 QUEUED = {
     "fcfs": [0, 1, 2, 3],
     "fcfs-by-id": [0, 1, 2, 3],
     "shortest": [1, 3, 2, 0],
     "largest": [2, 3, 1, 0],
     "smallest": [0, 1, 3, 2],
+    "priority": [1, 3, 0, 2],
     "lpt": [0, 2, 3, 1],
     "spt": [1, 3, 2, 0],
     "hpa": [2, 3, 1, 0],
@@ -92,9 +94,11 @@ QUEUED = {
 def test_each_name_of_a_queue_order_means_its_rule(name: str) -> None:
     queue = SortedQueue(QUEUE_ORDERS[name], seed=3)
     queue.on_machine(10)
-    for job, (time, size) in enumerate(zip(QUEUED_TIMES, QUEUED_SIZES, strict=True)):
+    queued = zip(QUEUED_TIMES, QUEUED_SIZES, QUEUED_CLASSES, strict=True)
+    for job, (time, size, priority_class) in enumerate(queued):
         serial = job + 1
-        queue.add(Attempt(str(job), str(job), serial, serial, 0, size, to_us(time), 0, 0))
+        attempt = Attempt(str(job), str(job), serial, serial, 0, size, to_us(time), 0, 0)
+        queue.add(msgspec.structs.replace(attempt, priority_class=priority_class))
     order = [int(attempt.id) for attempt in queue.attempts]
     if name == "random":
         keys = [job_key("RANDOM", 1, 1, job, n_procs=10, seed=3) for job in range(4)]
