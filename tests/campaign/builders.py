@@ -3,6 +3,12 @@
 
 from __future__ import annotations
 
+import os
+import random
+import signal
+import subprocess
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 from rebat.campaign.opening import Campaign, open_campaign
@@ -36,6 +42,9 @@ horizon = "10d"
 model = "young-daly"
 """
 """2 workloads x (2 policies x 2 seeds + 1 without failures) = 10 runs."""
+
+SIX_SEEDS = GRID.replace("seeds = [0, 1]", "seeds = [0, 1, 2, 3, 4, 5]")
+"""2 workloads x (2 policies x 6 seeds + 1 without failures) = 26 runs."""
 
 
 def campaign_file(folder: Path, grids: str = GRID, jobs: int = 30, report: str = "") -> Path:
@@ -84,3 +93,31 @@ def n_run(told: list[CampaignProgress]) -> int:
 def specs_of(campaign: Campaign) -> list[RunSpec]:
     """What its simulations are."""
     return [unit.spec for unit in campaign.units]
+
+
+def start_and_kill(
+    command: list[str], file: Path, results: Path, seed: int, n_done: Callable[[Path], int]
+) -> bool:
+    """Start a campaign of 26 runs with a command, kill it when a random number of runs is done.
+
+    Returns whether it was running. ``n_done`` counts the runs in its results.
+    """
+    rng = random.Random(seed)
+    wanted, later = rng.randrange(0, 26), rng.uniform(0, 0.06)
+    executor = ("processes", "inline")[seed % 2]
+    arguments = [str(file), "--results", str(results), "--workers", "2", "--executor", executor]
+    # Without compiled kernels it starts faster and each run takes longer: more to hit.
+    with subprocess.Popen(
+        [*command, *arguments],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env=os.environ | {"NUMBA_DISABLE_JIT": "1"},
+    ) as process:
+        until = time.monotonic() + 60
+        while process.poll() is None and time.monotonic() < until:
+            if n_done(results) >= wanted:
+                time.sleep(later)
+                break
+            time.sleep(0.01)
+        process.kill()
+    return process.returncode == -signal.SIGKILL

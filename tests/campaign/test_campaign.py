@@ -5,9 +5,7 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import signal
-import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -26,7 +24,15 @@ from rebat.executors.processes import TRIES, on_processes
 from rebat.executors.resources import Resources
 from rebat.workloads.batsim_json import write_workload
 from rebat.workloads.generate import synthetic
-from tests.campaign.builders import GRID, campaign_file, contents, n_run, run_here
+from tests.campaign.builders import (
+    GRID,
+    SIX_SEEDS,
+    campaign_file,
+    contents,
+    n_run,
+    run_here,
+    start_and_kill,
+)
 
 
 def test_a_second_start_runs_only_what_is_missing(tmp_path: Path, unbroken) -> None:
@@ -264,32 +270,11 @@ def test_a_policy_of_ones_own_that_is_not_there_is_refused_at_reading(tmp_path: 
 
 # ---- killed at any moment ------------------------------------------------------------------------
 
-MANY = GRID.replace("seeds = [0, 1]", "seeds = [0, 1, 2, 3, 4, 5]")
-"""2 workloads x (2 policies x 6 seeds + 1) = 26 runs."""
 COMMAND = [sys.executable, "-c", "from rebat.cli.campaign import campaign; campaign()", "run"]
 
 
-def start_and_kill(file: Path, results: Path, seed: int) -> bool:
-    """Start a campaign, kill it when a random number of runs is done; whether it was running."""
-    rng = random.Random(seed)
-    wanted, later = rng.randrange(0, 26), rng.uniform(0, 0.06)
-    executor = ("processes", "inline")[seed % 2]
-    arguments = [str(file), "--results", str(results), "--workers", "2", "--executor", executor]
-    # Without compiled kernels it starts faster and each run takes longer: more to hit.
-    with subprocess.Popen(
-        [*COMMAND, *arguments],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        env=os.environ | {"NUMBA_DISABLE_JIT": "1"},
-    ) as process:
-        until = time.monotonic() + 60
-        while process.poll() is None and time.monotonic() < until:
-            if len(list(results.glob("runs/[!.]*.json"))) >= wanted:
-                time.sleep(later)
-                break
-            time.sleep(0.01)
-        process.kill()
-    return process.returncode == -signal.SIGKILL
+def n_files(results: Path) -> int:
+    return len(list(results.glob("runs/[!.]*.json")))
 
 
 def wait_for_workers(results: Path) -> None:
@@ -302,7 +287,7 @@ def wait_for_workers(results: Path) -> None:
 
 def killed_and_resumed(file: Path, results: Path, seed: int) -> tuple[bool, dict[str, bytes]]:
     """What is there after a kill and a second start that repeats no finished run."""
-    killed = start_and_kill(file, results, seed)
+    killed = start_and_kill(COMMAND, file, results, seed, n_files)
     if not results.exists():
         results.mkdir()
     wait_for_workers(results)
@@ -316,7 +301,7 @@ def killed_and_resumed(file: Path, results: Path, seed: int) -> tuple[bool, dict
 
 
 def test_twenty_campaigns_killed_at_random_moments_end_as_an_unbroken_one(tmp_path: Path) -> None:
-    file = campaign_file(tmp_path, MANY, jobs=20)
+    file = campaign_file(tmp_path, SIX_SEEDS, jobs=20)
     run_here(file, tmp_path / "unbroken")
     expected = contents(tmp_path / "unbroken")
     assert len(expected) == 26 + 2

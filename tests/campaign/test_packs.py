@@ -4,10 +4,6 @@
 from __future__ import annotations
 
 import json
-import os
-import random
-import signal
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -19,10 +15,15 @@ from rebat.campaign.opening import open_campaign
 from rebat.campaign.packs import PACK, Packs
 from rebat.campaign.store import Store, UnitResult
 from rebat.cli.campaign import campaign
-from tests.campaign.builders import GRID, campaign_file, contents, n_run, run_here
-
-MANY = GRID.replace("seeds = [0, 1]", "seeds = [0, 1, 2, 3, 4, 5]")
-"""2 workloads x (2 policies x 6 seeds + 1 without failures) = 26 runs."""
+from tests.campaign.builders import (
+    GRID,
+    SIX_SEEDS,
+    campaign_file,
+    contents,
+    n_run,
+    run_here,
+    start_and_kill,
+)
 
 
 @pytest.fixture
@@ -73,8 +74,8 @@ def test_a_packed_result_is_the_result_of_its_own_file(packed, tmp_path: Path, m
 def test_a_second_start_runs_nothing_and_changes_no_byte(packed) -> None:
     file, results = packed
     before = contents(results)
-    _, told = run_here(file, results)
-    assert n_run(told) == 0
+    _, progress = run_here(file, results)
+    assert n_run(progress) == 0
     assert contents(results) == before
 
 
@@ -85,8 +86,8 @@ def test_results_of_earlier_versions_are_packed_at_the_next_start(
     run_here(file, tmp_path / "r")
     assert len(list((tmp_path / "r/runs").glob("*.json"))) == 10
     monkeypatch.setattr(store, "MANY", 4)
-    _, told = run_here(file, tmp_path / "r")
-    assert n_run(told) == 0
+    _, progress = run_here(file, tmp_path / "r")
+    assert n_run(progress) == 0
     assert [path.name for path in (tmp_path / "r/runs").iterdir()] == [PACK]
 
 
@@ -121,8 +122,8 @@ def test_a_damaged_line_is_named_and_its_run_repeated(damage, packed, capsys) ->
     assert "9 of 10 runs done, 0 failed, 1 left" in captured.out
     place = f"{results / 'runs' / PACK}, line 4: does not match its checksum"
     assert place in captured.err
-    _, told = run_here(file, results)
-    assert n_run(told) == 1
+    _, progress = run_here(file, results)
+    assert n_run(progress) == 1
     assert place in capsys.readouterr().err
     assert contents(results) == expected
 
@@ -140,8 +141,8 @@ def test_a_newer_result_replaces_a_packed_one(packed) -> None:
     held.pack([key])
     assert Store(results).read(key) == newer
     assert Store(results).status(opened.units).failed == 1
-    _, told = run_here(file, results, retry_failed=True)
-    assert n_run(told) == 1
+    _, progress = run_here(file, results, retry_failed=True)
+    assert n_run(progress) == 1
     assert contents(results) == expected
 
 
@@ -156,8 +157,8 @@ def test_a_copy_that_a_killed_campaign_left_is_removed(packed) -> None:
         held.write(held.read(key))
     held.packs.add({key: held.packs.lines[key].text for key in keys[2:6]})
     assert Store(results).status(opened.units).ok == 10
-    _, told = run_here(file, results)
-    assert n_run(told) == 0
+    _, progress = run_here(file, results)
+    assert n_run(progress) == 0
     assert contents(results) == expected
 
 
@@ -180,35 +181,13 @@ def test_packs_remain_readable_while_a_campaign_replaces_them(packed) -> None:
     assert json.loads(reader.lines[keys[-1]].text)["key"] == keys[-1]
 
 
-COMMAND = """
+SCRIPT = """
 from rebat.campaign import run, store
 run.MANY = store.MANY = 4
 from rebat.cli.main import main
 main()
 """
-
-
-def start_and_kill(file: Path, results: Path, seed: int) -> bool:
-    """Kill a campaign that packs every 4 results; whether it was running."""
-    rng = random.Random(seed)
-    wanted, later = rng.randrange(0, 26), rng.uniform(0, 0.06)
-    executor = ("processes", "inline")[seed % 2]
-    arguments = [str(file), "--results", str(results), "--workers", "2", "--executor", executor]
-    with subprocess.Popen(
-        [sys.executable, "-c", COMMAND, "campaign", "run", *arguments],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        env=os.environ | {"NUMBA_DISABLE_JIT": "1"},
-    ) as process:
-        until = time.monotonic() + 60
-        while process.poll() is None and time.monotonic() < until:
-            if logged(results) >= wanted:
-                time.sleep(later)
-                break
-            time.sleep(0.01)
-        process.kill()
-    time.sleep(0.1)  # its workers end by themselves
-    return process.returncode == -signal.SIGKILL
+COMMAND = [sys.executable, "-c", SCRIPT, "campaign", "run"]
 
 
 def logged(results: Path) -> int:
@@ -217,16 +196,17 @@ def logged(results: Path) -> int:
 
 
 def test_campaigns_killed_at_random_moments_end_as_an_unbroken_one(tmp_path: Path, few) -> None:
-    file = campaign_file(tmp_path, MANY, jobs=20)
+    file = campaign_file(tmp_path, SIX_SEEDS, jobs=20)
     run_here(file, tmp_path / "unbroken")
     expected = contents(tmp_path / "unbroken")
     opened, n_killed = open_campaign(file), 0
     for seed in range(8):
         results = tmp_path / f"r{seed}"
-        n_killed += start_and_kill(file, results, seed)
+        n_killed += start_and_kill(COMMAND, file, results, seed, logged)
+        time.sleep(0.1)  # its workers end by themselves
         n_done = Store(results).status(opened.units).ok
         assert n_done >= logged(results)
-        _, told = run_here(file, results)
-        assert n_run(told) == 26 - n_done
+        _, progress = run_here(file, results)
+        assert n_run(progress) == 26 - n_done
         assert contents(results) == expected
     assert n_killed >= 2

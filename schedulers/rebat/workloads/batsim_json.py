@@ -223,10 +223,14 @@ def _job_id(raw: dict[str, Any]) -> str:
         raise InputError(
             f"job id {text!r} contains '!'", "id", "the id without 'w0!', which Batsim adds"
         )
-    bad = [c for c in text if c in FORBIDDEN_IN_IDS or not c.isprintable()]
-    if bad:
+    if bad := refused_in(text):
         raise InputError(f"job id {text!r} contains {bad[0]!r}", "id", "none of ( ) , | }")
     return text
+
+
+def refused_in(job_id: str) -> list[str]:
+    """Return the characters that Batsim does not accept in the id of a job."""
+    return [c for c in job_id if c in FORBIDDEN_IN_IDS or not c.isprintable()]
 
 
 def _walltime_us(raw: dict[str, Any]) -> int | None:

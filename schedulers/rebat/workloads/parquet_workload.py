@@ -15,17 +15,17 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from rebat.core.errors import InputError
+from rebat.core.errors import InputError, short
 from rebat.core.files import atomic_path
 from rebat.core.jobs import Job, Workload
 from rebat.core.parquet import arrow, opened
 from rebat.core.units import MAX_SECONDS, US_PER_S
 from rebat.workloads.batsim_json import (
-    FORBIDDEN_IN_IDS,
     MAX_NODES,
     NO_EXTRA,
     check_extra,
     checked_profiles,
+    refused_in,
 )
 
 KEY = b"rebat.workload"
@@ -100,14 +100,13 @@ def read_parquet(path: Path) -> Workload:
         _check_columns(schema, str(path))
         for batch in file.iter_batches(batch_size=_ROWS, columns=list(COLUMNS)):
             _check_rows(batch, str(path), len(jobs), head)
-            for job in _jobs(batch):
+            for job in _jobs(batch, str(path), len(jobs), head.n_nodes):
                 if job.id in jobs:
                     where = f"{path}: row {len(jobs) + 1}"
                     raise InputError(f"duplicate job id {job.id!r}", where, "unique ids")
                 jobs[job.id] = job
     if not jobs:
         raise InputError("the workload contains no job", str(path), "at least one job")
-    _check_extras(jobs.values(), str(path), head.n_nodes)
     everything = tuple(jobs.values())
     name = path.name.removesuffix(".parquet")
     return Workload(name, head.n_nodes, everything, head.profiles, head.notes, head.machine)
@@ -156,52 +155,46 @@ def _check_rows(batch: Any, where: str, before: int, head: _Head) -> None:
     unknown = [name not in head.profiles for name in profiles.dictionary.to_pylist()]
     codes = profiles.indices.to_numpy()
     refuse(np.array(unknown, dtype=bool)[codes], "profile", "a profile of the workload")
-    extras = batch.column("extra").to_pylist()
-    refuse(np.array([not _is_object(text) for text in extras]), "extra", "a JSON object")
     ids = batch.column("id").to_pylist()
     refuse(np.array([not _is_id(text) for text in ids]), "id", "a text without ( ) , | } and !")
 
 
-def _is_object(text: str | None) -> bool:
-    try:
-        return isinstance(_extra(text), dict)
-    except (msgspec.DecodeError, RecursionError):
-        return False
-
-
 def _is_id(text: str) -> bool:
-    return text.isalnum() or (
-        text != "" and text.isprintable() and not set(text) & {*FORBIDDEN_IN_IDS, "!"}
-    )
+    return text.isalnum() or (text != "" and "!" not in text and not refused_in(text))
 
 
-def _jobs(batch: Any) -> Iterator[Job]:
+def _jobs(batch: Any, where: str, before: int, machine: int) -> Iterator[Job]:
+    """Yield the jobs of a batch, after ``before`` other rows, for a machine of this size."""
     columns = {name: batch.column(name).to_pylist() for name in COLUMNS if name != "profile"}
     profiles = batch.column("profile")
     names, codes = profiles.dictionary.to_pylist(), profiles.indices.to_pylist()
-    for job_id, submit_us, walltime_us, n_nodes, code, extra in zip(
-        columns["id"],
-        columns["submit_us"],
-        columns["walltime_us"],
-        columns["n_nodes"],
-        codes,
-        columns["extra"],
-        strict=True,
+    for row, (job_id, submit_us, walltime_us, n_nodes, code, extra) in enumerate(
+        zip(
+            columns["id"],
+            columns["submit_us"],
+            columns["walltime_us"],
+            columns["n_nodes"],
+            codes,
+            columns["extra"],
+            strict=True,
+        ),
+        before + 1,
     ):
-        yield Job(job_id, n_nodes, submit_us, walltime_us, names[code], _extra(extra))
+        fields = _extra(extra, f"{where}: row {row}") if extra else NO_EXTRA
+        job = Job(job_id, n_nodes, submit_us, walltime_us, names[code], fields)
+        if fields:
+            try:
+                check_extra(job, machine)
+            except InputError as error:
+                raise error.at(f"{where}: job {job_id}") from None
+        yield job
 
 
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 
-def _extra(text: str | None) -> dict[str, Any]:
-    return _decode(text) if text else NO_EXTRA
-
-
-def _check_extras(jobs: Any, where: str, n_nodes: int) -> None:
-    for job in jobs:
-        if job.extra:
-            try:
-                check_extra(job, n_nodes)
-            except InputError as error:
-                raise error.at(f"{where}: job {job.id}") from None
+def _extra(text: str, where: str) -> dict[str, Any]:
+    try:
+        return _decode(text)
+    except (msgspec.DecodeError, RecursionError):
+        raise InputError(f"extra is {short(text)}", where, "a JSON object") from None

@@ -33,7 +33,7 @@ class Preemption(Periodic):
         super().__init__(to_us(options.period), "preempt", restless=True)
         self._grace_us = to_us(options.grace)
         self._order_on = context.order_on
-        self._stopped_for: dict[str, set[str]] = {}
+        self._stopped_for: dict[str, set[str]] = {}  # by attempt that waits
 
     def act(self, view: View, news: News) -> Iterator[Proposal]:
         """Preempt for the head of the queue, if enough jobs are later and may be preempted."""
@@ -48,9 +48,7 @@ class Preemption(Periodic):
         short, chosen = head.n_nodes - view.n_free, []
         hit = {running.attempt.id for running in news.hit}
         usable = ~(view.machine.down | view.machine.drained)
-        waiting = {attempt.job_id for attempt in view.queue.values()}
-        self._stopped_for = {job: them for job, them in self._stopped_for.items() if job in waiting}
-        stopped = self._stopped_for.setdefault(head.job_id, set())
+        stopped = self._stopped_for_head(view, head)
         later = [
             job
             for job in view.running.values()
@@ -68,6 +66,12 @@ class Preemption(Periodic):
             for job in chosen:
                 then = Requeue(Priority.REGULAR)
                 yield Stop(job.attempt.id, Cause.PREEMPTED, When.NOW, then, why)
+
+    def _stopped_for_head(self, view: View, head: Attempt) -> set[str]:
+        """Return the jobs that were stopped for the head; forget attempts that left the queue."""
+        waiting = {name: jobs for name, jobs in self._stopped_for.items() if name in view.queue}
+        self._stopped_for = waiting
+        return waiting.setdefault(head.id, set())
 
     def _old_enough(self, view: View, job: Running) -> bool:
         return view.now_us - job.start_us >= self._grace_us

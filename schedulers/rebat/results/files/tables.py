@@ -135,17 +135,16 @@ def _text(value: Any) -> str:
 def _convert(source: Path, path: Path, guarded: bool) -> None:
     """Convert a CSV file to Parquet, batch by batch."""
     pa, pq = arrow(path)
-    with _batches(source) as batches, atomic_path(path) as temporary:
+    with _batches(pa, source) as batches, atomic_path(path) as temporary:
         schema = batches.schema
         with pq.ParquetWriter(temporary, schema, compression="zstd") as writer:
             for batch in batches:
-                columns = [_plain(column, guarded) for column in batch.columns]
+                columns = [_plain(pa, column, guarded) for column in batch.columns]
                 writer.write_batch(pa.record_batch(columns, schema=schema))
 
 
-def _batches(path: Path) -> Any:
+def _batches(pa: Any, path: Path) -> Any:
     """Open a CSV file as a stream of Arrow batches; columns are texts, counts or seconds."""
-    import pyarrow as pa
     from pyarrow import csv as arrow_csv
 
     with path.open(encoding="utf-8") as text:
@@ -160,10 +159,8 @@ def _batches(path: Path) -> Any:
     )
 
 
-def _plain(column: Any, guarded: bool) -> Any:
+def _plain(pa: Any, column: Any, guarded: bool) -> Any:
     """Return a column; its texts without the characters that guard them in CSV."""
     if not guarded or str(column.type) != "string":
         return column
-    import pyarrow as pa
-
     return pa.array([original(text) for text in column.to_pylist()], column.type)

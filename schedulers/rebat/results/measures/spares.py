@@ -19,8 +19,8 @@ from rebat.session.ledger import AttemptRecord, Ledger
 class Spares(msgspec.Struct, frozen=True):
     """Use of spare nodes within the window; node time in node-seconds.
 
-    A spare node replaces a failed node from the time at which it leaves the reserve for a job that
-    lost this node, until the failed node is up again or the job releases the spare node.
+    A spare node begins to replace a failed node when it leaves the reserve for the job that lost
+    this node. It stops when the failed node is up again, or when the job releases the spare node.
 
     Attributes
     ----------
