@@ -35,7 +35,7 @@ from rebat.runs.unit import Unit, key_of
 TABLE = "results.parquet"
 OVERVIEW = "campaign.json"
 MANY = 1000
-"""Number of results from which on they are packed."""
+"""Minimum number of results that are packed."""
 
 State = Literal["ok", "failed", "missing", "damaged"]
 """State of a unit's result. A damaged result also counts as missing."""

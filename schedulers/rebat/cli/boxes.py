@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``rebat boxes``: list the boxes of a torus, and the free box least likely to fail."""
+"""``rebat boxes``: list the boxes of a torus, and the free box with the lowest failure probability."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def boxes(
 def _best(
     listed: BoxList, law: Path | None, duration: float | None, busy: str | None
 ) -> SafestBox | None:
-    """Return the free box least likely to fail, or None without a law."""
+    """Return the free box with the lowest failure probability; None without a law."""
     from rebat.core.nodes import NodeSet
     from rebat.models.failures.node_table import read_nodes
 
@@ -146,12 +146,12 @@ def _lines(listed: BoxList, best: SafestBox | None, duration_s: float | None) ->
     blocks = f" in blocks of {listed.blocks.size}" if listed.blocks.size > 1 else ""
     yield f"{nodes}: {nodes.n_nodes} nodes{blocks}"
     yield f"{listed.size} nodes: boxes of {listed.box_nodes}, {listed.waste} unused"
-    yield f"{len(listed.shapes)} shapes, {len(listed.boxes)} boxes"
+    yield f"{len(listed.boxes)} boxes, with {len(listed.shapes)} different dimensions:"
     for shape, count in listed.shapes:
         yield f"  {_text(shape):<20} {count:>8}"
     if best is not None and duration_s is not None:
-        yield f"free box least likely to fail within {format_duration(duration_s)}:"
-        yield f"  shape                {_text(best.shape)}"
+        yield f"free box with the lowest failure probability within {format_duration(duration_s)}:"
+        yield f"  dimensions           {_text(best.shape)}"
         yield f"  origin               {','.join(map(str, best.origin))}"
         yield f"  failure probability  {best.failure_probability:.6g}"
         yield f"  nodes                {best.nodes}"

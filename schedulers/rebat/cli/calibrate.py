@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``rebat calibrate``: compare simulations of a cluster's past with what happened."""
+"""``rebat calibrate``: compare simulations of a cluster's past with its recorded schedule."""
 
 from __future__ import annotations
 
@@ -52,15 +52,15 @@ def calibrate(
     force: bool,
     **scenario: Any,
 ) -> None:
-    """Simulate recorded jobs, and compare their waiting times with the record.
+    """Simulate recorded jobs, and compare simulated with recorded waiting times.
 
     WORKLOAD contains the recorded jobs. PAST is the folder with the recorded schedule of these
     jobs. Create both with a single 'rebat workload import' command.
 
     rebat simulates several policies. The four policies whose waiting times are nearest to the
-    record are also simulated with 80 to 95 % of the nodes, because nodes of the real machine can be
-    down, drained or reserved. The output contains the policy and the number of nodes that are
-    nearest to the record, their distance from the record, and the waiting times by job size and
+    recorded waiting times are also simulated with 80 to 95 % of the nodes, because nodes of the
+    real machine can be down, drained or reserved. The output contains the nearest policy and number
+    of nodes, their distance from the recorded waiting times, and the waiting times by job size and
     queue.
 
     \b

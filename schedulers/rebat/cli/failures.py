@@ -130,8 +130,8 @@ def nodes(law: str, n_nodes: int, seed: int, out: Path) -> None:
     default=10,
     show_default=True,
     help=(
-        "Fit a separate shape to each node with at least this number of failures. All other "
-        "nodes use the shape fitted to the uptimes of all nodes."
+        "Fit a separate shape parameter to each node with at least this number of failures. All "
+        "other nodes use the shape parameter fitted to the uptimes of all nodes."
     ),
 )
 @click.option(

@@ -67,7 +67,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     ),
     "calibrate": (
         "rebat.cli.calibrate:calibrate",
-        "Compare simulations of a cluster's past with what happened.",
+        "Compare simulations of a cluster's past with its recorded waits.",
     ),
     "goodput": (
         "rebat.cli.goodput:goodput",

@@ -293,8 +293,8 @@ def _warn_of_missing_flags(conversation: Conversation) -> None:
         )
     elif not began.config.get("dynamic-jobs-acknowledged"):
         log(
-            "warning: Batsim runs without --acknowledge-dynamic-jobs: Batsim aborts if a node is "
-            "repaired and fails again at the same time and a job starts on it in between"
+            "warning: Batsim runs without --acknowledge-dynamic-jobs: if a node is repaired and "
+            "fails again at the same time, a job can start on it in between, and Batsim aborts"
         )
 
 

@@ -74,7 +74,7 @@ def _record(row: Checked) -> dict[str, object]:
 
 
 def _lines(file: Path, rows: list[Checked], failed: list[Checked]) -> list[str]:
-    verdict = f"all {len(rows)} messages are understood and would be written again"
+    verdict = f"rebat reads and writes all {len(rows)} messages with the same meaning"
     if failed:
         verdict = f"{len(failed)} of {len(rows)} messages fail"
     lines = [f"{file}: {verdict}"]

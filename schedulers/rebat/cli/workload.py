@@ -112,8 +112,8 @@ def flex(file: Path, out: Path, own_spares: str | None, **options: Any) -> None:
     """Make rigid jobs moldable or malleable, or give them spare nodes.
 
     FILE is a workload or a trace. The options determine the shares of its rigid jobs that change.
-    No job gets more nodes than the machine has. Speedups follow Downey's model. With the same seed, a larger
-    share includes all jobs of a smaller share.
+    No job gets more nodes than the machine has. Speedups follow Downey's model. With the same seed,
+    a higher share selects the same jobs and further jobs.
 
     A job with spare nodes requests more nodes than it needs. It continues when some of its nodes
     fail. Run these jobs with malleable=fixed and react=replacement.

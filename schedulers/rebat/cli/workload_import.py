@@ -94,7 +94,7 @@ class TraceCommand(click.Command):
     type=click.Choice(["submit", "start"]),
     default="submit",
     show_default=True,
-    help="Date that assigns a job to a month.",
+    help="With --month: whether the submission or the start of a job must be in the month.",
 )
 @click.option(
     "--tz",

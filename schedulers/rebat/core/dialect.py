@@ -52,8 +52,8 @@ class Dialect(msgspec.Struct, frozen=True):
     release: Annotated[
         Literal["original", "resubmission"],
         Meta(
-            description="Release time of a resubmission in the victim rules V1 and V2 and the "
-            "criteria K2 and K3: that of the original job (original), or that of the resubmission "
+            description="Release time (submission time) that the rules V1, V2, K2 and K3 use for a "
+            "resubmission: that of the original job (original), or that of the resubmission "
             "(resubmission)."
         ),
     ] = "original"

@@ -80,7 +80,7 @@ def advise(
     out: str | Path = "advice",
     **options: Any,
 ) -> Advice:
-    """Answer five questions on a cluster: the cost of failures, who pays, what would help.
+    """Answer five questions about a cluster: costs of failures, rules, spare nodes, checkpoints.
 
     Parameters
     ----------

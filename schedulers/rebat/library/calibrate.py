@@ -31,7 +31,7 @@ PAGE, TEXT, RECORD = "calibration.html", "calibration.md", "calibration.json"
 
 
 class Calibration(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of `calibrate`: how far simulations are from a record.
+    """The result of `calibrate`: how far simulated waits are from recorded waits.
 
     Attributes
     ----------
@@ -80,7 +80,7 @@ def calibrate(
     workers: int | None = None,
     **options: Any,
 ) -> Calibration:
-    """Simulate recorded jobs under several configurations, and compare the waits with the record.
+    """Simulate recorded jobs under several configurations, and compare simulated and real waits.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ def calibrate(
     Raises
     ------
     InputError
-        For invalid options or files, and if the record has too few jobs.
+        For invalid options or files, and if the recorded schedule has too few jobs.
     PolicyError
         If all simulations fail.
     """
@@ -118,7 +118,7 @@ def calibrated(
     options: ScenarioOptions,
     workers: int | None,
 ) -> Calibration:
-    """Simulate all configurations, and compare them with the record."""
+    """Simulate all configurations, and compare their waits with the recorded waits."""
     recorded = read_waits(past, workload)
     n_nodes = options.nodes or workload.n_nodes
     runs = dict[Configuration, CalibratedRun]()

@@ -31,13 +31,13 @@ from rebat.models.tiers import USUAL
 from rebat.papers.common.page import html
 
 POINTS = (0.25, 0.5, 1.0, 2.0, 4.0)
-"""Intervals of the picture, in multiples of the interval of the case."""
+"""Intervals of the figure, in multiples of the interval of the case."""
 
 FEWER = (10, 60)
-"""Simulations of a point of a picture, and expected failures of each."""
+"""Simulations for a point of a figure, and expected failures of each."""
 
 N_SPARES = 6
-"""Number of points of the picture over spares."""
+"""Number of points of the figure over spare nodes."""
 
 
 class Goodput(msgspec.Struct, frozen=True):
@@ -160,7 +160,7 @@ class Goodput(msgspec.Struct, frozen=True):
         return self.text
 
     def write(self, file: Path) -> None:
-        """Simulate other intervals and numbers of spare nodes, and write a page with pictures."""
+        """Simulate other intervals and numbers of spare nodes, and write a page with figures."""
         case = self.case
         factors = () if case.tiers else POINTS
         n_spares = spares_shown(spare_nodes(case.mean_in_repair, 0.999), case.nodes)
@@ -180,7 +180,7 @@ class Goodput(msgspec.Struct, frozen=True):
 
 
 def spares_shown(most: int, nodes: int) -> list[int]:
-    """Return the numbers of spare nodes of the picture.
+    """Return the numbers of spare nodes in the figure.
 
     >>> spares_shown(15, 2048), spares_shown(2, 1)
     ([0, 3, 6, 9, 12, 15], [0, 1])

@@ -284,7 +284,7 @@ def _least_likely_to_fail(batch: Batch, laws: NodeLaws) -> Chooser:
 
 
 def _ceiling(batch: Batch, laws: NodeLaws) -> Chooser:
-    """Choose the nodes least likely to fail, without boxes: an upper bound for lists of boxes."""
+    """Choose the nodes with the lowest failure probability, without boxes: an upper bound."""
 
     def choose(uptime_us: Ints, job: BatchJob) -> Ints:
         hazard = laws.hazard(uptime_us / 1e6, job.duration_s)

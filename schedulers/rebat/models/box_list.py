@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The boxes of a size on a torus, and the free box that is least likely to fail.
+"""The boxes of a size on a torus, and the free box with the lowest failure probability.
 
 Source: Vardas et al. 2022, section 2.2, with the sign of equation (1) corrected.
 """
@@ -66,7 +66,7 @@ class BoxList:
         return [(self._in_nodes(shape), count) for shape, count in counts if count]
 
     def best(self, table: NodeTable, duration_s: float, busy: NodeSet) -> SafestBox:
-        """Return the free box least likely to fail; ties go to the lowest corner.
+        """Return the free box with the lowest failure probability; ties go to the lowest corner.
 
         Raises
         ------

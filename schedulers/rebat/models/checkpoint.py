@@ -296,7 +296,7 @@ def add_perfect(workload: Workload) -> Workload:
     """Return the workload with perfect checkpoints: every job continues where it was interrupted.
 
     No work is lost, and checkpoints and recovery cost nothing (section III of Prabhakaran et al.
-    2018). Jobs write a checkpoint every microsecond. Jobs whose profile is not a delay start over.
+    2018). Jobs write a checkpoint every microsecond. Jobs whose profile is not a delay restart.
     """
     fields = {"checkpoint_period": to_s(1), "checkpoint_cost": 0, "recovery_cost": 0}
     profiles = {

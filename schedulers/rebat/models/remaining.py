@@ -166,7 +166,7 @@ def untouched(c: Checkpointing | None) -> Remaining:
 def remaining_after(
     c: Checkpointing | None, run_us: int, when: When, semantics: Semantics, at_risk: AtRisk = ()
 ) -> Remaining:
-    """Return what remains after a stop; a job without checkpoints starts over, at no cost.
+    """Return what remains after a stop; without checkpoints a job restarts at 0, at no cost.
 
     ``at_risk`` is the work that no checkpoint contained when the attempt started, at the speed of
     the attempt. If the attempt keeps nothing of its own work, this work is lost too. It is repeated

@@ -127,7 +127,7 @@ _ROWS = [
     ),
     Preset(
         "faps",
-        "baseline on boxes of a torus; takes the box least likely to fail while the job runs",
+        "baseline on boxes of a torus; takes the box with the lowest failure probability",
         f"{_PARTITIONS}, section 2.2, equations 1 and 2",
         point(placement="faps"),
     ),

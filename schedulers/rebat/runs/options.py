@@ -53,7 +53,7 @@ def _doc(description: str, **extra: Any) -> msgspec.Meta:
 class FailureOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Options of the failures.
 
-    There are two short forms of a ``law``: ``failures`` (a file), and ``model`` with ``mtbf`` and
+    A ``law`` has two short forms: ``failures`` (a file), and ``model`` with ``mtbf`` and
     ``downtime``.
     """
 
@@ -112,8 +112,8 @@ class FailureOptions(msgspec.Struct, frozen=True, kw_only=True):
     cascade_within: Annotated[
         Count | None,
         _doc(
-            "With --cascade: size of the block of consecutive nodes in which the caused failure "
-            "occurs (default: the entire machine). The block contains the failed node."
+            "With --cascade: every N consecutive nodes form a block, and the caused failure hits "
+            "the block of the failure that causes it (default: any node of the machine)."
         ),
     ] = None
 
@@ -204,7 +204,7 @@ class ScenarioOptions(FailureOptions, frozen=True, kw_only=True):
     silent_error_probability: Annotated[
         Probability | None,
         _doc(
-            "Draw silent errors so that a job of average area has an error with this probability (q-bar of RR-9296, section 5.1)."
+            "Draw silent errors so that a job of average area (nodes x time) has an error with this probability (q-bar of RR-9296, section 5.1)."
         ),
     ] = None
     operations: Annotated[
@@ -229,10 +229,10 @@ class ScenarioOptions(FailureOptions, frozen=True, kw_only=True):
         str,
         _doc(
             "Jobs whose flow is measured. all: every job. FIRST:LAST:count, like 0.2:0.8:count: "
-            "the jobs between these two shares of all jobs, in order of submission (as in the "
-            "node-stealing paper). FIRST:LAST:time: the jobs submitted between these two shares "
-            "of the submission period (as in its program). auto: 0.2:0.8:count if the workload "
-            "spans a month, otherwise all."
+            "leave out the first 20 % and the last 20 % of the jobs in order of submission (as in "
+            "the node-stealing paper). FIRST:LAST:time, like 0.2:0.8:time: leave out the jobs of "
+            "the first 20 % and the last 20 % of the submission period (as in the program of its "
+            "authors). auto: 0.2:0.8:count if the workload spans a month, otherwise all."
         ),
     ] = "auto"
     walltime_kills: Annotated[

@@ -22,8 +22,8 @@ from rebat.session.ledger import AttemptRecord, Ledger
 from rebat.workloads.recorded import RecordedAttempt, RecordedSchedule
 
 MEASURES = Measures(walltime_kills="useful")
-"""Jobs that reached their walltime in the record complete in a simulation of the workload. Their
-work counts as useful in both."""
+"""Recorded jobs that reached their walltime complete in a simulation of the workload. Their work
+counts as useful in both."""
 
 TOGETHER_US = 5 * US_PER_S
 """Maximum time between the failure of a node and the recorded end of the attempt on this node."""

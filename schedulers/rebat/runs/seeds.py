@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Policies on one scenario with several seeds; all policies see the same failures per seed.
+"""Policies on one scenario with several seeds. For each seed, all policies see the same failures.
 
 The number of seeds can be chosen by a target interval width: seeds are added until this width is
 reached.

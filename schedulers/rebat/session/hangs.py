@@ -107,7 +107,7 @@ class Hangs:
         return due
 
     def hangs(self, attempt_id: str) -> bool:
-        """Return whether the failure of an attempt is not reported yet."""
+        """Return whether an attempt has a failure that is not yet reported to the policy."""
         return attempt_id in self.hanging and attempt_id in self._jobs.scheduled
 
     def after_init(self, attempt_id: str, remaining: Remaining) -> Remaining:

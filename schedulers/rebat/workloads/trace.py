@@ -37,7 +37,7 @@ class TraceOptions(msgspec.Struct, frozen=True, kw_only=True):
     tz : str
         Time zone of months, and of dates without a time zone in the trace.
     by : {"submit", "start"}
-        Date that assigns a job to a month.
+        Whether the submission or the start of a job must be in the month.
     first_s, last_s : float, optional
         Keep jobs submitted in [first_s, last_s), in seconds since time 0 (see ``origin``).
     origin : {"first-job", "month"}

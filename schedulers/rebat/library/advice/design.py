@@ -83,7 +83,7 @@ class AdvisedSite(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def spares(self) -> list[int]:
-        """Numbers of spare nodes: none, and powers of two from the mean number of down nodes."""
+        """Numbers of spare nodes: none, and the mean number of down nodes times powers of two."""
         first = max(1, round(self.down_nodes))
         tried = [first * 2**power for power in range(N_SPARES)]
         return [0, *(count for count in tried if count <= self.n_nodes // 8)]
@@ -151,7 +151,7 @@ def scenario(site: AdvisedSite, seed: int) -> Scenario:
 
 
 def with_options(policy: str, **options: object) -> str:
-    """Return a policy with these options in place of its own.
+    """Return a policy with these options changed.
 
     >>> with_options("easy:order=shortest", react="replacement", spares=2)
     'easy:order=shortest,react=replacement,spares=2'

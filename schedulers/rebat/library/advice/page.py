@@ -40,7 +40,7 @@ def report_of(
     answers: Sequence[AnsweredQuestion],
     owners: Sequence[WorkOwner],
 ) -> Report:
-    """Return the page: five sentences, a picture for each, then tables."""
+    """Return the page: five sentences, a figure for each, then tables."""
     over = f"{evidence.n_seeds} seeds"
     return Report(
         title=f"Advice for {site.workload.name}",
@@ -68,7 +68,7 @@ def assumptions(site: AdvisedSite) -> list[str]:
     model, failures = site.options.scenario().checkpoint, site.options.failure_law()
     phrases = [
         "jobs are submitted at the recorded times and run as long as recorded",
-        "no priorities, fair share or reservations of the site",
+        "no priorities, fair share or advance reservations of the site",
         "a job that a failure interrupts is requeued at the head of the queue",
     ]
     if isinstance(model, CheckpointModel):

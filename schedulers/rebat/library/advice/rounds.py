@@ -24,7 +24,7 @@ ROUND = 5
 """Maximum number of seeds added in a round."""
 
 ENOUGH = 20
-"""Number of seeds from which on narrow intervals end the simulations."""
+"""Minimum number of seeds before narrow intervals end the simulations."""
 
 NARROW = 0.04
 """Largest relative width of a narrow interval, for the mean flow of each rule."""

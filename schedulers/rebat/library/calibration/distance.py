@@ -36,7 +36,7 @@ SHARES = (0.5, 0.9, 0.95)
 
 
 class RecordedWaits(NamedTuple):
-    """Jobs of a record, in the order of their submission.
+    """Jobs of a recorded schedule, in the order of their submission.
 
     Attributes
     ----------
@@ -100,7 +100,7 @@ class Nearness(msgspec.Struct, frozen=True):
         Spearman's rank correlation of the waits; NaN if all waits are equal.
     same_order : float
         Share of job pairs whose simulated starts have the recorded order. A pair is two jobs that
-        waited at the same time in the record. NaN if there are no pairs.
+        waited at the same time in the recorded schedule. NaN if there are no pairs.
     """
 
     jobs: int

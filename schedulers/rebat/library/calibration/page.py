@@ -17,10 +17,10 @@ from rebat.library.calibration.verdict import FAIR, GOOD, ComparedConfiguration,
 from rebat.papers.common.parts import Picture, Report, Table, percent
 
 MOST_LINES = 3
-"""Number of configurations in the picture."""
+"""Number of configurations in the figure."""
 
 NOT_MODELLED = (
-    "priorities, fair share, reservations and limits of users",
+    "priorities, fair share, advance reservations and limits of users",
     "partitions that share nodes, and features of nodes",
     "memory, if jobs share nodes",
     "jobs that wait for other jobs, or were held",
@@ -30,7 +30,7 @@ NOT_MODELLED = (
 def report_of(
     name: str, sha256: str, verdict: Verdict, recorded_s: Floats, simulated_s: dict[str, Floats]
 ) -> Report:
-    """Return the page: sentences, the distributions as a picture, then tables."""
+    """Return the page: sentences, the distributions as a figure, then tables."""
     return Report(
         title=f"How well does the simulation know {name}?",
         lead=(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The configuration that is nearest to the record, and its distance."""
+"""The configuration whose waits are nearest to the recorded waits, and its distance."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ GOOD, FAIR = 1.5, 2.5
 
 
 class ComparedConfiguration(msgspec.Struct, frozen=True):
-    """A configuration with its distance to the record.
+    """A configuration with its distance to the recorded waits.
 
     Attributes
     ----------
@@ -83,7 +83,7 @@ class Verdict(msgspec.Struct, frozen=True):
     groups: list[Quantiles]
     """Waits under the nearest configuration."""
     utilisation: float
-    """Useful utilisation of the record."""
+    """Useful utilisation of the recorded schedule."""
     shared: int
     """Number of recorded attempts that share nodes."""
     failed: dict[str, str] = {}

@@ -99,7 +99,7 @@ class TrainingCase(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def light_share(self) -> Shares:
-        """Share of the failures that the light tier survives, or each of several; 0 without one."""
+        """Share of the failures that each light tier survives; a number for one tier or none."""
         lights = self.parsed_tiers.lights
         shares = tuple(self.law.survived_share(SURVIVES[light.name]) for light in lights)
         return shares if len(shares) > 1 else (*shares, 0.0)[0]
@@ -146,7 +146,7 @@ class TrainingCase(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def period_s(self) -> float:
-        """The interval, or the best interval; with tiers, that of the first one."""
+        """The interval, or the best interval; with tiers, the interval of the first tier."""
         if self.tiers is not None:
             return self.pattern.interval_s
         return self.interval_s or best_interval_s(self.mtbf_s, self.write_s)

@@ -36,8 +36,9 @@ class Fleet(Law, frozen=True, dict=True):
     """Independent failures of the nodes of a training cluster, with causes.
 
     'rebat failures models' lists training clusters with published parameters: ``--law rsc-1``. The
-    time to failure of a node is exponential, or Weibull with ``shape``. A software failure keeps
-    its node: the node is down for a microsecond. After another failure the node is repaired.
+    time to failure of a node is exponential, or Weibull with ``shape``. After a software
+    failure the job can use its node again: the node is down for a microsecond. After any other
+    failure the node is repaired.
 
     Parameters
     ----------
@@ -46,15 +47,15 @@ class Fleet(Law, frozen=True, dict=True):
     causes : str
         Causes with their weights: gpu=148+software=54.
     software : str
-        The causes that keep the node, joined by +.
+        Causes of software failures, joined by +.
     repair : str
-        Random duration of a repair, also by cause: nic=1h/90%*uniform:1h:3h+10%*uniform:1d:3d.
+        Duration of a repair: fixed, random, or by cause. Example: nic=1h/90%*uniform:1h:3h+10%*3d.
     lemons : float
         Share of the nodes that fail more often; the mean rate of all nodes stays the same.
     lemon_factor : float
         Rate of these nodes, divided by the rate of the others.
     rack : int
-        Number of nodes of a rack: consecutive nodes.
+        Number of consecutive nodes that form a rack.
     rack_share : float
         Share of the failures that hit all nodes of a rack.
     machine : str
@@ -62,18 +63,18 @@ class Fleet(Law, frozen=True, dict=True):
     shape : float
         Weibull shape of the time from the repair of a node to its next failure; the rate stays the
         same. Below 1, failures of a node come in bursts. At time 0 the nodes have random ages, so
-        that the rate holds from the beginning. A failure of the rack does not change the time of
-        the next failure of a node.
+        that the failure rate is the same from the beginning. A failure of the rack does not change
+        the time of the next failure of a node.
     switch : int
-        Number of nodes behind a switch: consecutive nodes.
+        Number of consecutive nodes that are connected to a switch.
     switch_rate : float
-        Failures of switches per 1,000 switch-days. A failure takes down all nodes behind the
-        switch. It has the cause switch, and the repair time of this cause.
+        Failures of a switch per 1,000 days. A failure takes down all nodes of the switch. Its cause
+        is 'switch', which determines the repair time.
     new_factor : float
-        Failure rate of a new node, divided by its rate after the burn-in, which is ``rate``. It
-        falls with the age of the node: rate x (1 + (new_factor - 1) e^(-age / burn_in)).
+        Failure rate of a new node, divided by ``rate``, the rate after the burn-in. The failure
+        rate falls with the age of the node: rate x (1 + (new_factor - 1) e^(-age / burn_in)).
     burn_in_s : float
-        Time in which the excess of the rate falls to 1 / e.
+        Age at which the excess of the failure rate over ``rate`` has fallen to 1 / e.
     age_s : float
         Age of all nodes at time 0. A repair does not change the age.
     """

@@ -42,8 +42,8 @@ class PerNodeLaw(Law, frozen=True, kw_only=True):
 
     kind: ClassVar[type[NodeLaws]]
     normals: ClassVar[tuple[tuple[str, str], ...]]
-    """Names of the fields with mean and standard deviation: of scales, then of shapes.
-    Without fields for shapes, the shape is 1."""
+    """Names of the fields with mean and standard deviation: first of the scale parameters, then of
+    the shape parameters. Without fields for shape parameters, they are 1."""
 
     downtime_s: float = 540.0
 
@@ -168,13 +168,14 @@ class Weibull(PerNodeLaw, frozen=True):
     Parameters
     ----------
     scale_s : float
-        Mean of the nodes' scales.
+        Mean of the scale parameters of the nodes.
     shape : float
-        Mean of the nodes' shapes. Above 1, the failure rate of a node grows with its uptime.
+        Mean of the shape parameters of the nodes. Above 1, the failure rate of a node grows with
+        its uptime.
     scale_sigma_s : float
-        Standard deviation of the scales.
+        Standard deviation of the scale parameters.
     shape_sigma : float
-        Standard deviation of the shapes.
+        Standard deviation of the shape parameters.
     downtime_s : float
         How long a failed node stays down.
     """
@@ -197,13 +198,14 @@ class Gamma(PerNodeLaw, frozen=True):
     Parameters
     ----------
     scale_s : float
-        Mean of the nodes' scales.
+        Mean of the scale parameters of the nodes.
     shape : float
-        Mean of the nodes' shapes. Above 1, the failure rate of a node grows with its uptime.
+        Mean of the shape parameters of the nodes. Above 1, the failure rate of a node grows with
+        its uptime.
     scale_sigma_s : float
-        Standard deviation of the scales.
+        Standard deviation of the scale parameters.
     shape_sigma : float
-        Standard deviation of the shapes.
+        Standard deviation of the shape parameters.
     downtime_s : float
         How long a failed node stays down.
     """

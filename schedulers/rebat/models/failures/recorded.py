@@ -31,11 +31,11 @@ class Recorded(Law, frozen=True):
     map : str
         How to map onto a machine of another size: rank, share or rate; see 'rebat failures map'.
     size : int
-        Number of nodes of the recorded machine. 0: the size that the record states, or else the
-        largest failed node plus 1.
+        Number of nodes of the recorded machine. 0: the number that the record states; if it states
+        none, the largest number of a failed node, plus 1.
     turn : bool
-        Whether each seed starts at another time of the record and, at the end of the record,
-        continues at its beginning. If not, the seed only affects the draws of 'rate'.
+        true: each seed starts at another time of the record, and continues at the beginning of the
+        record after its end. false: the seed only affects the random choices of map=rate.
     system : int
         For lanl: system in the record; 0: the only system.
     platform : int

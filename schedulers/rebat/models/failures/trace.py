@@ -30,7 +30,7 @@ class Trace(Law, frozen=True):
     file : str
         The event file, plain or .gz.
     numbers : str
-        Whether the numbers in the file are cores or nodes, if nodes have several cores.
+        cores or nodes: what the numbers in the file mean if nodes have several cores.
     """
 
     drawn: ClassVar[bool] = False

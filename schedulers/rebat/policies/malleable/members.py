@@ -45,14 +45,14 @@ class Member(msgspec.Struct):
         return self.size - self.low
 
     def give(self, n: int) -> int:
-        """Take up to ``n`` nodes from the member, equal shares first; return the number."""
+        """Take up to ``n`` nodes from the member, equal shares first; return how many."""
         n = min(n, self.extra)
         self.size -= n
         self.even = max(0, self.even - n)
         return n
 
     def take(self, n: int, even: bool = False) -> int:
-        """Give the member up to ``n`` nodes; return the number."""
+        """Give the member up to ``n`` nodes; return how many."""
         n = min(n, self.room)
         self.size += n
         self.even += n if even else 0

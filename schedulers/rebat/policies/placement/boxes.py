@@ -3,8 +3,9 @@
 
 Source: Vardas et al. 2022, section 2.2: Slurm-linear, the random partition selector (RPS) and
 failure-aware partition selection (FAPS). In the paper, jobs run one at a time. Here, a plan
-reserves boxes for many jobs. If an attempt starts now, FAPS chooses the box that is least likely to
-fail while the attempt runs. For a later start, it reserves the box with the lowest corner.
+reserves boxes for many jobs. If an attempt starts now, FAPS chooses the box with the lowest
+failure probability while the attempt runs. For a later start, it reserves the box with the lowest
+corner.
 """
 
 from __future__ import annotations
@@ -147,7 +148,7 @@ def most_contact(
 
 
 class LeastHazard(msgspec.Struct, frozen=True):
-    """Chooses the box least likely to fail over the attempt's walltime.
+    """Chooses the box with the lowest failure probability over the attempt's walltime.
 
     This is equation 2 of the paper, with the sign of equation 1 corrected. Ties go to the box with
     the lowest corner, or with the most busy neighbours (``by_contact``). Hazards depend on the time

@@ -46,7 +46,7 @@ NOTHING_FAILS = Ageing(0)
 
 
 class Stretched(msgspec.Struct, frozen=True):
-    """A wrong assumption: times to failure are multiplied by ``factor``."""
+    """A deliberately wrong assumption: times to failure are multiplied by ``factor``."""
 
     hazards: Hazards
     factor: float

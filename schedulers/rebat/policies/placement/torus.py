@@ -118,7 +118,7 @@ class RandomOptions(_BoxOptions, frozen=True, tag="rps"):
 
 
 class FapsOptions(_BoxOptions, frozen=True, tag="faps"):
-    """Take the box least likely to fail while the job runs (failure-aware partition selection)."""
+    """Take the box with the lowest failure probability (failure-aware partition selection)."""
 
     pack: Pick = "corner"
     foresight: ForesightOption = "law"

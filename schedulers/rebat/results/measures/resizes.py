@@ -24,7 +24,7 @@ class Resizes(msgspec.Struct, frozen=True):
     lent
         Resizes of malleable jobs to fewer nodes, to replace failed nodes of other jobs.
     restarted
-        Moldable jobs that started over to give nodes to other jobs.
+        Moldable jobs that restarted from the beginning to give nodes to other jobs.
     by_local
         Attempts hit by a failure that continued with a smaller size.
     by_idle
@@ -32,8 +32,8 @@ class Resizes(msgspec.Struct, frozen=True):
     by_remote
         Attempts hit by a failure that continued on nodes returned by malleable jobs.
     by_restart
-        Attempts hit by a failure that started over, or continued on nodes of moldable jobs that
-        start over.
+        Attempts hit by a failure that restarted from the beginning, or continued on nodes of
+        moldable jobs that did.
     requeued
         Attempts hit by a failure whose jobs were requeued or paused.
     jobs_hit
