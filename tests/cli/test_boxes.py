@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``rebat boxes``: shapes and counts, and the free box that is least likely to fail."""
+"""``rebat boxes``: dimensions and counts, and the free box with the lowest failure probability."""
 
 from __future__ import annotations
 

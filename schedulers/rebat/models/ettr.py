@@ -3,8 +3,8 @@
 
 ETTR is productive time / available time. The job alternates work and checkpoints. Failures of its
 nodes arrive at the rate ``lambda``. After a failure the job is detected as dead (D) and then loads
-its last checkpoint (L). Work, writing and loading can fail; detection cannot, since the job is
-already dead.
+its last checkpoint (L). Failures can hit the job while it works, writes or loads, but not during
+the detection, because the job is already dead.
 
 Sources: the renewal argument of Daly, "A higher order estimate of the optimum checkpoint interval
 for restart dumps", FGCS 2006, with D outside the risk; Young, CACM 1974; Kokolis et al.,

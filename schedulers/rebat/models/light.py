@@ -18,8 +18,8 @@ from rebat.core.errors import InputError, short
 from rebat.core.units import MAX_SECONDS, to_s, to_us
 
 Survives = Literal["process", "node", "group"]
-"""Failures that light checkpoints survive: those that keep the node, also those of a single node,
-also those of a group of nodes (a rack, a switch)."""
+"""Failures that light checkpoints survive. process: failures that keep the node. node: also
+failures of a single node. group: also failures of a group of nodes (a rack, a switch)."""
 
 FIELDS = ("light_period", "light_cost", "light_recovery")
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tiers of checkpoints: memory, a local disk, memory of a peer or of another group, remote storage.
 
-Intervals that are not set are the best ones: of first order for one and two tiers (see
-`ettr_tiers`), and numerically for more (see `ettr_levels`).
+Intervals that are not set are the best intervals: the first-order optimum for one and two tiers
+(see `ettr_tiers`), and the result of a search for more tiers (see `ettr_levels`).
 """
 
 from __future__ import annotations

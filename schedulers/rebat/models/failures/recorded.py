@@ -75,7 +75,7 @@ class Recorded(Law, frozen=True):
 
     @property
     def seeded(self) -> bool:
-        """Whether different seeds draw different failures: if rotated, or mapped by rate."""
+        """Whether different seeds draw different failures: with ``turn``, or if mapped by rate."""
         return self.turn or self.map == "rate"
 
     def outages(self, n_nodes: int, seed: int) -> Iterator[Outage]:
