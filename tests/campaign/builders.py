@@ -3,17 +3,24 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import random
 import signal
-import subprocess
 import time
 from collections.abc import Callable
+from functools import cache
+from multiprocessing import forkserver
+from multiprocessing.context import ForkServerContext
 from pathlib import Path
 
+import pytest
+
+from rebat.campaign import run, store
 from rebat.campaign.opening import Campaign, open_campaign
 from rebat.campaign.run import run_campaign
-from rebat.campaign.store import Status
+from rebat.campaign.store import MANY, Status
+from rebat.cli.main import main
 from rebat.console.progress import CampaignProgress
 from rebat.runs.spec import RunSpec
 from rebat.workloads.batsim_json import write_workload
@@ -96,28 +103,46 @@ def specs_of(campaign: Campaign) -> list[RunSpec]:
 
 
 def start_and_kill(
-    command: list[str], file: Path, results: Path, seed: int, n_done: Callable[[Path], int]
+    file: Path, results: Path, seed: int, n_done: Callable[[Path], int], many: int = MANY
 ) -> bool:
-    """Start a campaign of 26 runs with a command, kill it when a random number of runs is done.
+    """Start a campaign of 26 runs, kill its process when a random number of runs is done.
 
-    Returns whether it was running. ``n_done`` counts the runs in its results.
+    Returns whether it was running. ``n_done`` counts the runs in its results; ``many`` of them are
+    packed.
     """
     rng = random.Random(seed)
     wanted, later = rng.randrange(0, 26), rng.uniform(0, 0.06)
     executor = ("processes", "inline")[seed % 2]
     arguments = [str(file), "--results", str(results), "--workers", "2", "--executor", executor]
-    # Without compiled kernels it starts faster and each run takes longer: more to hit.
-    with subprocess.Popen(
-        [*command, *arguments],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        env=os.environ | {"NUMBA_DISABLE_JIT": "1"},
-    ) as process:
-        until = time.monotonic() + 60
-        while process.poll() is None and time.monotonic() < until:
-            if n_done(results) >= wanted:
-                time.sleep(later)
-                break
-            time.sleep(0.01)
-        process.kill()
-    return process.returncode == -signal.SIGKILL
+    process = forks().Process(target=perform_quietly, args=(arguments, many))
+    process.start()
+    until = time.monotonic() + 60
+    while process.is_alive() and time.monotonic() < until:
+        if n_done(results) >= wanted:
+            time.sleep(later)
+            break
+        time.sleep(0.01)
+    process.kill()
+    process.join()
+    return process.exitcode == -signal.SIGKILL
+
+
+@cache
+def forks() -> ForkServerContext:
+    """Processes that begin with rebat imported, which takes longer than their campaigns."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["rebat.cli.campaign", __name__])
+    with pytest.MonkeyPatch.context() as patch:
+        # Without compiled kernels each run takes longer: more to hit.
+        patch.setenv("NUMBA_DISABLE_JIT", "1")
+        forkserver.ensure_running()
+    return context
+
+
+def perform_quietly(arguments: list[str], many: int) -> None:
+    """``rebat campaign run`` in a process of its own."""
+    with Path(os.devnull).open("w") as nowhere:
+        os.dup2(nowhere.fileno(), 1)
+        os.dup2(nowhere.fileno(), 2)
+    run.MANY = store.MANY = many
+    main(["campaign", "run", *arguments])

@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -270,8 +269,6 @@ def test_a_policy_of_ones_own_that_is_not_there_is_refused_at_reading(tmp_path: 
 
 # ---- killed at any moment ------------------------------------------------------------------------
 
-COMMAND = [sys.executable, "-c", "from rebat.cli.campaign import campaign; campaign()", "run"]
-
 
 def n_files(results: Path) -> int:
     return len(list(results.glob("runs/[!.]*.json")))
@@ -287,7 +284,7 @@ def wait_for_workers(results: Path) -> None:
 
 def killed_and_resumed(file: Path, results: Path, seed: int) -> tuple[bool, dict[str, bytes]]:
     """What is there after a kill and a second start that repeats no finished run."""
-    killed = start_and_kill(COMMAND, file, results, seed, n_files)
+    killed = start_and_kill(file, results, seed, n_files)
     if not results.exists():
         results.mkdir()
     wait_for_workers(results)

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-import sys
 import time
 from pathlib import Path
 
@@ -181,15 +180,6 @@ def test_packs_remain_readable_while_a_campaign_replaces_them(packed) -> None:
     assert json.loads(reader.lines[keys[-1]].text)["key"] == keys[-1]
 
 
-SCRIPT = """
-from rebat.campaign import run, store
-run.MANY = store.MANY = 4
-from rebat.cli.main import main
-main()
-"""
-COMMAND = [sys.executable, "-c", SCRIPT, "campaign", "run"]
-
-
 def logged(results: Path) -> int:
     log = results / "timings.csv"
     return len(log.read_text().splitlines()) if log.exists() else 0
@@ -202,7 +192,7 @@ def test_campaigns_killed_at_random_moments_end_as_an_unbroken_one(tmp_path: Pat
     opened, n_killed = open_campaign(file), 0
     for seed in range(8):
         results = tmp_path / f"r{seed}"
-        n_killed += start_and_kill(COMMAND, file, results, seed, logged)
+        n_killed += start_and_kill(file, results, seed, logged, many=few)
         time.sleep(0.1)  # its workers end by themselves
         n_done = Store(results).status(opened.units).ok
         assert n_done >= logged(results)

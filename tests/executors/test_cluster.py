@@ -195,6 +195,26 @@ def test_an_interrupted_campaign_cancels_its_jobs(
     assert not (tmp_path / "r" / KEYS).exists()
 
 
+def test_an_interrupt_between_two_outcomes_cancels_the_jobs_too(
+    tmp_path: Path, fake: Fake, unbroken
+) -> None:
+    """The error holds the frames of the campaign: its jobs do not end as these are deleted."""
+
+    def interrupt(now: Any) -> None:
+        if now.done == 1:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt) as held:
+        run_campaign(
+            open_campaign(unbroken[0]), tmp_path / "r", executor="slurm", jobs=HERE,
+            on_progress=interrupt,
+        )  # fmt: skip
+    assert held.traceback[-1].name == "interrupt"
+    assert list(fake.queue.glob("script.*")) != []
+    assert list(fake.queue.glob("job.*")) == []  # cancelled, not just ended
+    assert not (tmp_path / "r" / KEYS).exists()
+
+
 # ---- what is refused -----------------------------------------------------------------------------
 
 

@@ -31,25 +31,23 @@ def one_job_of_two_tiers(tiers, n_failures: int, rng: Generator, safe: bool):
 
     A failure that the light tier does not survive, also during a load, returns to the deep one.
     """
-    productive = total = 0.0
-    position = failures = 0  # ``position``: periods done since the last deep checkpoint
-    load = 0.0
-    while failures < n_failures:
-        last = position == tiers.per_pattern - 1
-        period = tiers.interval_s + tiers.writes_s[0] + (tiers.writes_s[1] if last else 0)
-        left = rng.exponential(tiers.mtbf_s)  # memoryless: drawn again for each phase
-        if safe:
-            total, load = total + load, 0.0
-        if left >= load + period:
-            total, load = total + load + period, 0.0
-            position += 1
-            if last:
-                productive, position = productive + tiers.per_pattern * tiers.interval_s, 0
-            continue
-        failures += 1
-        loaded_deep = load == tiers.loads_s[1] and left < load
+    light_s = tiers.interval_s + tiers.writes_s[0]
+    last_s = light_s + tiers.writes_s[1]
+    last = tiers.per_pattern - 1
+    productive = total = load = 0.0
+    position = 0  # periods done since the last deep checkpoint
+    for _ in range(n_failures):
+        left = rng.exponential(tiers.mtbf_s)
+        total += left + tiers.detect_s + (load if safe else 0)
+        left -= 0 if safe else load
+        while left >= (last_s if position == last else light_s):
+            if position == last:
+                productive += tiers.per_pattern * tiers.interval_s
+                left, position = left - last_s, 0
+            else:
+                left, position = left - light_s, position + 1
+        loaded_deep = load == tiers.loads_s[1] and left < 0
         light = rng.random() < tiers.light_share and not loaded_deep
-        total += left + tiers.detect_s
         load = tiers.loads_s[0 if light else 1]
         position = position if light else 0
     return productive, total

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Iterable, Iterator
+from itertools import chain
 
 import pytest
 from hypothesis import given, settings
@@ -76,7 +78,12 @@ EVENT = st.fixed_dictionaries(
     }
 )
 MESSAGE = st.fixed_dictionaries({"now": st.integers(0, 60), "events": st.lists(EVENT, max_size=4)})
-TALK = st.lists(MESSAGE, min_size=1, max_size=12)
+
+
+def drawn(data: st.DataObject, message: st.SearchStrategy, most: int) -> Iterator[bytes]:
+    """Up to ``most`` messages. Those after a refused one would not be sent: they are not drawn."""
+    for _ in range(data.draw(st.integers(1, most))):
+        yield json.dumps(data.draw(message)).encode()
 
 
 class Shadow:
@@ -142,7 +149,7 @@ class Shadow:
             assert decision.when_us > self.now_us
 
 
-def talk(messages: list[bytes], policy: str = "sfsj") -> int:
+def talk(messages: Iterable[bytes], policy: str = "sfsj") -> int:
     """Say these to a server until it refuses one; gives how many it answered."""
     conversation = Conversation(lambda _: session_for(policy, {}))
     shadow, answered = Shadow(), 0
@@ -161,9 +168,9 @@ BEGUN = json.dumps(BEGIN).encode()
 
 
 @settings(max_examples=600, deadline=None)
-@given(TALK)
-def test_made_up_messages(messages) -> None:
-    talk([BEGUN, *(json.dumps(message).encode() for message in messages)])
+@given(st.data())
+def test_made_up_messages(data) -> None:
+    talk(chain([BEGUN], drawn(data, MESSAGE, 12)))
 
 
 @settings(max_examples=300, deadline=None)

@@ -6,6 +6,8 @@ from __future__ import annotations
 import json
 import subprocess
 import threading
+from collections.abc import Iterable
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -29,7 +31,7 @@ from rebat.wire.remote5 import Batsim5Abort, greet, run_remote5
 from rebat.workloads.batsim_json import write_workload
 from rebat.workloads.generate import synthetic
 from tests.recordings import cases5
-from tests.wire.test_fuzz import JUNK
+from tests.wire.test_fuzz import JUNK, drawn
 from tests.wire.test_processes import (
     REBAT,
     cluster_inputs,
@@ -267,14 +269,10 @@ FIELDS = st.fixed_dictionaries(
 EVENT = st.fixed_dictionaries(
     {"timestamp": st.integers(0, 60) | JUNK, "event_type": TYPES | JUNK, "event": FIELDS | JUNK}
 )
-TALK = st.lists(
-    st.fixed_dictionaries({"now": st.integers(0, 60), "events": st.lists(EVENT, max_size=4)}),
-    min_size=1,
-    max_size=8,
-)
+MESSAGE = st.fixed_dictionaries({"now": st.integers(0, 60), "events": st.lists(EVENT, max_size=4)})
 
 
-def survive(frames: list[bytes]) -> None:
+def survive(frames: Iterable[bytes]) -> None:
     """Each frame is answered with a valid reply, or refused in one line."""
     talk = begun()
     for frame in frames:
@@ -286,9 +284,9 @@ def survive(frames: list[bytes]) -> None:
 
 
 @settings(max_examples=500, deadline=None)
-@given(TALK)
-def test_made_up_messages_of_a_simulator(messages) -> None:
-    survive([json.dumps(message).encode() for message in messages])
+@given(st.data())
+def test_made_up_messages_of_a_simulator(data) -> None:
+    survive(drawn(data, MESSAGE, 8))
 
 
 @settings(max_examples=300, deadline=None)
@@ -361,12 +359,8 @@ DECISION = st.fixed_dictionaries(
         ),
     }
 )
-REPLIES = st.lists(
-    st.fixed_dictionaries(
-        {"now": st.integers(0, 3) | JUNK, "events": st.lists(DECISION, max_size=3)}
-    ),
-    min_size=1,
-    max_size=6,
+REPLY = st.fixed_dictionaries(
+    {"now": st.integers(0, 3) | JUNK, "events": st.lists(DECISION, max_size=3)}
 )
 SMALL = Workload(
     "small",
@@ -376,9 +370,9 @@ SMALL = Workload(
 )
 
 
-def end_of(frames: list[bytes], hello: bytes) -> str:
+def end_of(frames: Iterable[bytes], hello: bytes) -> str:
     """How a simulation ends that gets these replies, then empty ones."""
-    replies = iter([hello, *frames])
+    replies = chain([hello], frames)
 
     def ask(_: bytes) -> bytes:
         return next(replies, b'{"now": 3, "events": []}')
@@ -397,9 +391,9 @@ def end_of(frames: list[bytes], hello: bytes) -> str:
 
 
 @settings(max_examples=500, deadline=None)
-@given(REPLIES)
-def test_made_up_replies_of_a_scheduler(replies) -> None:
-    end_of([json.dumps(reply).encode() for reply in replies], encode_hello())
+@given(st.data())
+def test_made_up_replies_of_a_scheduler(data) -> None:
+    end_of(drawn(data, REPLY, 6), encode_hello())
 
 
 @settings(max_examples=300, deadline=None)

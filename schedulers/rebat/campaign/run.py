@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 
 from rebat.campaign.kinds import KINDS
@@ -99,8 +100,9 @@ def run_campaign(
             if tasks:
                 _prepare(todo)
                 try:
-                    outcomes = chosen(tasks, perform, lost, resources)
-                    _collect(outcomes, store, tally)
+                    # An interrupt outside the executor does not end it; its frame would stay alive.
+                    with closing(chosen(tasks, perform, lost, resources)) as outcomes:
+                        _collect(outcomes, store, tally)
                 finally:
                     store.sweep()  # remove incomplete files of terminated workers
                 store.merge(campaign.units)

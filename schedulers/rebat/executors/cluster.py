@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import shlex
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -30,7 +30,7 @@ LOGS = "jobs"
 
 def on_cluster(
     system: System, tasks: Sequence[T], work: Work[T, R], lost: Lost[T, R], resources: Resources
-) -> Iterator[R]:
+) -> Generator[R]:
     """Yield outcomes as they complete, from workers in the jobs of a batch system.
 
     Raises

@@ -12,7 +12,7 @@ import logging
 import queue
 import signal
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from multiprocessing import resource_tracker
 from typing import Any
@@ -27,7 +27,7 @@ WATCH_S = 1.0
 
 def on_dask(
     tasks: Sequence[T], work: Work[T, R], lost: Lost[T, R], resources: Resources
-) -> Iterator[R]:
+) -> Generator[R]:
     """Yield outcomes as they complete, from the Dask cluster at an address or a new local cluster.
 
     Raises

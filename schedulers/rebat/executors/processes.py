@@ -16,7 +16,7 @@ import signal
 import sys
 import threading
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from multiprocessing import connection, get_context, parent_process
 from multiprocessing.context import SpawnContext
@@ -138,7 +138,7 @@ def _die_with_parent() -> None:
 
 def on_processes(
     tasks: Sequence[T], work: Work[T, R], lost: Lost[T, R], resources: Resources
-) -> Iterator[R]:
+) -> Generator[R]:
     """Yield outcomes as they complete, from new processes on this machine."""
     context = get_context("spawn")
     waiting = deque((task, 1) for task in tasks)

@@ -3,12 +3,13 @@
 
 An executor applies a function to many tasks: in local processes, on Dask, in jobs of a batch
 system, or in this process. It yields outcomes as they complete. If a worker dies, its task is
-tried again. If this also fails, the task is passed to ``lost``. Other tasks continue.
+tried again. If this also fails, the task is passed to ``lost``. Other tasks continue. An executor
+that is closed early ends its workers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from functools import partial
 from typing import Any
 
@@ -20,14 +21,14 @@ from rebat.executors.systems import SYSTEMS
 
 def inline(
     tasks: Sequence[T], work: Work[T, R], lost: Lost[T, R], resources: Resources
-) -> Iterator[R]:
+) -> Generator[R]:
     """Yield outcomes one after another in this process, for debuggers, profilers and tests."""
-    return map(work, tasks)
+    yield from map(work, tasks)
 
 
 def _on_dask(
     tasks: Sequence[T], work: Work[T, R], lost: Lost[T, R], resources: Resources
-) -> Iterator[R]:
+) -> Generator[R]:
     """Import the executor when it is used: most commands use processes."""
     from rebat.executors.on_dask import on_dask
 
@@ -36,14 +37,14 @@ def _on_dask(
 
 def _on_cluster(
     name: str, tasks: Sequence[T], work: Work[T, R], lost: Lost[T, R], resources: Resources
-) -> Iterator[R]:
+) -> Generator[R]:
     """Import the executor of a batch system when it is used."""
     from rebat.executors.cluster import on_cluster
 
     return on_cluster(SYSTEMS[name], tasks, work, lost, resources)
 
 
-Executor = Callable[[Sequence[Any], Work[Any, Any], Lost[Any, Any], Resources], Iterator[Any]]
+Executor = Callable[[Sequence[Any], Work[Any, Any], Lost[Any, Any], Resources], Generator[Any]]
 EXECUTORS: dict[str, Executor] = {
     "processes": on_processes,
     "dask": _on_dask,

@@ -56,9 +56,12 @@ class Index(Generic[Where, Case]):
         self._cells: dict[tuple[Where, Case, str, str], dict[Any, float]] = {}
         self._derived = derived
         self._cases: dict[Where, dict[Case, None]] = {}
+        self._classes: dict[tuple[Where, str], set[str]] = {}
         for where, case, metric, of, seed, value in rows:
             self._cells.setdefault((where, case, metric, of), {}).setdefault(seed, float(value))
+        for where, case, metric, of in self._cells:
             self._cases.setdefault(where, {})[case] = None
+            self._classes.setdefault((where, metric), set()).add(of)
         self.settings = list(self._cases)
 
     def rows(self) -> Iterator[Row[Where, Case]]:
@@ -72,7 +75,7 @@ class Index(Generic[Where, Case]):
 
     def size_classes(self, where: Where, metric: str = "flow_max_s") -> list[str]:
         """Return the size classes that have a metric, in ascending order; 'all' is last."""
-        names = {key[3] for key in self._cells if key[0] == where and key[2] == metric}
+        names = self._classes.get((where, metric), set())
         classes = sorted(names - {"all"}, key=lambda n: int(n.strip("[)>= ").split(",")[0]))
         return classes + ["all"] * ("all" in names)
 
@@ -150,12 +153,17 @@ def simulations(
     InputError
         If the file contains no simulations.
     """
+    runs: dict[tuple[Any, ...], tuple[Setting, Case, int]] = {}
     for row in read_results(path, "simulation", _COLUMNS):
-        grid, workload, policy, *about, metric, size_class, seed, value = row
-        name, _, draw = workload.partition("#")
-        setting = Setting(grid if by_grid else "", name, scenario_of_row(about))
-        at = (int(draw or ANY_SEED), ANY_SEED if seed is None else int(seed))
-        yield setting, case_of(policy), metric, size_class or "", at, value
+        *run, metric, size_class, seed, value = row
+        if (key := tuple(run)) not in runs:
+            grid, workload, policy, *about = run
+            name, _, draw = workload.partition("#")
+            setting = Setting(grid if by_grid else "", name, scenario_of_row(about))
+            runs[key] = setting, case_of(policy), int(draw or ANY_SEED)
+        setting, case, drawn = runs[key]
+        at = (drawn, ANY_SEED if seed is None else int(seed))
+        yield setting, case, metric, size_class or "", at, value
 
 
 class RunIndex(Index[Setting, Case]):

@@ -42,6 +42,24 @@ class Cell(NamedTuple):
     rule: str
 
 
+class LineKey(NamedTuple):
+    """The cells of a line: all values ``xs`` of a parameter, ``q`` or ``n_procs``."""
+
+    source: str
+    axis: str
+    fixed: float
+    xs: tuple[float, ...]
+    reservations: str
+    heuristic: str
+    rule: str
+
+    def cells(self) -> Iterator[Cell]:
+        """Yield the cell of each value."""
+        for x in self.xs:
+            q, procs = (x, self.fixed) if self.axis == "q" else (self.fixed, x)
+            yield Cell(self.source, int(procs), q, *self[-3:])
+
+
 _COLUMNS = (*Cell._fields, "set", "scenarios", "metric", "value", "key")
 
 
@@ -71,6 +89,9 @@ class JobSets(Index[str, Cell]):
         self.jobs: dict[tuple[str, str], int] = {}
         """Number of jobs of each job set, by source and name."""
         self._resamples: dict[str, _Resamples] = {}
+        self._rules: dict[str, list[str]] = {}
+        self._means: dict[Cell, list[float] | None] = {}
+        self._lines: dict[LineKey, tuple[list[float], list[tuple[float, ...]]]] = {}
         super().__init__(self._rows(path))
 
     def _rows(self, path: Path) -> Iterator[Row[str, Cell]]:
@@ -89,7 +110,9 @@ class JobSets(Index[str, Cell]):
 
     def rules(self, source: str) -> list[str]:
         """Return the rules with results."""
-        return list(dict.fromkeys(cell.rule for cell in self.cases(source)))
+        if source not in self._rules:
+            self._rules[source] = list(dict.fromkeys(cell.rule for cell in self.cases(source)))
+        return self._rules[source]
 
     def of(self, cell: Cell, metric: str = "mean") -> Sets:
         """Return the values by job set.
@@ -106,6 +129,11 @@ class JobSets(Index[str, Cell]):
         values = self.of(cell)
         return fmean(values.values()) if values else None
 
+    def line(self, key: LineKey) -> Line:
+        """Return the means of a line, for values with results."""
+        means = zip(key.xs, map(self.mean_of, key.cells()), strict=True)
+        return {x: mean for x, mean in means if mean is not None}
+
     def weights(self, source: str) -> Weights:
         """Return the resamples of the job sets of a source."""
         return self._resamples_of(source).weights
@@ -114,14 +142,25 @@ class JobSets(Index[str, Cell]):
         """Return the same results, with job sets weighted by a row of `weights`."""
         return ResampledSets(self, row)
 
-    def means(self, cell: Cell) -> Floats | None:
+    def means(self, cell: Cell) -> list[float] | None:
         """Return the mean of a cell for each row of `weights`; None without results."""
-        values = self.of(cell)
-        return self._resamples_of(cell.source).means(cell, values) if values else None
+        if cell not in self._means:
+            values = self.of(cell)
+            resamples = self._resamples_of(cell.source)
+            self._means[cell] = resamples.means(values).tolist() if values else None
+        return self._means[cell]
 
-    def names(self, source: str) -> list[str]:
-        """Return the names of a source's job sets."""
-        return self._resamples_of(source).names
+    def lines(self, key: LineKey) -> tuple[list[float], list[tuple[float, ...]]]:
+        """Return the values of a line with results, and its means for each row of `weights`."""
+        if key not in self._lines:
+            columns = {x: self.means(cell) for x, cell in zip(key.xs, key.cells(), strict=True)}
+            means = {x: column for x, column in columns.items() if column is not None}
+            self._lines[key] = list(means), list(zip(*means.values(), strict=True))
+        return self._lines[key]
+
+    def copies(self, source: str, row: int) -> list[tuple[str, int]]:
+        """Return the names of the job sets in a row of `weights`, each with a number per copy."""
+        return self._resamples_of(source).copies(row)
 
     def _resamples_of(self, source: str) -> _Resamples:
         if source not in self._resamples:
@@ -141,19 +180,24 @@ class JobSets(Index[str, Cell]):
 
 
 class _Resamples:
-    """The weights of a source's job sets, and the weighted means of its cells."""
+    """The weights of a source's job sets, and weighted means."""
 
     def __init__(self, names: list[str]) -> None:
         self.names, self.weights = names, Weights(len(names))
-        self._means: dict[Cell, Floats] = {}
+        self._copies: dict[int, list[tuple[str, int]]] = {}
 
-    def means(self, cell: Cell, values: Sets) -> Floats:
-        if cell not in self._means:
-            columns = [i for i, name in enumerate(self.names) if name in values]
-            rows = self.weights.rows[:, columns]
-            numbers = np.array([values[self.names[i]] for i in columns])
-            self._means[cell] = rows @ numbers / np.maximum(rows.sum(axis=1), 1)
-        return self._means[cell]
+    def means(self, values: Sets) -> Floats:
+        columns = [i for i, name in enumerate(self.names) if name in values]
+        rows = self.weights.rows[:, columns]
+        numbers = np.array([values[self.names[i]] for i in columns])
+        means: Floats = rows @ numbers / np.maximum(rows.sum(axis=1), 1)
+        return means
+
+    def copies(self, row: int) -> list[tuple[str, int]]:
+        if row not in self._copies:
+            weights = zip(self.names, self.weights.rows[row].tolist(), strict=True)
+            self._copies[row] = [(name, n) for name, w in weights for n in range(int(w))]
+        return self._copies[row]
 
 
 class ResampledSets(JobSets):
@@ -172,19 +216,18 @@ class ResampledSets(JobSets):
     def mean_of(self, cell: Cell) -> float | None:
         """Return the weighted mean over the job sets; None without results."""
         means = self._sets.means(cell)
-        return None if means is None else float(means[self._row])
+        return None if means is None else means[self._row]
+
+    def line(self, key: LineKey) -> Line:
+        """Return the weighted means of a line, for values with results."""
+        xs, means = self._sets.lines(key)
+        return dict(zip(xs, means[self._row], strict=True)) if xs else {}
 
     def of(self, cell: Cell, metric: str = "mean") -> Sets:
         """Return values by job set, those of weight 2 twice."""
         values = self._sets.of(cell, metric)
-        weights = self._sets.weights(cell.source).rows[self._row]
-        names = self._sets.names(cell.source)
-        return {
-            (name, copy): values[name]
-            for name, weight in zip(names, weights, strict=True)
-            for copy in range(int(weight))
-            if name in values
-        }
+        copies = self._sets.copies(cell.source, self._row)
+        return {copy: values[copy[0]] for copy in copies if copy[0] in values}
 
 
 class Sweep(NamedTuple):
@@ -198,7 +241,7 @@ class Sweep(NamedTuple):
     source: str
     axis: str
     fixed: float
-    xs: Sequence[float]
+    xs: tuple[float, ...]
 
     @property
     def basis(self) -> str:
@@ -207,17 +250,9 @@ class Sweep(NamedTuple):
             return self.sets.basis(self.source, n_procs=int(self.fixed))
         return self.sets.basis(self.source, q=self.fixed)
 
-    def line(
-        self, heuristic: str, rule: str = "LPT", reservations: str = TRUE
-    ) -> dict[float, float]:
+    def line(self, heuristic: str, rule: str = "LPT", reservations: str = TRUE) -> Line:
         """Return the means over scenarios and job sets, for values with results."""
-        results = {}
-        for x in self.xs:
-            q, procs = (x, self.fixed) if self.axis == "q" else (self.fixed, x)
-            cell = Cell(self.source, int(procs), q, reservations, heuristic, rule)
-            if (mean := self.sets.mean_of(cell)) is not None:
-                results[x] = mean
-        return results
+        return self.sets.line(LineKey(*self[1:], reservations, heuristic, rule))
 
     def best(self, heuristic: str, reservations: str = TRUE) -> dict[float, float]:
         """Return the means with the better of LPT and LA, as in Figure 4."""
@@ -238,7 +273,7 @@ def over_q(sets: JobSets, source: str) -> Sweep:
     for cell in sets.cases(source):
         results.setdefault(cell.n_procs, set()).add(cell.q)
     n_procs = max(results, key=lambda p: (len(results[p]), -p))
-    return Sweep(sets, source, "q", n_procs, sorted(results[n_procs]))
+    return Sweep(sets, source, "q", n_procs, tuple(sorted(results[n_procs])))
 
 
 def over_procs(sets: JobSets, source: str) -> Sweep:
@@ -247,4 +282,4 @@ def over_procs(sets: JobSets, source: str) -> Sweep:
     for cell in sets.cases(source):
         results.setdefault(cell.q, set()).add(cell.n_procs)
     q = max(results, key=lambda value: (len(results[value]), -value))
-    return Sweep(sets, source, "n_procs", q, sorted(results[q]))
+    return Sweep(sets, source, "n_procs", q, tuple(sorted(results[q])))
