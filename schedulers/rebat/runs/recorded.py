@@ -18,7 +18,7 @@ from rebat.results.measures.platform import free_steps
 from rebat.results.measures.sharing import sharing
 from rebat.results.measures.summary import Layout, Measures, summarise
 from rebat.runs.single import RunResult, owners_of
-from rebat.session.ledger import AttemptRecord, Ledger
+from rebat.session.ledger import AttemptRecord, Ledger, attempts_of
 from rebat.workloads.recorded import RecordedAttempt, RecordedSchedule
 
 MEASURES = Measures(walltime_kills="useful")
@@ -43,7 +43,7 @@ def recorded_run(schedule: RecordedSchedule) -> RunResult:
     serials = {id(attempt): serial for serial, attempt in enumerate(entries)}
     pairs = [_attempt(schedule, serials[id(attempt)], attempt) for attempt in attempts]
     events = [(event.at_us, event.available, event.nodes) for event in schedule.events]
-    ledger = Ledger(attempts=[record for record, _ in pairs], node_events=events)
+    ledger = Ledger(attempts=attempts_of(record for record, _ in pairs), node_events=events)
     ledger.shared = not schedule.assigned_nodes and any(sharing(ledger))
     n_nodes = schedule.workload.n_nodes
     ledger.failures_that_hit = list(_hits(ledger, schedule.events, n_nodes))

@@ -204,7 +204,7 @@ def write_run(
             write_lines(folder / f"rebat_{owner}s.csv", groups_csv(result.rows, owner))
     if result.summary.resizes.molded or result.rows.column("resizes").any():
         write_lines(folder / "rebat_sizes.csv", rows_csv(result.rows, SIZE_COLUMNS))
-    if any(record.failure or record.stages for record in result.ledger.attempts):
+    if result.ledger.attempts.column("hit").any():
         write_lines(folder / "rebat_recoveries.csv", recoveries_csv(result.ledger))
     write_lines(folder / "node_events.csv", node_events_csv(result.ledger))
     if any(hold.until_us != hold.since_us for hold in result.ledger.holds):

@@ -15,7 +15,7 @@ import numpy as np
 
 from rebat.core.units import US_PER_S
 from rebat.models.checkpoint import Accounting
-from rebat.results.measures.platform import Window, column, stretches_of, work_done_us
+from rebat.results.measures.platform import Window, stretches_of, work_done_us
 from rebat.results.measures.sharing import widths
 from rebat.results.measures.steps import from_to, steps_of
 from rebat.session.ledger import Ledger
@@ -137,8 +137,10 @@ def backlog(ledger: Ledger, window: Window, accounting: Accounting = "exact") ->
 
 def _nothing_waits(ledger: Ledger, window: Window) -> float:
     first, last = window
-    waited = [r for r in ledger.attempts if max(r.start_us, 0) > r.attempt.queued_us]
-    times_us, by = from_to(column(waited, "attempt.queued_us"), column(waited, "start_us"))
+    queued_us = ledger.attempts.column("attempt.queued_us")
+    start_us = ledger.attempts.column("start_us")
+    waited = np.maximum(start_us, 0) > queued_us
+    times_us, by = from_to(queued_us[waited], start_us[waited])
     zero = np.zeros(1, dtype=np.int64)
     at, queued = steps_of(np.concatenate([zero, times_us]), np.concatenate([zero, by]))
     lengths = np.diff(np.append(np.clip(at, first, last), last))

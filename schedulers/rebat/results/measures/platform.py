@@ -4,12 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from operator import attrgetter
 from typing import Literal
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from rebat.core.attempts import OVER, Cause
 from rebat.core.units import FOREVER_US, US_PER_S
@@ -104,7 +102,7 @@ def platform_time(
     parts: dict[str, float] = dict.fromkeys(uses, 0)
     wasted = dict.fromkeys(ledger.given_up, "failure")
     if walltime_kills == "wasted":
-        ended = (r for r in ledger.attempts if r.cause == Cause.WALLTIME)
+        ended = ledger.attempts.where(ledger.attempts.having("cause", Cause.WALLTIME))
         wasted |= {record.attempt.job_id: "walltime" for record in ended}
     for record, width in zip(ledger.attempts, widths(ledger, window), strict=True):
         if record.start_us < 0 or record.end_us <= first or record.start_us >= last:
@@ -226,8 +224,9 @@ def free_steps(ledger: Ledger, n_nodes: int) -> Steps:
 
     A node that is held for a job is not free.
     """
-    ran = [record for record in ledger.attempts if record.start_us >= 0]
-    size, events = column(ran, "attempt.n_nodes"), ledger.node_events
+    start_us, end_us = ledger.attempts.column("start_us"), ledger.attempts.column("end_us")
+    ran, events = start_us >= 0, ledger.node_events
+    size = ledger.attempts.column("attempt.n_nodes")[ran]
     changes = [(at, nodes.size if up else -nodes.size) for at, up, nodes in events]
     for hold, until in _holds(ledger):
         changes += [(hold.since_us, -hold.nodes.size), (until, hold.nodes.size)]
@@ -236,13 +235,8 @@ def free_steps(ledger: Ledger, n_nodes: int) -> Steps:
     if ledger.shared:
         changes += zip(*(part.tolist() for part in repeats(holds_of_attempts(ledger))), strict=True)
     at, by = np.array([(0, n_nodes), *changes], dtype=np.int64).T
-    times_us = np.concatenate([column(ran, "start_us"), column(ran, "end_us"), at])
+    times_us = np.concatenate([start_us[ran], end_us[ran], at])
     return steps_of(times_us, np.concatenate([-size, size, by]))
-
-
-def column(records: Sequence[AttemptRecord | Hold], name: str) -> npt.NDArray[np.int64]:
-    """Return a field of all records, by its dotted name."""
-    return np.fromiter(map(attrgetter(name), records), dtype=np.int64, count=len(records))
 
 
 def _idle(ledger: Ledger, n_nodes: int, window: Window) -> tuple[int, float]:
