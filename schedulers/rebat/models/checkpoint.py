@@ -13,11 +13,13 @@ progress.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any, Literal
 
 import msgspec
 
 from rebat.core.errors import InputError
+from rebat.core.job_columns import JobColumns
 from rebat.core.jobs import Job, Workload
 from rebat.core.options import YoungDaly
 from rebat.core.units import MAX_SECONDS, US_PER_S, to_s, to_us
@@ -281,15 +283,19 @@ def add_young_daly(
         also closes the last period, and every job has at least one checkpoint. The text of section
         6.1 agrees with rounding down: a job shorter than its period writes no checkpoint.
     """
-    jobs, profiles = [], {}
-    for job in workload.jobs:
-        period_s = young_daly_period_s(job.n_nodes, n_nodes, mtbf_s, cost_s)
-        new, profile = _with_checkpoints(
-            job, workload.profiles[job.profile], period_s, cost_s, recovery_s, rounding
-        )
-        jobs.append(new)
-        profiles[new.profile] = profile
-    return msgspec.structs.replace(workload, jobs=tuple(jobs), profiles=profiles)
+    profiles: dict[str, dict[str, Any]] = {}
+
+    def jobs() -> Iterator[Job]:
+        for job in workload.jobs:
+            period_s = young_daly_period_s(job.n_nodes, n_nodes, mtbf_s, cost_s)
+            new, profile = _with_checkpoints(
+                job, workload.profiles[job.profile], period_s, cost_s, recovery_s, rounding
+            )
+            profiles[new.profile] = profile
+            yield new
+
+    longer = JobColumns(jobs())
+    return msgspec.structs.replace(workload, jobs=longer, profiles=profiles)
 
 
 def add_perfect(workload: Workload) -> Workload:

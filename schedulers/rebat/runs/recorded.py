@@ -11,7 +11,7 @@ import numpy as np
 from rebat.core.attempts import Attempt, Cause, resubmission_id
 from rebat.core.nodes import NodeSet
 from rebat.core.units import FOREVER_US, US_PER_S
-from rebat.engine.jobs import FAILED, KILLED, SUCCESS, WALLTIME, EngineJob
+from rebat.engine.jobs import FAILED, KILLED, SUCCESS, WALLTIME, EndedJob, ended_jobs
 from rebat.models.failures.events import MachineEvent
 from rebat.results.files.recorded import RECORDED
 from rebat.results.measures.platform import free_steps
@@ -49,7 +49,7 @@ def recorded_run(schedule: RecordedSchedule) -> RunResult:
     ledger.failures_that_hit = list(_hits(ledger, schedule.events, n_nodes))
     layout = Layout(owners=owners_of(schedule.workload))
     summary, rows = summarise(ledger, n_nodes, MEASURES, layout)
-    return RunResult(RECORDED, summary, rows, ledger, [job for _, job in pairs])
+    return RunResult(RECORDED, summary, rows, ledger, ended_jobs(job for _, job in pairs))
 
 
 def n_sharing(result: RunResult) -> int:
@@ -59,7 +59,7 @@ def n_sharing(result: RunResult) -> int:
 
 def _attempt(
     schedule: RecordedSchedule, serial: int, recorded: RecordedAttempt
-) -> tuple[AttemptRecord, EngineJob]:
+) -> tuple[AttemptRecord, EndedJob]:
     """Return an attempt for metrics, and the same attempt as a job of Batsim."""
     job, number = schedule.workload.jobs[recorded.job], recorded.number
     job_id, walltime_us = f"w0!{job.id}", recorded.walltime_us
@@ -89,14 +89,13 @@ def _attempt(
         recorded.nodes,
         why=recorded.why,
     )
-    batsim = EngineJob(
+    batsim = EndedJob(
         attempt_id,
         size,
         recorded.queued_us,
         walltime_us,
         job.profile,
         "w0",
-        None,
         start_us=start_us,
         end_us=end_us,
         state=state,

@@ -16,9 +16,10 @@ from rebat.contract import Policy
 from rebat.core.files import write_lines, write_text
 from rebat.core.jobs import Workload
 from rebat.core.options import MAX_ATTEMPTS, SessionOptions
+from rebat.core.packed import Packed
 from rebat.core.traits import OWNERS, traits_of
 from rebat.engine.engine import Engine, OnProgress
-from rebat.engine.jobs import EngineJob
+from rebat.engine.jobs import EndedJob
 from rebat.engine.options import EngineOptions
 from rebat.models.failures.events import GenericEvent, MachineEvent
 from rebat.models.overload import stuck_job
@@ -72,7 +73,7 @@ class RunResult(msgspec.Struct):
     summary: RunSummary
     rows: JobRows
     ledger: Ledger
-    jobs: list[EngineJob]
+    jobs: Packed[EndedJob]
 
 
 def simulate(

@@ -318,7 +318,8 @@ def test_the_hour_around_a_steal_tells_jobs_and_escapes_their_names() -> None:
     record = AttemptRecord(
         attempt, "p", None, 0, 10**9, Cause.STOLEN, "COMPLETED_KILLED", 0, NodeSet.parse("0-1")
     )
-    ledger = Ledger(attempts=attempts_of([record]), node_events=[(5 * 10**8, False, NodeSet.of([3]))])
+    failed = 5 * 10**8, False, NodeSet.of([3])
+    ledger = Ledger(attempts=attempts_of([record]), node_events=[failed])
     svg = steal_hour(ledger, 4, 10**9)
     assert "job &lt;b&gt;, attempt 0, 2 nodes" in svg
     assert "interrupted for another job" in svg
