@@ -45,6 +45,7 @@ class Kind(Generic[T]):
     def __init__(self, struct: type[T], numbers: Sequence[str], names: Sequence[str] = ()) -> None:
         self.getters = {name: attrgetter(name) for name in (*numbers, *names)}
         self.names = names
+        self.starts = {name: at * BLOCK * 8 for at, name in enumerate(self.getters)}
         self.encode = msgspec.msgpack.Encoder(enc_hook=_plain).encode
         self.decode: Callable[[bytes], list[T]] = msgspec.msgpack.Decoder(
             list[struct],  # type: ignore[valid-type]
@@ -80,15 +81,17 @@ class Packed(Sequence[T]):
             self._pack()
 
     def amend(self, place: int, **changes: Any) -> None:
-        """Change fields of an item; fields that are columns cannot change."""
-        assert not changes.keys() & self._kind.getters.keys()
-        first = len(self._blocks) * BLOCK
-        if place < first:
-            self._changes.setdefault(place, {}).update(changes)
-            self._open = -1, []
+        """Change fields of an item other than the texts of columns."""
+        block, offset = divmod(place, BLOCK)
+        if block == len(self._blocks):
+            for name, value in changes.items():
+                setattr(self._last[offset], name, value)
             return
-        for name, value in changes.items():
-            setattr(self._last[place - first], name, value)
+        self._changes.setdefault(place, {}).update(changes)
+        self._open = -1, []
+        for name in changes.keys() & self._kind.getters.keys():
+            self._file.seek(self._blocks[block][0] + self._kind.starts[name] + offset * 8)
+            self._file.write(np.int64(changes[name]).tobytes())
 
     def _pack(self) -> None:
         columns = np.stack([self._column(name) for name in self._kind.getters])
@@ -137,10 +140,9 @@ class Packed(Sequence[T]):
 
     def column(self, name: str) -> Ints:
         """Return a field of all items; for a field of texts, their codes in `values`."""
-        at = list(self._kind.getters).index(name) * BLOCK * 8
         parts = []
         for start, _ in self._blocks:
-            self._file.seek(start + at)
+            self._file.seek(start + self._kind.starts[name])
             parts.append(np.frombuffer(self._file.read(BLOCK * 8), dtype=np.int64))
         return np.concatenate([*parts, self._column(name)])
 
@@ -157,7 +159,11 @@ class Packed(Sequence[T]):
 
     def where(self, mask: npt.NDArray[np.bool_]) -> Iterator[T]:
         """Yield the items of a mask in order."""
-        return (self[at] for at in np.flatnonzero(mask).tolist())
+        for block in range(len(self._blocks) + 1):
+            offsets = np.flatnonzero(mask[block * BLOCK : (block + 1) * BLOCK]).tolist()
+            if offsets:
+                items = self._last if block == len(self._blocks) else self._block(block)
+                yield from map(items.__getitem__, offsets)
 
     def _block(self, block: int) -> list[T]:
         start, size = self._blocks[block]

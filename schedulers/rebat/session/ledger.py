@@ -51,6 +51,11 @@ class AttemptRecord(msgspec.Struct, gc=False, array_like=True):
         return bool(self.failure or self.stages)
 
     @property
+    def checkpoints(self) -> bool:
+        """Whether the attempt has a recovery or writes checkpoints."""
+        return self.checkpointing is not None
+
+    @property
     def image_us(self) -> int:
         """Cost to restart from the image with which the attempt began; 0: without an image."""
         return self.checkpointing.image_us if self.checkpointing else 0
@@ -85,9 +90,11 @@ ATTEMPTS = Kind(
         "start_us",
         "end_us",
         "useful_us",
+        "lost_us",
         "hung_us",
         "imaged",
         "image_us",
+        "checkpoints",
         "hit",
         "attempt.n_nodes",
         "attempt.submit_us",

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from operator import mul
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +20,7 @@ from rebat.core.units import US_PER_S, to_s
 from rebat.engine.jobs import REJECTED, SUCCESS, EndedJob
 from rebat.results.files.batsim_files import NULL_RUN_US
 from rebat.results.measures.recoveries import down_intervals
+from rebat.results.measures.sharing import dot
 
 JOB_COLUMNS = (
     "job_id,workload_name,profile,submission_time,requested_number_of_resources,requested_time,"
@@ -101,7 +101,7 @@ def totals(
     start_us, end_us, submit_us = (jobs.column(f"{n}_us")[ran] for n in ("start", "end", "submit"))
     finish_us = np.where(end_us > start_us, end_us, start_us + NULL_RUN_US)
     makespan = int(finish_us.max(initial=0))
-    computing = _dot(end_us - start_us, jobs.column("n_nodes")[ran]) - repeated_us
+    computing = dot(end_us - start_us, jobs.column("n_nodes")[ran].tolist()) - repeated_us
     down = _unavailable_us(node_events, makespan)
     waits = (start_us - submit_us) / US_PER_S
     turnarounds = (finish_us - submit_us) / US_PER_S
@@ -140,15 +140,6 @@ def totals(
         "time_switching_on": "0.000000",
         "time_unavailable": f"{to_s(down):.6f}",
     }
-
-
-def _dot(values: npt.NDArray[np.int64], others: npt.NDArray[np.int64]) -> int:
-    """Return the sum of the products, which may exceed 64 bits."""
-    total, chunk = 0, 2**16
-    for first in range(0, len(values), chunk):
-        part = slice(first, first + chunk)
-        total += sum(map(mul, values[part].tolist(), others[part].tolist()))
-    return total
 
 
 def _unavailable_us(node_events: NodeEvents, until_us: int) -> int:

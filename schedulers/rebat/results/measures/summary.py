@@ -46,6 +46,7 @@ from rebat.results.measures.platform import (
     WalltimeKills,
     Window,
     platform_time,
+    uses_of,
 )
 from rebat.results.measures.recoveries import Recoveries, recoveries
 from rebat.results.measures.resizes import Resizes, resizes
@@ -225,7 +226,8 @@ def summarise(
     month = MONTH_SPAN_US[0] <= span <= MONTH_SPAN_US[1]
     window = measures.window or (PAPER_WINDOW if month else (0, max(makespan, 1)))
     kills, accounting = measures.walltime_kills, measures.accounting
-    platform = platform_time(ledger, n_nodes, window, kills, accounting)
+    uses = uses_of(ledger, window, accounting)
+    platform = platform_time(ledger, n_nodes, window, kills, accounting, uses)
     blocked = fragmentation(ledger, n_nodes, window, layout.allotted)
     rows = job_rows(ledger, layout.owners)
     selected = select(rows, measures.selection or (Selection() if month else EVERY_JOB))
@@ -245,7 +247,7 @@ def summarise(
         window_s=(window[0] / 1e6, window[1] / 1e6),
         selected_jobs=len(selected),
         platform=platform,
-        backlog=backlog(ledger, window, accounting),
+        backlog=backlog(ledger, window, accounting, uses),
         useful_utilisation=platform.useful_utilisation,
         flows=flows_by_class(selected, n_nodes),
         node_failures=within([at for at, up, _ in ledger.node_events if not up]),

@@ -225,7 +225,7 @@ def timeline_of(name: str, ledger: Ledger, n_nodes: int) -> Timeline:
         np.array([CAUSES.index(record.cause) for record in records], dtype=np.int64),
         [record.why for record in records],
         np.maximum(records.column("useful_us"), 0),
-        np.array([record.lost_us for record in records], dtype=np.int64),
+        records.column("lost_us"),
         blocks_of([no_nodes if r.nodes is None else r.nodes.intervals for r in records]),
         outages,
         failures,
