@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
+from copy import copy
 from typing import Any, overload
 
 from rebat.core.jobs import Job
@@ -23,7 +24,7 @@ class JobColumns(Sequence[Job]):
 
     def __init__(self, jobs: Iterable[Job]) -> None:
         self._ids, self._id_ends = bytearray(), array("q", [0])
-        self._n_nodes, self._submit_us, self._walltime_us = array("q"), array("q"), array("q")
+        self._n_nodes, self._submit_us, self._walltime_us = array("i"), array("q"), array("q")
         self._profiles, self._extras = array("i"), array("i")
         self._profile_names: list[str] = []
         self._extra_fields: list[dict[str, Any]] = []
@@ -45,6 +46,17 @@ class JobColumns(Sequence[Job]):
             if code == len(self._extra_fields):
                 self._extra_fields.append(job.extra or NO_EXTRA)
         self._profile_names = list(profiles)
+
+    def changed(self, times: Iterable[tuple[int | None, str]]) -> JobColumns:
+        """Return the jobs with other walltimes (us) and profiles; the other columns are shared."""
+        other, profiles = copy(self), dict[str, int]()
+        other._walltime_us, other._profiles = array("q"), array("i")
+        for walltime_us, profile in times:
+            other._walltime_us.append(_NO_WALLTIME if walltime_us is None else walltime_us)
+            other._profiles.append(profiles.setdefault(profile, len(profiles)))
+        assert len(other._profiles) == len(self)
+        other._profile_names = list(profiles)
+        return other
 
     def __len__(self) -> int:
         return len(self._n_nodes)

@@ -234,7 +234,8 @@ def _with_checkpoints(
     cost_s: float,
     recovery_s: float,
     rounding: Rounding,
-) -> tuple[Job, dict[str, Any]]:
+) -> dict[str, Any]:
+    """Return the profile of a job with checkpoints."""
     if profile.get("type") != "delay":
         raise InputError(
             f"the profile type is {profile.get('type')!r}, which allows no checkpoints",
@@ -254,11 +255,7 @@ def _with_checkpoints(
     }
     if rounding == "floor":
         lengthened["checkpoint_rounding"] = rounding
-    walltime = job.walltime_us
-    if walltime is not None:
-        walltime = _lengthened_us(walltime, period_s, cost_us, rounding)
-    name = f"{job.profile}@{job.n_nodes}"
-    return msgspec.structs.replace(job, walltime_us=walltime, profile=name), lengthened
+    return lengthened
 
 
 def add_young_daly(
@@ -285,16 +282,21 @@ def add_young_daly(
     """
     profiles: dict[str, dict[str, Any]] = {}
 
-    def jobs() -> Iterator[Job]:
-        for job in workload.jobs:
+    def times() -> Iterator[tuple[int | None, str]]:
+        for job in jobs:
             period_s = young_daly_period_s(job.n_nodes, n_nodes, mtbf_s, cost_s)
-            new, profile = _with_checkpoints(
-                job, workload.profiles[job.profile], period_s, cost_s, recovery_s, rounding
-            )
-            profiles[new.profile] = profile
-            yield new
+            name = f"{job.profile}@{job.n_nodes}"
+            if name not in profiles:
+                profiles[name] = _with_checkpoints(
+                    job, workload.profiles[job.profile], period_s, cost_s, recovery_s, rounding
+                )
+            walltime_us = job.walltime_us
+            if walltime_us is not None:
+                walltime_us = _lengthened_us(walltime_us, period_s, to_us(cost_s), rounding)
+            yield walltime_us, name
 
-    longer = JobColumns(jobs())
+    jobs = workload.jobs if isinstance(workload.jobs, JobColumns) else JobColumns(workload.jobs)
+    longer = jobs.changed(times())
     return msgspec.structs.replace(workload, jobs=longer, profiles=profiles)
 
 

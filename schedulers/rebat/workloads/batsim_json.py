@@ -18,6 +18,7 @@ import msgspec
 
 from rebat.core.errors import InputError, short
 from rebat.core.files import read_text, write_parts
+from rebat.core.id_set import IdSet
 from rebat.core.job_columns import NO_EXTRA, JobColumns
 from rebat.core.jobs import Job, Workload, check_profiles, delay_us, job_fields, number
 from rebat.core.shapes import check_shape, shape_of
@@ -169,7 +170,7 @@ def workload_of(name: str, document: dict[str, Any]) -> Workload:
 def _jobs(
     raw_jobs: Iterable[Any], profiles: dict[str, dict[str, Any]], machine: int
 ) -> Iterator[Job]:
-    names: set[str] = set()
+    names = IdSet()
     for position, raw in enumerate(raw_jobs):
         job = _job(raw, position, profiles, machine)
         if job.id in names:

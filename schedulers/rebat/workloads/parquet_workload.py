@@ -17,6 +17,7 @@ import numpy as np
 
 from rebat.core.errors import InputError, short
 from rebat.core.files import atomic_path
+from rebat.core.id_set import IdSet
 from rebat.core.job_columns import NO_EXTRA, JobColumns
 from rebat.core.jobs import Job, Workload
 from rebat.core.parquet import arrow, opened
@@ -105,15 +106,17 @@ def read_parquet(path: Path) -> Workload:
 
 
 def _all_jobs(file: Any, where: str, head: _Head) -> Iterator[Job]:
-    names: set[str] = set()
+    names = IdSet()
+    before = 0
     for batch in file.iter_batches(batch_size=_ROWS, columns=list(COLUMNS)):
-        _check_rows(batch, where, len(names), head)
-        for job in _jobs(batch, where, len(names), head.n_nodes):
+        _check_rows(batch, where, before, head)
+        for row, job in enumerate(_jobs(batch, where, before, head.n_nodes), before + 1):
             if job.id in names:
-                place = f"{where}: row {len(names) + 1}"
+                place = f"{where}: row {row}"
                 raise InputError(f"duplicate job id {job.id!r}", place, "unique ids")
             names.add(job.id)
             yield job
+        before += batch.num_rows
 
 
 def _head(metadata: dict[bytes, bytes], where: str) -> _Head:
