@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Growth of a run with the number of jobs: processor seconds and peak memory of each process.
 
-Jobs of 1 to 1,024 nodes on 4,096 nodes at 70 % load, EASY backfilling, an MTBF of 1 h of the
-machine, Young/Daly checkpoints. Each size runs in a process of its own, from the file to the
-results.
+Jobs of 1 to 128 nodes and 10 s to 5 h on 4,096 nodes at 70 % load, EASY backfilling, an MTBF of 1 h
+of the machine, Young/Daly checkpoints. A million jobs are about ten months. Each size runs in a
+process of its own, from the file to the results.
 
 Run: ``python -m benchmarks.bench_scale [JOBS ...]`` (default: 10000 100000 1000000)
 """
@@ -32,8 +32,8 @@ OPTIONS = (
 def jobs_of(count: int, seed: int = 0) -> Workload:
     """Return random jobs that arrive over time."""
     draw = np.random.default_rng(seed)
-    size = 2 ** draw.integers(0, 11, count)
-    run_s = np.exp(draw.uniform(np.log(60), np.log(86_400), count)).round().astype(int)
+    size = 2 ** draw.integers(0, 8, count)
+    run_s = np.exp(draw.uniform(np.log(10), np.log(18_000), count)).round().astype(int)
     gap_s = float((size * run_s).mean()) / (N_NODES * LOAD)
     submit_us = (np.cumsum(draw.exponential(gap_s, count)) * 1e6).round().astype(int)
     wall_s = (run_s * draw.uniform(1, 4, count)).round().astype(int)

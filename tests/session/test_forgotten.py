@@ -5,9 +5,11 @@ from __future__ import annotations
 
 import msgspec
 
+from rebat.engine.engine import Engine
 from rebat.engine.options import EngineOptions
 from rebat.policies.presets import preset
 from rebat.runs.single import simulate
+from rebat.session.session import Session
 from tests.scenarios import fails, machine
 
 
@@ -24,4 +26,10 @@ def test_a_job_may_be_named_as_a_resubmission_where_nothing_is_resubmitted() -> 
 def test_all_attempts_of_a_job_are_let_go_with_it() -> None:
     result = simulate(machine(2, (1, 10), (1, 50)), preset("greedy"), machine_events=fails(0, 3, 4))
     assert [row.attempts for row in result.rows] == [2, 1]
-    assert all(job.submission is None for job in result.jobs)
+
+
+def test_the_engine_keeps_no_static_job_that_ended() -> None:
+    engine = Engine(machine(2, (1, 10), (1, 50)), events=fails(0, 3, 4))
+    engine.run(Session(preset("greedy").make()).handle)
+    assert len(engine.ended) == 3
+    assert set(engine._jobs) == {"w0!1#1"}

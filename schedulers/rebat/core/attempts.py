@@ -138,7 +138,7 @@ def taken_id(name: str, base: str) -> InputError:
     )
 
 
-class Attempt(msgspec.Struct, frozen=True, gc=False):
+class Attempt(msgspec.Struct, frozen=True, gc=False, array_like=True):
     """A request for nodes. It does not contain the real run time, which schedulers must not know.
 
     Attributes

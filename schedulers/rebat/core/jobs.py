@@ -50,7 +50,7 @@ class Workload(msgspec.Struct, frozen=True):
         Name in reports (the stem of a file, the name of a generator).
     n_nodes : int
         Number of nodes of the intended machine (Batsim's ``nb_res``).
-    jobs : tuple of Job
+    jobs : sequence of Job
     profiles : dict
         Batsim profile JSON by name.
     notes : tuple of str
@@ -63,7 +63,7 @@ class Workload(msgspec.Struct, frozen=True):
 
     name: str
     n_nodes: int
-    jobs: tuple[Job, ...]
+    jobs: Sequence[Job]
     profiles: dict[str, dict[str, Any]]
     notes: tuple[str, ...] = ()
     machine: dict[str, Any] | None = None

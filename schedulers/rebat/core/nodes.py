@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 Intervals = npt.NDArray[np.int64]
 """Shape (k, 2): inclusive first and last node of each interval, ascending and not adjacent."""
 
+NO_INTERVALS: Intervals = np.empty((0, 2), dtype=np.int64)
+
 _TOKEN = re.compile(r"(\d{1,15})(?:-(\d{1,15}))?\Z")
 
 
@@ -61,6 +63,28 @@ class NodeSet:
         if self.size and not self._packed and self.intervals[-1, 1] < 2**31:
             self._packed = self.intervals.astype(np.int32).tobytes()
             del self.intervals
+
+    @property
+    def packed(self) -> bytes:
+        """The intervals as int32, for `unpacked`; empty for an empty set."""
+        return self._packed or self.intervals.astype(np.int32).tobytes()
+
+    @classmethod
+    def unpacked(cls, size: int, packed: bytes) -> NodeSet:
+        """Return the set of ``packed`` with this number of nodes."""
+        nodes = cls(NO_INTERVALS, size)
+        if packed:
+            nodes._packed = packed
+            del nodes.intervals
+        return nodes
+
+    def _pairs(self) -> list[list[int]]:
+        """Return the first and last node of each interval."""
+        if self._packed:
+            ends = memoryview(self._packed).cast("i").tolist()
+            return [ends[at : at + 2] for at in range(0, len(ends), 2)]
+        pairs: list[list[int]] = self.intervals.tolist()
+        return pairs
 
     def __getattr__(self, name: str) -> Any:
         # Called only for missing attributes, so sets that are not packed have no overhead.
@@ -191,7 +215,7 @@ class NodeSet:
         return hash(self.intervals.tobytes())
 
     def __str__(self) -> str:
-        return " ".join([f"{a}-{b}" if a != b else f"{a}" for a, b in self.intervals.tolist()])
+        return " ".join([f"{a}-{b}" if a != b else f"{a}" for a, b in self._pairs()])
 
     def __repr__(self) -> str:
         return f"NodeSet({str(self)!r})"

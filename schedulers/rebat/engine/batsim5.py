@@ -31,6 +31,7 @@ from rebat.engine.calls5 import PeriodicCalls
 from rebat.engine.engine import Engine, External, used_profiles
 from rebat.engine.jobs import KILLED, REJECTED, EngineJob, sequence_progress
 from rebat.engine.options import EngineOptions
+from rebat.engine.static_jobs import Placed
 from rebat.models.failures.events import GenericEvent
 
 PARALLEL = ("parallel", "parallel_homogeneous", "parallel_homogeneous_total")
@@ -66,6 +67,7 @@ class Engine5(PeriodicCalls, Engine):
     ) -> None:
         self._workloads, self._paths, self._arguments = workloads, paths, arguments or {}
         self._all: dict[str, dict[str, Any]] = {}
+        self._as_read: dict[str, dict[str, Any]] = {}
         self._taken: set[str] = set()
         self._periodic = {}
         self._ended_since: list[EngineJob] = []
@@ -81,7 +83,7 @@ class Engine5(PeriodicCalls, Engine):
 
     # ---- set-up
 
-    def _add_static_jobs(self, workload: Workload) -> None:
+    def _add_workloads(self, workload: Workload) -> None:
         for number, each in enumerate(self._workloads):
             self._add_workload(f"w{number}", each)
 
@@ -89,15 +91,14 @@ class Engine5(PeriodicCalls, Engine):
         self._taken |= {f"{name}!{profile}" for profile in workload.profiles}
         for profile, fields in used_profiles(workload).items():
             self._all[f"{name}!{profile}"] = _with_complete_parts(fields, name)
-        for job in workload.jobs:
-            profile = f"{name}!{job.profile}"
-            static = EngineJob(
-                f"{name}!{job.id}", job.n_nodes, job.submit_us, job.walltime_us, profile, name, job
-            )
-            try:
-                self._add_job(static, self._runnable(name, profile))
-            except InputError as error:
-                raise error.at(f"job {job.id}") from None
+        self._as_read |= self._all
+        self._add_static_jobs(name, workload.jobs)
+
+    def _full_name(self, workload: str, profile: str) -> str:
+        return f"{workload}!{profile}"
+
+    def _static_profiles(self, workload: str) -> dict[str, dict[str, Any]]:
+        return self._as_read
 
     def _runnable(self, workload: str, profile: str) -> dict[str, dict[str, Any]]:
         profiles = with_parts(self._all, profile)
@@ -155,7 +156,7 @@ class Engine5(PeriodicCalls, Engine):
         else:
             super()._on_decision(decision)
 
-    def _on_submissions(self, jobs: list[EngineJob]) -> None:
+    def _on_submissions(self, jobs: list[Placed]) -> None:
         super()._on_submissions(jobs)
         if self._begins:  # the notice is in the same message
             self._outbox += self._take_notices()
@@ -257,7 +258,7 @@ class Engine5(PeriodicCalls, Engine):
         self._all[name] = profile
 
     def _register_job(self, decision: d.RegisterJob) -> None:
-        if decision.job_id in self._jobs:
+        if self._exists(decision.job_id):
             raise self._abort(AbortRule.DUPLICATE, f"job {decision.job_id}")
         workload, _, own = decision.job_id.partition("!")
         fields = {**decision.job, "id": decision.job_id}
@@ -280,7 +281,7 @@ class Engine5(PeriodicCalls, Engine):
             fields,
             registered=True,
         )
-        self._add_job(job, self._runnable(workload, profile))
+        self._add_registered(job, self._runnable(workload, profile))
         job.submitted = True
         if self.options.acknowledge_dynamic_jobs:
             self._send_submission(job)

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from rebat.core.decisions import (
     CallMeLater,
@@ -20,12 +20,31 @@ from rebat.core.decisions import (
 )
 from rebat.core.errors import InputError
 from rebat.core.events import JobCompleted, JobsKilled
-from rebat.core.jobs import delay_us, leg_durations_us
+from rebat.core.jobs import Job, delay_us, leg_durations_us, with_parts
 from rebat.core.nodes import NodeSet
 from rebat.core.units import to_s
 from rebat.engine.aborts import AbortRule
-from rebat.engine.jobs import KILLED, REJECTED, EngineJob, progress, registered_job
+from rebat.engine.jobs import KILLED, REJECTED, EndedJob, EngineJob, progress, registered_job
 from rebat.engine.state import HELD, EngineState
+
+
+def _again(job: EndedJob, place: int) -> EngineJob:
+    """Return the job that ended."""
+    return EngineJob(
+        job.id,
+        job.n_nodes,
+        job.submit_us,
+        job.walltime_us,
+        job.profile,
+        job.workload,
+        None,
+        submitted=True,
+        start_us=job.start_us,
+        end_us=job.end_us,
+        state=job.state,
+        nodes=job.nodes,
+        place=place,
+    )
 
 
 class Decisions(EngineState):
@@ -35,10 +54,43 @@ class Decisions(EngineState):
         self._decide[type(decision)](self, decision)
 
     def _job(self, job_id: str) -> EngineJob:
-        job = self._jobs.get(job_id)
+        job = self._jobs.get(job_id) or self._static_job(job_id)
         if job is None:
             raise self._abort(AbortRule.UNKNOWN_JOB, job_id)
         return job
+
+    def _static_job(self, job_id: str) -> EngineJob | None:
+        """Return a static job that is not submitted yet or not alive any more."""
+        placed = self._static.find(job_id)
+        if placed is None:
+            return None
+        for place, ended in enumerate(self.ended):
+            if ended.id == job_id:
+                return _again(ended, place)
+        return self._make_static(*placed)
+
+    def _exists(self, job_id: str) -> bool:
+        return job_id in self._jobs or self._static.find(job_id) is not None
+
+    def _make_static(self, workload: str, job: Job) -> EngineJob:
+        """Return a static job, which is alive from now on."""
+        job_id = f"{workload}!{job.id}"
+        if job_id in self._jobs:
+            return self._jobs[job_id]
+        profile = self._full_name(workload, job.profile)
+        made = EngineJob(
+            job_id, job.n_nodes, job.submit_us, job.walltime_us, profile, workload, job
+        )
+        self._hold(made, with_parts(self._static_profiles(workload), profile))
+        return made
+
+    def _full_name(self, workload: str, profile: str) -> str:
+        """Return the name of a workload's profile."""
+        return profile
+
+    def _static_profiles(self, workload: str) -> dict[str, dict[str, Any]]:
+        """Return the profiles of the static jobs that are not submitted yet."""
+        return self.profiles[workload]
 
     def _waiting_job(self, job_id: str) -> EngineJob:
         job = self._job(job_id)
@@ -129,13 +181,13 @@ class Decisions(EngineState):
 
     def _register_job(self, decision: RegisterJob) -> None:
         self._need_registration()
-        if decision.job_id in self._jobs:
+        if self._exists(decision.job_id):
             raise self._abort(AbortRule.DUPLICATE, f"job {decision.job_id}")
         try:
             job = registered_job(decision.job_id, decision.job)
             if job.profile not in self.profiles.get(job.workload, {}):
                 raise self._abort(AbortRule.UNKNOWN_PROFILE, f"{job.profile} of job {job.id}")
-            self._add_job(job, self._runnable(job.workload, job.profile))
+            self._add_registered(job, self._runnable(job.workload, job.profile))
         except InputError as error:
             raise self._abort(AbortRule.BAD_JOB, str(error)) from None
         job.submitted = True
@@ -149,7 +201,10 @@ class Decisions(EngineState):
         self._registration_open = self.options.dynamic_jobs
 
     def _set_metadata(self, decision: SetMetadata) -> None:
-        self._job(decision.job_id).metadata = decision.metadata
+        job = self._job(decision.job_id)
+        job.metadata = decision.metadata
+        if job.place >= 0:
+            self.ended.amend(job.place, metadata=job.metadata)
 
     _decide: ClassVar[dict[type[Decision], Callable[..., None]]] = {
         ExecuteJob: _execute,

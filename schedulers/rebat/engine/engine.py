@@ -36,12 +36,12 @@ from rebat.core.events import (
     SimulationBegan,
     SimulationEnded,
 )
-from rebat.core.jobs import Workload, with_parts
+from rebat.core.jobs import Job, Workload, with_parts
 from rebat.core.units import to_s
 from rebat.engine.aborts import AbortRule
 from rebat.engine.decisions import Decisions
-from rebat.engine.jobs import EngineJob, static_job_order
 from rebat.engine.options import EngineOptions
+from rebat.engine.static_jobs import Placed
 from rebat.models.failures.events import ExternalEvent, GenericEvent, MachineEvent, in_order
 
 Scheduler = Callable[[Message], Reply]
@@ -78,7 +78,7 @@ class Engine(Decisions):
 
     Attributes
     ----------
-    ended : list of EngineJob
+    ended : sequence of EndedJob
         All jobs that ended or were rejected, in the order of Batsim's jobs.csv.
 
     Raises
@@ -98,11 +98,9 @@ class Engine(Decisions):
     ) -> None:
         super().__init__(n_nodes or workload.n_nodes, options or EngineOptions())
         self._notices: list[type[Event]] = []
-        self._add_static_jobs(workload)
-        self._statics = self._by_time(
-            sorted(self._jobs.values(), key=static_job_order), "submit_us"
-        )
-        self._statics_left = bool(self._jobs)
+        self._add_workloads(workload)
+        self._submissions = self._static.groups()
+        self._statics_left = bool(self._static.n)
         self._await_submissions()
         ordered = in_order(events) if isinstance(events, Sequence) else events
         self._files = [
@@ -114,27 +112,22 @@ class Engine(Decisions):
 
     # ---- set-up
 
-    def _add_static_jobs(self, workload: Workload) -> None:
+    def _add_workloads(self, workload: Workload) -> None:
         self.profiles["w0"] = used_profiles(workload)
-        profiles: dict[str, dict[str, dict[str, Any]]] = {}
-        for job in workload.jobs:
-            if job.profile not in profiles:
+        self._add_static_jobs("w0", workload.jobs)
+
+    def _add_static_jobs(self, workload: str, jobs: Sequence[Job]) -> None:
+        """Add the jobs of a workload; raise InputError if one needs a network."""
+        for job in jobs:
+            profile = self._full_name(workload, job.profile)
+            if (workload, profile) not in self._uses:
                 try:
-                    profiles[job.profile] = self._runnable("w0", job.profile)
+                    self._runnable(workload, profile)
                 except InputError as error:
                     raise error.at(f"job {job.id}") from None
-            self._add_job(
-                EngineJob(
-                    f"w0!{job.id}",
-                    job.n_nodes,
-                    job.submit_us,
-                    job.walltime_us,
-                    job.profile,
-                    "w0",
-                    job,
-                ),
-                profiles[job.profile],
-            )
+            self._use(workload, profile)
+        self._static.add(workload, jobs)
+        self._unfinished += len(jobs)
 
     @staticmethod
     def _by_time(items: Iterable[Any], time: str) -> Iterator[list[Any]]:
@@ -142,9 +135,9 @@ class Engine(Decisions):
         return (list(same) for _, same in groupby(items, key=attrgetter(time)))
 
     def _await_submissions(self) -> bool:
-        jobs = next(self._statics, None)
+        jobs = next(self._submissions, None)
         if jobs:
-            self._push(jobs[0].submit_us, self._on_submissions, jobs)
+            self._push(jobs[0][1].submit_us, self._on_submissions, jobs)
         return bool(jobs)
 
     def _await_events(self, file: External) -> None:
@@ -179,10 +172,14 @@ class Engine(Decisions):
             self._exchange(scheduler, events)
             rounds += 1
             if on_progress and rounds % 256 == 0:
-                on_progress(self.now_us, len(self.ended), len(self._jobs))
+                n_jobs = self._static.n + self._n_registered
+                on_progress(self.now_us, len(self.ended), n_jobs)
         self._exchange(scheduler, (SimulationEnded(at_us=self.now_us),))
 
     def _exchange(self, scheduler: Scheduler, events: tuple[Event, ...]) -> None:
+        for job_id in self._gone:
+            del self._jobs[job_id]
+        self._gone.clear()
         reply = scheduler(Message(self.now_us, events))
         self._check_times(reply)
         later_us = self.options.latency_us if reply.decisions else 0
@@ -273,9 +270,9 @@ class Engine(Decisions):
 
     # ---- events
 
-    def _on_submissions(self, jobs: list[EngineJob]) -> None:
-        for job in jobs:
-            self._send_submission(job)
+    def _on_submissions(self, jobs: list[Placed]) -> None:
+        for placed in jobs:
+            self._send_submission(self._make_static(*placed))
         self._statics_left = self._await_submissions()
         if not self._statics_left:
             self._notices.append(NoMoreStaticJobs)

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import msgspec
@@ -11,6 +11,7 @@ import msgspec
 from rebat.core.errors import InputError
 from rebat.core.jobs import Job, duration_us
 from rebat.core.nodes import NodeSet
+from rebat.core.packed import Kind, Packed
 from rebat.core.units import MAX_SECONDS, to_us
 
 SUCCESS = "COMPLETED_SUCCESSFULLY"
@@ -24,10 +25,7 @@ NO_LEGS: Iterator[int] = iter(())
 
 
 class EngineJob(msgspec.Struct, gc=False):
-    """A Batsim job, static or registered; times in microseconds.
-
-    There may be millions of jobs. Therefore, data of ended jobs are deleted.
-    """
+    """A Batsim job, static or registered; times in microseconds."""
 
     id: str
     n_nodes: int
@@ -53,6 +51,8 @@ class EngineJob(msgspec.Struct, gc=False):
     metadata: str = ""
     legs: Iterator[int] = NO_LEGS
     """Remaining delays of a running job, in order."""
+    place: int = -1
+    """Place in the list of ended jobs; -1 before the end."""
 
     @property
     def running(self) -> bool:
@@ -60,9 +60,29 @@ class EngineJob(msgspec.Struct, gc=False):
         return self.start_us >= 0 and not self.state
 
 
-def static_job_order(job: EngineJob) -> tuple[int, str]:
-    """Return the sort key of Batsim's submissions: time, then id as text."""
-    return job.submit_us, job.id
+class EndedJob(msgspec.Struct, gc=False, array_like=True):
+    """A Batsim job that ended or was rejected; times in microseconds, -1 if it never ran."""
+
+    id: str
+    n_nodes: int
+    submit_us: int
+    walltime_us: int | None
+    profile: str
+    workload: str
+    start_us: int = -1
+    end_us: int = -1
+    state: str = ""
+    nodes: NodeSet | None = None
+    metadata: str = ""
+    registered: bool = False
+
+
+ENDED = Kind(EndedJob, ("n_nodes", "submit_us", "start_us", "end_us"), ("state",))
+
+
+def ended_jobs(jobs: Iterable[EndedJob] = ()) -> Packed[EndedJob]:
+    """Return ended jobs as the engine stores them."""
+    return Packed(ENDED, jobs)
 
 
 def registered_job(job_id: str, fields: dict[str, Any]) -> EngineJob:

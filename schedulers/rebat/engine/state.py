@@ -10,10 +10,12 @@ from typing import Any
 from rebat.core.events import CallRequested, Event, JobCompleted, JobSubmitted
 from rebat.core.jobs import Job, duration_us, job_fields, with_parts
 from rebat.core.nodes import NodeSet
+from rebat.core.packed import Packed
 from rebat.core.units import to_s
 from rebat.engine.aborts import Abort, AbortRule
-from rebat.engine.jobs import FAILED, NO_LEGS, SUCCESS, WALLTIME, EngineJob
+from rebat.engine.jobs import FAILED, NO_LEGS, SUCCESS, WALLTIME, EndedJob, EngineJob, ended_jobs
 from rebat.engine.options import EngineOptions
+from rebat.engine.static_jobs import StaticJobs
 from rebat.models.node_pool import NodePool
 
 HELD = 0
@@ -30,11 +32,16 @@ class EngineState:
         self.options = options
         self.n_nodes = n_nodes
         self.now_us = 0
-        self.ended: list[EngineJob] = []
+        self.ended: Packed[EndedJob] = ended_jobs()
         self.profiles: dict[str, dict[str, dict[str, Any]]] = {}
         self._uses: dict[tuple[str, str], int] = {}
         self._pool = NodePool(n_nodes)
+        self._static = StaticJobs()
         self._jobs: dict[str, EngineJob] = {}
+        """Jobs that are alive, jobs whose end the scheduler does not know, and registered jobs."""
+        self._gone: list[str] = []
+        """Static jobs that ended since the last message."""
+        self._n_registered = 0
         self._heap: list[tuple[int, int, Happening, Any]] = []
         self._sequence = 0
         self._outbox: list[Event] = []
@@ -59,13 +66,21 @@ class EngineState:
         duration_us(profiles, profile, self.options.speed_flops)
         return profiles
 
-    def _add_job(self, job: EngineJob, profiles: dict[str, dict[str, Any]]) -> None:
+    def _add_registered(self, job: EngineJob, profiles: dict[str, dict[str, Any]]) -> None:
+        self._hold(job, profiles)
+        self._n_registered += 1
+        self._unfinished += 1
+        self._use(job.workload, job.profile)
+
+    def _use(self, workload: str, profile: str) -> None:
+        """Count a job with this profile."""
+        use = (workload, profile)
+        self._uses[use] = self._uses.get(use, 0) + 1
+
+    def _hold(self, job: EngineJob, profiles: dict[str, dict[str, Any]]) -> None:
         job.profiles = profiles
         job.return_code = int(profiles[job.profile].get("ret", 0))
         self._jobs[job.id] = job
-        self._unfinished += 1
-        use = (job.workload, job.profile)
-        self._uses[use] = self._uses.get(use, 0) + 1
 
     def _send_submission(self, job: EngineJob) -> None:
         job.submitted = True
@@ -121,8 +136,26 @@ class EngineState:
         self._finish(job)
 
     def _finish(self, job: EngineJob) -> None:
-        self.ended.append(job)
+        job.place = len(self.ended)
+        self.ended.append(
+            EndedJob(
+                job.id,
+                job.n_nodes,
+                job.submit_us,
+                job.walltime_us,
+                job.profile,
+                job.workload,
+                job.start_us,
+                job.end_us,
+                job.state,
+                job.nodes,
+                job.metadata,
+                job.registered,
+            )
+        )
         job.legs, job.submission = NO_LEGS, None
+        if not job.registered:
+            self._gone.append(job.id)
         self._unfinished -= 1
         self._collect(job)
 

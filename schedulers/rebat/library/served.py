@@ -9,6 +9,7 @@ from typing import Any
 
 from rebat.core.errors import InputError
 from rebat.core.jobs import Workload
+from rebat.engine.jobs import ended_jobs
 from rebat.library.result import Result
 from rebat.policies.presets import Preset, scheduler
 from rebat.results.measures.summary import Layout, Measures, summarise
@@ -62,4 +63,4 @@ def _run(policy: str, session: Session, cores_per_node: int) -> RunResult:
     if isinstance(chosen, Preset):
         layout = layout_of(chosen, Workload("served", n_nodes, (), {}), n_nodes, layout)
     summary, rows = summarise(session.ledger, n_nodes, Measures(), layout)
-    return RunResult(policy, summary, rows, session.ledger, [])
+    return RunResult(policy, summary, rows, session.ledger, ended_jobs())

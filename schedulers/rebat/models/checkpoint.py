@@ -13,11 +13,13 @@ progress.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any, Literal
 
 import msgspec
 
 from rebat.core.errors import InputError
+from rebat.core.job_columns import JobColumns
 from rebat.core.jobs import Job, Workload
 from rebat.core.options import YoungDaly
 from rebat.core.units import MAX_SECONDS, US_PER_S, to_s, to_us
@@ -232,7 +234,8 @@ def _with_checkpoints(
     cost_s: float,
     recovery_s: float,
     rounding: Rounding,
-) -> tuple[Job, dict[str, Any]]:
+) -> dict[str, Any]:
+    """Return the profile of a job with checkpoints."""
     if profile.get("type") != "delay":
         raise InputError(
             f"the profile type is {profile.get('type')!r}, which allows no checkpoints",
@@ -252,11 +255,7 @@ def _with_checkpoints(
     }
     if rounding == "floor":
         lengthened["checkpoint_rounding"] = rounding
-    walltime = job.walltime_us
-    if walltime is not None:
-        walltime = _lengthened_us(walltime, period_s, cost_us, rounding)
-    name = f"{job.profile}@{job.n_nodes}"
-    return msgspec.structs.replace(job, walltime_us=walltime, profile=name), lengthened
+    return lengthened
 
 
 def add_young_daly(
@@ -281,15 +280,24 @@ def add_young_daly(
         also closes the last period, and every job has at least one checkpoint. The text of section
         6.1 agrees with rounding down: a job shorter than its period writes no checkpoint.
     """
-    jobs, profiles = [], {}
-    for job in workload.jobs:
-        period_s = young_daly_period_s(job.n_nodes, n_nodes, mtbf_s, cost_s)
-        new, profile = _with_checkpoints(
-            job, workload.profiles[job.profile], period_s, cost_s, recovery_s, rounding
-        )
-        jobs.append(new)
-        profiles[new.profile] = profile
-    return msgspec.structs.replace(workload, jobs=tuple(jobs), profiles=profiles)
+    profiles: dict[str, dict[str, Any]] = {}
+
+    def times() -> Iterator[tuple[int | None, str]]:
+        for job in jobs:
+            period_s = young_daly_period_s(job.n_nodes, n_nodes, mtbf_s, cost_s)
+            name = f"{job.profile}@{job.n_nodes}"
+            if name not in profiles:
+                profiles[name] = _with_checkpoints(
+                    job, workload.profiles[job.profile], period_s, cost_s, recovery_s, rounding
+                )
+            walltime_us = job.walltime_us
+            if walltime_us is not None:
+                walltime_us = _lengthened_us(walltime_us, period_s, to_us(cost_s), rounding)
+            yield walltime_us, name
+
+    jobs = workload.jobs if isinstance(workload.jobs, JobColumns) else JobColumns(workload.jobs)
+    longer = jobs.changed(times())
+    return msgspec.structs.replace(workload, jobs=longer, profiles=profiles)
 
 
 def add_perfect(workload: Workload) -> Workload:

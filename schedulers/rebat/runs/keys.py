@@ -90,4 +90,4 @@ def _failures(failures: FailureScenario | None) -> dict[str, Any] | None:
 
 
 def _jobs_bytes(workload: Workload) -> bytes:
-    return msgspec.json.encode([workload.n_nodes, workload.jobs, workload.profiles])
+    return msgspec.json.encode([workload.n_nodes, list(workload.jobs), workload.profiles])

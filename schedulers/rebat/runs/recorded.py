@@ -11,14 +11,14 @@ import numpy as np
 from rebat.core.attempts import Attempt, Cause, resubmission_id
 from rebat.core.nodes import NodeSet
 from rebat.core.units import FOREVER_US, US_PER_S
-from rebat.engine.jobs import FAILED, KILLED, SUCCESS, WALLTIME, EngineJob
+from rebat.engine.jobs import FAILED, KILLED, SUCCESS, WALLTIME, EndedJob, ended_jobs
 from rebat.models.failures.events import MachineEvent
 from rebat.results.files.recorded import RECORDED
 from rebat.results.measures.platform import free_steps
 from rebat.results.measures.sharing import sharing
 from rebat.results.measures.summary import Layout, Measures, summarise
 from rebat.runs.single import RunResult, owners_of
-from rebat.session.ledger import AttemptRecord, Ledger
+from rebat.session.ledger import AttemptRecord, Ledger, attempts_of
 from rebat.workloads.recorded import RecordedAttempt, RecordedSchedule
 
 MEASURES = Measures(walltime_kills="useful")
@@ -43,13 +43,13 @@ def recorded_run(schedule: RecordedSchedule) -> RunResult:
     serials = {id(attempt): serial for serial, attempt in enumerate(entries)}
     pairs = [_attempt(schedule, serials[id(attempt)], attempt) for attempt in attempts]
     events = [(event.at_us, event.available, event.nodes) for event in schedule.events]
-    ledger = Ledger(attempts=[record for record, _ in pairs], node_events=events)
+    ledger = Ledger(attempts=attempts_of(record for record, _ in pairs), node_events=events)
     ledger.shared = not schedule.assigned_nodes and any(sharing(ledger))
     n_nodes = schedule.workload.n_nodes
     ledger.failures_that_hit = list(_hits(ledger, schedule.events, n_nodes))
     layout = Layout(owners=owners_of(schedule.workload))
     summary, rows = summarise(ledger, n_nodes, MEASURES, layout)
-    return RunResult(RECORDED, summary, rows, ledger, [job for _, job in pairs])
+    return RunResult(RECORDED, summary, rows, ledger, ended_jobs(job for _, job in pairs))
 
 
 def n_sharing(result: RunResult) -> int:
@@ -59,7 +59,7 @@ def n_sharing(result: RunResult) -> int:
 
 def _attempt(
     schedule: RecordedSchedule, serial: int, recorded: RecordedAttempt
-) -> tuple[AttemptRecord, EngineJob]:
+) -> tuple[AttemptRecord, EndedJob]:
     """Return an attempt for metrics, and the same attempt as a job of Batsim."""
     job, number = schedule.workload.jobs[recorded.job], recorded.number
     job_id, walltime_us = f"w0!{job.id}", recorded.walltime_us
@@ -89,14 +89,13 @@ def _attempt(
         recorded.nodes,
         why=recorded.why,
     )
-    batsim = EngineJob(
+    batsim = EndedJob(
         attempt_id,
         size,
         recorded.queued_us,
         walltime_us,
         job.profile,
         "w0",
-        None,
         start_us=start_us,
         end_us=end_us,
         state=state,

@@ -16,9 +16,10 @@ from rebat.contract import Policy
 from rebat.core.files import write_lines, write_text
 from rebat.core.jobs import Workload
 from rebat.core.options import MAX_ATTEMPTS, SessionOptions
+from rebat.core.packed import Packed
 from rebat.core.traits import OWNERS, traits_of
 from rebat.engine.engine import Engine, OnProgress
-from rebat.engine.jobs import EngineJob
+from rebat.engine.jobs import EndedJob
 from rebat.engine.options import EngineOptions
 from rebat.models.failures.events import GenericEvent, MachineEvent
 from rebat.models.overload import stuck_job
@@ -72,7 +73,7 @@ class RunResult(msgspec.Struct):
     summary: RunSummary
     rows: JobRows
     ledger: Ledger
-    jobs: list[EngineJob]
+    jobs: Packed[EndedJob]
 
 
 def simulate(
@@ -204,7 +205,7 @@ def write_run(
             write_lines(folder / f"rebat_{owner}s.csv", groups_csv(result.rows, owner))
     if result.summary.resizes.molded or result.rows.column("resizes").any():
         write_lines(folder / "rebat_sizes.csv", rows_csv(result.rows, SIZE_COLUMNS))
-    if any(record.failure or record.stages for record in result.ledger.attempts):
+    if result.ledger.attempts.column("hit").any():
         write_lines(folder / "rebat_recoveries.csv", recoveries_csv(result.ledger))
     write_lines(folder / "node_events.csv", node_events_csv(result.ledger))
     if any(hold.until_us != hold.since_us for hold in result.ledger.holds):

@@ -4,17 +4,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import msgspec
 
 from rebat.core.attempts import INTERRUPTED, Attempt, Cause
 from rebat.core.nodes import NodeSet
+from rebat.core.packed import Kind, Packed
 from rebat.models.checkpoint import Checkpointing
 from rebat.models.remaining import Remaining
 
 
-class AttemptRecord(msgspec.Struct, gc=False):
+class AttemptRecord(msgspec.Struct, gc=False, array_like=True):
     """An attempt that ended, or that never ran (rejected, molded); times in microseconds."""
 
     attempt: Attempt
@@ -44,6 +45,21 @@ class AttemptRecord(msgspec.Struct, gc=False):
     stages: dict[str, int] = {}
     """Duration of each stage of the recovery in microseconds, if it has stages."""
 
+    @property
+    def hit(self) -> bool:
+        """Whether a failure with a known cause, or with stages of recovery, hit the attempt."""
+        return bool(self.failure or self.stages)
+
+    @property
+    def checkpoints(self) -> bool:
+        """Whether the attempt has a recovery or writes checkpoints."""
+        return self.checkpointing is not None
+
+    @property
+    def image_us(self) -> int:
+        """Cost to restart from the image with which the attempt began; 0: without an image."""
+        return self.checkpointing.image_us if self.checkpointing else 0
+
 
 class Drained(msgspec.Struct, gc=False):
     """Nodes that were out of service; ``until_us`` is None if they did not return."""
@@ -68,14 +84,57 @@ class Hold(msgspec.Struct, gc=False):
 
 Why = Literal["ended", "hit", "given up"]
 
-Part = tuple[AttemptRecord, int]
-"""A record, and a part of its progress in microseconds."""
+ATTEMPTS = Kind(
+    AttemptRecord,
+    numbers=(
+        "start_us",
+        "end_us",
+        "useful_us",
+        "lost_us",
+        "hung_us",
+        "imaged",
+        "image_us",
+        "checkpoints",
+        "hit",
+        "attempt.n_nodes",
+        "attempt.submit_us",
+        "attempt.queued_us",
+        "attempt.serial",
+        "attempt.job_serial",
+        "attempt.number",
+        "attempt.priority",
+    ),
+    names=("cause", "state", "why"),
+)
+
+
+def attempts_of(records: Iterable[AttemptRecord] = ()) -> Packed[AttemptRecord]:
+    """Return records of attempts as a ledger stores them."""
+    return Packed(ATTEMPTS, records)
+
+
+class Part(NamedTuple):
+    """A part of the progress of an attempt, in microseconds.
+
+    Attributes
+    ----------
+    place
+        Place of the attempt in the ledger.
+    useful_us
+        The progress that the attempt kept.
+    us
+        The part.
+    """
+
+    place: int
+    useful_us: int
+    us: int
 
 
 class Ledger(msgspec.Struct):
     """Records of a simulation: attempts in the order of their ends, machine events, counters."""
 
-    attempts: list[AttemptRecord] = []
+    attempts: Packed[AttemptRecord] = msgspec.field(default_factory=attempts_of)
     interrupted: dict[str, int] = {}
     """Job -> number of attempts that failures interrupted."""
     given_up: list[str] = []
@@ -87,6 +146,8 @@ class Ledger(msgspec.Struct):
     at_risk: dict[str, list[list[Part]]] = {}
     """Job -> parts of the progress that no checkpoint of a tier contains yet (`Remaining.at_risk`),
     for each tier."""
+    lost_us: dict[int, int] = {}
+    """Place of an attempt -> progress that was lost later, in microseconds."""
     node_events: list[tuple[int, bool, NodeSet]] = []
     refusals: list[tuple[int, str, str]] = []
     """Proposals that were not carried out: time, subject, reason."""
@@ -129,6 +190,7 @@ class Ledger(msgspec.Struct):
 
         ``remaining`` is what remains of it after an interruption.
         """
+        place = len(self.attempts)
         self.attempts.append(record)
         if remaining is None or record.cause not in INTERRUPTED:
             return
@@ -138,18 +200,23 @@ class Ledger(msgspec.Struct):
         if remaining.useful_us < 0:
             self._lose_at_risk(job_id, remaining.tier, record.cause)
         if record.useful_us:
-            self.progress.setdefault(job_id, []).append((record, record.useful_us))
-        self._note_at_risk(record, remaining)
+            self.progress.setdefault(job_id, []).append(
+                Part(place, record.useful_us, record.useful_us)
+            )
+        self._note_at_risk(place, record, remaining)
 
     def _lose_at_risk(self, job_id: str, tier: int, to: Cause) -> None:
         """Mark the progress as lost that no checkpoint of a tier contains."""
         tiers = self.at_risk.get(job_id, [])
         if tier < len(tiers):
             self._lose(tiers[tier], to)
-            lost = {id(record): us for record, us in tiers[tier]}
-            tiers[:] = [[(r, us - lost.get(id(r), 0)) for r, us in parts] for parts in tiers[:tier]]
+            lost = {part.place: part.us for part in tiers[tier]}
+            tiers[:] = [
+                [part._replace(us=part.us - lost.get(part.place, 0)) for part in parts]
+                for parts in tiers[:tier]
+            ]
 
-    def _note_at_risk(self, record: AttemptRecord, remaining: Remaining) -> None:
+    def _note_at_risk(self, place: int, record: AttemptRecord, remaining: Remaining) -> None:
         """Note the parts of the progress that no checkpoint contains yet."""
         tiers = self.at_risk.pop(record.attempt.job_id, [])
         after: list[list[Part]] = []
@@ -159,7 +226,8 @@ class Ledger(msgspec.Struct):
             )  # a checkpoint of this attempt contains the rest
             parts = [] if safe or tier >= len(tiers) else tiers[tier]
             if at_risk_us:
-                parts = [*parts, (record, min(at_risk_us, record.useful_us))]
+                us = min(at_risk_us, record.useful_us)
+                parts = [*parts, Part(place, record.useful_us, us)]
             after.append(parts)
         if any(after):
             self.at_risk[record.attempt.job_id] = after
@@ -169,8 +237,8 @@ class Ledger(msgspec.Struct):
         self.at_risk.pop(job_id, None)
         self._lose(self.progress.pop(job_id, ()), to)
 
-    @staticmethod
-    def _lose(parts: Iterable[Part], to: Cause) -> None:
-        for record, us in parts:
-            record.lost_us = min(record.useful_us, record.lost_us + us)
-            record.lost_to = to
+    def _lose(self, parts: Iterable[Part], to: Cause) -> None:
+        for place, useful_us, us in parts:
+            lost_us = min(useful_us, self.lost_us.get(place, 0) + us)
+            self.lost_us[place] = lost_us
+            self.attempts.amend(place, lost_us=lost_us, lost_to=to)

@@ -17,6 +17,7 @@ import msgspec
 from rebat.contract import Stop
 from rebat.core.attempts import Attempt, Running
 from rebat.core.errors import InputError
+from rebat.core.id_set import IdSet
 from rebat.models.remaining import Remaining
 
 
@@ -123,6 +124,7 @@ class Lifecycle:
         self.moving: dict[str, Stopping] = {}
         self._gone: list[str] = []
         self._state: dict[str, State] = {}
+        self._ended = IdSet()
 
     @property
     def idle(self) -> bool:
@@ -131,12 +133,15 @@ class Lifecycle:
 
     def _go(self, job_id: str, state: State) -> None:
         """Change a job's state; raise InputError for an impossible transition."""
-        before = self._state.get(job_id)
+        before = self._state.get(job_id) or (State.ENDED if job_id in self._ended else None)
         if before is not None and state not in NEXT[before]:
             raise InputError(f"is {before} and cannot become {state}", f"job {job_id}")
-        self._state[job_id] = state
         if state is State.ENDED:
+            del self._state[job_id]
+            self._ended.add(job_id)
             self._gone.append(job_id)
+        else:
+            self._state[job_id] = state
 
     def take_gone(self) -> list[str]:
         """Return the jobs that have ended since the last call."""
@@ -149,11 +154,11 @@ class Lifecycle:
 
     def state(self, job_id: str) -> State:
         """Return the state of a job; raise KeyError for an unknown job."""
-        return self._state[job_id]
+        return State.ENDED if job_id in self._ended else self._state[job_id]
 
     def knows(self, job_id: str) -> bool:
         """Return whether a job exists or existed."""
-        return job_id in self._state
+        return job_id in self._state or job_id in self._ended
 
     def enqueue(self, attempt: Attempt) -> None:
         """Add an attempt to the queue."""

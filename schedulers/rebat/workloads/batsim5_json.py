@@ -73,18 +73,16 @@ def _profile(profile: Any) -> Any:
     return fields | unpacked(profile.get(EXTRA), form.own())
 
 
-def jobs_of_five(jobs: list[Any]) -> list[Any]:
-    """Return jobs in Batsim 4's form; invalid jobs stay unchanged.
+def job_of_five(job: Any) -> Any:
+    """Return a job in Batsim 4's form; an invalid job stays unchanged.
 
     Raises
     ------
     InputError
         For an ``extra_data`` that Batsim 5 refuses.
     """
-    return [_job(job) if isinstance(job, dict) else job for job in jobs]
-
-
-def _job(job: dict[str, Any]) -> dict[str, Any]:
+    if not isinstance(job, dict):
+        return job
     fields = {key: _plain(job[key]) for key in _JOB_KEYS if key in job}
     try:
         return fields | unpacked(job.get(EXTRA), _RESERVED)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +18,15 @@ import msgspec
 
 from rebat.core.errors import InputError, short
 from rebat.core.files import read_text, write_parts
+from rebat.core.id_set import IdSet
+from rebat.core.job_columns import NO_EXTRA, JobColumns
 from rebat.core.jobs import Job, Workload, check_profiles, delay_us, job_fields, number
 from rebat.core.shapes import check_shape, shape_of
 from rebat.core.traits import traits_of
 from rebat.core.units import MAX_SECONDS, to_us
 from rebat.models.speedup import speedup_of
-from rebat.workloads.batsim5_json import is_five, jobs_of_five, profiles_of_five
+from rebat.workloads.batsim5_json import is_five, job_of_five, profiles_of_five
+from rebat.workloads.json_chunks import JsonList, split_document
 
 MAX_NODES = 2**31 - 1
 """Batsim stores ``res`` and ``nb_res`` in a C int."""
@@ -32,9 +35,6 @@ FORBIDDEN_IN_IDS = "(),|}"
 """Characters that Batsim rejects in job ids."""
 
 _KNOWN = {"id", "subtime", "walltime", "res", "profile"}
-NO_EXTRA: dict[str, Any] = {}
-"""Shared by all jobs without additional fields, to save memory."""
-
 _BYTE = re.compile(r"\(byte (\d+)\)")
 
 
@@ -59,11 +59,14 @@ def read_workload(path: Path) -> Workload:
         expected value.
     """
     path = Path(path)
-    document = _decode(read_text(path), str(path))
+    text, name = read_text(path), path.name.removesuffix(".gz").removesuffix(".json")
     try:
-        return workload_of(path.name.removesuffix(".gz").removesuffix(".json"), document)
+        return workload_of(name, split_document(text, "jobs"))
     except InputError as error:
         raise error.at(str(path)) from None
+    except (msgspec.DecodeError, RecursionError):
+        _decode(text, str(path))  # raises an error with the line
+        raise
 
 
 def to_json(workload: Workload) -> dict[str, Any]:
@@ -146,28 +149,34 @@ def workload_of(name: str, document: dict[str, Any]) -> Workload:
     """Return the workload of a JSON object, see `read_workload`."""
     n_nodes = _count(document, "nb_res")
     raw_profiles = _required(document, "profiles", dict, "an object of profiles by name")
-    raw_jobs = _required(document, "jobs", list, "a list of jobs")
+    raw_jobs = _required(document, "jobs", (list, JsonList), "a list of jobs")
     if is_five(raw_profiles):
-        raw_profiles, raw_jobs = profiles_of_five(raw_profiles), jobs_of_five(raw_jobs)
+        raw_profiles, raw_jobs = profiles_of_five(raw_profiles), map(job_of_five, raw_jobs)
     profiles = checked_profiles(raw_profiles)
-    if not raw_jobs:
+    jobs = JobColumns(_jobs(raw_jobs, profiles, n_nodes))
+    if not jobs:
         raise InputError("the workload contains no job", "jobs", "at least one job")
-    jobs: dict[str, Job] = {}
-    for position, raw in enumerate(raw_jobs):
-        raw_jobs[position] = None  # free the memory of jobs already read
-        job = _job(raw, position, profiles, n_nodes)
-        if job.id in jobs:
-            raise InputError(f"duplicate job id {job.id!r}", _nth(position), "unique ids")
-        jobs[job.id] = job
     machine = document.get("machine")
     return Workload(
         name,
         n_nodes,
-        tuple(jobs.values()),
+        jobs,
         profiles,
         _notes(document),
         machine if isinstance(machine, dict) else None,
     )
+
+
+def _jobs(
+    raw_jobs: Iterable[Any], profiles: dict[str, dict[str, Any]], machine: int
+) -> Iterator[Job]:
+    names = IdSet()
+    for position, raw in enumerate(raw_jobs):
+        job = _job(raw, position, profiles, machine)
+        if job.id in names:
+            raise InputError(f"duplicate job id {job.id!r}", _nth(position), "unique ids")
+        names.add(job.id)
+        yield job
 
 
 def _notes(document: dict[str, Any]) -> tuple[str, ...]:
@@ -265,7 +274,7 @@ def _check_profile(profile: Any) -> None:
         raise InputError(f"is {short(ret)}", "ret", "an int")
 
 
-def _required(raw: dict[str, Any], key: str, kind: type, expected: str) -> Any:
+def _required(raw: dict[str, Any], key: str, kind: type | tuple[type, ...], expected: str) -> Any:
     if key not in raw:
         raise InputError("missing", key, expected)
     if not isinstance(raw[key], kind):

@@ -17,12 +17,13 @@ import numpy as np
 
 from rebat.core.errors import InputError, short
 from rebat.core.files import atomic_path
+from rebat.core.id_set import IdSet
+from rebat.core.job_columns import NO_EXTRA, JobColumns
 from rebat.core.jobs import Job, Workload
 from rebat.core.parquet import arrow, opened
 from rebat.core.units import MAX_SECONDS, US_PER_S
 from rebat.workloads.batsim_json import (
     MAX_NODES,
-    NO_EXTRA,
     check_extra,
     checked_profiles,
     refused_in,
@@ -93,23 +94,29 @@ def read_parquet(path: Path) -> Workload:
         If pyarrow is not installed, and for invalid files; the error names file and row.
     """
     path = Path(path)
-    jobs: dict[str, Job] = {}
     with opened(path) as file:
         schema = file.schema_arrow
         head = _head(schema.metadata or {}, str(path))
         _check_columns(schema, str(path))
-        for batch in file.iter_batches(batch_size=_ROWS, columns=list(COLUMNS)):
-            _check_rows(batch, str(path), len(jobs), head)
-            for job in _jobs(batch, str(path), len(jobs), head.n_nodes):
-                if job.id in jobs:
-                    where = f"{path}: row {len(jobs) + 1}"
-                    raise InputError(f"duplicate job id {job.id!r}", where, "unique ids")
-                jobs[job.id] = job
+        jobs = JobColumns(_all_jobs(file, str(path), head))
     if not jobs:
         raise InputError("the workload contains no job", str(path), "at least one job")
-    everything = tuple(jobs.values())
     name = path.name.removesuffix(".parquet")
-    return Workload(name, head.n_nodes, everything, head.profiles, head.notes, head.machine)
+    return Workload(name, head.n_nodes, jobs, head.profiles, head.notes, head.machine)
+
+
+def _all_jobs(file: Any, where: str, head: _Head) -> Iterator[Job]:
+    names = IdSet()
+    before = 0
+    for batch in file.iter_batches(batch_size=_ROWS, columns=list(COLUMNS)):
+        _check_rows(batch, where, before, head)
+        for row, job in enumerate(_jobs(batch, where, before, head.n_nodes), before + 1):
+            if job.id in names:
+                place = f"{where}: row {row}"
+                raise InputError(f"duplicate job id {job.id!r}", place, "unique ids")
+            names.add(job.id)
+            yield job
+        before += batch.num_rows
 
 
 def _head(metadata: dict[bytes, bytes], where: str) -> _Head:

@@ -25,7 +25,7 @@ from rebat.papers.node_stealing.published import idle_as_program, printed_for
 from rebat.papers.node_stealing.runs import index_of, main_settings
 from rebat.results.intervals import Interval, interval, spread
 from rebat.results.scenario import USUAL_CHECKPOINTS, ScenarioLabel
-from rebat.session.ledger import AttemptRecord, Ledger
+from rebat.session.ledger import AttemptRecord, Ledger, attempts_of
 from tests.campaign.builders import campaign_file, run_here
 
 FINDINGS = Path(__file__).parents[3] / "docs/findings"
@@ -318,7 +318,8 @@ def test_the_hour_around_a_steal_tells_jobs_and_escapes_their_names() -> None:
     record = AttemptRecord(
         attempt, "p", None, 0, 10**9, Cause.STOLEN, "COMPLETED_KILLED", 0, NodeSet.parse("0-1")
     )
-    ledger = Ledger(attempts=[record], node_events=[(5 * 10**8, False, NodeSet.of([3]))])
+    failed = 5 * 10**8, False, NodeSet.of([3])
+    ledger = Ledger(attempts=attempts_of([record]), node_events=[failed])
     svg = steal_hour(ledger, 4, 10**9)
     assert "job &lt;b&gt;, attempt 0, 2 nodes" in svg
     assert "interrupted for another job" in svg

@@ -12,8 +12,9 @@ import pytest
 from rebat.core.csv_text import csv_field
 from rebat.core.jobs import Job, Workload
 from rebat.core.nodes import NodeSet
+from rebat.core.packed import Packed
 from rebat.core.units import to_us
-from rebat.engine.jobs import EngineJob
+from rebat.engine.jobs import EndedJob, ended_jobs
 from rebat.models.failures.events import read_events
 from rebat.results.compare.schedules import compare
 from rebat.results.files.batsim_csv import jobs_csv, schedule_csv
@@ -42,18 +43,18 @@ FLAT = {
 """Recordings on platforms without latency -> hosts."""
 
 
-def engine_jobs(path: Path) -> list[EngineJob]:
+def engine_jobs(path: Path) -> Packed[EndedJob]:
     """The jobs of one of Batsim's own tables."""
-    return [engine_job(row) for row in csv.DictReader(io.StringIO(path.read_text()))]
+    return ended_jobs(map(engine_job, csv.DictReader(io.StringIO(path.read_text()))))
 
 
-def engine_job(row: dict[str, str]) -> EngineJob:
+def engine_job(row: dict[str, str]) -> EndedJob:
     ran = row["starting_time"] != ""
     walltime = float(row["requested_time"])
-    return EngineJob(
+    return EndedJob(
         f"{row['workload_name']}!{row['job_id']}", int(row["requested_number_of_resources"]),
         to_us(float(row["submission_time"])), None if walltime == -1 else to_us(walltime),
-        row["profile"], row["workload_name"], {}, state=row["final_state"],
+        row["profile"], row["workload_name"], state=row["final_state"],
         start_us=to_us(float(row["starting_time"])) if ran else -1,
         end_us=to_us(float(row["finish_time"])) if ran else -1,
         nodes=NodeSet.parse(row["allocated_resources"]), metadata=row["metadata"],
@@ -106,13 +107,13 @@ def test_what_is_killed_as_it_starts_has_batsims_row(case, policy: str, tmp_path
 
 def test_a_last_attempt_without_a_length_counts_for_the_makespan() -> None:
     """As Batsim's own sum of start and run time does; no node computes meanwhile."""
-    job = EngineJob(
-        "w0!1", 3, to_us(2), None, "p", "w0", {}, state="COMPLETED_KILLED",
+    job = EndedJob(
+        "w0!1", 3, to_us(2), None, "p", "w0", state="COMPLETED_KILLED",
         start_us=to_us(7), end_us=to_us(7), nodes=NodeSet.parse("0-2"),
     )  # fmt: skip
     (row,) = csv.DictReader(jobs_csv([job]))
     assert (row["turnaround_time"], row["stretch"]) == ("5.000010", "500001.000000")
-    (totals,) = csv.DictReader(schedule_csv([job], 4, []).splitlines())
+    (totals,) = csv.DictReader(schedule_csv(ended_jobs([job]), 4, []).splitlines())
     assert (totals["makespan"], totals["time_computing"]) == ("7.000010", "0.000000")
 
 

@@ -16,7 +16,7 @@ from rebat.results.measures.backlog import backlog
 from rebat.results.measures.platform import free_steps, platform_time
 from rebat.results.measures.sharing import repeated_us, sharing
 from rebat.results.measures.summary import Measures, summarise
-from rebat.session.ledger import AttemptRecord, Ledger
+from rebat.session.ledger import AttemptRecord, Ledger, attempts_of
 
 N_NODES, LAST_S = 5, 12
 
@@ -50,7 +50,7 @@ def ledger_of(spans: list[Span]) -> Ledger:
                 attempt, "delay", None, begin_us, end_us, cause, state, useful_us, NodeSet.of(nodes)
             )
         )
-    return Ledger(attempts=records, shared=True)
+    return Ledger(attempts=attempts_of(records), shared=True)
 
 
 def slow(spans: list[Span], first: int, last: int) -> tuple[list[Fraction], int]:

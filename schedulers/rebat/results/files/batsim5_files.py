@@ -3,18 +3,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 from rebat.core.attempts import job_name
 from rebat.core.batsim5 import complete
-from rebat.engine.jobs import REJECTED, EngineJob
+from rebat.core.packed import Packed
+from rebat.engine.jobs import REJECTED, EndedJob
 from rebat.results.files.batsim_csv import JOB_COLUMNS, NodeEvents, columns_of_run, totals
 
 VERSION5 = "5.0.0-rc2-rebat"
 _ONLY_IN_4 = ("scheduling_time", "simulation_time")
 
 
-def jobs_csv5(jobs: Iterable[EngineJob]) -> Iterator[str]:
+def jobs_csv5(jobs: Iterable[EndedJob]) -> Iterator[str]:
     """Yield the lines of jobs.csv: a row per Batsim job or resubmission, in order of their ends.
 
     Like Batsim, the file does not quote names, and the energy of static jobs is -1.
@@ -23,7 +24,7 @@ def jobs_csv5(jobs: Iterable[EngineJob]) -> Iterator[str]:
     yield from map(_row, jobs)
 
 
-def _row(job: EngineJob) -> str:
+def _row(job: EndedJob) -> str:
     profile = complete(job.profile, job.workload)
     energy = "0.000000" if job.registered else "-1.000000"
     if job.state == REJECTED:
@@ -31,7 +32,7 @@ def _row(job: EngineJob) -> str:
     return f"{job_name(job.id)},{job.workload},{profile},{columns_of_run(job)},{energy},"
 
 
-def schedule_json(jobs: Sequence[EngineJob], n_nodes: int, node_events: NodeEvents) -> str:
+def schedule_json(jobs: Packed[EndedJob], n_nodes: int, node_events: NodeEvents) -> str:
     """Return schedule.json: an object of totals with one field per line."""
     values = totals(jobs, n_nodes, node_events) | {"batsim_version": f'"{VERSION5}"'}
     rows = (f'  "{name}": {value}' for name, value in values.items() if name not in _ONLY_IN_4)

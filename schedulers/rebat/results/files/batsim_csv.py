@@ -9,13 +9,18 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 
+import numpy as np
+import numpy.typing as npt
+
 from rebat.core.attempts import job_name
 from rebat.core.csv_text import csv_field
 from rebat.core.nodes import NodeSet
-from rebat.core.units import to_s
-from rebat.engine.jobs import REJECTED, SUCCESS, EngineJob
+from rebat.core.packed import Packed
+from rebat.core.units import US_PER_S, to_s
+from rebat.engine.jobs import REJECTED, SUCCESS, EndedJob
 from rebat.results.files.batsim_files import NULL_RUN_US
 from rebat.results.measures.recoveries import down_intervals
+from rebat.results.measures.sharing import dot
 
 JOB_COLUMNS = (
     "job_id,workload_name,profile,submission_time,requested_number_of_resources,requested_time,"
@@ -24,20 +29,20 @@ JOB_COLUMNS = (
 )
 
 
-def jobs_csv(jobs: Iterable[EngineJob]) -> Iterator[str]:
+def jobs_csv(jobs: Iterable[EndedJob]) -> Iterator[str]:
     """Yield the lines of jobs.csv: a row per Batsim job or resubmission, in order of their ends."""
     yield JOB_COLUMNS
     yield from map(_row, jobs)
 
 
-def _row(job: EngineJob) -> str:
+def _row(job: EndedJob) -> str:
     names = ",".join(map(csv_field, (job_name(job.id), job.workload, job.profile)))
     metadata = job.metadata.replace('"', '""')
     energy = "" if job.state == REJECTED else "-1.000000"
     return f'{names},{columns_of_run(job)},{energy},"{metadata}"'
 
 
-def columns_of_run(job: EngineJob) -> str:
+def columns_of_run(job: EndedJob) -> str:
     """Return the columns from ``submission_time`` to ``allocated_resources``."""
     walltime = -1.0 if job.walltime_us is None else to_s(job.walltime_us)
     head = (
@@ -54,17 +59,17 @@ def columns_of_run(job: EngineJob) -> str:
     )
 
 
-def _finish_us(job: EngineJob) -> int:
+def _finish_us(job: EndedJob) -> int:
     """Return the end of a job as in Batsim, which adds `NULL_RUN_US` to run times of 0."""
     return job.end_us if job.end_us > job.start_us else job.start_us + NULL_RUN_US
 
 
-def _times(job: EngineJob) -> tuple[float, float]:
+def _times(job: EndedJob) -> tuple[float, float]:
     finish_us = _finish_us(job)
     return to_s(finish_us - job.start_us), to_s(finish_us - job.submit_us)
 
 
-def _stretch(job: EngineJob) -> float:
+def _stretch(job: EndedJob) -> float:
     run, turnaround = _times(job)
     return turnaround / run
 
@@ -74,7 +79,7 @@ NodeEvents = Sequence[tuple[int, bool, NodeSet]]
 
 
 def schedule_csv(
-    jobs: Sequence[EngineJob], n_nodes: int, node_events: NodeEvents, repeated_us: int = 0
+    jobs: Packed[EndedJob], n_nodes: int, node_events: NodeEvents, repeated_us: int = 0
 ) -> str:
     """Return schedule.csv, one row of totals; see `totals`."""
     values = totals(jobs, n_nodes, node_events, repeated_us)
@@ -82,7 +87,7 @@ def schedule_csv(
 
 
 def totals(
-    jobs: Sequence[EngineJob], n_nodes: int, node_events: NodeEvents, repeated_us: int = 0
+    jobs: Packed[EndedJob], n_nodes: int, node_events: NodeEvents, repeated_us: int = 0
 ) -> dict[str, str]:
     """Return the totals by name; every resubmission counts as a job, as in Batsim.
 
@@ -92,16 +97,18 @@ def totals(
     Nodes count as unavailable up to the makespan. Batsim counts up to the last machine event. The
     two columns of wall-clock time are 0, so that the same run has the same bytes.
     """
-    ran = [job for job in jobs if job.state != REJECTED]
-    makespan = max(map(_finish_us, ran), default=0)
-    computing = sum((job.end_us - job.start_us) * job.n_nodes for job in ran) - repeated_us
+    ran = ~jobs.having("state", REJECTED)
+    start_us, end_us, submit_us = (jobs.column(f"{n}_us")[ran] for n in ("start", "end", "submit"))
+    finish_us = np.where(end_us > start_us, end_us, start_us + NULL_RUN_US)
+    makespan = int(finish_us.max(initial=0))
+    computing = dot(end_us - start_us, jobs.column("n_nodes")[ran].tolist()) - repeated_us
     down = _unavailable_us(node_events, makespan)
-    waits = [to_s(job.start_us - job.submit_us) for job in ran]
-    turnarounds = [_times(job)[1] for job in ran]
-    slowdowns = [_stretch(job) for job in ran]
-    success = sum(job.state == SUCCESS for job in ran)
+    waits = (start_us - submit_us) / US_PER_S
+    turnarounds = (finish_us - submit_us) / US_PER_S
+    slowdowns = turnarounds / ((finish_us - start_us) / US_PER_S)
+    success, n_ran = int(jobs.having("state", SUCCESS).sum()), len(start_us)
 
-    def mean(values: Sequence[float]) -> str:
+    def mean(values: npt.NDArray[np.float64]) -> str:
         """Return the mean over all jobs; Batsim counts rejected jobs as 0."""
         return f"{math.fsum(values) / len(jobs) if jobs else 0:.6f}"
 
@@ -109,18 +116,18 @@ def totals(
         "batsim_version": "4.2.1-rebat",
         "consumed_joules": "0.000000",
         "makespan": f"{to_s(makespan):.6f}",
-        "max_slowdown": f"{max(slowdowns, default=0):.6f}",
-        "max_turnaround_time": f"{max(turnarounds, default=0):.6f}",
-        "max_waiting_time": f"{max(waits, default=0):.6f}",
+        "max_slowdown": f"{slowdowns.max(initial=0):.6f}",
+        "max_turnaround_time": f"{turnarounds.max(initial=0):.6f}",
+        "max_waiting_time": f"{waits.max(initial=0):.6f}",
         "mean_slowdown": mean(slowdowns),
         "mean_turnaround_time": mean(turnarounds),
         "mean_waiting_time": mean(waits),
         "nb_computing_machines": str(n_nodes),
         "nb_grouped_switches": "0",
         "nb_jobs": str(len(jobs)),
-        "nb_jobs_finished": str(len(ran)),
-        "nb_jobs_killed": str(sum(job.state != SUCCESS for job in ran)),
-        "nb_jobs_rejected": str(len(jobs) - len(ran)),
+        "nb_jobs_finished": str(n_ran),
+        "nb_jobs_killed": str(n_ran - success),
+        "nb_jobs_rejected": str(len(jobs) - n_ran),
         "nb_jobs_success": str(success),
         "nb_machine_switches": "0",
         "scheduling_time": "0.000000",

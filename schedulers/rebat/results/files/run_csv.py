@@ -57,9 +57,7 @@ def recoveries_csv(ledger: Ledger) -> Iterator[str]:
     stage, ``lost_seconds`` the run time of the attempt before the failure that was not kept.
     """
     yield ",".join(RECOVERY_COLUMNS)
-    for record in ledger.attempts:
-        if not (record.failure or record.stages):
-            continue
+    for record in ledger.attempts.where(ledger.attempts.column("hit") != 0):
         attempt = record.attempt
         yield _line(
             (

@@ -12,11 +12,12 @@ from typing import NamedTuple
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 
 from rebat.core.units import US_PER_S
 from rebat.models.checkpoint import Accounting
-from rebat.results.measures.platform import Window, column, stretches_of, work_done_us
-from rebat.results.measures.sharing import widths
+from rebat.results.measures.platform import Ints, Uses, Window, stretches_of, uses_of
+from rebat.results.measures.sharing import Widths, node_us, widths
 from rebat.results.measures.steps import from_to, steps_of
 from rebat.session.ledger import Ledger
 
@@ -114,31 +115,37 @@ def are_comparable(
     return None if mine is None or theirs is None else comparable(mine, theirs)
 
 
-def backlog(ledger: Ledger, window: Window, accounting: Accounting = "exact") -> Backlog:
-    """Measure the backlog in a window of a run."""
+def backlog(
+    ledger: Ledger, window: Window, accounting: Accounting = "exact", uses: Uses | None = None
+) -> Backlog:
+    """Measure the backlog in a window of a run; ``uses`` is that of `uses_of`, if it is known."""
     first, last = window
-    begin: float = 0
-    submitted: float = 0
-    end: float = 0
-    width = zip(*(widths(ledger, part) for part in stretches_of(window)), strict=True)
-    for record, nodes in zip(ledger.attempts, width, strict=True):
-        before, within, after = work_done_us(record, window, accounting, nodes)
-        submit_us = record.attempt.submit_us
-        if submit_us < first:
-            begin += within + after
-        elif submit_us < last:
-            submitted += before + within + after
-        if submit_us < last:
-            end += after
+    before, within, after = (
+        (
+            (uses if uses and part == window else uses_of(ledger, part, accounting))["useful"],
+            widths(ledger, part),
+        )
+        for part in stretches_of(window)
+    )
+    submit_us = ledger.attempts.column("attempt.submit_us")
+
+    def total(jobs: npt.NDArray[np.bool_], *parts: tuple[Ints, Widths]) -> float:
+        return node_us([(np.where(jobs, useful_us, 0), width) for useful_us, width in parts])
+
     return Backlog(
-        begin / US_PER_S, submitted / US_PER_S, end / US_PER_S, _nothing_waits(ledger, window)
+        total(submit_us < first, within, after) / US_PER_S,
+        total((submit_us >= first) & (submit_us < last), before, within, after) / US_PER_S,
+        total(submit_us < last, after) / US_PER_S,
+        _nothing_waits(ledger, window),
     )
 
 
 def _nothing_waits(ledger: Ledger, window: Window) -> float:
     first, last = window
-    waited = [r for r in ledger.attempts if max(r.start_us, 0) > r.attempt.queued_us]
-    times_us, by = from_to(column(waited, "attempt.queued_us"), column(waited, "start_us"))
+    queued_us = ledger.attempts.column("attempt.queued_us")
+    start_us = ledger.attempts.column("start_us")
+    waited = np.maximum(start_us, 0) > queued_us
+    times_us, by = from_to(queued_us[waited], start_us[waited])
     zero = np.zeros(1, dtype=np.int64)
     at, queued = steps_of(np.concatenate([zero, times_us]), np.concatenate([zero, by]))
     lengths = np.diff(np.append(np.clip(at, first, last), last))

@@ -8,15 +8,16 @@ are free. The cause is the position of the nodes, or a reservation of another jo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from rebat.core.packed import Packed
 from rebat.core.units import US_PER_S
 from rebat.models.blocks import Allotment
-from rebat.results.measures.platform import Window, column, free_steps
+from rebat.results.measures.platform import Window, free_steps
 from rebat.session.ledger import AttemptRecord, Ledger
 
 Ints = npt.NDArray[np.int64]
@@ -83,11 +84,12 @@ def _heads(ledger: Ledger) -> Iterator[Head]:
 
     An attempt comes first from the start of its predecessor until its own start.
     """
-    waited = [r for r in ledger.attempts if r.start_us > r.attempt.queued_us]
-    names = ("attempt.priority", "attempt.queued_us", "attempt.serial", "start_us")
-    priority, queued_at, serial, started = (column(waited, name) for name in names)
+    column = ledger.attempts.column
+    waited = column("start_us") > column("attempt.queued_us")
+    names = ("priority", "queued_us", "serial", "n_nodes")
+    priority, queued_at, serial, size = (column(f"attempt.{name}")[waited] for name in names)
     order = np.lexsort((serial, queued_at, -priority))
-    table = np.stack([queued_at, started, column(waited, "attempt.n_nodes")])[:, order]
+    table = np.stack([queued_at, column("start_us")[waited], size])[:, order]
     for group in np.split(table, np.flatnonzero(np.diff(priority[order])) + 1, axis=1):
         queued, start, requested = group
         before = np.maximum.accumulate(np.append(np.zeros(1, dtype=np.int64), start[:-1]))
@@ -108,13 +110,14 @@ def _wanted(times: Ints, heads: Iterable[Head]) -> Ints:
 
 
 def _box_waste_us(
-    attempts: Sequence[AttemptRecord], window: Window, allotted: Allotment | None
+    attempts: Packed[AttemptRecord], window: Window, allotted: Allotment | None
 ) -> int:
     if allotted is None:
         return 0
-    ran = [(r.attempt.n_nodes, r.start_us, r.end_us) for r in attempts if r.start_us >= 0]
-    requested, start, end = np.array(ran, dtype=np.int64).reshape(-1, 3).T
+    ran = attempts.column("start_us") >= 0
+    names = ("attempt.n_nodes", "start_us", "end_us")
+    requested, start, end = (attempts.column(name)[ran] for name in names)
     lengths = np.maximum(np.minimum(end, window[1]) - np.maximum(start, window[0]), 0)
     sizes, which = np.unique(requested, return_inverse=True)
     spare = np.array([allotted(size) - size for size in sizes.tolist()], dtype=np.int64)
-    return int((spare[which] * lengths).sum()) if ran else 0
+    return int((spare[which] * lengths).sum())

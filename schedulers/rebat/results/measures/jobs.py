@@ -3,10 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import groupby
+from collections.abc import Iterator, Mapping, Sequence
 from math import isnan
-from operator import attrgetter
 from typing import Any, overload
 
 import msgspec
@@ -14,8 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from rebat.core.attempts import INTERRUPTED, Cause, job_name
+from rebat.core.packed import Packed
 from rebat.core.traits import OWNERS
-from rebat.core.units import FOREVER_US, to_s
+from rebat.core.units import FOREVER_US, US_PER_S, to_s
 from rebat.results.measures.sharing import widths
 from rebat.session.ledger import AttemptRecord, Ledger
 
@@ -116,69 +115,114 @@ def _from_table(values: np.void) -> JobRow:
 
 def job_rows(ledger: Ledger, owners: Owners | None = None) -> JobRows:
     """Return the rows in the order of submission."""
-    by_id = owners or {}
-    serial = attrgetter("attempt.job_serial")  # the attempts of a job are in their order
-    by_job = sorted(ledger.attempts, key=serial)
-    count = sum(1 for _ in groupby(by_job, serial))
-    rows = (msgspec.structs.astuple(_row(jobs, by_id)) for _, jobs in groupby(by_job, serial))
-    table = np.fromiter(rows, dtype=_TABLE, count=count)
-    if ledger.shared:
-        _share(table, by_job, ledger)
+    attempts = ledger.attempts
+    serials = attempts.column("attempt.job_serial")
+    _, first, job = np.unique(serials, return_index=True, return_inverse=True)
+    molded, rejected = attempts.having("cause", Cause.MOLDED), _rejected(attempts)
+    table = np.zeros(len(first), dtype=_TABLE)
+    table["size"] = attempts.column("attempt.n_nodes")[first]
+    table["submission_time"] = attempts.column("attempt.submit_us")[first] / US_PER_S
+    states = np.array(["", *attempts.values("state")], dtype=object)
+    last = np.zeros(len(table), dtype=np.int64)
+    last[job[~molded]] = 1 + attempts.column("state")[~molded]  # the last value is assigned
+    table["final_state"] = states[last]
+    _set_times(table, attempts, job, ~molded & ~rejected)
+    for name in ("finish_time", "waiting_time", "flow"):
+        table[name][job[rejected]] = np.nan  # also if the job ran before
+    table["resizes"] = _resizes(attempts, job, len(table))
+    _set_names(table, attempts, first, owners or {})
+    _set_wasted(table, ledger, job)
     return JobRows(table)
 
 
-def _share(table: npt.NDArray[Any], by_job: Sequence[AttemptRecord], ledger: Ledger) -> None:
-    """Set node-seconds to the shares of node time of attempts that run on the same nodes."""
+def _rejected(attempts: Packed[AttemptRecord]) -> npt.NDArray[np.bool_]:
+    return attempts.having("cause", Cause.REJECTED)
+
+
+def _set_times(
+    table: npt.NDArray[Any],
+    attempts: Packed[AttemptRecord],
+    job: npt.NDArray[np.int64],
+    ran: npt.NDArray[np.bool_],
+) -> None:
+    """Set the columns that count or add the attempts of each job; ``ran`` marks these attempts."""
+    names = ("start_us", "end_us", "attempt.queued_us", "attempt.submit_us", "attempt.n_nodes")
+    start_us, end_us, queued_us, submit_us, sizes = (attempts.column(n)[ran] for n in names)
+    of, n_jobs = job[ran], len(table)
+    table["attempts"] = np.bincount(of, minlength=n_jobs)
+    for name, cause in (("failures", Cause.NODE_FAILURE), ("stolen", Cause.STOLEN)):
+        table[name] = np.bincount(job[attempts.having("cause", cause)], minlength=n_jobs)
+    for name in ("first_start", "finish_time", "flow"):
+        table[name] = np.nan
+    table["first_start"][of[::-1]] = start_us[::-1] / US_PER_S
+    table["finish_time"][of] = end_us / US_PER_S
+    table["flow"][of] = (end_us - submit_us) / US_PER_S
+    table["waiting_time"] = np.bincount(of, (start_us - queued_us) / US_PER_S, n_jobs)
+    table["node_seconds"] = np.bincount(of, _products_s(end_us - start_us, sizes), n_jobs)
+
+
+def _products_s(length_us: npt.NDArray[np.int64], sizes: npt.NDArray[np.int64]) -> Any:
+    """Return length x size in seconds, rounded once; products may exceed 64 bits."""
+    seconds = length_us * sizes / US_PER_S
+    for at in np.flatnonzero(length_us.astype(float) * sizes >= EXACT).tolist():
+        seconds[at] = to_s(int(length_us[at]) * int(sizes[at]))
+    return seconds
+
+
+EXACT = 2.0**53
+"""Integers below this number are exact as floats."""
+
+
+def _resizes(
+    attempts: Packed[AttemptRecord], job: npt.NDArray[np.int64], n_jobs: int
+) -> npt.NDArray[np.int64]:
+    """Return how often the number of nodes of each job changed."""
+    ran = attempts.column("start_us") >= 0
+    order = np.argsort(job[ran], kind="stable")
+    of, sizes = job[ran][order], attempts.column("attempt.n_nodes")[ran][order]
+    changed = (of[1:] == of[:-1]) & (sizes[1:] != sizes[:-1])
+    return np.bincount(of[1:][changed], minlength=n_jobs)
+
+
+def _set_names(
+    table: npt.NDArray[Any],
+    attempts: Packed[AttemptRecord],
+    first: npt.NDArray[np.int64],
+    owners: Owners,
+) -> None:
+    """Set job ids and owners, from the first attempt of each job."""
+    table["user"] = table["queue"] = ""
+    order = np.argsort(first)
+    places = np.zeros(len(attempts), dtype=np.bool_)
+    places[first] = True
+    for row, record in zip(order.tolist(), attempts.where(places), strict=True):
+        job_id = record.attempt.job_id
+        table["job_id"][row] = job_name(job_id)
+        if job_id in owners:
+            table["user"][row], table["queue"][row] = owners[job_id]
+
+
+def _set_wasted(table: npt.NDArray[Any], ledger: Ledger, job: npt.NDArray[np.int64]) -> None:
+    """Set the node-seconds that each job lost.
+
+    If attempts share nodes, node-seconds are the shares of node time.
+    """
+    attempts = ledger.attempts
+    if not ledger.shared:
+        lost = attempts.having("cause", *_LOSSES)
+        wasted = np.zeros(len(table))
+        for row, record in zip(job[lost].tolist(), attempts.where(lost), strict=True):
+            wasted[row] += to_s(lost_us(record) * record.attempt.n_nodes)
+        table["wasted_node_seconds"] = wasted
+        return
     width = widths(ledger, (0, FOREVER_US))
-    nodes = {r.attempt.serial: n for r, n in zip(ledger.attempts, width, strict=True)}
     for name, length_us in (("node_seconds", _held_us), ("wasted_node_seconds", lost_us)):
-        table[name] = [
-            sum(to_s(length_us(record)) * nodes[record.attempt.serial] for record in records)
-            for _, records in groupby(by_job, attrgetter("attempt.job_serial"))
-        ]
+        values = [to_s(length_us(r)) * nodes for r, nodes in zip(attempts, width, strict=True)]
+        table[name] = np.bincount(job, values, len(table))
 
 
 def _held_us(record: AttemptRecord) -> int:
     return record.end_us - record.start_us if record.start_us >= 0 else 0
-
-
-def _row(records: Iterable[AttemptRecord], owners: Owners) -> JobRow:
-    row, size = None, 0
-    for record in records:
-        attempt = record.attempt
-        if row is None:
-            name = job_name(attempt.job_id)
-            user, queue = owners.get(attempt.job_id, ("", ""))
-            submitted = to_s(attempt.submit_us)
-            row = JobRow(name, attempt.n_nodes, submitted, waiting_time=0.0, user=user, queue=queue)
-        _add(row, record)
-        if record.start_us >= 0:
-            row.resizes += size not in (0, attempt.n_nodes)
-            size = attempt.n_nodes
-    assert row is not None
-    return row
-
-
-def _add(row: JobRow, record: AttemptRecord) -> None:
-    if record.cause == Cause.MOLDED:
-        return  # the job continues as the next attempt
-    row.final_state = record.state
-    if record.cause == Cause.REJECTED:
-        row.waiting_time = row.finish_time = row.flow = None  # also if it had run before
-        return
-    assert row.waiting_time is not None
-    row.attempts += 1
-    if row.first_start is None:
-        row.first_start = to_s(record.start_us)
-    row.waiting_time += to_s(record.start_us - record.attempt.queued_us)
-    row.finish_time = to_s(record.end_us)
-    row.flow = to_s(record.end_us - record.attempt.submit_us)
-    row.failures += record.cause == Cause.NODE_FAILURE
-    row.stolen += record.cause == Cause.STOLEN
-    row.node_seconds += to_s((record.end_us - record.start_us) * record.attempt.n_nodes)
-    wasted = lost_us(record)
-    if wasted:
-        row.wasted_node_seconds += to_s(wasted * record.attempt.n_nodes)
 
 
 _LOSSES = INTERRUPTED | {Cause.SILENT_ERROR}

@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 
 from rebat.core.units import US_PER_S, to_s
-from rebat.results.measures.platform import Window, column
+from rebat.results.measures.platform import Window
 from rebat.session.ledger import AttemptRecord, Drained, Ledger
 
 
@@ -65,12 +65,14 @@ def migrations(ledger: Ledger, window: Window) -> Migrations:
     first, last = window
     by: Counter[str] = Counter()
     cost_us, moved_us = 0, 0
-    kept_us = dict.fromkeys((r.attempt.job_id for r in ledger.attempts if r.imaged), 0)
-    for record in ledger.attempts:  # attempts of a job are in order
+    attempts = ledger.attempts
+    imaged = attempts.column("imaged") != 0
+    serials = attempts.column("attempt.job_serial")
+    concerned = np.isin(serials, serials[imaged]) | (attempts.column("image_us") != 0)
+    kept_us = dict.fromkeys((r.attempt.job_id for r in attempts.where(imaged)), 0)
+    for record in attempts.where(concerned & (attempts.column("start_us") >= 0)):
         attempt, cores = record.attempt, record.attempt.n_nodes
-        if record.start_us < 0:
-            continue
-        if record.checkpointing and record.checkpointing.image_us:
+        if record.checkpointing and record.image_us:
             paid = min(record.start_us + record.checkpointing.first_recovery_us, record.end_us)
             cost_us += max(0, min(paid, last) - max(record.start_us, first)) * cores
         if attempt.job_id in kept_us:
@@ -91,7 +93,7 @@ def drains(ledger: Ledger, window: Window, cores: int = 1) -> Drains:
         and drain.until_us != drain.since_us  # equal times: refused
     ]
     waits_s: list[float] = []
-    start_us, end_us = (column(ledger.attempts, name) for name in ("start_us", "end_us"))
+    start_us, end_us = map(ledger.attempts.column, ("start_us", "end_us"))
     for drain in drained:
         then = np.flatnonzero((start_us <= drain.since_us) & (drain.since_us < end_us))
         waits_s += _waits_s([ledger.attempts[at] for at in then.tolist()], drain, cores)

@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from operator import attrgetter
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Set
 from typing import Literal
 
 import msgspec
@@ -15,9 +15,14 @@ from rebat.core.attempts import OVER, Cause
 from rebat.core.units import FOREVER_US, US_PER_S
 from rebat.models.checkpoint import Accounting, checkpoint_time_us
 from rebat.results.measures.recoveries import down_intervals, hung_on_dead
-from rebat.results.measures.sharing import holds_of_attempts, repeats, widths
+from rebat.results.measures.sharing import Widths, holds_of_attempts, node_us, repeats, widths
 from rebat.results.measures.steps import Steps, steps_of
 from rebat.session.ledger import AttemptRecord, Hold, Ledger
+
+Ints = npt.NDArray[np.int64]
+
+USES = ("useful", "checkpoint", "recovery", "failure", "stealing", "silent", "walltime", "moving")
+"""Uses of the time of attempts."""
 
 Window = tuple[int, int]
 """Half-open interval of times in microseconds."""
@@ -88,30 +93,12 @@ def platform_time(
     window: Window,
     walltime_kills: WalltimeKills = "wasted",
     accounting: Accounting = "exact",
+    uses: Uses | None = None,
 ) -> PlatformTime:
-    """Return the use of node time in a window."""
+    """Return the use of node time in a window; ``uses`` is that of `uses_of`, if it is known."""
     first, last = window
-    uses = (
-        "useful",
-        "checkpoint",
-        "recovery",
-        "failure",
-        "stealing",
-        "silent",
-        "walltime",
-        "moving",
-    )
-    parts: dict[str, float] = dict.fromkeys(uses, 0)
-    wasted = dict.fromkeys(ledger.given_up, "failure")
-    if walltime_kills == "wasted":
-        ended = (r for r in ledger.attempts if r.cause == Cause.WALLTIME)
-        wasted |= {record.attempt.job_id: "walltime" for record in ended}
-    for record, width in zip(ledger.attempts, widths(ledger, window), strict=True):
-        if record.start_us < 0 or record.end_us <= first or record.start_us >= last:
-            continue
-        worked = wasted.get(record.attempt.job_id, "useful")
-        for name, us in _parts(record, first, last, accounting).items():
-            parts[worked if name == "useful" else name] += us * width
+    uses = uses or uses_of(ledger, window, accounting)
+    parts = _node_us(uses, _wasted(ledger, walltime_kills), ledger, widths(ledger, window))
     downtime = sum(
         min(up, last) - max(down, first)
         for _, down, up in down_intervals(ledger.node_events, last)
@@ -140,6 +127,57 @@ def platform_time(
     )
 
 
+Uses = dict[str, Ints]
+"""The time of each attempt in a window by use, in microseconds per node: an array per use."""
+
+
+def uses_of(ledger: Ledger, window: Window, accounting: Accounting) -> Uses:
+    """Return the time of each attempt in a window by use; see `_parts`."""
+    first, last = window
+    attempts = ledger.attempts
+    start_us, end_us = attempts.column("start_us"), attempts.column("end_us")
+    within = (start_us >= 0) & (end_us > first) & (start_us < last)
+    plain = within & (attempts.column("checkpoints") == 0) & (attempts.column("lost_us") == 0)
+    plain &= attempts.column("useful_us") == end_us - start_us
+    uses: Uses = defaultdict(lambda: np.zeros(len(start_us), dtype=np.int64))
+    uses["useful"][plain] = (np.minimum(end_us, last) - np.maximum(start_us, first))[plain]
+    others = within & ~plain
+    for place, record in zip(np.flatnonzero(others), attempts.where(others), strict=True):
+        for name, us in _parts(record, first, last, accounting).items():
+            if us:
+                uses[name][place] += us
+    return uses
+
+
+def _wasted(ledger: Ledger, walltime_kills: WalltimeKills) -> dict[str, str]:
+    """Return the jobs whose useful time is wasted, with the reason."""
+    wasted = dict.fromkeys(ledger.given_up, "failure")
+    if walltime_kills == "wasted":
+        ended = ledger.attempts.where(ledger.attempts.having("cause", Cause.WALLTIME))
+        wasted |= {record.attempt.job_id: "walltime" for record in ended}
+    return wasted
+
+
+def _node_us(
+    uses: Uses, wasted: Mapping[str, str], ledger: Ledger, width: Widths
+) -> dict[str, float]:
+    """Return the node-microseconds of each use; the useful time of wasted jobs is wasted."""
+    amounts = defaultdict(lambda: np.zeros(len(width), dtype=np.int64), uses)
+    if wasted:
+        serials = ledger.attempts.column("attempt.job_serial")
+        useful = amounts["useful"].copy()
+        for name in set(wasted.values()):
+            jobs = _serials(ledger, {job for job, reason in wasted.items() if reason == name})
+            lost = np.isin(serials, jobs)
+            amounts[name] = amounts[name] + np.where(lost, useful, 0)
+            amounts["useful"] = np.where(lost, 0, amounts["useful"])
+    return {name: node_us([(amounts[name], width)]) for name in USES}
+
+
+def _serials(ledger: Ledger, jobs: Set[str]) -> list[int]:
+    return [r.attempt.job_serial for r in ledger.attempts if r.attempt.job_id in jobs]
+
+
 def _parts(record: AttemptRecord, first: int, last: int, accounting: Accounting) -> dict[str, int]:
     """Return the time of an attempt within the window by use, in microseconds per node.
 
@@ -149,8 +187,6 @@ def _parts(record: AttemptRecord, first: int, last: int, accounting: Accounting)
     """
     c = record.checkpointing
     run = record.end_us - record.start_us
-    if c is None and record.useful_us == run and not record.lost_us:  # the common case
-        return {"useful": min(record.end_us, last) - max(record.start_us, first)}
     recovery_end = min(c.first_recovery_us, run) if c else 0
     done_end = min(recovery_end + record.useful_us, run)
     kept_end = done_end - min(record.lost_us, done_end - recovery_end)
@@ -176,24 +212,6 @@ def stretches_of(window: Window) -> tuple[Window, Window, Window]:
     """Return the times before, within and after a window."""
     first, last = window
     return (0, first), window, (last, FOREVER_US)
-
-
-def work_done_us(
-    record: AttemptRecord, window: Window, accounting: Accounting, width: Sequence[float]
-) -> tuple[float, float, float]:
-    """Return the useful node-microseconds of an attempt before, within and after a window.
-
-    ``width`` has the attempt's number of nodes before, within and after it, see `sharing.widths`.
-    """
-    if record.start_us < 0:
-        return 0, 0, 0
-    before, within, after = (
-        _parts(record, low, high, accounting)["useful"] * nodes
-        if record.end_us > low and record.start_us < high
-        else 0
-        for (low, high), nodes in zip(stretches_of(window), width, strict=True)
-    )
-    return before, within, after
 
 
 _LOST = {
@@ -226,8 +244,9 @@ def free_steps(ledger: Ledger, n_nodes: int) -> Steps:
 
     A node that is held for a job is not free.
     """
-    ran = [record for record in ledger.attempts if record.start_us >= 0]
-    size, events = column(ran, "attempt.n_nodes"), ledger.node_events
+    start_us, end_us = ledger.attempts.column("start_us"), ledger.attempts.column("end_us")
+    ran, events = start_us >= 0, ledger.node_events
+    size = ledger.attempts.column("attempt.n_nodes")[ran]
     changes = [(at, nodes.size if up else -nodes.size) for at, up, nodes in events]
     for hold, until in _holds(ledger):
         changes += [(hold.since_us, -hold.nodes.size), (until, hold.nodes.size)]
@@ -236,13 +255,8 @@ def free_steps(ledger: Ledger, n_nodes: int) -> Steps:
     if ledger.shared:
         changes += zip(*(part.tolist() for part in repeats(holds_of_attempts(ledger))), strict=True)
     at, by = np.array([(0, n_nodes), *changes], dtype=np.int64).T
-    times_us = np.concatenate([column(ran, "start_us"), column(ran, "end_us"), at])
+    times_us = np.concatenate([start_us[ran], end_us[ran], at])
     return steps_of(times_us, np.concatenate([-size, size, by]))
-
-
-def column(records: Sequence[AttemptRecord | Hold], name: str) -> npt.NDArray[np.int64]:
-    """Return a field of all records, by its dotted name."""
-    return np.fromiter(map(attrgetter(name), records), dtype=np.int64, count=len(records))
 
 
 def _idle(ledger: Ledger, n_nodes: int, window: Window) -> tuple[int, float]:

@@ -51,26 +51,30 @@ class Recoveries(msgspec.Struct, frozen=True):
 
 def recoveries(ledger: Ledger) -> Recoveries | None:
     """Return the recoveries of a run; None if no failure of a job has a cause or stages."""
-    hit = [record for record in ledger.attempts if record.failure or record.stages]
-    if not hit:
+    attempts = ledger.attempts
+    hit = attempts.column("hit") != 0
+    if not hit.any():
         return None
     stages: dict[str, float] = defaultdict(float)
     lost: dict[str, float] = defaultdict(float)
-    for record in hit:
+    for record in attempts.where(hit):
         for name, us in record.stages.items():
             stages[name] += us * record.attempt.n_nodes / US_PER_S
         all_us = lost_us(record) + sum(record.stages.values())
         lost[record.failure or UNKNOWN] += all_us * record.attempt.n_nodes / US_PER_S
-    ran = [record for record in ledger.attempts if record.start_us >= 0]
-    done = sum(work_us(r) * r.attempt.n_nodes for r in ran)
-    on_nodes = sum((r.end_us - r.start_us) * r.attempt.n_nodes for r in ran)
-    lasts = {record.attempt.job_id: record for record in ran}
-    submitted = sum((r.end_us - r.attempt.submit_us) * r.attempt.n_nodes for r in lasts.values())
+    done, on_nodes, ran_us, submitted = 0, 0, 0, {}
+    for record in attempts.where(attempts.column("start_us") >= 0):
+        n_nodes, run_us = record.attempt.n_nodes, record.end_us - record.start_us
+        done += work_us(record) * n_nodes
+        on_nodes += run_us * n_nodes
+        ran_us += run_us
+        submitted[record.attempt.job_id] = (record.end_us - record.attempt.submit_us) * n_nodes
+    in_system = sum(submitted.values())
     return Recoveries(
         ettr=done / on_nodes if on_nodes else 0.0,
-        ettr_queued=done / submitted if submitted else 0.0,
-        mttf_s=sum(r.end_us - r.start_us for r in ran) / US_PER_S / len(hit),
-        second_order=sum(record.why == SECOND_ORDER for record in ran),
+        ettr_queued=done / in_system if in_system else 0.0,
+        mttf_s=ran_us / US_PER_S / int(hit.sum()),
+        second_order=int(attempts.having("why", SECOND_ORDER).sum()),
         stages=dict(sorted(stages.items())),
         lost=dict(sorted(lost.items())),
     )
@@ -95,12 +99,12 @@ def hung_on_dead(ledger: Ledger) -> list[Span]:
 
     These node-seconds count as downtime, not as recovery.
     """
-    hung = [record for record in ledger.attempts if record.hung_us]
-    if not hung:
+    hung = ledger.attempts.column("hung_us") != 0
+    if not hung.any():
         return []
     outages = sorted(down_intervals(ledger.node_events, FOREVER_US), key=lambda o: o[1])
     starts, spans = [down for _, down, _ in outages], []
-    for record in hung:
+    for record in ledger.attempts.where(hung):
         failed_us, nodes = record.end_us - record.hung_us, record.nodes
         first = bisect_left(starts, failed_us)
         for node, down, up in outages[first : bisect_left(starts, record.end_us)]:

@@ -71,22 +71,16 @@ _WORDS = {
 
 def resizes(ledger: Ledger, rows: JobRows, window: Window) -> Resizes:
     """Count resizes and replacements whose stop is in the window; waits cover all jobs."""
-    counts = dict.fromkeys((*_WORDS.values(), "molded", "requeued"), 0)
-    for record in ledger.attempts:
-        name = _WORDS.get(record.why)
-        if record.cause == Cause.MOLDED:
-            counts["molded"] += record.attempt.number == 0
-        elif window[0] <= record.end_us < window[1]:
-            if name:
-                counts[name] += 1
-            elif record.cause == Cause.NODE_FAILURE:
-                counts["requeued"] += 1
-    hit = {
-        record.attempt.job_serial
-        for record in ledger.attempts
-        if record.cause == Cause.NODE_FAILURE and window[0] <= record.end_us < window[1]
-    }
+    attempts = ledger.attempts
+    end_us, molded = attempts.column("end_us"), attempts.having("cause", Cause.MOLDED)
+    stopped = ~molded & (window[0] <= end_us) & (end_us < window[1])
+    hit = stopped & attempts.having("cause", Cause.NODE_FAILURE)
+    named = {word: stopped & attempts.having("why", word) for word in _WORDS}
+    counts = {name: int(named[word].sum()) for word, name in _WORDS.items()}
+    counts["molded"] = int((molded & (attempts.column("attempt.number") == 0)).sum())
+    counts["requeued"] = int((hit & ~attempts.having("why", *_WORDS)).sum())
     waits = rows.column("waiting_time")
     waits = waits[~np.isnan(waits)]
     mean_wait_s = sum(waits.tolist()) / len(waits) if len(waits) else 0.0
-    return Resizes(**counts, jobs_hit=len(hit), mean_wait_s=mean_wait_s)
+    jobs_hit = len(np.unique(attempts.column("attempt.job_serial")[hit]))
+    return Resizes(**counts, jobs_hit=jobs_hit, mean_wait_s=mean_wait_s)

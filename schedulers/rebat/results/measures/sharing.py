@@ -8,6 +8,7 @@ node-second therefore counts once. Simulated attempts never share nodes.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from operator import mul
 from typing import NamedTuple
 
 import numpy as np
@@ -26,12 +27,37 @@ class NodeIntervals(NamedTuple):
     nodes: Sequence[Ints]
 
 
-def widths(ledger: Ledger, window: tuple[int, int]) -> list[float] | list[int]:
+Widths = list[float] | list[int]
+"""The number of nodes of each attempt; integers if no attempt shares nodes."""
+
+
+def node_us(parts: Sequence[tuple[Ints, Widths]]) -> float:
+    """Return the node-microseconds of all attempts: the sum of time x nodes over some parts.
+
+    Each part has the time of each attempt (us), and its number of nodes in this time. Sums of
+    integers are exact and may exceed 64 bits. Fractions are added in the order of the attempts.
+    """
+    if not any(isinstance(size, float) for _, width in parts for size in width):
+        return sum(dot(time_us, width) for time_us, width in parts)
+    products = sum(time_us * np.asarray(width) for time_us, width in parts)
+    return float(np.cumsum(products)[-1])
+
+
+def dot(values: Ints, others: Widths) -> int:
+    """Return the sum of products of integers, which may exceed 64 bits."""
+    total, chunk = 0, 2**16
+    for first in range(0, len(values), chunk):
+        part = slice(first, first + chunk)
+        total += sum(map(mul, values[part].tolist(), others[part]))
+    return int(total)
+
+
+def widths(ledger: Ledger, window: tuple[int, int]) -> Widths:
     """Return the number of nodes of each attempt, averaged over its time in a window.
 
     The number is smaller than the size of the attempt if the attempt shares nodes.
     """
-    sizes = [record.attempt.n_nodes for record in ledger.attempts]
+    sizes: list[int] = ledger.attempts.column("attempt.n_nodes").tolist()
     if not ledger.shared:
         return sizes
     holds = _clipped(holds_of_attempts(ledger), window)

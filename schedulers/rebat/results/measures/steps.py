@@ -17,10 +17,11 @@ def steps_of(times_us: npt.NDArray[np.int64], changes: npt.NDArray[np.int64]) ->
     >>> times.tolist(), numbers.tolist()
     ([0, 5], [1, 2])
     """
-    steps, where = np.unique(times_us, return_inverse=True)
-    change = np.zeros(len(steps), dtype=np.int64)
-    np.add.at(change, where, changes)
-    return steps, np.cumsum(change)
+    order = np.argsort(times_us, kind="stable")
+    steps, sums = times_us[order], np.cumsum(changes[order])
+    last = np.ones(len(steps), dtype=np.bool_)
+    last[:-1] = steps[1:] != steps[:-1]
+    return steps[last], sums[last]
 
 
 def from_to(

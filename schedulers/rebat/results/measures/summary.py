@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -46,6 +46,7 @@ from rebat.results.measures.platform import (
     WalltimeKills,
     Window,
     platform_time,
+    uses_of,
 )
 from rebat.results.measures.recoveries import Recoveries, recoveries
 from rebat.results.measures.resizes import Resizes, resizes
@@ -218,18 +219,20 @@ def summarise(
 ) -> tuple[RunSummary, JobRows]:
     """Return the summary of a run and the rows of its jobs."""
     layout = layout or Layout()
-    makespan = max((r.end_us for r in ledger.attempts), default=0)
-    submissions = [r.attempt.submit_us for r in ledger.attempts]
-    span = max(submissions) - min(submissions) if submissions else 0
+    attempts = ledger.attempts
+    end_us, submit_us = attempts.column("end_us"), attempts.column("attempt.submit_us")
+    makespan = int(end_us.max(initial=0)) if attempts else 0
+    span = int(np.ptp(submit_us)) if attempts else 0
     month = MONTH_SPAN_US[0] <= span <= MONTH_SPAN_US[1]
     window = measures.window or (PAPER_WINDOW if month else (0, max(makespan, 1)))
     kills, accounting = measures.walltime_kills, measures.accounting
-    platform = platform_time(ledger, n_nodes, window, kills, accounting)
+    uses = uses_of(ledger, window, accounting)
+    platform = platform_time(ledger, n_nodes, window, kills, accounting, uses)
     blocked = fragmentation(ledger, n_nodes, window, layout.allotted)
     rows = job_rows(ledger, layout.owners)
     selected = select(rows, measures.selection or (Selection() if month else EVERY_JOB))
 
-    def within(times_us: list[int]) -> int:
+    def within(times_us: Iterable[int]) -> int:
         return sum(window[0] <= at_us < window[1] for at_us in times_us)
 
     hits = ledger.failures_that_hit
@@ -237,20 +240,20 @@ def summarise(
         n_nodes=n_nodes,
         jobs=len(rows),
         finished=int(rows.has_finished.sum()),
-        rejected=sum(r.cause == Cause.REJECTED for r in ledger.attempts),
+        rejected=int(attempts.having("cause", Cause.REJECTED).sum()),
         succeeded=int((rows.column("final_state") == "COMPLETED_SUCCESSFULLY").sum()),
         attempts=int(rows.column("attempts").sum()),
         makespan_s=makespan / 1e6,
         window_s=(window[0] / 1e6, window[1] / 1e6),
         selected_jobs=len(selected),
         platform=platform,
-        backlog=backlog(ledger, window, accounting),
+        backlog=backlog(ledger, window, accounting, uses),
         useful_utilisation=platform.useful_utilisation,
         flows=flows_by_class(selected, n_nodes),
         node_failures=within([at for at, up, _ in ledger.node_events if not up]),
         failures_hit=within([at for at, _ in hits]),
         steals=within(ledger.steals),
-        victims=within([r.end_us for r in ledger.attempts if r.cause == Cause.STOLEN]),
+        victims=within(end_us[attempts.having("cause", Cause.STOLEN)].tolist()),
         free_node_at_hit=within([at for at, free in hits if free > 0]),
         fragmentation=blocked,
         resizes=resizes(ledger, rows, window),

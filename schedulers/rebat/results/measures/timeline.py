@@ -12,7 +12,6 @@ import numpy.typing as npt
 from rebat.core.attempts import Cause, job_name
 from rebat.core.nodes import NodeSet
 from rebat.models.checkpoint import Checkpointing
-from rebat.results.measures.platform import column
 from rebat.results.measures.recoveries import down_intervals
 from rebat.results.measures.sharing import holds_of_attempts, repeats
 from rebat.results.measures.steps import Steps, from_to, steps_of
@@ -194,7 +193,7 @@ def spans_of(begin_us: Int, end_us: Int, blocks: Blocks) -> Spans:
 def holds_of(ledger: Ledger, until_us: int) -> tuple[Spans, list[str]]:
     """Return the holds up to a time, and the job of each hold."""
     holds = [hold for hold in ledger.holds if hold.until_us != hold.since_us]
-    begin_us = column(holds, "since_us")
+    begin_us = np.array([hold.since_us for hold in holds], dtype=np.int64)
     ends_us = [until_us if hold.until_us is None else hold.until_us for hold in holds]
     blocks = blocks_of([hold.nodes.intervals for hold in holds])
     names = [job_name(holds[at].job_id) for at in blocks.owner]
@@ -211,22 +210,22 @@ def blocks_of(sets: Sequence[Int]) -> Blocks:
 def timeline_of(name: str, ledger: Ledger, n_nodes: int) -> Timeline:
     """Return the timeline of a run from its ledger."""
     records = ledger.attempts
-    end_us = max((record.end_us for record in records), default=0)
+    end_us = int(records.column("end_us").max(initial=0))
     outages, failures = outages_of(ledger.node_events, end_us)
     no_nodes = np.empty((0, 2), dtype=np.int64)
     return Timeline(
         name,
         n_nodes,
         [job_name(record.attempt.job_id) for record in records],
-        column(records, "attempt.number"),
-        column(records, "attempt.submit_us"),
-        column(records, "attempt.queued_us"),
-        column(records, "start_us"),
-        column(records, "end_us"),
+        records.column("attempt.number"),
+        records.column("attempt.submit_us"),
+        records.column("attempt.queued_us"),
+        records.column("start_us"),
+        records.column("end_us"),
         np.array([CAUSES.index(record.cause) for record in records], dtype=np.int64),
         [record.why for record in records],
-        np.maximum(column(records, "useful_us"), 0),
-        column(records, "lost_us"),
+        np.maximum(records.column("useful_us"), 0),
+        records.column("lost_us"),
         blocks_of([no_nodes if r.nodes is None else r.nodes.intervals for r in records]),
         outages,
         failures,

@@ -54,7 +54,7 @@ class _Tally(msgspec.Struct):
 
 def is_hit(record: AttemptRecord) -> bool:
     """Return whether a failure of a node hit the attempt."""
-    return record.cause == Cause.NODE_FAILURE or bool(record.failure or record.stages)
+    return record.cause == Cause.NODE_FAILURE or record.hit
 
 
 def training_by_class(ledger: Ledger, rows: JobRows, n_nodes: int) -> dict[str, Training | None]:

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sets of job ids: one bit per id with a number, because millions of jobs may have ended."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+_BITS = 256
+"""Numbers per mask."""
+
+_MOST_DIGITS = 15
+
+
+class IdSet:
+    """A growing set of texts. A text such as ``12`` or ``w0!12`` takes about a bit.
+
+    Numbers must be close to each other for this; other texts take as much memory as in a set.
+
+    >>> ids = IdSet(["w0!7", "w0!07", "a"])
+    >>> ["w0!7" in ids, "w0!07" in ids, "7" in ids, "a" in ids]
+    [True, True, False, True]
+    """
+
+    def __init__(self, ids: Iterable[str] = ()) -> None:
+        self._texts: set[str] = set()
+        self._masks: dict[tuple[str, int], int] = {}
+        for text in ids:
+            self.add(text)
+
+    def add(self, text: str) -> None:
+        """Add a text."""
+        place = _place(text)
+        if place is None:
+            self._texts.add(text)
+        else:
+            key, bit = place
+            self._masks[key] = self._masks.get(key, 0) | bit
+
+    def __contains__(self, text: str) -> bool:
+        place = _place(text)
+        if place is None:
+            return text in self._texts
+        key, bit = place
+        return bool(self._masks.get(key, 0) & bit)
+
+
+def _place(text: str) -> tuple[tuple[str, int], int] | None:
+    """Return the mask and the bit of a text that ends in a number; None for other texts."""
+    prefix, mark, digits = text.rpartition("!")
+    if not (digits.isascii() and digits.isdecimal() and len(digits) <= _MOST_DIGITS):
+        return None
+    if digits[0] == "0" and digits != "0":
+        return None
+    mask, bit = divmod(int(digits), _BITS)
+    return (prefix + mark, mask), 1 << bit

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The jobs of a workload in columns: some 40 bytes per job instead of 500."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from copy import copy
+from typing import Any, overload
+
+from rebat.core.jobs import Job
+
+NO_EXTRA: dict[str, Any] = {}
+"""Shared by all jobs without additional fields, to save memory."""
+
+_NO_WALLTIME = -1
+
+
+class JobColumns(Sequence[Job]):
+    """The jobs of a workload. A job is created whenever it is read.
+
+    Jobs with equal additional fields share one dictionary, so these dictionaries must not change.
+    """
+
+    def __init__(self, jobs: Iterable[Job]) -> None:
+        self._ids, self._id_ends = bytearray(), array("q", [0])
+        self._n_nodes, self._submit_us, self._walltime_us = array("i"), array("q"), array("q")
+        self._profiles, self._extras = array("i"), array("i")
+        self._profile_names: list[str] = []
+        self._extra_fields: list[dict[str, Any]] = []
+        self._fill(jobs)
+
+    def _fill(self, jobs: Iterable[Job]) -> None:
+        profiles: dict[str, int] = {}
+        extras: dict[str, int] = {}
+        for job in jobs:
+            self._ids += job.id.encode()
+            self._id_ends.append(len(self._ids))
+            self._n_nodes.append(job.n_nodes)
+            self._submit_us.append(job.submit_us)
+            walltime_us = job.walltime_us
+            self._walltime_us.append(_NO_WALLTIME if walltime_us is None else walltime_us)
+            self._profiles.append(profiles.setdefault(job.profile, len(profiles)))
+            code = extras.setdefault(repr(job.extra) if job.extra else "", len(extras))
+            self._extras.append(code)
+            if code == len(self._extra_fields):
+                self._extra_fields.append(job.extra or NO_EXTRA)
+        self._profile_names = list(profiles)
+
+    def changed(self, times: Iterable[tuple[int | None, str]]) -> JobColumns:
+        """Return the jobs with other walltimes (us) and profiles; the other columns are shared."""
+        other, profiles = copy(self), dict[str, int]()
+        other._walltime_us, other._profiles = array("q"), array("i")
+        for walltime_us, profile in times:
+            other._walltime_us.append(_NO_WALLTIME if walltime_us is None else walltime_us)
+            other._profiles.append(profiles.setdefault(profile, len(profiles)))
+        assert len(other._profiles) == len(self)
+        other._profile_names = list(profiles)
+        return other
+
+    def __len__(self) -> int:
+        return len(self._n_nodes)
+
+    def __iter__(self) -> Iterator[Job]:
+        return map(self._at, range(len(self)))
+
+    @overload
+    def __getitem__(self, place: int) -> Job: ...
+    @overload
+    def __getitem__(self, place: slice) -> tuple[Job, ...]: ...
+    def __getitem__(self, place: int | slice) -> Job | tuple[Job, ...]:
+        """Return a job, or the jobs of a slice."""
+        if isinstance(place, slice):
+            return tuple(map(self._at, range(*place.indices(len(self)))))
+        if not -len(self) <= place < len(self):
+            raise IndexError(place)
+        return self._at(place % len(self))
+
+    def _at(self, place: int) -> Job:
+        walltime_us = self._walltime_us[place]
+        return Job(
+            self._ids[self._id_ends[place] : self._id_ends[place + 1]].decode(),
+            self._n_nodes[place],
+            self._submit_us[place],
+            None if walltime_us == _NO_WALLTIME else walltime_us,
+            self._profile_names[self._profiles[place]],
+            self._extra_fields[self._extras[place]],
+        )
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Sequence) or len(self) != len(other):
+            return False
+        return all(map(Job.__eq__, self, other))
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} jobs>"

@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Long sequences of structs with little memory: items are packed in blocks, numbers in columns.
+
+A run of millions of jobs appends millions of records, which are read a few times after the run.
+`Packed` keeps the last block of items as objects. Earlier blocks are bytes (MessagePack) in a
+temporary file. The file is in memory until it exceeds `MOST_BYTES`, then in the folder TMPDIR.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from operator import attrgetter
+from typing import Any, Generic, TypeVar, overload
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from rebat.core.nodes import NodeSet
+
+T = TypeVar("T", bound=msgspec.Struct)
+Ints = npt.NDArray[np.int64]
+
+BLOCK = 4096
+"""Number of items in a block."""
+
+MOST_BYTES = 2**24
+"""Maximum size in bytes of a temporary file in memory."""
+
+
+class Kind(Generic[T]):
+    """The struct of a sequence, and the fields that can be read as columns.
+
+    Parameters
+    ----------
+    struct : type
+    numbers : sequence of str
+        Fields with integers, as dotted names.
+    names : sequence of str
+        Fields with texts of few distinct values, as dotted names. A column contains their codes.
+    """
+
+    def __init__(self, struct: type[T], numbers: Sequence[str], names: Sequence[str] = ()) -> None:
+        self.getters = {name: attrgetter(name) for name in (*numbers, *names)}
+        self.names = names
+        self.starts = {name: at * BLOCK * 8 for at, name in enumerate(self.getters)}
+        self.encode = msgspec.msgpack.Encoder(enc_hook=_plain).encode
+        self.decode: Callable[[bytes], list[T]] = msgspec.msgpack.Decoder(
+            list[struct],  # type: ignore[valid-type]
+            dec_hook=_object,
+        ).decode
+
+
+class Packed(Sequence[T]):
+    """A growing sequence of structs of one `Kind`.
+
+    To read an item that is packed, its block is unpacked: iterate, or use `where`, rather than read
+    items in random order. Items that were read from packed blocks are copies.
+    """
+
+    def __init__(self, kind: Kind[T], items: Iterable[T] = ()) -> None:
+        self._kind = kind
+        self._codes: dict[str, dict[str, int]] = {name: {} for name in kind.names}
+        self._file = tempfile.SpooledTemporaryFile(max_size=MOST_BYTES)  # noqa: SIM115
+        weakref.finalize(self, self._file.close)
+        self._blocks: list[tuple[int, int]] = []
+        self._last: list[T] = []
+        self._changes: dict[int, dict[str, Any]] = {}
+        self._open: tuple[int, list[T]] = -1, []
+        for item in items:
+            self.append(item)
+
+    # ---- growing
+
+    def append(self, item: T) -> None:
+        """Add an item."""
+        self._last.append(item)
+        if len(self._last) == BLOCK:
+            self._pack()
+
+    def amend(self, place: int, **changes: Any) -> None:
+        """Change fields of an item other than the texts of columns."""
+        block, offset = divmod(place, BLOCK)
+        if block == len(self._blocks):
+            for name, value in changes.items():
+                setattr(self._last[offset], name, value)
+            return
+        self._changes.setdefault(place, {}).update(changes)
+        self._open = -1, []
+        for name in changes.keys() & self._kind.getters.keys():
+            self._file.seek(self._blocks[block][0] + self._kind.starts[name] + offset * 8)
+            self._file.write(np.int64(changes[name]).tobytes())
+
+    def _pack(self) -> None:
+        columns = np.stack([self._column(name) for name in self._kind.getters])
+        items = self._kind.encode(self._last)
+        self._file.seek(0, 2)
+        self._blocks.append((self._file.tell(), len(items)))
+        self._file.write(columns.tobytes())
+        self._file.write(items)
+        self._last = []
+
+    def _column(self, name: str) -> Ints:
+        """Return a column of the last block."""
+        values: Iterable[Any] = map(self._kind.getters[name], self._last)
+        if name in self._codes:
+            codes = self._codes[name]
+            values = (codes.setdefault(value, len(codes)) for value in values)
+        return np.fromiter(values, dtype=np.int64, count=len(self._last))
+
+    # ---- reading
+
+    def __len__(self) -> int:
+        return len(self._blocks) * BLOCK + len(self._last)
+
+    def __iter__(self) -> Iterator[T]:
+        for block in range(len(self._blocks)):
+            yield from self._block(block)
+        yield from self._last
+
+    @overload
+    def __getitem__(self, place: int) -> T: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[T]: ...
+    def __getitem__(self, place: int | slice) -> T | list[T]:
+        """Return an item, or the list of the items in a slice."""
+        if isinstance(place, slice):
+            return [self[at] for at in range(*place.indices(len(self)))]
+        at = place + len(self) if place < 0 else place
+        if not 0 <= at < len(self):
+            raise IndexError(place)
+        block, offset = divmod(at, BLOCK)
+        if block == len(self._blocks):
+            return self._last[offset]
+        if self._open[0] != block:
+            self._open = block, self._block(block)
+        return self._open[1][offset]
+
+    def column(self, name: str) -> Ints:
+        """Return a field of all items; for a field of texts, their codes in `values`."""
+        parts = []
+        for start, _ in self._blocks:
+            self._file.seek(start + self._kind.starts[name])
+            parts.append(np.frombuffer(self._file.read(BLOCK * 8), dtype=np.int64))
+        return np.concatenate([*parts, self._column(name)])
+
+    def values(self, name: str) -> list[str]:
+        """Return the distinct texts of a field, in the order of their codes."""
+        self._column(name)  # the last block may have new texts
+        return list(self._codes[name])
+
+    def having(self, name: str, *texts: str) -> npt.NDArray[np.bool_]:
+        """Return the mask of the items whose field has one of these texts."""
+        column, values = self.column(name), self.values(name)
+        codes = [code for code, value in enumerate(values) if value in texts]
+        return np.isin(column, codes)
+
+    def where(self, mask: npt.NDArray[np.bool_]) -> Iterator[T]:
+        """Yield the items of a mask in order."""
+        for block in range(len(self._blocks) + 1):
+            offsets = np.flatnonzero(mask[block * BLOCK : (block + 1) * BLOCK]).tolist()
+            if offsets:
+                items = self._last if block == len(self._blocks) else self._block(block)
+                yield from map(items.__getitem__, offsets)
+
+    def _block(self, block: int) -> list[T]:
+        start, size = self._blocks[block]
+        self._file.seek(start + len(self._kind.getters) * BLOCK * 8)
+        items = self._kind.decode(self._file.read(size))
+        for place in self._changes.keys() & range(block * BLOCK, (block + 1) * BLOCK):
+            for name, value in self._changes[place].items():
+                setattr(items[place % BLOCK], name, value)
+        return items
+
+
+def _plain(value: Any) -> Any:
+    """Return an object that MessagePack does not know as plain values."""
+    if isinstance(value, NodeSet):
+        return value.size, value.packed
+    raise NotImplementedError(type(value))
+
+
+def _object(kind: type, value: Any) -> Any:
+    """Return the object that `_plain` wrote."""
+    assert kind is NodeSet
+    return NodeSet.unpacked(*value)

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The jobs of the workloads, in the order in which Batsim submits them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+
+import numpy as np
+import numpy.typing as npt
+
+from rebat.core.jobs import Job
+
+Placed = tuple[str, Job]
+"""The name of a workload, and one of its jobs."""
+
+_CHUNK = 4096
+
+
+class StaticJobs:
+    """The jobs of all workloads; there may be millions, so that jobs are made when they are read.
+
+    The attribute ``n`` is their number.
+    """
+
+    def __init__(self) -> None:
+        self._workloads: list[tuple[str, Sequence[Job]]] = []
+        self._hashes: npt.NDArray[np.int64] | None = None
+        self.n = 0
+
+    def add(self, workload: str, jobs: Sequence[Job]) -> None:
+        """Add the jobs of a workload with this name."""
+        self._workloads.append((workload, jobs))
+        self._hashes = None
+        self.n += len(jobs)
+
+    def groups(self) -> Iterator[list[Placed]]:
+        """Yield the jobs of each time of submission, ordered by id as text."""
+        submit_us = np.fromiter((job.submit_us for _, job in self._all()), np.int64, self.n)
+        order = np.argsort(submit_us, kind="stable")
+        for _, places in groupby(_integers(order), submit_us.__getitem__):
+            group = list(map(self._at, places))
+            if len(group) > 1:
+                group.sort(key=lambda placed: f"{placed[0]}!{placed[1].id}")
+            yield group
+
+    def find(self, job_id: str) -> Placed | None:
+        """Return the job with an id such as ``w0!12``; None if there is none.
+
+        The first call takes time in proportion to the number of jobs, and so does each call that
+        finds a job.
+        """
+        if self._hashes is None:
+            ids = (hash(f"{workload}!{job.id}") for workload, job in self._all())
+            self._hashes = np.sort(np.fromiter(ids, np.int64, self.n))
+        place = int(np.searchsorted(self._hashes, hash(job_id)))
+        if place == self.n or self._hashes[place] != hash(job_id):
+            return None
+        same = (placed for placed in self._all() if f"{placed[0]}!{placed[1].id}" == job_id)
+        return next(same, None)
+
+    def _all(self) -> Iterator[Placed]:
+        return ((workload, job) for workload, jobs in self._workloads for job in jobs)
+
+    def _at(self, place: int) -> Placed:
+        for workload, jobs in self._workloads:
+            if place < len(jobs):
+                return workload, jobs[place]
+            place -= len(jobs)
+        raise IndexError(place)
+
+
+def _integers(values: npt.NDArray[np.int64]) -> Iterator[int]:
+    """Yield the values as integers of Python, a chunk at a time to save memory."""
+    for first in range(0, len(values), _CHUNK):
+        yield from values[first : first + _CHUNK].tolist()
