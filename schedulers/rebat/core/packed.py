@@ -30,8 +30,8 @@ MOST_BYTES = 2**24
 """Maximum size in bytes of a temporary file in memory."""
 
 
-class Kind(Generic[T]):
-    """The struct of a sequence, and the fields that can be read as columns.
+class Packing(Generic[T]):
+    """How items are packed: their struct, and the fields that can be read as columns.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ class Kind(Generic[T]):
     def __init__(self, struct: type[T], numbers: Sequence[str], names: Sequence[str] = ()) -> None:
         self.getters = {name: attrgetter(name) for name in (*numbers, *names)}
         self.names = names
-        self.starts = {name: at * BLOCK * 8 for at, name in enumerate(self.getters)}
+        self.numbers = {name: number for number, name in enumerate(self.getters)}
         self.encode = msgspec.msgpack.Encoder(enc_hook=_plain).encode
         self.decode: Callable[[bytes], list[T]] = msgspec.msgpack.Decoder(
             list[struct],  # type: ignore[valid-type]
@@ -54,15 +54,15 @@ class Kind(Generic[T]):
 
 
 class Packed(Sequence[T]):
-    """A growing sequence of structs of one `Kind`.
+    """A growing sequence of structs of one `Packing`.
 
     To read an item that is packed, its block is unpacked: iterate, or use `where`, rather than read
     items in random order. Items that were read from packed blocks are copies.
     """
 
-    def __init__(self, kind: Kind[T], items: Iterable[T] = ()) -> None:
-        self._kind = kind
-        self._codes: dict[str, dict[str, int]] = {name: {} for name in kind.names}
+    def __init__(self, packing: Packing[T], items: Iterable[T] = ()) -> None:
+        self._packing = packing
+        self._codes: dict[str, dict[str, int]] = {name: {} for name in packing.names}
         self._file = tempfile.SpooledTemporaryFile(max_size=MOST_BYTES)  # noqa: SIM115
         weakref.finalize(self, self._file.close)
         self._blocks: list[tuple[int, int]] = []
@@ -89,13 +89,13 @@ class Packed(Sequence[T]):
             return
         self._changes.setdefault(place, {}).update(changes)
         self._open = -1, []
-        for name in changes.keys() & self._kind.getters.keys():
-            self._file.seek(self._blocks[block][0] + self._kind.starts[name] + offset * 8)
+        for name in changes.keys() & self._packing.getters.keys():
+            self._file.seek(self._blocks[block][0] + self._start(name) + offset * 8)
             self._file.write(np.int64(changes[name]).tobytes())
 
     def _pack(self) -> None:
-        columns = np.stack([self._column(name) for name in self._kind.getters])
-        items = self._kind.encode(self._last)
+        columns = np.stack([self._column(name) for name in self._packing.getters])
+        items = self._packing.encode(self._last)
         self._file.seek(0, 2)
         self._blocks.append((self._file.tell(), len(items)))
         self._file.write(columns.tobytes())
@@ -104,7 +104,7 @@ class Packed(Sequence[T]):
 
     def _column(self, name: str) -> Ints:
         """Return a column of the last block."""
-        values: Iterable[Any] = map(self._kind.getters[name], self._last)
+        values: Iterable[Any] = map(self._packing.getters[name], self._last)
         if name in self._codes:
             codes = self._codes[name]
             values = (codes.setdefault(value, len(codes)) for value in values)
@@ -142,9 +142,13 @@ class Packed(Sequence[T]):
         """Return a field of all items; for a field of texts, their codes in `values`."""
         parts = []
         for start, _ in self._blocks:
-            self._file.seek(start + self._kind.starts[name])
+            self._file.seek(start + self._start(name))
             parts.append(np.frombuffer(self._file.read(BLOCK * 8), dtype=np.int64))
         return np.concatenate([*parts, self._column(name)])
+
+    def _start(self, name: str) -> int:
+        """Return where a column begins in a block, in bytes."""
+        return self._packing.numbers[name] * BLOCK * 8
 
     def values(self, name: str) -> list[str]:
         """Return the distinct texts of a field, in the order of their codes."""
@@ -167,8 +171,8 @@ class Packed(Sequence[T]):
 
     def _block(self, block: int) -> list[T]:
         start, size = self._blocks[block]
-        self._file.seek(start + len(self._kind.getters) * BLOCK * 8)
-        items = self._kind.decode(self._file.read(size))
+        self._file.seek(start + len(self._packing.getters) * BLOCK * 8)
+        items = self._packing.decode(self._file.read(size))
         for place in self._changes.keys() & range(block * BLOCK, (block + 1) * BLOCK):
             for name, value in self._changes[place].items():
                 setattr(items[place % BLOCK], name, value)

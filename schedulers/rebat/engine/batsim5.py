@@ -85,14 +85,12 @@ class Engine5(PeriodicCalls, Engine):
 
     def _add_workloads(self, workload: Workload) -> None:
         for number, each in enumerate(self._workloads):
-            self._add_workload(f"w{number}", each)
-
-    def _add_workload(self, name: str, workload: Workload) -> None:
-        self._taken |= {f"{name}!{profile}" for profile in workload.profiles}
-        for profile, fields in used_profiles(workload).items():
-            self._all[f"{name}!{profile}"] = _with_complete_parts(fields, name)
-        self._as_read |= self._all
-        self._add_static_jobs(name, workload.jobs)
+            name = f"w{number}"
+            self._taken |= {f"{name}!{profile}" for profile in each.profiles}
+            for profile, fields in used_profiles(each).items():
+                self._all[f"{name}!{profile}"] = _with_complete_parts(fields, name)
+            self._as_read |= self._all
+            self._add_static_jobs(name, each.jobs)
 
     def _full_name(self, workload: str, profile: str) -> str:
         return f"{workload}!{profile}"

@@ -11,7 +11,7 @@ import msgspec
 from rebat.core.errors import InputError
 from rebat.core.jobs import Job, duration_us
 from rebat.core.nodes import NodeSet
-from rebat.core.packed import Kind, Packed
+from rebat.core.packed import Packed, Packing
 from rebat.core.units import MAX_SECONDS, to_us
 
 SUCCESS = "COMPLETED_SUCCESSFULLY"
@@ -77,7 +77,7 @@ class EndedJob(msgspec.Struct, gc=False, array_like=True):
     registered: bool = False
 
 
-ENDED = Kind(EndedJob, ("n_nodes", "submit_us", "start_us", "end_us"), ("state",))
+ENDED = Packing(EndedJob, ("n_nodes", "submit_us", "start_us", "end_us"), ("state",))
 
 
 def ended_jobs(jobs: Iterable[EndedJob] = ()) -> Packed[EndedJob]:

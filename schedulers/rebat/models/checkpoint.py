@@ -18,8 +18,8 @@ from typing import Any, Literal
 
 import msgspec
 
+from rebat.core.compact_jobs import CompactJobs
 from rebat.core.errors import InputError
-from rebat.core.job_columns import JobColumns
 from rebat.core.jobs import Job, Workload
 from rebat.core.options import YoungDaly
 from rebat.core.units import MAX_SECONDS, US_PER_S, to_s, to_us
@@ -295,7 +295,7 @@ def add_young_daly(
                 walltime_us = _lengthened_us(walltime_us, period_s, to_us(cost_s), rounding)
             yield walltime_us, name
 
-    jobs = workload.jobs if isinstance(workload.jobs, JobColumns) else JobColumns(workload.jobs)
+    jobs = workload.jobs if isinstance(workload.jobs, CompactJobs) else CompactJobs(workload.jobs)
     longer = jobs.changed(times())
     return msgspec.structs.replace(workload, jobs=longer, profiles=profiles)
 

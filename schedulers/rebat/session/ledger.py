@@ -10,7 +10,7 @@ import msgspec
 
 from rebat.core.attempts import INTERRUPTED, Attempt, Cause
 from rebat.core.nodes import NodeSet
-from rebat.core.packed import Kind, Packed
+from rebat.core.packed import Packed, Packing
 from rebat.models.checkpoint import Checkpointing
 from rebat.models.remaining import Remaining
 
@@ -84,7 +84,7 @@ class Hold(msgspec.Struct, gc=False):
 
 Why = Literal["ended", "hit", "given up"]
 
-ATTEMPTS = Kind(
+ATTEMPTS = Packing(
     AttemptRecord,
     numbers=(
         "start_us",

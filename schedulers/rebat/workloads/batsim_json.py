@@ -16,10 +16,10 @@ from typing import Any
 
 import msgspec
 
+from rebat.core.compact_jobs import NO_EXTRA, CompactJobs
 from rebat.core.errors import InputError, short
 from rebat.core.files import read_text, write_parts
 from rebat.core.id_set import IdSet
-from rebat.core.job_columns import NO_EXTRA, JobColumns
 from rebat.core.jobs import Job, Workload, check_profiles, delay_us, job_fields, number
 from rebat.core.shapes import check_shape, shape_of
 from rebat.core.traits import traits_of
@@ -153,7 +153,7 @@ def workload_of(name: str, document: dict[str, Any]) -> Workload:
     if is_five(raw_profiles):
         raw_profiles, raw_jobs = profiles_of_five(raw_profiles), map(job_of_five, raw_jobs)
     profiles = checked_profiles(raw_profiles)
-    jobs = JobColumns(_jobs(raw_jobs, profiles, n_nodes))
+    jobs = CompactJobs(_jobs(raw_jobs, profiles, n_nodes))
     if not jobs:
         raise InputError("the workload contains no job", "jobs", "at least one job")
     machine = document.get("machine")

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from rebat.core.job_columns import JobColumns
+from rebat.core.compact_jobs import CompactJobs
 from rebat.core.jobs import Job, Workload, batsim_number
 
 
@@ -50,5 +50,5 @@ def delay_workload(
     names, profiles = delay_profiles(run_us)
     more = [{}] * len(ids) if extra is None else extra
     columns = zip(ids, sizes, submit_us, walltime_us, names, more, strict=True)
-    jobs = JobColumns(Job(*row) for row in columns)
+    jobs = CompactJobs(Job(*row) for row in columns)
     return Workload(name, n_nodes, jobs, profiles, tuple(notes))

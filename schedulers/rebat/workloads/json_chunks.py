@@ -17,14 +17,10 @@ _RAWS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 class JsonList:
-    """A JSON list whose elements are objects in most cases, decoded while it is iterated.
-
-    ``empty`` tells whether it has no element.
-    """
+    """A JSON list whose elements are objects in most cases, decoded while it is iterated."""
 
     def __init__(self, raw: msgspec.Raw) -> None:
         self._text = memoryview(raw)
-        self.empty = not bytes(self._text[1:-1]).strip() if len(self._text) < CHUNK else False
 
     def __iter__(self) -> Iterator[Any]:
         """Yield the elements.

@@ -15,10 +15,10 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from rebat.core.compact_jobs import NO_EXTRA, CompactJobs
 from rebat.core.errors import InputError, short
 from rebat.core.files import atomic_path
 from rebat.core.id_set import IdSet
-from rebat.core.job_columns import NO_EXTRA, JobColumns
 from rebat.core.jobs import Job, Workload
 from rebat.core.parquet import arrow, opened
 from rebat.core.units import MAX_SECONDS, US_PER_S
@@ -98,7 +98,7 @@ def read_parquet(path: Path) -> Workload:
         schema = file.schema_arrow
         head = _head(schema.metadata or {}, str(path))
         _check_columns(schema, str(path))
-        jobs = JobColumns(_all_jobs(file, str(path), head))
+        jobs = CompactJobs(_all_jobs(file, str(path), head))
     if not jobs:
         raise InputError("the workload contains no job", str(path), "at least one job")
     name = path.name.removesuffix(".parquet")

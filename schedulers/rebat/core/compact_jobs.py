@@ -16,7 +16,7 @@ NO_EXTRA: dict[str, Any] = {}
 _NO_WALLTIME = -1
 
 
-class JobColumns(Sequence[Job]):
+class CompactJobs(Sequence[Job]):
     """The jobs of a workload. A job is created whenever it is read.
 
     Jobs with equal additional fields share one dictionary, so these dictionaries must not change.
@@ -47,7 +47,7 @@ class JobColumns(Sequence[Job]):
                 self._extra_fields.append(job.extra or NO_EXTRA)
         self._profile_names = list(profiles)
 
-    def changed(self, times: Iterable[tuple[int | None, str]]) -> JobColumns:
+    def changed(self, times: Iterable[tuple[int | None, str]]) -> CompactJobs:
         """Return the jobs with other walltimes (us) and profiles; the other columns are shared."""
         other, profiles = copy(self), dict[str, int]()
         other._walltime_us, other._profiles = array("q"), array("i")

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Packed sequences, compact jobs and sets of ids behave as lists, tuples and sets do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rebat.core import packed
+from rebat.core.compact_jobs import CompactJobs
+from rebat.core.id_set import IdSet
+from rebat.core.jobs import Job
+from rebat.core.nodes import NodeSet
+from rebat.core.packed import Packed, Packing
+
+
+class Item(msgspec.Struct, array_like=True):
+    """An item with a number, a text of few values, nodes, and a number that changes later."""
+
+    number: int
+    state: str
+    nodes: NodeSet | None = None
+    later: int = 0
+    note: str = ""
+
+
+PACKING = Packing(Item, ("number", "later"), ("state",))
+NODES = st.none() | st.lists(st.integers(0, 200)).map(NodeSet.of)
+ITEMS = st.lists(st.builds(Item, st.integers(-(2**40), 2**40), st.sampled_from("abc"), NODES))
+
+
+@pytest.fixture(autouse=True)
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks of three items, and a file in memory of at most 100 bytes."""
+    monkeypatch.setattr(packed, "BLOCK", 3)
+    monkeypatch.setattr(packed, "MOST_BYTES", 100)
+
+
+@given(items=ITEMS, data=st.data())
+def test_a_packed_sequence_is_a_list(items: list[Item], data: st.DataObject) -> None:
+    """With changes of items at any time."""
+    ours, theirs = Packed(PACKING), []
+    for item in items:
+        ours.append(msgspec.structs.replace(item))
+        theirs.append(item)
+        if data.draw(st.booleans()):
+            place = data.draw(st.integers(0, len(theirs) - 1))
+            changes: dict[str, Any] = {"later": data.draw(st.integers(0, 9)), "note": "x" * place}
+            ours.amend(place, **changes)
+            for name, value in changes.items():
+                setattr(theirs[place], name, value)
+        assert ours.column("later").tolist() == [item.later for item in theirs]
+    assert len(ours) == len(theirs)
+    assert [*ours] == theirs
+    assert [ours[at] for at in range(-len(theirs), len(theirs))] == theirs * 2
+    assert ours[1:7:2] == theirs[1:7:2]
+    assert ours.column("number").tolist() == [item.number for item in theirs]
+    values = ours.values("state")
+    assert [values[code] for code in ours.column("state").tolist()] == [i.state for i in theirs]
+    assert ours.having("state", "a", "c").tolist() == [item.state in "ac" for item in theirs]
+    mask = np.array(data.draw(st.lists(st.booleans(), min_size=len(items), max_size=len(items))))
+    assert [*ours.where(mask)] == [theirs[at] for at in np.flatnonzero(mask)]
+
+
+def test_a_place_outside_is_an_error() -> None:
+    items = Packed(PACKING, [Item(1, "a")])
+    for place in (1, -2):
+        with pytest.raises(IndexError):
+            items[place]
+
+
+IDS = st.from_regex(r"(w[01]!)?(0|[1-9]\d{0,16}|0\d|[a-c]|\d#1)", fullmatch=True)
+
+
+@given(ids=st.lists(IDS), others=st.lists(IDS))
+def test_a_set_of_ids_is_a_set(ids: list[str], others: list[str]) -> None:
+    ours = IdSet(ids)
+    for text in (*ids, *others):
+        assert (text in ours) == (text in set(ids))
+
+
+JOBS = st.lists(
+    st.builds(
+        Job, st.text(st.characters(codec="utf-8"), min_size=1), st.integers(1, 2**31 - 1),
+        st.integers(0, 10**17), st.none() | st.integers(1, 10**17), st.sampled_from(["p", "q"]),
+        st.dictionaries(st.sampled_from("ab"), st.integers(0, 2) | st.booleans()),
+    )
+)  # fmt: skip
+
+
+@given(jobs=JOBS)
+def test_compact_jobs_are_a_tuple(jobs: list[Job]) -> None:
+    ours, theirs = CompactJobs(jobs), tuple(jobs)
+    assert [*ours] == [*theirs]
+    assert ours == theirs
+    assert theirs == ours
+    assert ours != (*theirs, Job("x", 1, 0, None, "p"))
+    assert [ours[at] for at in range(-len(theirs), len(theirs))] == [*theirs, *theirs]
+    assert ours[1::2] == theirs[1::2]
+    assert all(type(a) is type(b) for one, other in zip(ours, theirs, strict=True)
+               for a, b in zip(one.extra.values(), other.extra.values(), strict=True))  # fmt: skip
+
+
+@given(jobs=JOBS)
+def test_compact_jobs_with_other_times_share_their_other_columns(jobs: list[Job]) -> None:
+    changed = [(None if number % 2 else number, f"p{number % 3}") for number in range(len(jobs))]
+    expected = [
+        msgspec.structs.replace(job, walltime_us=walltime_us, profile=profile)
+        for job, (walltime_us, profile) in zip(jobs, changed, strict=True)
+    ]
+    ours = CompactJobs(jobs)
+    assert [*ours.changed(changed)] == expected
+    assert [*ours] == jobs

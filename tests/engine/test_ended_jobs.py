@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Decisions about static jobs that have ended or are not submitted yet, which the engine forgets.
+
+Job 1 runs from 0 to 2 s, job 2 is submitted at 5 s, and the scheduler is called at 3 s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from rebat.core.decisions import (
+    CallMeLater,
+    Decision,
+    ExecuteJob,
+    FinishRegistration,
+    KillJobs,
+    RegisterJob,
+    RejectJob,
+    Reply,
+    SetMetadata,
+)
+from rebat.core.events import CallRequested, JobSubmitted, Message, SimulationBegan
+from rebat.core.nodes import NodeSet
+from rebat.core.units import to_us
+from rebat.engine.aborts import Abort, AbortRule
+from rebat.engine.engine import Engine
+from rebat.results.files.batsim_csv import jobs_csv
+from tests.scenarios import machine
+
+WORKLOAD = machine(1, (1, 2), (1, 2, 5))
+NODE = NodeSet.of([0])
+
+
+def run_with(decide: Callable[[int], list[Decision]]) -> Engine:
+    """Start every job when it is submitted, and decide as given at 3 s."""
+
+    def scheduler(message: Message) -> Reply:
+        at_us, decisions = message.now_us, []
+        for event in message.events:
+            if isinstance(event, SimulationBegan):
+                decisions.append(CallMeLater(at_us=at_us, when_us=to_us(3), name="now"))
+                decisions.append(FinishRegistration(at_us=at_us))
+            elif isinstance(event, JobSubmitted):
+                decisions.append(ExecuteJob(at_us=at_us, job_id=event.job_id, nodes=NODE))
+            elif isinstance(event, CallRequested):
+                decisions += decide(at_us)
+        return Reply(at_us, tuple(decisions))
+
+    engine = Engine(WORKLOAD)
+    engine.run(scheduler)
+    return engine
+
+
+@pytest.mark.parametrize(
+    ("decision", "rule"),
+    [
+        (lambda at: KillJobs(at_us=at, job_ids=("w0!1",)), AbortRule.KILLED_ENDED),
+        (lambda at: KillJobs(at_us=at, job_ids=("w0!2",)), AbortRule.KILLED_PENDING),
+        (lambda at: KillJobs(at_us=at, job_ids=("w0!3",)), AbortRule.UNKNOWN_JOB),
+        (lambda at: ExecuteJob(at_us=at, job_id="w0!1", nodes=NODE), AbortRule.NOT_SUBMITTED),
+        (lambda at: ExecuteJob(at_us=at, job_id="w0!2", nodes=NODE), AbortRule.NOT_SUBMITTED),
+        (lambda at: ExecuteJob(at_us=at, job_id="w1!1", nodes=NODE), AbortRule.UNKNOWN_JOB),
+        (lambda at: RejectJob(at_us=at, job_id="w0!1"), AbortRule.NOT_SUBMITTED),
+        (lambda at: SetMetadata(at_us=at, job_id="w0!3", metadata="x"), AbortRule.UNKNOWN_JOB),
+    ],
+)
+def test_batsim_would_abort(decision: Callable[[int], Decision], rule: AbortRule) -> None:
+    with pytest.raises(Abort) as error:
+        run_with(lambda at_us: [decision(at_us)])
+    assert error.value.rule is rule
+
+
+@pytest.mark.parametrize("job_id", ["w0!1", "w0!2"])
+def test_an_id_cannot_be_registered_twice(job_id: str) -> None:
+    """Neither that of a job that ended nor that of a job that is submitted later."""
+    fields = {"res": 1, "subtime": 0, "profile": "2s"}
+
+    def scheduler(message: Message) -> Reply:
+        at_us, decisions = message.now_us, []
+        for event in message.events:
+            if isinstance(event, SimulationBegan):
+                decisions.append(CallMeLater(at_us=at_us, when_us=to_us(3), name="now"))
+            elif isinstance(event, JobSubmitted):
+                decisions.append(ExecuteJob(at_us=at_us, job_id=event.job_id, nodes=NODE))
+            elif isinstance(event, CallRequested):
+                decisions.append(RegisterJob(at_us=at_us, job_id=job_id, job=fields))
+        return Reply(at_us, tuple(decisions))
+
+    with pytest.raises(Abort) as error:
+        Engine(WORKLOAD).run(scheduler)
+    assert error.value.rule is AbortRule.DUPLICATE
+
+
+def test_metadata_may_be_set_before_the_submission_and_after_the_end() -> None:
+    engine = run_with(
+        lambda at_us: [
+            SetMetadata(at_us=at_us, job_id="w0!1", metadata="over"),
+            SetMetadata(at_us=at_us, job_id="w0!2", metadata="early"),
+        ]
+    )
+    rows = [row.split(",") for row in jobs_csv(engine.ended)][1:]
+    assert [(row[0], row[-1]) for row in rows] == [("1", '"over"'), ("2", '"early"')]

@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The files of a run do not depend on how many of its records are packed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rebat.core import packed
+from rebat.models.checkpoint import add_young_daly
+from rebat.models.failures.authors import Authors
+from rebat.policies.presets import preset
+from rebat.runs.single import simulate, write_run
+from rebat.workloads.generate import synthetic
+
+
+@pytest.mark.parametrize("policy", ["sfsj", "easy:detect=1min", "greedy"])
+def test_blocks_of_any_length_give_the_same_files(
+    policy: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With failures, steals, checkpoints and hanging jobs; blocks of 4,096, 7 and 1 records."""
+    jobs = add_young_daly(synthetic(0, 200), n_nodes=128, mtbf_s=600, cost_s=10, recovery_s=10)
+    written = []
+    for block in (packed.BLOCK, 7, 1):
+        monkeypatch.setattr(packed, "BLOCK", block)
+        monkeypatch.setattr(packed, "MOST_BYTES", 1000)
+        events = Authors(600, 600).events(128, 0, None, 1)
+        folder = tmp_path / str(block)
+        write_run(folder, simulate(jobs, preset(policy), machine_events=events), {})
+        written.append({file.name: file.read_bytes() for file in folder.iterdir()})
+    assert written[0] == written[1] == written[2]
+    assert b"stolen" in written[0]["rebat_attempts.csv"] or policy != "sfsj"
