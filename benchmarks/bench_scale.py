@@ -18,6 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
+from rebat.core.compact_jobs import CompactJobs
 from rebat.core.jobs import Job, Workload
 from rebat.core.units import to_us
 from rebat.workloads.batsim_json import write_workload
@@ -37,10 +38,10 @@ def jobs_of(count: int, seed: int = 0) -> Workload:
     gap_s = float((size * run_s).mean()) / (N_NODES * LOAD)
     submit_us = (np.cumsum(draw.exponential(gap_s, count)) * 1e6).round().astype(int)
     wall_s = (run_s * draw.uniform(1, 4, count)).round().astype(int)
-    columns = (values.tolist() for values in (size, submit_us, wall_s, run_s))
-    jobs = tuple(
-        Job(str(number), n, at, to_us(wall), f"d{run}")
-        for number, (n, at, wall, run) in enumerate(zip(*columns, strict=True))
+    columns = zip(size, submit_us, wall_s, run_s, strict=True)
+    jobs = CompactJobs(
+        Job(str(number), int(n), int(at), to_us(int(wall)), f"d{run}")
+        for number, (n, at, wall, run) in enumerate(columns)
     )
     profiles = {f"d{run}": {"type": "delay", "delay": run} for run in set(run_s.tolist())}
     return Workload(f"random-{count}", N_NODES, jobs, profiles)

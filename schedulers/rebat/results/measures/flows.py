@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import msgspec
 import numpy as np
 
@@ -92,15 +94,13 @@ def flow_of(rows: JobRows) -> Flow | None:
 
 def flows_by_class(rows: JobRows, n_nodes: int) -> dict[str, Flow | None]:
     """Return the flow per size class of the machine, and of all jobs ('all')."""
-    table = {name: flow_of(jobs) for name, jobs in by_class(rows, n_nodes).items()}
+    table = {name: flow_of(jobs) for name, jobs in by_class(rows, n_nodes)}
     return table | {"all": flow_of(rows)}
 
 
-def by_class(rows: JobRows, n_nodes: int) -> dict[str, JobRows]:
-    """Return the jobs of each size class of the machine."""
+def by_class(rows: JobRows, n_nodes: int) -> Iterator[tuple[str, JobRows]]:
+    """Yield the name and the jobs of each size class of the machine; the jobs are copies."""
     classes, sizes = size_classes(n_nodes), rows.column("size")
-    table = {}
     for low, high in classes:
         top = high if (low, high) != classes[-1] else n_nodes + 1
-        table[class_name(low, high)] = rows[(low <= sizes) & (sizes < top)]
-    return table
+        yield class_name(low, high), rows[(low <= sizes) & (sizes < top)]

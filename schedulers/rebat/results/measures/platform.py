@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator
 from typing import Literal
 
 import msgspec
@@ -98,7 +98,7 @@ def platform_time(
     """Return the use of node time in a window; ``uses`` is that of `uses_of`, if it is known."""
     first, last = window
     uses = uses or uses_of(ledger, window, accounting)
-    parts = _node_us(uses, _wasted(ledger, walltime_kills), ledger, widths(ledger, window))
+    parts = _node_us(uses, ledger, widths(ledger, window), walltime_kills)
     downtime = sum(
         min(up, last) - max(down, first)
         for _, down, up in down_intervals(ledger.node_events, last)
@@ -149,33 +149,31 @@ def uses_of(ledger: Ledger, window: Window, accounting: Accounting) -> Uses:
     return uses
 
 
-def _wasted(ledger: Ledger, walltime_kills: WalltimeKills) -> dict[str, str]:
-    """Return the jobs whose useful time is wasted, with the reason."""
-    wasted = dict.fromkeys(ledger.given_up, "failure")
-    if walltime_kills == "wasted":
-        ended = ledger.attempts.where(ledger.attempts.having("cause", Cause.WALLTIME))
-        wasted |= {record.attempt.job_id: "walltime" for record in ended}
-    return wasted
-
-
 def _node_us(
-    uses: Uses, wasted: Mapping[str, str], ledger: Ledger, width: Widths
+    uses: Uses, ledger: Ledger, width: Widths, walltime_kills: WalltimeKills
 ) -> dict[str, float]:
     """Return the node-microseconds of each use; the useful time of wasted jobs is wasted."""
     amounts = defaultdict(lambda: np.zeros(len(width), dtype=np.int64), uses)
-    if wasted:
-        serials = ledger.attempts.column("attempt.job_serial")
-        useful = amounts["useful"].copy()
-        for name in set(wasted.values()):
-            jobs = _serials(ledger, {job for job, reason in wasted.items() if reason == name})
-            lost = np.isin(serials, jobs)
-            amounts[name] = amounts[name] + np.where(lost, useful, 0)
-            amounts["useful"] = np.where(lost, 0, amounts["useful"])
+    useful = amounts["useful"]
+    for name, jobs in _wasted(ledger, walltime_kills):
+        amounts[name] = amounts[name] + np.where(jobs, useful, 0)
+        useful = np.where(jobs, 0, useful)
+    amounts["useful"] = useful
     return {name: node_us([(amounts[name], width)]) for name in USES}
 
 
-def _serials(ledger: Ledger, jobs: Set[str]) -> list[int]:
-    return [r.attempt.job_serial for r in ledger.attempts if r.attempt.job_id in jobs]
+def _wasted(
+    ledger: Ledger, walltime_kills: WalltimeKills
+) -> Iterator[tuple[str, npt.NDArray[np.bool_]]]:
+    """Yield a use of wasted time, and the mask of the attempts of its jobs."""
+    attempts = ledger.attempts
+    serials = attempts.column("attempt.job_serial")
+    if walltime_kills == "wasted":
+        yield "walltime", np.isin(serials, serials[attempts.having("cause", Cause.WALLTIME)])
+    if ledger.given_up:
+        jobs = set(ledger.given_up)
+        given_up = [r.attempt.job_serial for r in attempts if r.attempt.job_id in jobs]
+        yield "failure", np.isin(serials, given_up)
 
 
 def _parts(record: AttemptRecord, first: int, last: int, accounting: Accounting) -> dict[str, int]:

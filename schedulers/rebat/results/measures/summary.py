@@ -13,6 +13,7 @@ import numpy as np
 from rebat.core.attempts import Cause
 from rebat.core.errors import InputError
 from rebat.core.nodes import NodeSet
+from rebat.core.packed import Packed
 from rebat.core.units import parse_duration, to_us
 from rebat.models.blocks import Allotment
 from rebat.models.checkpoint import Accounting
@@ -53,7 +54,7 @@ from rebat.results.measures.resizes import Resizes, resizes
 from rebat.results.measures.service import Fairness, Service, fairness, service_of
 from rebat.results.measures.spares import Spares, spares
 from rebat.results.measures.training import Training, training_by_class
-from rebat.session.ledger import Ledger
+from rebat.session.ledger import AttemptRecord, Ledger
 
 MONTH_SPAN_US = 25 * DAY_US, 35 * DAY_US
 """A workload is measured like the paper's months if its span of submissions is in this range."""
@@ -220,14 +221,14 @@ def summarise(
     """Return the summary of a run and the rows of its jobs."""
     layout = layout or Layout()
     attempts = ledger.attempts
-    end_us, submit_us = attempts.column("end_us"), attempts.column("attempt.submit_us")
-    makespan = int(end_us.max(initial=0)) if attempts else 0
-    span = int(np.ptp(submit_us)) if attempts else 0
-    month = MONTH_SPAN_US[0] <= span <= MONTH_SPAN_US[1]
+    makespan = int(attempts.column("end_us").max(initial=0))
+    month = MONTH_SPAN_US[0] <= _span_us(attempts) <= MONTH_SPAN_US[1]
     window = measures.window or (PAPER_WINDOW if month else (0, max(makespan, 1)))
     kills, accounting = measures.walltime_kills, measures.accounting
     uses = uses_of(ledger, window, accounting)
     platform = platform_time(ledger, n_nodes, window, kills, accounting, uses)
+    waiting = backlog(ledger, window, accounting, uses)
+    del uses  # free memory for the rows
     blocked = fragmentation(ledger, n_nodes, window, layout.allotted)
     rows = job_rows(ledger, layout.owners)
     selected = select(rows, measures.selection or (Selection() if month else EVERY_JOB))
@@ -247,13 +248,13 @@ def summarise(
         window_s=(window[0] / 1e6, window[1] / 1e6),
         selected_jobs=len(selected),
         platform=platform,
-        backlog=backlog(ledger, window, accounting, uses),
+        backlog=waiting,
         useful_utilisation=platform.useful_utilisation,
         flows=flows_by_class(selected, n_nodes),
         node_failures=within([at for at, up, _ in ledger.node_events if not up]),
         failures_hit=within([at for at, _ in hits]),
         steals=within(ledger.steals),
-        victims=within(end_us[attempts.having("cause", Cause.STOLEN)].tolist()),
+        victims=within(_ends_us(attempts, Cause.STOLEN)),
         free_node_at_hit=within([at for at, free in hits if free > 0]),
         fragmentation=blocked,
         resizes=resizes(ledger, rows, window),
@@ -261,9 +262,7 @@ def summarise(
         drains=drains(ledger, window, layout.cores_per_node),
         turnaround=_turnaround(ledger, selected, layout),
         service=service_of(selected),
-        service_classes={
-            name: service_of(jobs) for name, jobs in by_class(selected, n_nodes).items()
-        },
+        service_classes={name: service_of(jobs) for name, jobs in by_class(selected, n_nodes)},
         fairness=fairness(selected),
         given_up=len(ledger.given_up),
         recoveries=(of_failures := recoveries(ledger)),
@@ -275,6 +274,17 @@ def summarise(
         **_of_cores(ledger, n_nodes, window, layout),
     )
     return summary, rows
+
+
+def _span_us(attempts: Packed[AttemptRecord]) -> int:
+    """Return the time from the first to the last submission."""
+    return int(np.ptp(attempts.column("attempt.submit_us"))) if attempts else 0
+
+
+def _ends_us(attempts: Packed[AttemptRecord], cause: Cause) -> list[int]:
+    """Return the ends of the attempts with a cause."""
+    ends_us: list[int] = attempts.column("end_us")[attempts.having("cause", cause)].tolist()
+    return ends_us
 
 
 def _of_cores(ledger: Ledger, n_nodes: int, window: Window, layout: Layout) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from itertools import chain
 
 import msgspec
 import numpy as np
@@ -72,8 +73,8 @@ def training_by_class(ledger: Ledger, rows: JobRows, n_nodes: int) -> dict[str, 
     for record in ledger.attempts:
         if record.start_us >= 0:
             tallies[job_name(record.attempt.job_id)].add(record)
-    classes = by_class(rows, n_nodes) | {"all": rows}
-    return {name: _training(jobs, tallies) for name, jobs in classes.items()}
+    classes = chain(by_class(rows, n_nodes), [("all", rows)])
+    return {name: _training(jobs, tallies) for name, jobs in classes}
 
 
 def _training(rows: JobRows, tallies: Mapping[str, _Tally]) -> Training | None:
