@@ -34,8 +34,8 @@ class NodePool:
 
     def usable(self, nodes: NodeSet, unheld: bool = False) -> NodeSet:
         """Return those of ``nodes`` that are up and, if ``unheld`` is set, free."""
-        k = pool.usable_of(self.owner, self.down, nodes.intervals, unheld, self._out)
-        return NodeSet(self._out[:k].copy())
+        k, n = pool.usable_of(self.owner, self.down, nodes.intervals, unheld, self._out)
+        return NodeSet(self._out[:k].copy(), n)
 
     def obstacle(self, nodes: NodeSet) -> int:
         """Return the first of these nodes that is not up and free; -1 if there is none."""
