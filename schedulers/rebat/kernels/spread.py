@@ -28,7 +28,7 @@ BLOCK = 32
 """Array entries per block."""
 
 CHUNK = BLOCK // 2
-"""Array entries of which a search counts how many begin before a time."""
+"""Array entries per step of a search that counts the entries before a time."""
 
 ENDLESS = 2**63 - 1
 """The end of a window that never ends: later than the end of any job."""
