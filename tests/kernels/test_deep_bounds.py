@@ -20,10 +20,9 @@ def profile(rng: np.random.Generator, n_jobs: int) -> spread.Spread:
     return spread.spread(t, f, n, n + 2 * n_jobs, 1, 64)
 
 
-def leaves(steps: spread.Spread, w: int) -> np.ndarray:
+def bounds_of(steps: spread.Spread, w: int) -> np.ndarray:
     """The bound of each block for width number ``w``."""
-    first = (2 * w + 1) * steps.leaves
-    return steps.bounds[first : first + len(steps.t) // spread.BLOCK]
+    return steps.bounds[w * steps.blocks : (w + 1) * steps.blocks]
 
 
 def test_bounds_are_the_longest_windows_at_the_start() -> None:
@@ -33,9 +32,9 @@ def test_bounds_are_the_longest_windows_at_the_start() -> None:
         check_bounds(steps, spread.ENDLESS)
         for w, width in enumerate(steps.wide):
             measured = [
-                deep.measured(steps.t, steps.f, b, width) for b in range(len(leaves(steps, w)))
+                deep.measured(steps.t, steps.f, b, width) for b in range(len(bounds_of(steps, w)))
             ]
-            assert leaves(steps, w).tolist() == measured
+            assert bounds_of(steps, w).tolist() == measured
 
 
 def test_bounds_hold_after_nodes_are_given_back() -> None:
@@ -54,7 +53,7 @@ def test_bounds_hold_after_nodes_are_given_back() -> None:
 def test_blocks_are_excluded_whose_bounds_are_too_small(n_jobs: int) -> None:
     steps = profile(np.random.default_rng(4), n_jobs)
     for w in range(len(steps.wide)):
-        bounds = leaves(steps, w)
+        bounds = bounds_of(steps, w)
         for block in range(len(bounds)):
             most = int(bounds[: block + 1].max())
             assert spread.excluded(

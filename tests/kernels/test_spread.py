@@ -134,15 +134,14 @@ def bound_all(steps: spread.Spread) -> None:
 
 
 def check_bounds(steps: spread.Spread, wanted: int) -> None:
-    """No length up to ``wanted`` is ruled out that there is, neither in leaves nor above."""
+    """No length up to ``wanted`` is ruled out that there is; maxima are those of the bounds."""
     assert (np.diff(steps.t) >= 0).all()
     for w, width in enumerate(steps.wide):
-        tree = steps.bounds[2 * w * steps.leaves : 2 * (w + 1) * steps.leaves]
-        for block in range(len(steps.t) // spread.BLOCK):
+        row = slice(w * steps.blocks, (w + 1) * steps.blocks)
+        for block, bound in enumerate(steps.bounds[row]):
             longest = deep.measured(steps.t, steps.f, block, width)
-            assert tree[steps.leaves + block] >= min(longest, wanted)
-        for node in range(1, steps.leaves):
-            assert tree[node] >= max(tree[2 * node], tree[2 * node + 1])
+            assert bound >= min(longest, wanted)
+        assert (steps.most[row] == np.maximum.accumulate(steps.bounds[row])).all()
 
 
 def test_a_deep_queue_is_planned_on_blocks_and_as_before(monkeypatch) -> None:

@@ -204,11 +204,10 @@ def main(arguments: list[str] | None = None) -> Any:
 
 
 def prepare_completion() -> None:
-    """If a shell requests completions, import kernels without a compiler, which is faster."""
+    """Answer a shell that requests completions."""
     if COMPLETE in os.environ:
         from rebat.cli.shells import register
 
-        os.environ["NUMBA_DISABLE_JIT"] = "1"
         register()
 
 

@@ -14,6 +14,7 @@ from collections.abc import Iterable
 
 _SPECIAL = re.compile(r'[",\r\n]')
 _FORMULA = re.compile(r"'*[=+\-@\t\r]")
+_PLAIN = re.compile(r"""[^'=+\-@\t\r\n",][^\r\n",]*""")
 
 
 def csv_field(text: str) -> str:
@@ -45,7 +46,7 @@ def original(text: str) -> str:
 
 def name_field(text: str) -> str:
     """Return a name from an external source as a field of a CSV file."""
-    return csv_field(guarded(text))
+    return text if _PLAIN.fullmatch(text) else csv_field(guarded(text))
 
 
 def csv_line(values: Iterable[object]) -> str:

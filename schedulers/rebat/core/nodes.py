@@ -35,7 +35,7 @@ def parse_intervals(text: str) -> list[tuple[int, int]]:
 
 
 FEW = 64
-"""Maximum number of nodes for which a loop is faster than an array."""
+"""Maximum number of nodes or intervals for which a loop is faster than an array."""
 
 
 class NodeSet:
@@ -117,10 +117,11 @@ class NodeSet:
     @classmethod
     def of_sorted(cls, nodes: npt.NDArray[np.int64]) -> NodeSet:
         """Create a set from node ids that are sorted and unique."""
-        breaks = np.flatnonzero(np.diff(nodes) > 1)
-        firsts = np.concatenate([nodes[:1], nodes[breaks + 1]])
-        lasts = np.concatenate([nodes[breaks], nodes[-1:]])
-        return cls(np.stack([firsts, lasts], axis=1), len(nodes))
+        (breaks,) = (nodes[1:] - nodes[:-1] > 1).nonzero()
+        intervals = np.empty((len(breaks) + bool(len(nodes)), 2), dtype=np.int64)
+        intervals[:1, 0], intervals[1:, 0] = nodes[:1], nodes[breaks + 1]
+        intervals[:-1, 1], intervals[-1:, 1] = nodes[breaks], nodes[-1:]
+        return cls(intervals, len(nodes))
 
     def first(self, count: int) -> NodeSet:
         """Return the ``count`` lowest nodes; there must be at least ``count``.
@@ -140,6 +141,8 @@ class NodeSet:
 
     def meets(self, other: NodeSet) -> bool:
         """Return whether the two sets have a node in common."""
+        if len(self.intervals) + len(other.intervals) <= FEW:
+            return _meet(self.intervals.tolist(), other.intervals.tolist())
         a, b = self.intervals, other.intervals
         at = np.searchsorted(a[:, 1], b[:, 0])
         inside = at < len(a)
@@ -154,6 +157,8 @@ class NodeSet:
     def ids(self) -> npt.NDArray[np.int64]:
         """The node ids, ascending."""
         parts = [np.arange(first, last + 1) for first, last in self.intervals.tolist()]
+        if len(parts) == 1:
+            return parts[0]
         return np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)
 
     def of_each(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -219,3 +224,16 @@ class NodeSet:
 
     def __repr__(self) -> str:
         return f"NodeSet({str(self)!r})"
+
+
+def _meet(a: list[list[int]], b: list[list[int]]) -> bool:
+    """Return whether two lists of ascending intervals have a number in common."""
+    i = j = 0
+    while i < len(a) and j < len(b):
+        if a[i][1] < b[j][0]:
+            i += 1
+        elif b[j][1] < a[i][0]:
+            j += 1
+        else:
+            return True
+    return False

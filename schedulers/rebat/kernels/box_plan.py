@@ -26,13 +26,15 @@ from rebat.kernels.box_slots import (
     Ints,
     Slots,
     Words,
+    any_in,
+    any_left,
     n_set,
     pack,
     put,
     taken_over,
     unpack,
 )
-from rebat.kernels.jit import kernel
+from rebat.kernels.jit import kernel, loop, step
 
 UNKNOWN = -1
 
@@ -124,21 +126,22 @@ def fit(plan: Plan, k: int, words: Words, out: Words) -> bool:
     return fits
 
 
-@kernel
+@loop
 def first_fit(
-    plan: Plan, k: int, until: int, opened: int, freed: Words, reach: Ints, lifted: Lifted, out: Any
-) -> int:
+    plan: Plan, k: int, until: int, opened: int, freed: Words, reach: Ints, lifted: Lifted,
+    front: Words, out: Any,
+) -> int:  # fmt: skip
     """Return the first start before ``until`` at which attempt ``k`` fits; NEVER if there is none.
 
     Writes the chosen blocks into ``out``. Before ``opened``, the attempt fits only if it gets at
     least one of the blocks ``freed``. ``reach[i]`` is the time until which at least one of these
-    blocks stays free from slot ``i`` on; it is computed if it is UNKNOWN.
+    blocks stays free from slot ``i`` on; it is computed if it is UNKNOWN. ``front`` is scratch.
     """
     slots, catalogue, length = plan.slots, plan.catalogue, plan.durations[k]
     own, own_start, own_end = lifted
     i, n, volume, words = 0, slots.n[0], catalogue.volume[plan.volumes[k]], catalogue.words
-    most, n_own, front = catalogue.busy.shape[0] - volume, n_set(own), np.zeros_like(words)
-    meets = any_left(own, ~freed)  # some of the attempt's own blocks are in ``freed``
+    most, n_own = catalogue.busy.shape[0] - volume, n_set(own)
+    meets = any_in(own, freed)
     folded = past = counted = 0
     t, opens, free = slots.t, slots.opens, slots.free
     while i < n and t[i] < until:
@@ -178,7 +181,7 @@ def first_fit(
     return NEVER
 
 
-@kernel
+@step
 def add_slot(slots: Slots, k: int, lifted: Lifted, words: Words) -> None:
     """Add the taken blocks of slot ``k``, except the lifted ones, to the set ``words``."""
     if lifted.start <= slots.t[k] < lifted.end:
@@ -189,7 +192,7 @@ def add_slot(slots: Slots, k: int, lifted: Lifted, words: Words) -> None:
             words[w] |= slots.busy[k, w]
 
 
-@kernel
+@step
 def fold(slots: Slots, first: int, past: int, lifted: Lifted, front: Words) -> None:
     """For each slot from ``first``, write the blocks taken until slot ``past``; clear ``front``."""
     for k in range(past - 1, first - 1, -1):
@@ -201,7 +204,7 @@ def fold(slots: Slots, first: int, past: int, lifted: Lifted, front: Words) -> N
         front[w] = 0
 
 
-@kernel
+@step
 def widen(
     slots: Slots, i: int, folded: int, past: int, end: int, most: int, freed: Words,
     needs_freed: bool, lifted: Lifted, front: Words, words: Words,
@@ -225,7 +228,7 @@ def widen(
             past += 1
 
 
-@kernel
+@step
 def any_released(slots: Slots, i: int, lifted: Lifted) -> bool:
     """Return whether any block is taken in slot ``i - 1`` but not in slot ``i``."""
     own = lifted.blocks
@@ -239,19 +242,11 @@ def any_released(slots: Slots, i: int, lifted: Lifted) -> bool:
     return False
 
 
-@kernel
-def any_left(blocks: Any, taken: Any) -> bool:
-    """Return whether at least one of the blocks ``blocks`` is not in the set ``taken``."""
-    for w in range(blocks.shape[0]):
-        if blocks[w] & ~taken[w]:
-            return True
-    return False
-
-
-@kernel
+@loop
 def reach_of(slots: Any, i: int, blocks: Any, words: Any) -> int:
     """Return until when at least one of the blocks ``blocks`` stays free from slot ``i`` on."""
-    words[:] = blocks
+    for w in range(words.shape[0]):
+        words[w] = blocks[w]
     busy = slots.busy
     for j in range(i, slots.n[0]):
         left = np.uint64(0)
@@ -294,11 +289,11 @@ def place(
     the number of attempts that wait with a reservation.
     """
     rows, no_blocks = plan.rows, np.zeros_like(plan.catalogue.words)
-    none = Lifted(no_blocks, 0, 0)
+    none, front = Lifted(no_blocks, 0, 0), np.empty_like(no_blocks)
     for i in range(first, last):
         row = plan.own[i]
         until = NEVER if (i if by_rank else reserved) < depth else plan.now + 1
-        start = first_fit(plan, i, until, 0, no_blocks, plan.slots.t, none, rows.mask[row])
+        start = first_fit(plan, i, until, 0, no_blocks, plan.slots.t, none, front, rows.mask[row])
         plan.starts[i] = start
         if start == NEVER:
             rows.end[row] = 0
@@ -321,7 +316,8 @@ def compress(plan: Plan, first: int, last: int, released: Released, again: Relea
     attempt (see ``place``).
     """
     slots, rows = plan.slots, plan.rows
-    blocks, reach = np.empty_like(released.blocks), np.empty_like(slots.t)
+    blocks, front = np.empty_like(released.blocks), np.empty_like(released.blocks)
+    reach = np.empty_like(slots.t)
     reach[:] = UNKNOWN
     for i in range(first, last):
         row, old = plan.own[i], plan.starts[i]
@@ -330,7 +326,7 @@ def compress(plan: Plan, first: int, last: int, released: Released, again: Relea
         start = first_fit(
             plan, i, old + 1 if again_now else min(old, released.opened[0]),
             old if again_now else NEVER, released.blocks, reach,
-            Lifted(rows.mask[row], old, old_end), blocks,
+            Lifted(rows.mask[row], old, old_end), front, blocks,
         )  # fmt: skip
         if start == NEVER:
             continue

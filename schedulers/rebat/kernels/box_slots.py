@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from rebat.kernels.jit import kernel
+from rebat.kernels.counts import step_at
+from rebat.kernels.jit import kernel, loop, step
 
 NEVER = 2**62
 
@@ -60,7 +61,7 @@ def empty_slots(capacity: int, n_blocks: int) -> Slots:
     )
 
 
-@kernel
+@step
 def n_bits(word: Any) -> int:
     """Return the number of set bits of a word."""
     x = word - ((word >> np.uint64(1)) & np.uint64(0x5555555555555555))
@@ -69,13 +70,31 @@ def n_bits(word: Any) -> int:
     return int(np.int64((x * np.uint64(0x0101010101010101)) >> np.uint64(56)))
 
 
-@kernel
+@step
 def n_set(words: Any) -> int:
     """Return the number of blocks in the set ``words``."""
     n = 0
     for word in words:
         n += n_bits(word)
     return n
+
+
+@step
+def any_left(blocks: Any, taken: Any) -> bool:
+    """Return whether at least one of the blocks ``blocks`` is not in the set ``taken``."""
+    for w in range(blocks.shape[0]):
+        if blocks[w] & ~taken[w]:
+            return True
+    return False
+
+
+@step
+def any_in(blocks: Any, others: Any) -> bool:
+    """Return whether at least one of the blocks ``blocks`` is in the set ``others``."""
+    for w in range(blocks.shape[0]):
+        if blocks[w] & others[w]:
+            return True
+    return False
 
 
 @kernel
@@ -94,7 +113,7 @@ def pack(blocks: Any, out: Any) -> None:
             out[block >> 6] |= np.uint64(1) << np.uint64(block & 63)
 
 
-@kernel
+@step
 def copy(slots: Any, source: int, target: int) -> None:
     """Copy slot ``source`` over slot ``target``, except ``back``."""
     slots.t[target], slots.free[target] = slots.t[source], slots.free[source]
@@ -103,7 +122,7 @@ def copy(slots: Any, source: int, target: int) -> None:
         slots.busy[target, w] = slots.busy[source, w]
 
 
-@kernel
+@step
 def mark(slots: Any, first: int, last: int) -> None:
     """Update ``opens`` of slots ``first`` to ``last`` after their taken blocks have changed."""
     for i in range(max(first, 1), min(last + 1, slots.n[0])):
@@ -115,16 +134,17 @@ def mark(slots: Any, first: int, last: int) -> None:
         slots.opens[i] = opens
 
 
-@kernel
+@step
 def split(slots: Any, time: int) -> int:
     """Return the index of the slot that begins at ``time``; create the slot if necessary.
 
     ``time`` is not before the first slot.
     """
     n, t = slots.n[0], slots.t
-    at = int(np.searchsorted(t[:n], time))
-    if at < n and t[at] == time:
+    at = step_at(t, n, time)
+    if t[at] == time:
         return at
+    at += 1
     for i in range(n, at, -1):
         copy(slots, i - 1, i)
     copy(slots, at - 1, at)
@@ -133,7 +153,7 @@ def split(slots: Any, time: int) -> int:
     return at
 
 
-@kernel
+@loop
 def put(slots: Any, start: int, end: int, words: Any, size: int, take: bool) -> None:
     """Take the ``size`` blocks of ``words`` over [start, end); release them if ``take`` is false.
 

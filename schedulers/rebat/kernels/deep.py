@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rebat.kernels.counts import NEVER, step_at
+from rebat.kernels.counts import NEVER
 from rebat.kernels.jit import kernel, loop, step
 from rebat.kernels.spread import (
     BLOCK,
@@ -18,6 +18,7 @@ from rebat.kernels.spread import (
     Spread,
     change,
     excluded,
+    first_block,
     from_mark,
     from_place,
     gather,
@@ -66,13 +67,12 @@ def full_window(steps: Spread, w: int, size: int, duration: int, before: int) ->
 
     Only blocks with sufficient bounds for width number ``w`` are searched.
     """
-    block, k = next_block(steps, w, 0, duration), -1
-    while k < 0 and block * BLOCK < steps.t.size and steps.t[block * BLOCK] < before:
+    block, k = first_block(steps, w, duration), -1
+    while k < 0 and block < steps.blocks and steps.t[block * BLOCK] < before:
         k = window_in(steps.t, steps.f, block, size, duration, before)
         if k < 0:
             set_bound(steps, w, block, measured(steps.t, steps.f, block, steps.wide[w]))
-            block += 1
-            block = next_block(steps, w, block, duration) if block < steps.leaves else block
+            block = next_block(steps, w, block + 1, duration)
     return k
 
 
@@ -91,7 +91,7 @@ def earlier(
     last = min(own, steps.t.size - 1) // BLOCK
     while last > 0 and steps.t[last * BLOCK] >= before:
         last -= 1
-    w, k = step_at(steps.wide, steps.wide.size, size), -1
+    w, k = widest(steps, size), -1
     if not excluded(steps, w, last, duration):
         k = full_window(steps, w, size, duration, before)
     if k < 0:
@@ -133,7 +133,23 @@ def raise_bounds(
 @step
 def widest(steps: Spread, free: int) -> int:
     """Return the number of the largest width up to ``free`` nodes; -1 if there is none."""
-    return step_at(steps.wide, steps.wide.size, free) if free >= steps.wide[0] else -1
+    w = -1
+    for width in steps.wide:
+        w += width <= free
+    return w
+
+
+@step
+def take(steps: Spread, start: int, end: int, size: int, k: int, own: int) -> None:
+    """Subtract ``size`` free nodes over ``[start, end)``, from the step at index ``k`` on.
+
+    If a step begins at ``end``, it usually is the step at index ``own``.
+    """
+    if own < steps.t.size and steps.t[own] == end:
+        for m in range(k, own):
+            steps.f[m] -= size
+    else:
+        change(steps, start, end, -size, k)
 
 
 @step
@@ -186,7 +202,7 @@ def move_all(
         k, own = earlier(steps, wanted, lasts, old, min(old, max(opened, moved)), near)
         if k >= 0:
             new = steps.t[k]
-            change(steps, new, min(old, new + lasts), -wanted, k)
+            take(steps, new, min(old, new + lasts), wanted, k, own)
             if old < NEVER:
                 give_back(steps, max(old, new + lasts), old + lasts, wanted, longest, own)
             start[i] = new
@@ -209,7 +225,7 @@ def place(
 def place_all(steps: Spread, size: Any, duration: Any, start: Any, first: int, last: int) -> None:
     """Reserve the first fit for each job, in queue order (see `counts.place`)."""
     for i in range(first, last):
-        w = step_at(steps.wide, steps.wide.size, size[i])
+        w = widest(steps, size[i])
         k = full_window(steps, w, size[i], duration[i], NEVER)
         start[i] = steps.t[k] if k >= 0 else NEVER
         if k >= 0:

@@ -1,13 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compilation of the kernels.
 
+A kernel is compiled, or loaded from the cache, when it is first used. Most commands use few of the
+kernels or none, and then do not import numba.
+
 Under ``NUMBA_DISABLE_JIT=1`` the kernels are plain Python, and numba is not imported.
 """
 
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable
+from functools import cached_property, update_wrapper
 from typing import Any, TypeVar
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -16,13 +21,44 @@ PLAIN = "NUMBA_DISABLE_JIT"
 """Environment variable; with the value 1 the kernels run as plain Python."""
 
 
-def _compiled(function: Function, **options: Any) -> Function:
-    if os.environ.get(PLAIN) == "1":
-        return function
-    from rebat.kernels.code_cache import machine_code
+class Kernel:
+    """A function that numba compiles when it is first used.
 
-    compiled: Function = machine_code(function, **options)
-    return compiled
+    Attributes are those of the compiled function. One of them, ``_numba_type_``, is what numba
+    needs to compile a call of this kernel by another kernel.
+
+    Parameters
+    ----------
+    function : callable
+    options : dict
+        Options of ``numba.njit``.
+    """
+
+    def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
+        update_wrapper(self, function)
+        self._function, self._options = function, options
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self.compiled(*arguments)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.compiled, name)
+
+    @cached_property
+    def compiled(self) -> Any:
+        """The function compiled by numba. It replaces the kernel in the kernel's module."""
+        from rebat.kernels.code_cache import machine_code
+
+        function = self._function
+        compiled = machine_code(function, **self._options)
+        module = vars(sys.modules[function.__module__])
+        if module.get(function.__name__) is self:
+            module[function.__name__] = compiled
+        return compiled
+
+
+def _compiled(function: Function, **options: Any) -> Any:
+    return function if os.environ.get(PLAIN) == "1" else Kernel(function, options)
 
 
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:

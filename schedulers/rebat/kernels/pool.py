@@ -133,15 +133,19 @@ def n_set(mask: Any, first: int, end: int) -> int:
 
 
 @kernel
-def usable_of(owner: Any, down: Any, intervals: Any, unheld: bool, out: Any) -> int:
-    """Write the nodes of the intervals that are up (with ``unheld``, up and free) as intervals."""
-    k = 0
+def usable_of(owner: Any, down: Any, intervals: Any, unheld: bool, out: Any) -> tuple[int, int]:
+    """Write the nodes of the intervals that are up (with ``unheld``, up and free) as intervals.
+
+    Returns the number of intervals, and the number of nodes.
+    """
+    n_found, k = 0, 0
     for i in range(intervals.shape[0]):
         for node in range(intervals[i, 0], intervals[i, 1] + 1):
             if down[node] or (unheld and owner[node] != FREE):
                 continue
             k = extend(out, k, node, node)
-    return k
+            n_found += 1
+    return k, n_found
 
 
 @kernel

@@ -11,8 +11,8 @@ moves all later steps, and a first fit searches all earlier steps. This module a
   the previous one) every block stores an upper *bound* on the length of the windows of that width
   that begin in the block. Bounds are measured at the start, and stay valid when nodes are taken.
   They are raised when nodes are freed, and measured again when a search of the block fails (see
-  `rebat.kernels.deep`). The bounds of a width are the leaves of a tree of maxima. With this tree,
-  the search for a first fit skips all blocks that cannot contain the fit.
+  `rebat.kernels.deep`). Every block also stores the maximum of the bounds up to this block. With
+  these maxima, the search for a first fit skips all blocks that cannot contain the fit.
 """
 
 from __future__ import annotations
@@ -27,6 +27,9 @@ from rebat.kernels.jit import kernel, step
 BLOCK = 32
 """Array entries per block."""
 
+CHUNK = BLOCK // 2
+"""Array entries per step of a search that counts the entries before a time."""
+
 ENDLESS = 2**63 - 1
 """The end of a window that never ends: later than the end of any job."""
 
@@ -40,18 +43,20 @@ class Spread(NamedTuple):
         As in `rebat.kernels.counts`.
     wide : int64[n_widths]
         Widths in nodes.
-    bounds : int64[n_widths * 2 * leaves]
-        A tree per width. Entry 0 of a tree is 0, entry 1 is the root, entries 2i and 2i + 1 are
-        below entry i, and the leaves are the blocks.
-    leaves : int
-        Number of leaves per tree, a power of two.
+    bounds : int64[n_widths * blocks]
+        The bound of each block, for one width after the other.
+    most : int64[n_widths * blocks]
+        The maximum of the bounds up to this block.
+    blocks : int
+        Number of blocks.
     """
 
     t: Any
     f: Any
     wide: Any
     bounds: Any
-    leaves: int
+    most: Any
+    blocks: int
 
 
 @kernel
@@ -79,45 +84,46 @@ def spread(t: Any, f: Any, n: int, room: int, least: int, most: int) -> Spread:
     for i in range(n):
         spread_t[2 * i : 2 * i + 2] = t[i]
         spread_f[2 * i : 2 * i + 2] = f[i]
-    leaves = 1
-    while leaves < n_blocks:
-        leaves *= 2
     wide = widths(least, most)
-    bounds = np.zeros(len(wide) * 2 * leaves, np.int64)
-    steps = Spread(spread_t, spread_f, wide, bounds, leaves)
+    bounds = np.zeros(len(wide) * n_blocks, np.int64)
+    maxima = np.zeros(len(wide) * n_blocks, np.int64)
+    steps = Spread(spread_t, spread_f, wide, bounds, maxima, n_blocks)
     for w in range(len(wide)):
-        measure(steps, w, n_blocks)
+        measure(steps, w)
     return steps
 
 
 @kernel
-def measure(steps: Spread, w: int, n_blocks: int) -> None:
+def measure(steps: Spread, w: int) -> None:
     """Set the bounds for width number ``w`` to the lengths of the longest windows.
 
     Every second step is spare and has no longer window than the step before it.
     """
     t, f, width = steps.t, steps.f, steps.wide[w]
-    tree, until = 2 * w * steps.leaves, ENDLESS
-    for block in range(n_blocks - 1, -1, -1):
+    first, until = w * steps.blocks, ENDLESS
+    for block in range(steps.blocks - 1, -1, -1):
         longest = 0
         for k in range((block + 1) * BLOCK - 2, block * BLOCK - 1, -2):
             until = until if f[k] >= width else t[k]
             longest = max(longest, until - t[k])
-        steps.bounds[tree + steps.leaves + block] = longest
-    for node in range(steps.leaves - 1, 0, -1):
-        below = tree + 2 * node
-        steps.bounds[tree + node] = max(steps.bounds[below], steps.bounds[below + 1])
+        steps.bounds[first + block] = longest
+    longest = 0
+    for at in range(first, first + steps.blocks):
+        longest = max(longest, steps.bounds[at])
+        steps.most[at] = longest
 
 
 @kernel
 def gather(steps: Spread, t: Any, f: Any) -> int:
-    """Write the profile without spare steps into ``t`` and ``f``; return the number of steps."""
-    t[0], f[0] = steps.t[0], steps.f[0]
-    n = 1
-    for k in range(1, steps.t.size):
-        if steps.f[k] != f[n - 1]:
-            t[n], f[n] = steps.t[k], steps.f[k]
-            n += 1
+    """Write the profile without spare steps into ``t`` and ``f``; return the number of steps.
+
+    Spare steps are written too and overwritten by the next step, without unpredictable branches.
+    """
+    n, before = 0, steps.f[0] - 1
+    for k in range(steps.t.size):
+        t[n], f[n] = steps.t[k], steps.f[k]
+        n += steps.f[k] != before
+        before = steps.f[k]
     return n
 
 
@@ -141,18 +147,27 @@ def between(t: Any, time: int, low: int, high: int) -> int:
 
 @step
 def from_mark(t: Any, time: int, k: int) -> int:
-    """Return the same as `at_or_after`; the search begins at index ``k`` with growing strides."""
-    low = high = k
-    stride = 4
-    while low > 0 and t[low - 1] >= time:
-        high = low - 1
-        low = max(0, low - stride)
-        stride *= 2
-    while high < t.size and t[high] < time:
-        low = high + 1
-        high = min(t.size, high + stride)
-        stride *= 2
-    return between(t, time, low, high)
+    """Return the same as `at_or_after`; the search begins near index ``k``, a chunk at a time."""
+    low = max(0, min(k - CHUNK // 4, t.size - CHUNK))
+    n = earlier_steps(t, time, low)
+    if n == 0:
+        return between(t, time, 0, low)
+    while n == CHUNK and low + 2 * CHUNK <= t.size:
+        low += CHUNK
+        n = earlier_steps(t, time, low)
+    return low + n if n < CHUNK else between(t, time, low + CHUNK, t.size)
+
+
+@step
+def earlier_steps(t: Any, time: int, low: int) -> int:
+    """Return how many of the ``CHUNK`` steps from index ``low`` on begin before ``time``.
+
+    A count has no unpredictable branches.
+    """
+    n = 0
+    for k in range(low, low + CHUNK):
+        n += t[k] < time
+    return n
 
 
 @step
@@ -172,14 +187,15 @@ def marks(t: Any, n: int) -> tuple[Any, int]:
     The last interval has no end. The length of an interval is a power of two in microseconds; the
     exponent is the second result.
     """
-    span, power = t[at_or_after(t, ENDLESS) - 1] - t[0], 0
+    size, power = at_or_after(t, ENDLESS), 0
+    span = t[size - 1] - t[0]
     while span >> power >= n:
         power += 1
-    first, k = np.empty((span >> power) + 1, np.int64), 0
-    for i in range(first.size):
-        while t[k] < t[0] + (i << power):
-            k += 1
-        first[i] = k
+    first = np.full((span >> power) + 1, size, np.int64)
+    for k in range(size - 1, -1, -1):
+        first[(t[k] - t[0]) >> power] = k
+    for i in range(first.size - 1, 0, -1):
+        first[i - 1] = min(first[i - 1], first[i])
     return first, power
 
 
@@ -231,7 +247,7 @@ def spill(steps: Spread, source: int, target: int) -> None:
     by = 1 if target > source else -1
     for block in range(target, source, -by):
         for w in range(steps.wide.size):
-            raise_to(steps, w, block, steps.bounds[(2 * w + 1) * steps.leaves + block - by])
+            raise_to(steps, w, block, steps.bounds[w * steps.blocks + block - by])
 
 
 @step
@@ -248,50 +264,47 @@ def change(steps: Spread, start: int, end: int, delta: int, k: int) -> None:
 @step
 def raise_to(steps: Spread, w: int, block: int, bound: int) -> None:
     """Raise the bound of ``block`` for width number ``w`` to at least ``bound``."""
-    tree, node = 2 * w * steps.leaves, steps.leaves + block
-    while node > 0 and steps.bounds[tree + node] < bound:
-        steps.bounds[tree + node] = bound
-        node //= 2
+    at, end = w * steps.blocks + block, (w + 1) * steps.blocks
+    if steps.bounds[at] < bound:
+        steps.bounds[at] = bound
+        while at < end and steps.most[at] < bound:
+            steps.most[at] = bound
+            at += 1
 
 
 @step
 def set_bound(steps: Spread, w: int, block: int, bound: int) -> None:
     """Set the bound of ``block`` for width number ``w`` to ``bound``."""
-    tree, node = 2 * w * steps.leaves, steps.leaves + block
-    steps.bounds[tree + node] = bound
-    while node > 1:
-        node //= 2
-        below = tree + 2 * node
-        steps.bounds[tree + node] = max(steps.bounds[below], steps.bounds[below + 1])
+    at, end = w * steps.blocks + block, (w + 1) * steps.blocks
+    steps.bounds[at] = bound
+    most = steps.most[at - 1] if block > 0 else 0
+    while at < end:
+        most = max(most, steps.bounds[at])
+        if steps.most[at] == most:
+            break
+        steps.most[at] = most
+        at += 1
 
 
 @step
 def excluded(steps: Spread, w: int, block: int, duration: int) -> bool:
-    """Return whether the bounds of all blocks up to ``block`` are less than ``duration``.
+    """Return whether the bounds of all blocks up to ``block`` are less than ``duration``."""
+    return steps.most[w * steps.blocks + block] < duration
 
-    The maximum is that of ``block`` and of the left neighbours on the path to the root. A node
-    without a left neighbour reads entry 0 of the tree, which is always 0, without a branch.
-    """
-    tree, node = 2 * w * steps.leaves, steps.leaves + block
-    most = steps.bounds[tree + node]
-    while node > 1:
-        most = max(most, steps.bounds[tree + (node - 1) * (node % 2)])
-        node //= 2
-    return most < duration
+
+@step
+def first_block(steps: Spread, w: int, duration: int) -> int:
+    """Return the first block whose bound is at least ``duration``; the number of blocks if none."""
+    first = w * steps.blocks
+    return between(steps.most, duration, first, first + steps.blocks) - first
 
 
 @step
 def next_block(steps: Spread, w: int, block: int, duration: int) -> int:
     """Return the first block from ``block`` on whose bound is at least ``duration``.
 
-    If there is none, the result is at least the number of blocks.
+    If there is none, the result is the number of blocks.
     """
-    tree, node = 2 * w * steps.leaves, steps.leaves + block
-    while node > 0 and steps.bounds[tree + node] < duration:
-        while node % 2:
-            node //= 2
-        node += node > 0
-    while 0 < node < steps.leaves:
-        node *= 2
-        node += steps.bounds[tree + node] < duration
-    return node - steps.leaves if node > 0 else steps.leaves
+    while block < steps.blocks and steps.bounds[w * steps.blocks + block] < duration:
+        block += 1
+    return block

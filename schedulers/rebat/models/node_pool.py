@@ -6,15 +6,8 @@ from __future__ import annotations
 import numpy as np
 
 from rebat.core.nodes import NodeSet
-from rebat.kernels.pool import (
-    BLOCK,
-    FREE,
-    first_obstacle,
-    lowest_free,
-    release,
-    take,
-    usable_of,
-)
+from rebat.kernels import pool
+from rebat.kernels.pool import BLOCK, FREE
 
 
 class NodePool:
@@ -34,26 +27,26 @@ class NodePool:
 
     def lowest(self, count: int) -> NodeSet:
         """Return the ``count`` lowest free nodes; raise ValueError if fewer are free."""
-        k = lowest_free(self.owner, self.down, self._free, count, self._out)
+        k = pool.lowest_free(self.owner, self.down, self._free, count, self._out)
         if k < 0:
             raise ValueError(f"{count} nodes requested, {self.n_free} free")
         return NodeSet(self._out[:k].copy(), count)
 
     def usable(self, nodes: NodeSet, unheld: bool = False) -> NodeSet:
         """Return those of ``nodes`` that are up and, if ``unheld`` is set, free."""
-        k = usable_of(self.owner, self.down, nodes.intervals, unheld, self._out)
-        return NodeSet(self._out[:k].copy())
+        k, n = pool.usable_of(self.owner, self.down, nodes.intervals, unheld, self._out)
+        return NodeSet(self._out[:k].copy(), n)
 
     def obstacle(self, nodes: NodeSet) -> int:
         """Return the first of these nodes that is not up and free; -1 if there is none."""
-        return int(first_obstacle(self.owner, self.down, self._free, nodes.intervals))
+        return int(pool.first_obstacle(self.owner, self.down, self._free, nodes.intervals))
 
     def take(self, nodes: NodeSet, tag: int) -> int:
         """Assign nodes to a tag if all are up and free; otherwise change nothing.
 
         Returns the first node that is not up and free; -1 if there is none.
         """
-        obstacle: int = take(self.owner, self.down, self._free, nodes.intervals, tag)
+        obstacle: int = pool.take(self.owner, self.down, self._free, nodes.intervals, tag)
         if obstacle < 0:
             self.n_free -= nodes.size
         return obstacle
@@ -61,7 +54,7 @@ class NodePool:
     def release(self, nodes: NodeSet) -> None:
         """Release nodes from their tag; nodes that are down do not become free."""
         any_down = self.n_down > 0
-        self.n_free += release(self.owner, self.down, self._free, nodes.intervals, any_down)
+        self.n_free += pool.release(self.owner, self.down, self._free, nodes.intervals, any_down)
 
     def fail(self, nodes: NodeSet) -> list[int]:
         """Mark nodes as down; return the tags that hold any of them, ascending and unique."""

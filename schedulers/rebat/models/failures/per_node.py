@@ -9,6 +9,7 @@ parallel jobs", 2022, sections 2.1 and 2.2. Equation (1) is published with a wro
 from __future__ import annotations
 
 import math
+from copy import copy
 from typing import ClassVar, Self
 
 import msgspec
@@ -59,7 +60,10 @@ class NodeLaws(msgspec.Struct, frozen=True, eq=False):
 
     def of(self, nodes: npt.NDArray[np.int64]) -> Self:
         """Return the laws of these nodes, in their order."""
-        return type(self)(self.scale_s[nodes], self.shape[nodes])
+        laws = copy(self)  # its parameters were already checked
+        msgspec.structs.force_setattr(laws, "scale_s", self.scale_s[nodes])
+        msgspec.structs.force_setattr(laws, "shape", self.shape[nodes])
+        return laws
 
     def log_survival(self, times_s: Times) -> Floats:
         """Return the logarithm of the probability that a time to failure exceeds ``times_s``."""

@@ -10,8 +10,8 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from rebat.kernels import box_slots
-from rebat.kernels.box_plan import PlanRows, enter
+from rebat.kernels import box_plan, box_slots
+from rebat.kernels.box_plan import PlanRows
 from rebat.kernels.box_slots import Slots
 
 Ints = npt.NDArray[np.int64]
@@ -89,7 +89,7 @@ class BoxTimeline:
             self._make_room(len(used))
             for row in used.tolist():
                 start_us, end_us = int(self.rows.start[row]), int(self.rows.end[row])
-                enter(self._slots, self.rows, row, start_us, end_us, False)
+                box_plan.enter(self._slots, self.rows, row, start_us, end_us, False)
         self.rows.end[rows] = 0
         self._unused += rows.tolist()
 
@@ -137,10 +137,10 @@ class BoxTimeline:
     def out(self, row: int, now_us: int) -> Iterator[Choice]:
         """Remove a row that begins now, and add it again with the blocks that the caller takes."""
         slots, end_us = self.ready(now_us, 2), int(self.rows.end[row])
-        enter(slots, self.rows, row, now_us, end_us, False)
+        box_plan.enter(slots, self.rows, row, now_us, end_us, False)
         words = np.zeros(self._words, dtype=np.uint64)
         box_slots.taken_over(slots, 0, end_us, words)
         choice = Choice(~self.unpacked(words), np.zeros(self._n_blocks, dtype=np.uint8))
         yield choice
         self.rows.mask[row] = self.packed(choice.taken)
-        enter(slots, self.rows, row, now_us, end_us, True)
+        box_plan.enter(slots, self.rows, row, now_us, end_us, True)

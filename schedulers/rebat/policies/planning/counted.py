@@ -114,24 +114,28 @@ class CountedPlan:
 
     def advance(self, now_us: int) -> None:
         """Set the current time."""
-        if now_us > self._now_us:
-            self._now_us = now_us
-            self._plan.forget(now_us)
+        self._now_us = max(self._now_us, now_us)
         while self._heap and self._heap[0][0] <= now_us:
             end, attempt_id = heapq.heappop(self._heap)
             if self._holds.get(attempt_id, (0, -1))[1] == end:
                 self._overdue.append(attempt_id)
 
-    def _settle(self, queue: SortedQueue, last: int) -> None:
-        """Extend attempts that are past their planned end by 1 us.
-
-        If a reservation was due but its attempt did not start, place all reservations again. If
-        only this reservation were moved, an attempt behind it could start first.
-        """
+    def _extend(self) -> list[str]:
+        """Extend attempts that are past their planned end by 1 us; return their ids."""
         overdue = [name for name in self._overdue if name in self._holds]
         self._overdue.clear()
         for attempt_id in overdue:
             self._hold(attempt_id, self._holds[attempt_id][0], self._now_us + 1)
+        return overdue
+
+    def _settle(self, queue: SortedQueue, last: int) -> None:
+        """Bring the reservations up to date, and extend attempts past their planned end.
+
+        If a reservation was due but its attempt did not start, place all reservations again. If
+        only this reservation were moved, an attempt behind it could start first.
+        """
+        overdue = self._extend()
+        self._plan.forget(self._now_us)
         late_us = self._now_us + (1 if overdue else 0)
         if counts.any_before(queue.start, last, late_us):
             self._plan.copy_from(self._base.profile(self._now_us))
@@ -204,7 +208,7 @@ class CountedPlan:
 
     def rebuild(self, queue: SortedQueue) -> None:
         """Delete all reservations and place the entire queue again, in order."""
-        self._settle(queue, 0)
+        self._extend()
         self._plan.copy_from(self._base.profile(self._now_us))
         self._place(queue, 0, len(queue))
         self._opened_us = self._now_us
@@ -232,7 +236,7 @@ class CountedPlan:
         With ``first``, the first ``depth`` attempts of the queue get reservations, including
         attempts that can start now.
         """
-        self._settle(queue, 0)
+        self._extend()
         plan = self._plan
         plan.copy_from(self._base.profile(self._now_us))
         plan.room_for(len(queue))

@@ -11,7 +11,8 @@ import numpy as np
 
 from rebat.core.attempts import Attempt, Running
 from rebat.core.nodes import NodeSet
-from rebat.kernels.counts import NEVER, due, take_out
+from rebat.kernels import counts
+from rebat.kernels.counts import NEVER
 from rebat.policies.queue_order import Key, QueueOrder, bound, planned_us
 
 
@@ -77,7 +78,7 @@ class SortedQueue:
 
         These attempts stay in the queue.
         """
-        k = due(self.start, len(self.attempts), now_us, self._positions)
+        k = counts.due(self.start, len(self.attempts), now_us, self._positions)
         self._proposed = [(at, self.attempts[at]) for at in self._positions[:k].tolist()]
         return self._proposed
 
@@ -104,7 +105,7 @@ class SortedQueue:
 
     def _take_out(self, positions: list[int]) -> None:
         """Remove the attempts at these positions."""
-        take_out(
+        counts.take_out(
             self.size,
             self.duration,
             self.start,

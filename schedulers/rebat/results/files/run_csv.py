@@ -157,4 +157,6 @@ def _line(values: Sequence[Any]) -> str:
 def _cell(value: Any) -> str:
     if isinstance(value, float):
         return "" if isnan(value) else f"{value:.6f}"
+    if isinstance(value, int):
+        return str(value)
     return "" if value is None else name_field(str(value))

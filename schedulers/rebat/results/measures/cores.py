@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from rebat.core.nodes import NodeSet
+from rebat.core.nodes import Intervals, NodeSet
 from rebat.core.units import US_PER_S
 from rebat.models.power import NodePower
 from rebat.results.measures.platform import Window
@@ -50,29 +50,43 @@ class Usage(msgspec.Struct, frozen=True):
 def usage(ledger: Ledger, n_nodes: int, cores: int, window: Window) -> Usage:
     """Return the number of cores in use per node; the intervals cover the window without gaps."""
     first, last = window
-    changes = [(node, first, 0) for node in range(n_nodes)]
-    for record in ledger.attempts:
-        if record.nodes is None or record.end_us <= first or record.start_us >= last:
-            continue
-        begin, end = max(record.start_us, first), min(record.end_us, last)
-        for on, count in _by_node(record.nodes, cores):
-            changes += [(on, begin, count), (on, end, -count)]
-    table = np.array(changes, dtype=np.int64).reshape(-1, 3)
-    node, begin_us, delta = table[np.lexsort((table[:, 1], table[:, 0]))].T
-    used = np.cumsum(delta)  # the deltas of a node add up to 0
+    taken = [
+        (record.nodes.intervals, max(record.start_us, first), min(record.end_us, last))
+        for record in ledger.attempts
+        if record.nodes is not None and record.end_us > first and record.start_us < last
+    ]
+    on, count, number = _by_node([intervals for intervals, _, _ in taken], cores)
+    begin = np.array([begin for _, begin, _ in taken], dtype=np.int64)[number]
+    end = np.array([end for _, _, end in taken], dtype=np.int64)[number]
+    nodes = np.arange(n_nodes)
+    node = np.concatenate([nodes, np.repeat(on, 2)])
+    time_us = np.concatenate([np.full(n_nodes, first), np.stack([begin, end], axis=1).ravel()])
+    delta = np.concatenate([np.zeros_like(nodes), np.stack([count, -count], axis=1).ravel()])
+    order = np.lexsort((time_us, node))
+    node, begin_us = node[order], time_us[order]
+    used = np.cumsum(delta[order])  # the deltas of a node add up to 0
     ends = np.append(begin_us[1:], last)
     ends[np.append(node[1:] != node[:-1], True)] = last
     return Usage(node, begin_us, ends, used)
 
 
-def _by_node(nodes: NodeSet, cores: int) -> list[tuple[int, int]]:
-    """Return each node of a set of cores, with the number of its cores in the set."""
-    counts: dict[int, int] = {}
-    for low, high in nodes.intervals.tolist():
-        for node in range(low // cores, high // cores + 1):
-            within = min(high, (node + 1) * cores - 1) - max(low, node * cores) + 1
-            counts[node] = counts.get(node, 0) + within
-    return list(counts.items())
+def _by_node(sets: list[Intervals], cores: int) -> tuple[Ints, Ints, Ints]:
+    """Return each node of each set of cores, the number of its cores in the set, and the set.
+
+    Sets are numbered from 0.
+    """
+    rows = np.concatenate([np.empty((0, 2), dtype=np.int64), *sets])
+    first = rows[:, 0] // cores
+    spans = rows[:, 1] // cores - first + 1
+    row = np.repeat(np.arange(len(rows)), spans)
+    node = np.arange(len(row)) - np.repeat(np.cumsum(spans) - spans - first, spans)
+    low = np.maximum(rows[row, 0], node * cores)
+    high = np.minimum(rows[row, 1], node * cores + cores - 1)
+    number = np.repeat(np.arange(len(sets)), [len(intervals) for intervals in sets])[row]
+    new = np.ones(len(row), dtype=np.bool_)  # a node can be in two consecutive rows
+    new[1:] = (node[1:] != node[:-1]) | (number[1:] != number[:-1])
+    n_cores = np.add.reduceat(high - low + 1, np.flatnonzero(new)) if len(row) else row
+    return node[new], n_cores, number[new]
 
 
 def node_states(of: Usage, cores: int, nodes: Ints | None = None) -> NodeStates:
