@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -78,13 +78,13 @@ class NodeSet:
             del nodes.intervals
         return nodes
 
-    def _pairs(self) -> list[list[int]]:
+    def _pairs(self) -> Iterable[Sequence[int]]:
         """Return the first and last node of each interval."""
-        if self._packed:
-            ends = memoryview(self._packed).cast("i").tolist()
-            return [ends[at : at + 2] for at in range(0, len(ends), 2)]
-        pairs: list[list[int]] = self.intervals.tolist()
-        return pairs
+        if not self._packed:
+            pairs: list[list[int]] = self.intervals.tolist()
+            return pairs
+        ends = iter(memoryview(self._packed).cast("i").tolist())
+        return zip(ends, ends, strict=True)
 
     def __getattr__(self, name: str) -> Any:
         # Called only for missing attributes, so sets that are not packed have no overhead.
