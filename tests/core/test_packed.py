@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from typing import Any
 
 import msgspec
@@ -13,6 +15,7 @@ from hypothesis import strategies as st
 
 from rebat.core import packed
 from rebat.core.compact_jobs import CompactJobs
+from rebat.core.errors import InputError
 from rebat.core.id_set import IdSet
 from rebat.core.jobs import Job
 from rebat.core.nodes import NodeSet
@@ -72,6 +75,17 @@ def test_a_place_outside_is_an_error() -> None:
     for place in (1, -2):
         with pytest.raises(IndexError):
             items[place]
+
+
+def test_a_full_disk_is_an_error_of_the_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    items = Packed(PACKING, [Item(1, "a"), Item(2, "a")])
+
+    def full(content: bytes) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(items._file, "write", full)
+    with pytest.raises(InputError, match=r"No space left on device.*TMPDIR"):
+        items.append(Item(3, "a"))
 
 
 IDS = st.from_regex(r"(w[01]!)?(0|[1-9]\d{0,16}|0\d|[a-c]|\d#1)", fullmatch=True)

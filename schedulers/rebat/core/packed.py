@@ -18,6 +18,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from rebat.core.errors import InputError
 from rebat.core.nodes import NodeSet
 
 T = TypeVar("T", bound=msgspec.Struct)
@@ -75,7 +76,7 @@ class Packed(Sequence[T]):
     # ---- growing
 
     def append(self, item: T) -> None:
-        """Add an item."""
+        """Add an item; raise InputError if the temporary file cannot be written."""
         self._last.append(item)
         if len(self._last) == BLOCK:
             self._pack()
@@ -96,10 +97,14 @@ class Packed(Sequence[T]):
     def _pack(self) -> None:
         columns = np.stack([self._column(name) for name in self._packing.getters])
         items = self._packing.encode(self._last)
-        self._file.seek(0, 2)
-        self._blocks.append((self._file.tell(), len(items)))
-        self._file.write(columns.tobytes())
-        self._file.write(items)
+        try:
+            start = self._file.seek(0, 2)
+            self._file.write(columns.tobytes() + items)
+        except OSError as error:
+            problem = f"cannot store the records of the run: {error.strerror}"
+            expected = "a TMPDIR with more space"
+            raise InputError(problem, tempfile.gettempdir(), expected) from None
+        self._blocks.append((start, len(items)))
         self._last = []
 
     def _column(self, name: str) -> Ints:
