@@ -6,10 +6,10 @@ rebat only replaces files that are in the list and unchanged.
 
 from __future__ import annotations
 
-import hashlib
 from pathlib import Path
 
 from rebat.core.errors import InputError
+from rebat.core.files import file_hash
 
 MANIFEST = "SHA256SUMS"
 
@@ -17,7 +17,7 @@ MANIFEST = "SHA256SUMS"
 def write_manifest(folder: Path) -> None:
     """List every file below a folder."""
     files = sorted(path for path in folder.rglob("*") if path.is_file())
-    lines = [f"{_sha256(path)}  {path.relative_to(folder).as_posix()}\n" for path in files]
+    lines = [f"{file_hash(path)}  {path.relative_to(folder).as_posix()}\n" for path in files]
     (folder / MANIFEST).write_text("".join(lines))
 
 
@@ -47,7 +47,7 @@ def not_ours(folder: Path, apart: str | None = None) -> str | None:
                 return f"{name}/, which is not part of that result"
         elif name != MANIFEST and name not in hashes:
             return f"{name}, which is not part of that result"
-        elif name in hashes and (path.is_symlink() or _sha256(path) != hashes[name]):
+        elif name in hashes and (path.is_symlink() or file_hash(path) != hashes[name]):
             return f"{name}, which has changed"
     return None
 
@@ -74,7 +74,3 @@ def remove_listed(folder: Path) -> None:
     for place in sorted(places, reverse=True):
         if (folder / place).is_dir() and not any((folder / place).iterdir()):
             (folder / place).rmdir()
-
-
-def _sha256(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()

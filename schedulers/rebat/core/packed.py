@@ -27,7 +27,7 @@ Ints = npt.NDArray[np.int64]
 BLOCK = 4096
 """Number of items in a block."""
 
-MOST_BYTES = 2**24
+MOST_BYTES = 2**22
 """Maximum size in bytes of a temporary file in memory."""
 
 

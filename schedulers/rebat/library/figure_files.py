@@ -62,8 +62,10 @@ class FigureFiles(msgspec.Struct, frozen=True):
 
     def check_job(self, jobs: Iterable[str]) -> None:
         """Raise InputError if the flagship is not one of these jobs."""
+        if self.flagship is None:
+            return
         names = frozenset(jobs)
-        if self.flagship is not None and self.flagship not in names:
+        if self.flagship not in names:
             raise unknown_name("job", self.flagship, names).at("--flagship")
 
     def write(self, result: Result, folder: Path) -> None:

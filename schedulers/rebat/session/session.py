@@ -39,6 +39,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -201,7 +202,7 @@ class Session:
 
     def _begin(self, event: SimulationBegan) -> None:
         board = self._board
-        board.began = event
+        board.began = msgspec.structs.replace(event, profiles={})  # the registry keeps them
         board.registering = bool(event.config.get("dynamic-jobs-enabled"))
         groups_of(event.n_nodes, board.options.cores_per_node)
         self._set_up(event.n_nodes)
