@@ -74,7 +74,7 @@ def select(rows: JobRows, selection: Selection) -> JobRows:
         raise InputError(f"jobs cannot be selected by {selection.by!r}", expected="count or time")
     chosen = chosen[rows.has_finished[chosen]]
     everything = len(chosen) == len(rows) and bool((np.diff(chosen) > 0).all())
-    return rows if everything else rows[chosen]  # a copy: there may be millions
+    return rows if everything else rows[chosen]
 
 
 def class_name(low: int, high: int) -> str:
@@ -99,7 +99,7 @@ def flows_by_class(rows: JobRows, n_nodes: int) -> dict[str, Flow | None]:
 
 
 def by_class(rows: JobRows, n_nodes: int) -> Iterator[tuple[str, JobRows]]:
-    """Yield the name and the jobs of each size class of the machine; the jobs are copies."""
+    """Yield the name and the jobs of each size class of the machine."""
     classes, sizes = size_classes(n_nodes), rows.column("size")
     for low, high in classes:
         top = high if (low, high) != classes[-1] else n_nodes + 1

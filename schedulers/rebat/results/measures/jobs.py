@@ -78,11 +78,19 @@ class JobRows(Sequence[JobRow]):
     Rows are created on access. Missing numbers are NaN in columns.
     """
 
-    def __init__(self, table: npt.NDArray[Any]) -> None:
-        self.table = table
+    def __init__(
+        self, table: npt.NDArray[Any], places: npt.NDArray[np.int64] | None = None
+    ) -> None:
+        """Create rows from a table, or from the rows of a table at some places."""
+        self._table, self._places = table, places
+
+    @property
+    def table(self) -> npt.NDArray[Any]:
+        """The rows as a structured array."""
+        return self._table if self._places is None else self._table[self._places]
 
     def __len__(self) -> int:
-        return len(self.table)
+        return len(self._table if self._places is None else self._places)
 
     def __iter__(self) -> Iterator[JobRow]:
         return (_from_table(values) for values in self.table)
@@ -93,13 +101,16 @@ class JobRows(Sequence[JobRow]):
     def __getitem__(self, which: slice | npt.NDArray[Any]) -> JobRows: ...
     def __getitem__(self, which: int | slice | npt.NDArray[Any]) -> JobRow | JobRows:
         """Return a row, or the rows of a slice, a mask or an array of positions."""
-        selected = self.table[which]
-        return _from_table(selected) if isinstance(selected, np.void) else JobRows(selected)
+        places = np.arange(len(self._table)) if self._places is None else self._places
+        selected = places[which]
+        if isinstance(selected, np.ndarray):
+            return JobRows(self._table, selected)
+        return _from_table(self._table[selected])
 
     def column(self, name: str) -> npt.NDArray[Any]:
         """Return a column."""
-        column: npt.NDArray[Any] = self.table[name]
-        return column
+        column: npt.NDArray[Any] = self._table[name]
+        return column if self._places is None else column[self._places]
 
     @property
     def has_finished(self) -> npt.NDArray[np.bool_]:
