@@ -35,8 +35,7 @@ setup: .venv/ready
 
 run: setup
 	$(REBAT) run $(MONTH) --policy baseline --policy sfsj \
-	    --mtbf 1h --downtime 1h --seed 0 --checkpoint young-daly \
-	    --checkpoint-rounding ceil --accounting program --figures \
+	    --mtbf 1h --downtime 1h --seed 0 --checkpoint young-daly --figures \
 	    --out out/june-2017 --force
 	@echo
 	@echo "Figure: out/june-2017/flows.png. The same with a real trace:"

@@ -174,11 +174,11 @@ def test_the_command(tmp_path, capsys) -> None:
     [
         (
             ["--format", "mira-ras", "--system", "20"],
-            "--system: has no effect on mira-ras (expected --format lanl)",
+            "--system: has no effect with --format mira-ras (expected --format lanl)",
         ),
         (
             ["--format", "lanl", "--downtime", "1h", "--system", "20"],
-            "--downtime: has no effect on lanl (expected --format mira-ras)",
+            "--downtime: has no effect with --format lanl (expected --format mira-ras)",
         ),
         (["--format", "lanl"], ":1: no column 'System'"),
     ],

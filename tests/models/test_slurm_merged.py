@@ -186,7 +186,7 @@ def test_import_prints_what_each_record_shows(tmp_path: Path, capsys) -> None:
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        (["jobs.psv", "--attempts", "jobs.psv"], "--attempts: has no effect on sacct"),
+        (["jobs.psv", "--attempts", "jobs.psv"], "--attempts: has no effect with --format sacct"),
         (["events.psv", "--slurmd-timeout", "1min"], "--slurmd-timeout: has no effect"),
         (["events.psv", "--attempts", "events.psv"], "events.psv:1: no column"),
     ],

@@ -364,7 +364,10 @@ def test_nonsense_of_a_simulator_says_where_it_is(raw: bytes, why: str) -> None:
     ("event", "why"),
     [
         ('{"timestamp":1,"event_type":"CreateProbeEvent","event":{}}', "CreateProbeEvent: probes"),
-        ('{"timestamp":1,"timestamp":1,"event_type":"FinishRegistrationEvent"}', "duplicate"),
+        (
+            '{"timestamp":1,"timestamp":1,"event_type":"FinishRegistrationEvent"}',
+            "key 'timestamp' occurs twice",
+        ),
         ('{"timestamp":NaN,"event_type":"FinishRegistrationEvent"}', "NaN"),
         (
             '{"timestamp":1,"event_type":"RegisterJobEvent","event":{"job_id":"w0!1","job":'

@@ -68,7 +68,7 @@ def open_campaign(file: Path, trace: Path | None = None) -> Campaign:
 
 
 def campaign_of(tables: dict[str, Any], file: Path, trace: Path | None = None) -> Campaign:
-    """Return the campaign of the tables of a file, and check its inputs.
+    """Build the campaign that the tables of a TOML file describe, and check its inputs.
 
     Parameters
     ----------

@@ -27,6 +27,9 @@ _TRACE_KINDS: dict[str, tuple[type, ...]] = {
 }
 """TOML types of trace options. Other options are texts."""
 
+_KIND_NAMES = {int: "a whole number", float: "a number", str: "a text"}
+"""Names of the first TOML type of a trace option, for errors."""
+
 
 def sources(tables: Mapping[str, Any], folder: Path, trace: Path | None) -> Named:
     """Return the workloads of a campaign file.
@@ -90,7 +93,7 @@ def _file(table: dict[str, Any], where: str, folder: Path, trace: Path | None) -
     for key, value in options.items():
         kinds = _TRACE_KINDS.get(key, (str,))
         if not isinstance(value, kinds) or isinstance(value, bool):
-            raise InputError(f"is {value!r}", f"{where}.{key}", kinds[0].__name__)
+            raise InputError(f"is {value!r}", f"{where}.{key}", _KIND_NAMES[kinds[0]])
     file = convert({"file": table["file"]}, Source, where).file or ""
     path = trace.absolute() if trace else folder.absolute() / file
     if not path.is_file():

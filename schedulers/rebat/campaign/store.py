@@ -296,7 +296,8 @@ class Store:
                 f"contains the results of campaign {present.name!r} of {present.file}, not of "
                 f"{owner.name!r} of {owner.file}",
                 str(self.folder),
-                f"another name in the file, another --results, or the new file name in {OVERVIEW}",
+                f"another name in {owner.file}; or another --results folder; or, if you renamed "
+                f"the campaign file, its new name in {self.folder / OVERVIEW}",
             )
 
     def write_overview(self, owner: Owner, facts: dict[str, Any]) -> None:

@@ -37,8 +37,8 @@ LISTS = ("16", "aligned", "all")
     type=click.Choice(LISTS),
     help=(
         "Boxes to list. all: every box (default). aligned: boxes whose first corner is a "
-        "multiple of their size in each dimension. 16: aligned boxes with the smallest surface, "
-        "such as the 16 boxes of 4x4x4x4 on 8x8x8x8."
+        "multiple of their size in each dimension. 16: the aligned boxes with the smallest "
+        "surface, such as the 16 boxes of 4x4x4x4 on 8x8x8x8."
     ),
 )
 @click.option("--aligned", is_flag=True, help="Short form of --boxes aligned.")

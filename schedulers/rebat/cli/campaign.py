@@ -56,7 +56,10 @@ def campaign() -> None:
 @click.option(
     "--workers",
     type=NODES,
-    help="Number of worker processes (default: one per core; with a batch system: the workers of one batch job).",
+    help=(
+        "Total number of worker processes (default: one per core of this machine, or with a batch "
+        "system as many as run in one batch job)."
+    ),
 )
 @click.option(
     "--executor",

@@ -46,7 +46,10 @@ class FormatCommand(click.Command):
     "--downtime",
     "downtime_s",
     type=DURATION,
-    help="mira-ras: minimum length of an outage (default: 1h), because the record has no repair times.",
+    help=(
+        "mira-ras: length of an outage (default: 1h). The record has no repair times. An outage is "
+        "longer only if the messages of its event span a longer time."
+    ),
 )
 @click.option(
     "--maintenance",

@@ -89,7 +89,7 @@ SEED_OPTIONS = (
         "Print a table with a row per policy (best first) and a column for each of these "
         "metrics. Separate names from comparison.csv by commas, like "
         "useful_utilisation,flow_max_s:all. Default for more than three policies: useful "
-        "utilisation, mean flow and maximum flow."
+        "utilisation, mean flow and largest flow."
     ),
 )
 @click.option(

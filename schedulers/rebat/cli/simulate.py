@@ -46,7 +46,7 @@ _FLAGS = (
     help="Number of hosts (default: the platform's, otherwise the workload's).",
 )
 @click.option(
-    "--protocol", type=PROTOCOL, default=4, show_default=True, help="Version of Batsim to replace."
+    "--protocol", type=PROTOCOL, default=4, show_default=True, help="Version of Batsim to imitate."
 )
 @click.option(
     "--events",

@@ -183,12 +183,14 @@ def import_(
         form = TABLE if mapping is not None else detected(trace)
     if mapping is not None:
         if form != TABLE:
-            raise InputError(f"has no effect on {form}", "--mapping", f"--format {TABLE}")
+            raise InputError(
+                f"has no effect with --format {form}", "--mapping", f"--format {TABLE}"
+            )
         options["mapping"] = mapping
     for option, value in (("--events", events), ("--strict", strict)):
         if value and form not in ACCOUNTING:
             expected = f"--format {' or '.join(ACCOUNTING)}"
-            raise InputError(f"has no effect on {form}", option, expected)
+            raise InputError(f"has no effect with --format {form}", option, expected)
     with atomic_folder(schedule, force) if schedule else nullcontext() as folder:
         imported = _imported(form, trace, events, strict, schedule is not None, options)
         lines = []

@@ -108,7 +108,7 @@ def remove(table: Any, row: Any, i: int, j: int) -> None:
 
 @loop
 def add(table: Any, row: Any, i: int, j: int) -> None:
-    """Mark the blocks of ``row`` that are up as free in slices ``[i, j)``."""
+    """In slices ``[i, j)``, mark as free every block of ``row`` that is not down."""
     for w in range(words_of(table.n[BLOCKS])):
         whole = weight(table.first, w, row[w])
         for k in range(i, j):

@@ -13,6 +13,7 @@ otherwise Batsim delays it. So a reply repeats the time of the message as Batsim
 from __future__ import annotations
 
 import json
+from collections import Counter
 from typing import Any
 
 import msgspec
@@ -162,7 +163,8 @@ def _unambiguous(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Return an object; refuse duplicate keys, and a type that is not next to its value."""
     result = dict(pairs)
     if len(result) < len(pairs):
-        raise InputError("a key is a duplicate", expected="each key once")
+        key = Counter(key for key, _ in pairs).most_common(1)[0][0]
+        raise InputError(f"key {key!r} occurs twice", expected="each key once")
     places = {key: place for place, key in enumerate(result)}
     for key, place in places.items():
         if places.get(f"{key}_type", 0) > place + 1:

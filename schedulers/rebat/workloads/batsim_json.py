@@ -233,7 +233,8 @@ def _job_id(raw: dict[str, Any]) -> str:
             f"job id {text!r} contains '!'", "id", "the id without 'w0!', which Batsim adds"
         )
     if bad := refused_in(text):
-        raise InputError(f"job id {text!r} contains {bad[0]!r}", "id", "none of ( ) , | }")
+        expected = "an id without any of ( ) , | }"
+        raise InputError(f"job id {text!r} contains {bad[0]!r}", "id", expected)
     return text
 
 

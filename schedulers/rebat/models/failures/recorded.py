@@ -100,7 +100,8 @@ class Recorded(Law, frozen=True):
         source = _source(self, self._key)
         mtbf_s = machine_mtbf_s(source.events)
         if not mtbf_s:
-            raise InputError("contains no time between two failures", self.file, "--mtbf")
+            problem = "contains no failure after its beginning, so its MTBF is unknown"
+            raise InputError(problem, self.file, "--mtbf as well")
         scales = self.map == "rate" and n_nodes is not None
         return mtbf_s * source.n_nodes / n_nodes if scales and n_nodes else mtbf_s
 

@@ -86,7 +86,10 @@ _Failures = tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]
 
 @lru_cache(maxsize=2)
 def series_of(law: PerNodeLaw, n_nodes: int, seed: int) -> FailureSeries:
-    """Return the series of a law and seed; the last two are cached and shared."""
+    """Return the failure series of a law and a seed.
+
+    The two most recent series are cached; callers share them.
+    """
     return FailureSeries(law, n_nodes, seed)
 
 

@@ -75,11 +75,14 @@ class Trace(Law, frozen=True):
         raise InputError("recorded failures have no failure probability", self.file, expected)
 
     def identity(self) -> dict[str, Any]:
-        """Return the hash of the file's content, and what its numbers are."""
+        """Return the hash of the file's content, and the meaning of its node numbers.
+
+        The meaning is left out if the numbers are cores.
+        """
         numbers = {} if self.numbers == "cores" else {"numbers": self.numbers}
         return {"sha256": file_hash(Path(self.file)), **numbers}
 
     def label(self) -> str | None:
-        """Return the name of the file, and what its numbers are unless they are cores."""
+        """Return the name of the file, and the meaning of its numbers unless they are cores."""
         numbers = "" if self.numbers == "cores" else f",numbers={self.numbers}"
         return f"file={self.file}{numbers}"

@@ -170,8 +170,9 @@ class CountedPlan:
     def failed(self, nodes: list[int], under: Sequence[str] = ()) -> None:
         """Record that nodes are unusable during the entire plan.
 
-        ``under`` contains the id of the attempt for each of these nodes that an attempt still
-        holds, so that the node is subtracted only once.
+        Some of the nodes may still be held by attempts. ``under`` contains the id of the attempt
+        once for each such node. The node then no longer counts as held, so it is not subtracted
+        twice.
         """
         self._change(FOREVER_US, -len(nodes))
         for attempt_id in under:

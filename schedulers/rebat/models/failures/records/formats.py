@@ -146,5 +146,5 @@ def read_record(form: str, path: Path, options: ReaderOptions) -> Record:
         if getattr(options, name) is not None and name not in FORMATS[form].takes:
             takers = " or ".join(other for other, row in FORMATS.items() if name in row.takes)
             option = f"--{name.removesuffix('_s').replace('_', '-')}"
-            raise InputError(f"has no effect on {form}", option, f"--format {takers}")
+            raise InputError(f"has no effect with --format {form}", option, f"--format {takers}")
     return FORMATS[form].read(path, options)
