@@ -106,7 +106,7 @@ def _lines(checked: PolicyCheck, out: Path | None) -> list[str]:
     """Return the verdict, and a row for each check."""
     lines = [checked.verdict]
     for row in checked.checks:
-        lines.append(f"  {row.state:<10}  {row.name:<10}  {row.meaning} ({row.cases} cases)")
+        lines.append(f"  {row.state:<10}  {row.name:<10}  {row.meaning} (cases: {row.cases})")
         if row.failing:
             jobs = len(row.failing.case.workload.jobs)
             lines.append(f"{'':14}{row.failing.problem}")

@@ -62,7 +62,7 @@ class Clock:
             def today(cls) -> Any:
                 return cls.fromtimestamp(clock.seconds())
 
-        def localtime(seconds: float | None = None) -> time.struct_time:
+        def localtime(seconds: Any = None) -> time.struct_time:
             return local(clock.seconds() if seconds is None else seconds)
 
         setattr(datetime, "datetime", DateTime)  # noqa: B010  (mypy: not to a type)

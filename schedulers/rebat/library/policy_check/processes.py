@@ -15,7 +15,9 @@ from rebat.library.policy_check.player import Request
 from rebat.library.policy_check.playing import How, Played
 
 EPOCH_NS = 1_700_000_000 * 10**9
-HOUR_NS = 3600 * 10**9
+YEARS_NS = 123_456_789 * 10**9
+STEP_NS = 4_111_337 * 10**6
+"""More than an hour; no multiple of a second or a minute."""
 
 
 class Settings(NamedTuple):
@@ -28,10 +30,13 @@ class Settings(NamedTuple):
 
 USUAL = Settings(1, EPOCH_NS, 1000)
 OTHER_HASH = Settings(2, EPOCH_NS, 1000)
-OTHER_CLOCK = Settings(1, EPOCH_NS + 10**6 * HOUR_NS, HOUR_NS)
+OTHER_CLOCK = Settings(1, EPOCH_NS + YEARS_NS, STEP_NS)
 
 HANGS = "the policy does not return"
 """Beginning of the problem if a run exceeds the time limit."""
+
+CRASHES = "the policy ends its process"
+"""Beginning of the problem if the process of the policy ends during a run."""
 
 
 class Player:
@@ -63,7 +68,7 @@ class Player:
         self.close()
         if ended is None:
             return Played("safety", f"{HANGS} within {self._timeout_s:g} s")
-        return Played("safety", f"the policy ends its process (exit status {ended})")
+        return Played("safety", f"{CRASHES} (exit status {ended})")
 
     def _start(self) -> subprocess.Popen[bytes]:
         spec, hash_seed, *clock = self._spec, *self._settings

@@ -9,13 +9,13 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-def smallest(parts: Sequence[T], fails: Callable[[list[T]], bool], most: int = 300) -> list[T]:
+def smallest(parts: Sequence[T], fails: Callable[[list[T]], bool], most: int) -> list[T]:
     """Return a part of a list that still fails and from which no single element can be removed.
 
     The algorithm is ddmin of Zeller and Hildebrandt (2002), without its tests of subsets: it
     removes chunks, at first halves, then smaller ones. It ends after ``most`` calls of ``fails``.
 
-    >>> smallest(range(20), lambda some: {3, 7} <= {*some})
+    >>> smallest(range(20), lambda some: {3, 7} <= {*some}, most=99)
     [3, 7]
     """
     kept, chunk, calls = list(parts), max(1, len(parts) // 2), 0

@@ -18,7 +18,7 @@ from rebat.library.policy_check.cases import (
     stream_case,
 )
 from rebat.library.policy_check.playing import load_policy
-from rebat.library.policy_check.processes import HANGS, Players
+from rebat.library.policy_check.processes import CRASHES, HANGS, Players
 from rebat.library.policy_check.rules import RULES, Rule
 from rebat.library.policy_check.shrink import smallest
 
@@ -27,6 +27,9 @@ SEEDS = 20
 
 TIMEOUT_S = 30.0
 """Default time limit for a run of a case, in seconds."""
+
+MOST, FEW = 300, 30
+"""Maximum number of runs to shrink a case; the smaller number if each run needs a new process."""
 
 
 class FailingCase(msgspec.Struct, frozen=True):
@@ -170,7 +173,9 @@ class _Checker:
         """Return the smallest case that fails the same check."""
         if HANGS in problem:
             return FailingCase(seed, problem, case)
-        small = of_parts(case, smallest(parts_of(case), lambda p: self._fails(rule, case, p)))
+        most = FEW if CRASHES in problem else MOST
+        parts = smallest(parts_of(case), lambda p: self._fails(rule, case, p), most)
+        small = of_parts(case, parts)
         return FailingCase(seed, test_case(self._players, rule, small), small)
 
     def _fails(self, rule: Rule, case: CheckCase, parts: list[Any]) -> bool:
