@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 HEAD = '''
-import inspect, random, time
+import random, time, traceback
 from datetime import datetime
 import numpy as np
 from rebat.contract import Cause, End, NodeSet, Policy, Start, Stop
@@ -258,7 +258,7 @@ BUGS = {
         """
     def jobs(self, view, changes):
         jobs = super().jobs(view, changes)
-        remote = any("rebat/wire/conversation.py" in row.filename for row in inspect.stack())
+        remote = any("conversation" in f.f_code.co_filename for f, _ in traceback.walk_stack(None))
         return jobs[::-1] if remote else jobs
 """,
         "wire", "Batsim's protocol",

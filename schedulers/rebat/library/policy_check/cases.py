@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import Any, NamedTuple
 
 import msgspec
 
 from rebat.core.errors import InputError
 from rebat.core.jobs import Job, Workload
+from rebat.core.nodes import NodeSet
 from rebat.core.units import to_s, to_us
 from rebat.library.policy_check.random_inputs import operations, outages, workload
 from rebat.models.failures.events import (
@@ -20,6 +21,7 @@ from rebat.models.failures.events import (
     in_order,
     read_event,
 )
+from rebat.models.operations import MIGRATE, UNDRAIN, operation_of
 from rebat.workloads.batsim_json import to_json, workload_of
 
 STREAM_LENGTH = 40
@@ -114,24 +116,26 @@ class Part(NamedTuple):
 def parts_of(case: CheckCase) -> list[Part]:
     """Return the removable parts: jobs, outages (failure and repair), drains and migrations."""
     parts = [Part("jobs", (place,)) for place in range(len(case.workload.jobs))]
-    parts += _pairs("events", [(e.available, str(e.nodes)) for e in case.events])
-    ends = [(e.data["type"] == "undrain", str(e.data.get("nodes"))) for e in case.operations]
-    moves = {n for n, e in enumerate(case.operations) if e.data["type"] == "migrate"}
-    parts += [Part("operations", (place,)) for place in sorted(moves)]
-    return parts + _pairs("operations", ends, moves)
+    parts += _pairs("events", [(n, e.available, e.nodes) for n, e in enumerate(case.events)])
+    orders = []
+    for place, event in enumerate(case.operations):
+        operation = operation_of(event.data)
+        if operation.kind == MIGRATE or operation.nodes is None:
+            parts.append(Part("operations", (place,)))
+        else:
+            orders.append((place, operation.kind == UNDRAIN, operation.nodes))
+    return parts + _pairs("operations", orders)
 
 
-def _pairs(kind: str, rows: list[tuple[bool, str]], without: Collection[int] = ()) -> list[Part]:
-    """Return each beginning with its end: the next end for the same nodes."""
-    parts, begun = [], dict[str, int]()
-    for place, (ends, nodes) in enumerate(rows):
-        if place in without:
-            continue
-        if not ends:
-            begun[nodes] = place
-            continue
-        pieces = nodes.split(" ") if nodes not in begun else [nodes]
-        parts.append(Part(kind, (*(begun.pop(piece) for piece in pieces), place)))
+def _pairs(kind: str, rows: Iterable[tuple[int, bool, NodeSet]]) -> list[Part]:
+    """Return a part for each end (a repair, an undrain) with the beginnings for the same nodes."""
+    parts, begun = [], dict[int, int]()
+    for place, ends, nodes in rows:
+        if ends:
+            places = {begun.pop(node) for node in nodes} | {place}
+            parts.append(Part(kind, tuple(sorted(places))))
+        else:
+            begun.update(dict.fromkeys(nodes, place))
     return parts
 
 

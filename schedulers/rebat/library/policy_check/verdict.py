@@ -28,7 +28,7 @@ SEEDS = 20
 TIMEOUT_S = 30.0
 """Default time limit for a run of a case, in seconds."""
 
-MOST, FEW = 300, 30
+MOST, FEW = 300, 10
 """Maximum number of runs to shrink a case; the smaller number if each run needs a new process."""
 
 
@@ -147,7 +147,8 @@ class _Checker:
         self._players = players
         self._open = dict(zip((rule.name for rule in rules), rules, strict=True))
         self.rows = [CheckedRule(rule.name, rule.meaning) for rule in rules]
-        self._hangs = False
+        self._stops = False
+        """Whether no further case is played, because the policy hangs or ends its process."""
 
     def test(self, seed: int, case: CheckCase) -> None:
         """Test a case with each check that has not failed; shrink the case if one fails."""
@@ -160,11 +161,11 @@ class _Checker:
 
     def _problems(self, case: CheckCase) -> Iterator[tuple[str, str]]:
         """Yield name and problem for each open check that covers the case."""
-        if self._hangs or not self._open:
+        if self._stops or not self._open:
             return
         record = case_record(case)
         usual = self._players.usual.play(record)
-        self._hangs = usual.problem.startswith(HANGS)
+        self._stops = usual.problem.startswith((HANGS, CRASHES))
         for rule in [*self._open.values()]:
             if rule.covers(record, usual):
                 yield rule.name, rule.test(self._players, record, usual)
