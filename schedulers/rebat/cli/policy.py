@@ -84,8 +84,6 @@ def check(
 
     if force and out is None:
         raise InputError("has no effect", "--force", "--out FOLDER as well")
-    if timeout <= 0:
-        raise InputError(f"is {timeout:g} s", "--timeout", "a duration above 0")
     with atomic_folder(out, force) if out else nullcontext() as folder:
         with counting_bar("seeds", seeds, EVERY_S) as progress:
             checked = check_policy(

@@ -61,7 +61,7 @@ def random_case(seed: int) -> CheckCase:
     return CheckCase(jobs, events, drains, cores, latency_us, seed % 4 == 2)  # type: ignore[arg-type]
 
 
-class Stream(NamedTuple):
+class JobStream(NamedTuple):
     """Equal jobs at equal intervals, and another job among them, for four nodes."""
 
     size: int
@@ -72,13 +72,13 @@ class Stream(NamedTuple):
 
 
 STREAMS = (
-    Stream(1, 8, 3, 4, 5),
-    Stream(2, 9, 5, 4, 6),
-    Stream(1, 8, 2, 3, 4),
-    Stream(4, 6, 6, 4, 6),
-    Stream(4, 5, 5, 1, 9),
-    Stream(2, 4, 2, 2, 12),
-    Stream(3, 7, 7, 2, 9),
+    JobStream(1, 8, 3, 4, 5),
+    JobStream(2, 9, 5, 4, 6),
+    JobStream(1, 8, 2, 3, 4),
+    JobStream(4, 6, 6, 4, 6),
+    JobStream(4, 5, 5, 1, 9),
+    JobStream(2, 4, 2, 2, 12),
+    JobStream(3, 7, 7, 2, 9),
 )
 """Streams in which a large, small, long or early job can wait until the end of the stream."""
 
@@ -106,40 +106,40 @@ def _job(name: object, size: int, length_s: int, submit_s: int) -> Job:
 # ---- parts, from which a smaller case is built
 
 
-class Part(NamedTuple):
+class CasePart(NamedTuple):
     """A part that can be removed from a case: positions of jobs, events or operations."""
 
     kind: str
     places: tuple[int, ...]
 
 
-def parts_of(case: CheckCase) -> list[Part]:
+def parts_of(case: CheckCase) -> list[CasePart]:
     """Return the removable parts: jobs, outages (failure and repair), drains and migrations."""
-    parts = [Part("jobs", (place,)) for place in range(len(case.workload.jobs))]
+    parts = [CasePart("jobs", (place,)) for place in range(len(case.workload.jobs))]
     parts += _pairs("events", [(n, e.available, e.nodes) for n, e in enumerate(case.events)])
     orders = []
     for place, event in enumerate(case.operations):
         operation = operation_of(event.data)
         if operation.kind == MIGRATE or operation.nodes is None:
-            parts.append(Part("operations", (place,)))
+            parts.append(CasePart("operations", (place,)))
         else:
             orders.append((place, operation.kind == UNDRAIN, operation.nodes))
     return parts + _pairs("operations", orders)
 
 
-def _pairs(kind: str, rows: Iterable[tuple[int, bool, NodeSet]]) -> list[Part]:
+def _pairs(kind: str, rows: Iterable[tuple[int, bool, NodeSet]]) -> list[CasePart]:
     """Return a part for each end (a repair, an undrain) with the beginnings for the same nodes."""
     parts, begun = [], dict[int, int]()
     for place, ends, nodes in rows:
         if ends:
             places = {begun.pop(node) for node in nodes} | {place}
-            parts.append(Part(kind, tuple(sorted(places))))
+            parts.append(CasePart(kind, tuple(sorted(places))))
         else:
             begun.update(dict.fromkeys(nodes, place))
     return parts
 
 
-def of_parts(case: CheckCase, parts: Collection[Part]) -> CheckCase:
+def of_parts(case: CheckCase, parts: Collection[CasePart]) -> CheckCase:
     """Return the case with only these parts."""
 
     def chosen(kind: str, rows: Any) -> list[Any]:

@@ -11,7 +11,7 @@ NAMES = ("time", "monotonic", "perf_counter", "process_time", "thread_time")
 """Functions of ``time`` that return seconds; ``NAME_ns`` returns nanoseconds."""
 
 
-class Clock:
+class SteppedClock:
     """A clock that advances by a fixed step whenever it is read.
 
     Parameters

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The process in which a policy is tested: it plays the cases that it reads.
 
-Its arguments are the policy, and the start and the step of the clock in nanoseconds. A line of
-standard input is a ``Request``, a line of standard output its ``Played``. Output of the policy is
-dropped.
+Its arguments are the policy, and the start and the step of the clock in nanoseconds. It reads a
+``PlayRequest`` per line, and writes a ``Played`` per line. Output of the policy is dropped.
 """
 
 from __future__ import annotations
@@ -16,11 +15,11 @@ import msgspec
 
 from rebat.core.errors import InputError
 from rebat.library.policy_check.cases import case_of
-from rebat.library.policy_check.clocks import Clock
+from rebat.library.policy_check.clocks import SteppedClock
 from rebat.library.policy_check.playing import How, Played, play
 
 
-class Request(msgspec.Struct, frozen=True):
+class PlayRequest(msgspec.Struct, frozen=True):
     """A case to play."""
 
     case: dict[str, Any]
@@ -33,14 +32,14 @@ def main(spec: str, start_ns: int, step_ns: int) -> None:
     nowhere = os.open(os.devnull, os.O_WRONLY)
     for number in (1, 2):
         os.dup2(nowhere, number)
-    read = msgspec.json.Decoder(Request).decode
-    Clock(start_ns, step_ns).install()
+    read = msgspec.json.Decoder(PlayRequest).decode
+    SteppedClock(start_ns, step_ns).install()
     for line in sys.stdin.buffer:
         request = read(line)
         answers.write(msgspec.json.encode(_played(spec, request)) + b"\n")
 
 
-def _played(spec: str, request: Request) -> Played:
+def _played(spec: str, request: PlayRequest) -> Played:
     try:
         return play(spec, case_of(request.case), request.how)
     except InputError as error:  # the policy could be loaded before

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from rebat.library.policy_check.player import Request
+from rebat.library.policy_check.player import PlayRequest
 from rebat.library.policy_check.playing import How, Played
 
 EPOCH_NS = 1_700_000_000 * 10**9
@@ -20,7 +20,7 @@ STEP_NS = 4_111_337 * 10**6
 """More than an hour; no multiple of a second or a minute."""
 
 
-class Settings(NamedTuple):
+class PlayerSettings(NamedTuple):
     """Hash seed and clock of a process."""
 
     hash_seed: int
@@ -28,9 +28,9 @@ class Settings(NamedTuple):
     step_ns: int
 
 
-USUAL = Settings(1, EPOCH_NS, 1000)
-OTHER_HASH = Settings(2, EPOCH_NS, 1000)
-OTHER_CLOCK = Settings(1, EPOCH_NS + YEARS_NS, STEP_NS)
+USUAL = PlayerSettings(1, EPOCH_NS, 1000)
+OTHER_HASH = PlayerSettings(2, EPOCH_NS, 1000)
+OTHER_CLOCK = PlayerSettings(1, EPOCH_NS + YEARS_NS, STEP_NS)
 
 HANGS = "the policy does not return"
 """Beginning of the problem if a run exceeds the time limit."""
@@ -46,12 +46,12 @@ class Player:
     ----------
     spec : str
         The policy.
-    settings : Settings
+    settings : PlayerSettings
     timeout_s : float
         Time limit for a run, in seconds.
     """
 
-    def __init__(self, spec: str, settings: Settings, timeout_s: float) -> None:
+    def __init__(self, spec: str, settings: PlayerSettings, timeout_s: float) -> None:
         self._spec, self._settings, self._timeout_s = spec, settings, timeout_s
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -59,7 +59,7 @@ class Player:
         """Play a case (see `cases.case_record`)."""
         process = self._process = self._process or self._start()
         assert process.stdin and process.stdout
-        process.stdin.write(msgspec.json.encode(Request(case, how)) + b"\n")
+        process.stdin.write(msgspec.json.encode(PlayRequest(case, how)) + b"\n")
         process.stdin.flush()
         line = self._line(process)
         if line:

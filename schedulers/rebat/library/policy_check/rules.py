@@ -13,7 +13,7 @@ Test = Callable[[Players, dict[str, Any], Played], str]
 """Return what is wrong in a case (empty: nothing), given its usual run."""
 
 
-class Rule(NamedTuple):
+class PolicyRule(NamedTuple):
     """A check: what must hold, and a test of one case."""
 
     name: str
@@ -76,31 +76,33 @@ def _difference(usual: Played, other: Played, which: str, schedule_only: bool = 
 
 
 RULES = (
-    Rule(
+    PolicyRule(
         "safety",
         "no error, no refused proposal, no node with two attempts, none on a dead node",
         _broken("safety"),
         compares=False,
     ),
-    Rule("ends", "every job ends, exactly once", _broken("ends"), compares=False),
-    Rule(
+    PolicyRule("ends", "every job ends, exactly once", _broken("ends"), compares=False),
+    PolicyRule(
         "starvation",
         "no job waits longer than the longest walltime x the jobs submitted until then",
         _broken("starvation"),
         compares=False,
         of_streams=True,
     ),
-    Rule("view", "the policy does not change the view", _broken("view"), compares=False),
-    Rule("repeat", "a second run in the same process makes the same decisions", _repeat),
-    Rule("hash-seed", "a process with another hash seed makes the same decisions", _hash_seed),
-    Rule("clock", "at another time of day it makes the same decisions", _clock),
-    Rule(
+    PolicyRule("view", "the policy does not change the view", _broken("view"), compares=False),
+    PolicyRule("repeat", "a second run in the same process makes the same decisions", _repeat),
+    PolicyRule(
+        "hash-seed", "a process with another hash seed makes the same decisions", _hash_seed
+    ),
+    PolicyRule("clock", "at another time of day it makes the same decisions", _clock),
+    PolicyRule(
         "messages",
         "additional messages, and instants in parts, do not change the schedule",
         _messages,
         needs_usual=True,
     ),
-    Rule(
+    PolicyRule(
         "wire",
         "over Batsim's protocol the schedule is the same",
         _wire,

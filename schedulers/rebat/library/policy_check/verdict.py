@@ -19,7 +19,7 @@ from rebat.library.policy_check.cases import (
 )
 from rebat.library.policy_check.playing import load_policy
 from rebat.library.policy_check.processes import CRASHES, HANGS, Players
-from rebat.library.policy_check.rules import RULES, Rule
+from rebat.library.policy_check.rules import RULES, PolicyRule
 from rebat.library.policy_check.shrink import smallest
 
 SEEDS = 20
@@ -143,7 +143,7 @@ def check_policy(
 class _Checker:
     """The checks that have not failed yet, and the results."""
 
-    def __init__(self, players: Players, rules: list[Rule]) -> None:
+    def __init__(self, players: Players, rules: list[PolicyRule]) -> None:
         self._players = players
         self._open = dict(zip((rule.name for rule in rules), rules, strict=True))
         self.rows = [CheckedRule(rule.name, rule.meaning) for rule in rules]
@@ -170,7 +170,7 @@ class _Checker:
             if rule.covers(record, usual):
                 yield rule.name, rule.test(self._players, record, usual)
 
-    def _shrunk(self, rule: Rule, seed: int, case: CheckCase, problem: str) -> FailingCase:
+    def _shrunk(self, rule: PolicyRule, seed: int, case: CheckCase, problem: str) -> FailingCase:
         """Return the smallest case that fails the same check."""
         if HANGS in problem:
             return FailingCase(seed, problem, case)
@@ -179,12 +179,12 @@ class _Checker:
         small = of_parts(case, parts)
         return FailingCase(seed, test_case(self._players, rule, small), small)
 
-    def _fails(self, rule: Rule, case: CheckCase, parts: list[Any]) -> bool:
+    def _fails(self, rule: PolicyRule, case: CheckCase, parts: list[Any]) -> bool:
         small = of_parts(case, parts)
         return bool(small.workload.jobs) and bool(test_case(self._players, rule, small))
 
 
-def test_case(players: Players, rule: Rule, case: CheckCase) -> str:
+def test_case(players: Players, rule: PolicyRule, case: CheckCase) -> str:
     """Return what is wrong in a case; empty: nothing, or the check does not cover the case."""
     record: dict[str, Any] = case_record(case)
     usual = players.usual.play(record)
