@@ -28,6 +28,7 @@ from rebat.library.policy_check.playing import How, _Run, load_policy, play
 from rebat.library.policy_check.shrink import smallest
 from rebat.models.failures.events import check_alternation
 from rebat.models.operations import check_operations
+from rebat.policies.presets import PRESETS
 
 SEEDS = range(60)
 
@@ -132,3 +133,21 @@ def test_a_case_without_a_field_is_an_error(field: str) -> None:
 def test_the_same_case_is_played_in_the_same_way() -> None:
     case = random_case(3)
     assert play("easy", case, How.EMBEDDED) == play("easy", case, How.EMBEDDED)
+
+
+OVERTAKING = {
+    "greedy", "greedy-sfsj", "r-list-0", "r-list-1", "r-list-q", "r-shelf-b", "r-shelf-nb",
+    "training-preempt", "training-requeue", "training-stealing", "training-swap",
+}  # fmt: skip
+"""Presets in which jobs overtake others without a bound, as docs/how-to/policy-check.md says."""
+
+
+def test_presets_keep_all_rules_but_some_have_no_bound_on_waits() -> None:
+    broken = {
+        (name, played.rule)
+        for name in PRESETS
+        for case in (random_case(2), random_case(5), stream_case(0), stream_case(4))
+        if (played := play(name, case, How.EMBEDDED)).rule
+    }
+    assert broken == {(name, "starvation") for name in OVERTAKING}
+    assert (len(OVERTAKING), len(PRESETS)) == (11, 67)

@@ -91,11 +91,9 @@ RULES = (
         of_streams=True,
     ),
     PolicyRule("view", "the policy does not change the view", _broken("view"), compares=False),
-    PolicyRule("repeat", "a second run in the same process makes the same decisions", _repeat),
-    PolicyRule(
-        "hash-seed", "a process with another hash seed makes the same decisions", _hash_seed
-    ),
-    PolicyRule("clock", "at another time of day it makes the same decisions", _clock),
+    PolicyRule("repeat", "a second run in the same process decides the same", _repeat),
+    PolicyRule("hash-seed", "a process with another hash seed decides the same", _hash_seed),
+    PolicyRule("clock", "at another time of day it decides the same", _clock),
     PolicyRule(
         "messages",
         "additional messages, and instants in parts, do not change the schedule",
@@ -104,7 +102,7 @@ RULES = (
     ),
     PolicyRule(
         "wire",
-        "over Batsim's protocol the schedule is the same",
+        "over Batsim's protocol, the schedule is the same",
         _wire,
         needs_usual=True,
     ),
