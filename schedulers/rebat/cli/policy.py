@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``rebat policy``: write a policy of your own, and check it."""
+"""``rebat policy``: write a user-defined policy, and check it."""
 
 from __future__ import annotations
 

@@ -131,6 +131,15 @@ BUGS = {
 """,
         "safety", "exit status 0",
     ),
+    "waits for a key": Bug(
+        """
+    def plan(self, view, changes):
+        print("continue?")
+        input()
+        return super().plan(view, changes)
+""",
+        "safety", "EOFError",
+    ),
     "forgets a job": Bug(
         """
     def jobs(self, view, changes):

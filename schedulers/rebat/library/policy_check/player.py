@@ -2,7 +2,8 @@
 """The process in which a policy is tested: it plays the cases that it reads.
 
 Its arguments are the policy, and the start and the step of the clock in nanoseconds. It reads a
-``PlayRequest`` per line, and writes a ``Played`` per line. Output of the policy is dropped.
+``PlayRequest`` per line, and writes a ``Played`` per line. For the policy, standard input is empty, and its
+output is dropped.
 """
 
 from __future__ import annotations
@@ -28,13 +29,13 @@ class PlayRequest(msgspec.Struct, frozen=True):
 
 def main(spec: str, start_ns: int, step_ns: int) -> None:
     """Play cases until standard input ends."""
-    answers = os.fdopen(os.dup(1), "wb", buffering=0)
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    for number in (1, 2):
+    requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb", buffering=0)
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for number in (0, 1, 2):
         os.dup2(nowhere, number)
     read = msgspec.json.Decoder(PlayRequest).decode
     SteppedClock(start_ns, step_ns).install()
-    for line in sys.stdin.buffer:
+    for line in requests:
         request = read(line)
         answers.write(msgspec.json.encode(_played(spec, request)) + b"\n")
 

@@ -7,6 +7,7 @@ import os
 import selectors
 import subprocess
 import sys
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import msgspec
@@ -59,8 +60,9 @@ class Player:
         """Play a case (see `cases.case_record`)."""
         process = self._process = self._process or self._start()
         assert process.stdin and process.stdout
-        process.stdin.write(msgspec.json.encode(PlayRequest(case, how)) + b"\n")
-        process.stdin.flush()
+        with suppress(BrokenPipeError):  # the process ended
+            process.stdin.write(msgspec.json.encode(PlayRequest(case, how)) + b"\n")
+            process.stdin.flush()
         line = self._line(process)
         if line:
             return msgspec.json.decode(line, type=Played)
@@ -71,12 +73,15 @@ class Player:
         return Played("safety", f"{CRASHES} (exit status {ended})")
 
     def _start(self) -> subprocess.Popen[bytes]:
+        """Start a process that imports modules from the same folders as this one."""
         spec, hash_seed, *clock = self._spec, *self._settings
+        module = "rebat.library.policy_check.player"
+        path = os.pathsep.join(filter(None, sys.path))
         return subprocess.Popen(
-            [sys.executable, "-m", "rebat.library.policy_check.player", spec, *map(str, clock)],
+            [sys.executable, "-P", "-m", module, spec, *map(str, clock)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            env={**os.environ, "PYTHONHASHSEED": str(hash_seed)},
+            env={**os.environ, "PYTHONHASHSEED": str(hash_seed), "PYTHONPATH": path},
         )
 
     def _line(self, process: subprocess.Popen[bytes]) -> bytes:

@@ -18,17 +18,17 @@ def smallest(parts: Sequence[T], fails: Callable[[list[T]], bool], most: int) ->
     >>> smallest(range(20), lambda some: {3, 7} <= {*some}, most=99)
     [3, 7]
     """
-    kept, chunk, calls = list(parts), max(1, len(parts) // 2), 0
+    present, chunk, calls = list(parts), max(1, len(parts) // 2), 0
     while calls < most:
         removed, place = False, 0
-        while place < len(kept) and calls < most:
-            rest = kept[:place] + kept[place + chunk :]
+        while place < len(present) and calls < most:
+            rest = present[:place] + present[place + chunk :]
             calls += 1
             if fails(rest):
-                kept, removed = rest, True
+                present, removed = rest, True
             else:
                 place += chunk
         if chunk == 1 and not removed:
             break
         chunk = max(1, chunk // 2)
-    return kept
+    return present
