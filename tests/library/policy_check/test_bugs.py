@@ -25,7 +25,7 @@ def test_a_planted_bug_is_found(name: str, tmp_path: Path) -> None:
     bug = BUGS[name]
     (tmp_path / "mine.py").write_text(HEAD + bug.code)
     timeout_s = 5.0 if "within 5 s" in bug.problem else 30.0
-    problems = failed(check_policy(f"{tmp_path}/mine.py:Mine", seeds=8, timeout_s=timeout_s))
+    problems = failed(check_policy(f"{tmp_path}/mine.py:Mine", seeds=5, timeout_s=timeout_s))
     assert bug.check in problems
     assert bug.problem in problems[bug.check]
 

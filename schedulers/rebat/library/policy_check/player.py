@@ -2,8 +2,8 @@
 """The process in which a policy is tested: it plays the cases that it reads.
 
 Its arguments are the policy, and the start and the step of the clock in nanoseconds. It reads a
-``PlayRequest`` per line, and writes a ``Played`` per line. For the policy, standard input is empty, and its
-output is dropped.
+``PlayRequest`` per line, and writes a ``Played`` per line. For the policy, standard input is
+empty, and its output is dropped.
 """
 
 from __future__ import annotations
