@@ -28,6 +28,7 @@ def test_a_planted_bug_is_found(name: str, tmp_path: Path) -> None:
     problems = failed(check_policy(f"{tmp_path}/mine.py:Mine", seeds=5, timeout_s=timeout_s))
     assert bug.check in problems
     assert bug.problem in problems[bug.check]
+    assert problems.keys() <= {bug.check, "starvation"}  # no other check is blamed
 
 
 def test_the_policy_without_a_bug_passes(tmp_path: Path) -> None:
