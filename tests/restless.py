@@ -37,6 +37,9 @@ from rebat.core.shapes import Malleable
 from rebat.core.units import FOREVER_US, to_us
 from rebat.engine.engine import Engine, Scheduler
 from rebat.engine.options import EngineOptions
+from rebat.library.policy_check.invariants import check_ends, check_nodes, check_sizes
+from rebat.library.policy_check.noise import Noise
+from rebat.library.policy_check.random_inputs import operations, outages
 from rebat.models.boxes import LISTS
 from rebat.models.checkpoint import add_perfect, add_young_daly
 from rebat.models.failures.laws import parse_law
@@ -56,11 +59,8 @@ from rebat.policies.variants import fields
 from rebat.results.files.batsim_csv import jobs_csv
 from rebat.results.measures.summary import Measures, summarise
 from rebat.session.session import Session
-from tests.coincidences import operations, outages
 from tests.flexible import check_work
-from tests.noise import Noise
 from tests.oracles.node_time import NodeTime
-from tests.scenarios import check_ends, check_nodes, check_sizes
 
 CHOICES = {
     "order": [*QUEUE_ORDERS],

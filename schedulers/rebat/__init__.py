@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from rebat.library.failures import failures as failures
     from rebat.library.goodput import Goodput as Goodput
     from rebat.library.goodput import goodput as goodput
+    from rebat.library.policy_check.verdict import PolicyCheck as PolicyCheck
+    from rebat.library.policy_check.verdict import check_policy as check_policy
     from rebat.library.result import Result as Result
     from rebat.library.run import run as run
     from rebat.library.sweep import sweep as sweep
@@ -47,6 +49,8 @@ _VERBS = {
     "Calibration": "rebat.library.calibrate",
     "goodput": "rebat.library.goodput",
     "Goodput": "rebat.library.goodput",
+    "check_policy": "rebat.library.policy_check.verdict",
+    "PolicyCheck": "rebat.library.policy_check.verdict",
     "Result": "rebat.library.result",
     "Policy": "rebat.contract",
     "Start": "rebat.contract",

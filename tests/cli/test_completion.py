@@ -178,7 +178,7 @@ print(sorted({HEAVY} & set(sys.modules)))
     [
         ("rebat run toy -p sfs", "plain,sfsj"),
         ("rebat run toy -p baseline:depth=ea", "plain,easy"),
-        ("rebat po", "plain,policies"),
+        ("rebat policie", "plain,policies"),
         ("rebat run toy --columns useful_u", "plain,useful_utilisation"),
         ("rebat run mira-", "plain,mira-like-june-2017"),
     ],

@@ -114,6 +114,9 @@ EXAMPLES: dict[str, list[Example]] = {
         Example(["mira-zero-latency"], at("diameter_hops"), 27, "diameter 27 hops"),
     ],
     "workload describe": [Example(["toy"], at("size_classes", "[1, 2)"), 3, "3")],
+    "policy check": [
+        Example(["easy", "--seeds", "1"], at("checks", 0, "cases"), 2, "(cases: 2)"),
+    ],
     "campaign status": [Example(["small.toml"], at("left"), 10, "10 left")],
 }  # fmt: skip
 """Examples of each command with a table; the numbers are read from the table."""
@@ -135,6 +138,7 @@ NO_TABLE = {
     "operations": "the name of its file",
     "pybatsim-path": "a path",
     "completion": "a script",
+    "policy new": "the names of its files",
     "campaign run": "a sentence; campaign status has the numbers",
     "campaign report": "the names of its files",
     "campaign clean": "a sentence",

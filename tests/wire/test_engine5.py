@@ -8,6 +8,7 @@ import pytest
 
 from rebat.core.units import to_us
 from rebat.engine.options import EngineOptions
+from rebat.library.policy_check.invariants import check_ends, check_nodes, check_sizes
 from rebat.models.failures.events import GenericEvent, MachineEvent
 from rebat.policies.presets import preset
 from rebat.results.files.batsim5_files import jobs_csv5
@@ -16,7 +17,6 @@ from rebat.runs.single import simulate
 from tests.batsim5 import play5, replay_on_engine, rows4
 from tests.coincidences import Case
 from tests.recordings import cases5
-from tests.scenarios import check_ends, check_nodes, check_sizes
 from tests.wire.test_batsim5 import plain
 
 FINER = {"near_finer", "thirds"}

@@ -13,10 +13,10 @@ from rebat.core.decisions import FinishRegistration, RegisterJob, RegisterProfil
 from rebat.core.events import Message
 from rebat.core.nodes import NodeSet
 from rebat.engine.aborts import Abort
+from rebat.library.policy_check.noise import Noise
 from rebat.wire.conversation import Conversation, session_for
 from rebat.wire.instants import WholeInstants
 from tests.coincidences import Case, schedule, session
-from tests.noise import Noise
 from tests.recordings import DATA
 
 NODE = NodeSet.of([0])

@@ -78,6 +78,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "Compute makespans of R-LIST and R-SHELF on job sets.",
     ),
     "bound": ("rebat.cli.bound:bound", "Print lower bounds on a makespan, and proved ratios."),
+    "policy": ("rebat.cli.policy:policy", "Write a user-defined policy, and check it."),
     "policies": ("rebat.cli.policies:policies", "List the policies with their sources."),
     "completion": (
         "rebat.cli.completion:completion",

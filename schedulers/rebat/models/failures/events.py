@@ -266,10 +266,11 @@ def write_events(
         Above 1, the events number cores, and each line states the cores per node.
     """
     stated = f', "cores_per_node": {cores_per_node}' if cores_per_node > 1 else ""
-    write_text(Path(path), "".join(_line(event, decimals, stated) for event in events))
+    write_text(Path(path), "".join(event_line(event, decimals, stated) for event in events))
 
 
-def _line(event: MachineEvent, decimals: int, stated: str) -> str:
+def event_line(event: MachineEvent, decimals: int = 6, stated: str = "") -> str:
+    """Return the line of an event in an event file; ``stated`` is the text of further fields."""
     kind = AVAILABLE if event.available else UNAVAILABLE
     at_s = round(to_s(event.at_us), decimals)
     cause = f', "cause": {json.dumps(event.cause)}' if event.cause else ""

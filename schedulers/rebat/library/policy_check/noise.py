@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Messages that bring no news, and instants that fall apart: no decision may depend on them."""
+"""Additional messages without news, and instants in several messages.
+
+No decision may depend on them.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +15,10 @@ from rebat.core.units import to_us
 
 
 class Noise:
-    """Sends more messages than the engine does: some bring nothing.
+    """A scheduler that receives more messages than the engine sends.
 
-    With ``apart`` a node's repair and its failure at the same time come in two messages, as from a
-    real Batsim now and then.
+    With ``apart``, a repair of a node and its failure at the same time are in two messages. A real
+    Batsim sometimes sends them like this.
     """
 
     def __init__(
@@ -24,7 +27,7 @@ class Noise:
         self._handle, self._rng, self._apart, self._now_us = handle, rng, apart, 0
 
     def __call__(self, message: Message) -> Reply:
-        """Answer a message in parts: all decisions, in one reply."""
+        """Pass a message on in parts, and return all decisions in one reply."""
         decisions: list[Decision] = []
         for part in self._parts(message):
             decisions += self._handle(part).decisions
@@ -42,7 +45,7 @@ class Noise:
 
 
 def _repairs_apart(message: Message) -> Iterator[Message]:
-    """Failures of nodes that were repaired in the same message come in a second one."""
+    """Yield a message; failures of nodes that it also repairs are in a second message."""
     repaired: set[int] = set()
     first, second = [], []
     for event in message.events:

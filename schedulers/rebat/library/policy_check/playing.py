@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Play a case with a policy, and report what breaks."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from collections.abc import Callable
+from enum import StrEnum
+
+import msgspec
+import numpy as np
+
+from rebat.core.decisions import Reply
+from rebat.core.errors import RebatError, one_line
+from rebat.core.events import Message, Notified, SimulationEnded
+from rebat.core.jobs import PROBES
+from rebat.engine.aborts import Abort, AbortRule
+from rebat.engine.engine import Engine, Scheduler
+from rebat.engine.options import EngineOptions
+from rebat.library.policy_check.cases import CheckCase
+from rebat.library.policy_check.invariants import (
+    Violation,
+    check_ends,
+    check_nodes,
+    check_sizes,
+    check_starts,
+    check_time,
+    require,
+    validated,
+)
+from rebat.library.policy_check.noise import Noise
+from rebat.library.policy_check.ring import on_ring
+from rebat.library.policy_check.watched import ViewChanged, Watched
+from rebat.policies.own import is_own
+from rebat.policies.own_policy import OwnPolicy, own_policy
+from rebat.policies.preset import Preset
+from rebat.results.files.batsim_csv import jobs_csv
+from rebat.results.measures.summary import Measures, summarise
+from rebat.session.session import Session
+from rebat.wire.conversation import Conversation
+from rebat.wire.instants import WholeInstants
+from rebat.wire.remote import run_remote
+
+
+class How(StrEnum):
+    """How a case is played."""
+
+    EMBEDDED = "embedded"
+    WIRE = "wire"
+    """Over Batsim's protocol, as bytes."""
+    NOISY = "noisy"
+    """With additional messages, which contain nothing that a policy needs."""
+    TWICE = "twice"
+    """Embedded, and again in the same process."""
+
+
+class Played(msgspec.Struct, frozen=True):
+    """What a run of a case did."""
+
+    rule: str = ""
+    """The check that the run broke; empty: none."""
+    problem: str = ""
+    schedule: str = ""
+    """Hash of the rows of jobs.csv."""
+    decisions: str = ""
+    """Hash of all replies."""
+
+
+def load_policy(spec: str, n_nodes: int) -> Preset | OwnPolicy:
+    """Load a policy again; files are executed again, so no state of earlier runs is left."""
+    own = is_own(spec) and "=" not in spec
+    return (own_policy(spec) if own else on_ring(spec, n_nodes)).carrying_out()
+
+
+def play(spec: str, case: CheckCase, how: How) -> Played:
+    """Load a policy, and play a case."""
+    policy = load_policy(spec, case.workload.n_nodes)
+    first = _play(policy, case, how, 1)
+    if how is How.TWICE and not first.rule:
+        second = _play(policy, case, how, 2)
+        if second != first:
+            return Played("repeat", second.problem or "the second run differs from the first")
+    return first
+
+
+def _play(policy: Preset | OwnPolicy, case: CheckCase, how: How, seed: int) -> Played:
+    """Play a case; the global random generators have this seed."""
+    random.seed(seed)
+    np.random.seed(seed)
+    run = _Run(policy, case)
+    try:
+        run.play(how)
+    except ViewChanged as error:
+        return Played("view", str(error))
+    except Violation as error:
+        return Played(run.rule, str(error))
+    except Abort as error:
+        ends = error.rule is AbortRule.DEADLOCK
+        return Played("ends" if ends else "safety", _stuck(run.session) if ends else str(error))
+    except RebatError as error:
+        return Played("safety", str(error))
+    except Exception as error:  # an error of the session is caused by what the policy did
+        return Played("safety", one_line(error))
+    rows = [*jobs_csv(job for job in run.engine.ended if job.workload != PROBES)]
+    return Played(schedule=_hash(*rows), decisions=run.replies.hexdigest())
+
+
+def _hash(*rows: str) -> str:
+    return hashlib.sha256("\n".join(rows).encode()).hexdigest()
+
+
+def _stuck(session: Session) -> str:
+    """Return which jobs never start, although nothing else happens."""
+    names = ", ".join([*session.queue][:3]) or "a stopped job"
+    return f"at {session.now_us / 1e6:g} s nothing runs, and the policy does not start {names}"
+
+
+class _Run:
+    """A simulation of a case with the checks of each message and of the ledger."""
+
+    def __init__(self, policy: Preset | OwnPolicy, case: CheckCase) -> None:
+        self.case, self.rule, self.replies = case, "safety", hashlib.sha256()
+        options = msgspec.structs.replace(
+            policy.session, strict=True, cores_per_node=case.cores_per_node
+        )
+        self.session = Session(Watched(policy.make()), options)
+        self.engine: Engine
+
+    def play(self, how: How) -> None:
+        """Simulate, then check the ledger; ``rule`` is the check that is going on."""
+        acknowledged = how in (How.WIRE, How.NOISY)
+        self.engine = Engine(
+            self.case.workload,
+            events=self.case.events,
+            operations=self.case.operations,
+            options=EngineOptions(
+                acknowledge_dynamic_jobs=acknowledged,
+                forward_unknown_events=True,
+                latency_us=self.case.latency_us,
+                split_instants=self.case.split_instants,
+            ),
+        )
+        if how is How.WIRE:
+            run_remote(self.engine, self._over_the_wire())
+        else:
+            noisy = how is How.NOISY
+            self.engine.run(_noisy(self._recorded) if noisy else self._recorded)
+        self._check()
+
+    def _recorded(self, message: Message) -> Reply:
+        reply = validated(self.session)(message)
+        self.replies.update(repr(reply).encode())
+        return reply
+
+    def _over_the_wire(self) -> Callable[[bytes], bytes]:
+        conversation = Conversation(lambda _: self.session)
+
+        def answer(data: bytes) -> bytes:
+            reply = conversation.answer(data)
+            self.session.validate()
+            return reply
+
+        return answer
+
+    def _check(self) -> None:
+        ledger, case = self.session.ledger, self.case
+        slack_us = 3 * case.latency_us
+        check_nodes(ledger, slack_us)
+        check_sizes(ledger, slack_us)
+        self.rule = "ends"
+        check_ends(ledger)
+        summary, rows = summarise(ledger, case.workload.n_nodes, Measures())
+        missing = {f"w0!{job.id}" for job in case.workload.jobs} - {f"w0!{r.job_id}" for r in rows}
+        require(not missing, f"no result of job {', '.join(sorted(missing))}")
+        self.rule = "safety"
+        if not slack_us:
+            check_time(summary, rows)
+        self.rule = "starvation"
+        if case.stream:
+            check_starts(ledger)
+
+
+def _noisy(handle: Scheduler) -> Scheduler:
+    """Add messages without news, and notices of no concern to any policy."""
+    rng = random.Random(0)
+    noise = Noise(WholeInstants(handle), rng, apart=True)
+
+    def scheduler(message: Message) -> Reply:
+        reply = noise(message)
+        ended = any(isinstance(event, SimulationEnded) for event in message.events)
+        if ended or rng.random() < 0.5:
+            return reply
+        notice = Notified(at_us=message.now_us, kind="comment", data={})
+        more = handle(Message(message.now_us, (notice,)))
+        return Reply(reply.now_us, (*reply.decisions, *more.decisions))
+
+    return scheduler

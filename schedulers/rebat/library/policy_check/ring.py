@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Policies for a torus on the small machines of the tests."""
+
+from __future__ import annotations
+
+from rebat.policies.preset import Preset
+from rebat.policies.presets import preset
+
+
+def on_ring(policy: str, n_nodes: int) -> Preset:
+    """Return a preset by name; a preset for a torus gets a ring of this size, without a law."""
+    chosen = preset(policy)
+    ring = {"torus": str(n_nodes), "foresight": "oldest"}
+    own = [f"{axis}={value}" for axis, value in ring.items() if axis in chosen.point.effective]
+    return preset(policy + (":" if ":" not in policy else ",") + ",".join(own)) if own else chosen

@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Check a policy: play cases until each check has passed all of them, or has failed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from typing import Any
+
+import msgspec
+
+from rebat.core.errors import InputError, unknown_name
+from rebat.library.policy_check.cases import (
+    CheckCase,
+    case_record,
+    of_parts,
+    parts_of,
+    random_case,
+    stream_case,
+)
+from rebat.library.policy_check.playing import load_policy
+from rebat.library.policy_check.processes import CRASHES, HANGS, Players
+from rebat.library.policy_check.rules import RULES, PolicyRule
+from rebat.library.policy_check.shrink import smallest
+
+SEEDS = 20
+"""Default number of seeds."""
+
+TIMEOUT_S = 30.0
+"""Default time limit for a run of a case, in seconds."""
+
+MOST, FEW = 300, 10
+"""Maximum number of runs to shrink a case; the smaller number if each run needs a new process."""
+
+
+class FailingCase(msgspec.Struct, frozen=True):
+    """The smallest case that was found to fail a check."""
+
+    seed: int
+    problem: str
+    case: CheckCase
+
+
+class CheckedRule(msgspec.Struct):
+    """The result of a check."""
+
+    name: str
+    meaning: str
+    cases: int = 0
+    """Number of cases that were tested."""
+    failing: FailingCase | None = None
+
+    @property
+    def state(self) -> str:
+        """'passed', 'failed', or 'not tested' if no case could be tested."""
+        if self.failing:
+            return "failed"
+        return "passed" if self.cases else "not tested"
+
+
+class PolicyCheck(msgspec.Struct):
+    """The result of the checks of a policy."""
+
+    policy: str
+    checks: list[CheckedRule]
+
+    @property
+    def passed(self) -> bool:
+        """Whether every check passed."""
+        return all(check.state == "passed" for check in self.checks)
+
+    @property
+    def verdict(self) -> str:
+        """The result as one line."""
+        names: dict[str, list[str]] = {}
+        for check in self.checks:
+            names.setdefault(check.state, []).append(check.name)
+        text = f"{self.policy}: {len(names.get('passed', []))} of {len(self.checks)} checks passed"
+        for state in ("failed", "not tested"):
+            if state in names:
+                text += f"; {state}: {', '.join(names[state])}"
+        return text
+
+    def __str__(self) -> str:
+        rows = [
+            f"  {c.name}: {c.failing.problem} (seed {c.failing.seed})"
+            for c in self.checks
+            if c.failing
+        ]
+        return "\n".join([self.verdict, *rows])
+
+
+OnCase = Callable[[int], None]
+
+
+def check_policy(
+    policy: str,
+    *,
+    seeds: int = SEEDS,
+    skip: Collection[str] = (),
+    timeout_s: float = TIMEOUT_S,
+    on_progress: OnCase | None = None,
+) -> PolicyCheck:
+    """Test a policy with random cases, and return the result of each check.
+
+    The cases are the same in every call. The policy runs in other processes.
+
+    Parameters
+    ----------
+    policy : str
+        A name, as for `rebat.run`: ``FILE.py:CLASS``, a preset, or a preset with changed axes.
+    seeds : int
+        Number of random cases; for each, there is also a stream of jobs.
+    skip : collection of str
+        Names of checks to leave out.
+    timeout_s : float
+        Time limit for a run of a case, in seconds.
+    on_progress : callable, optional
+        Called with the number of finished seeds.
+
+    Raises
+    ------
+    InputError
+        For a policy that cannot be loaded, and an unknown check.
+    """
+    names = [rule.name for rule in RULES]
+    for name in skip:
+        if name not in names:
+            raise unknown_name("check", name, names)
+    rules = [rule for rule in RULES if rule.name not in skip]
+    if not rules:
+        raise InputError("leaves no check", "skip", "at most all checks but one")
+    load_policy(policy, 4).make()  # errors of the file
+    with Players(policy, timeout_s) as players:
+        checker = _Checker(players, rules)
+        for seed in range(seeds):
+            for case in (random_case(seed), stream_case(seed)):
+                checker.test(seed, case)
+            if on_progress:
+                on_progress(seed + 1)
+    return PolicyCheck(policy, checker.rows)
+
+
+class _Checker:
+    """The checks that have not failed yet, and the results."""
+
+    def __init__(self, players: Players, rules: list[PolicyRule]) -> None:
+        self._players = players
+        self._open = dict(zip((rule.name for rule in rules), rules, strict=True))
+        self.rows = [CheckedRule(rule.name, rule.meaning) for rule in rules]
+        self._stops = False
+        """Whether no further case is played, because the policy hangs or ends its process."""
+
+    def test(self, seed: int, case: CheckCase) -> None:
+        """Test a case with each check that has not failed; shrink the case if one fails."""
+        for name, problem in self._problems(case):
+            row = next(row for row in self.rows if row.name == name)
+            row.cases += 1
+            if problem:
+                rule = self._open.pop(name)
+                row.failing = self._shrunk(rule, seed, case, problem)
+
+    def _problems(self, case: CheckCase) -> Iterator[tuple[str, str]]:
+        """Yield name and problem for each open check that covers the case."""
+        if self._stops or not self._open:
+            return
+        record = case_record(case)
+        usual = self._players.usual.play(record)
+        self._stops = usual.problem.startswith((HANGS, CRASHES))
+        for rule in [*self._open.values()]:
+            if rule.covers(record, usual):
+                yield rule.name, rule.test(self._players, record, usual)
+
+    def _shrunk(self, rule: PolicyRule, seed: int, case: CheckCase, problem: str) -> FailingCase:
+        """Return the smallest case that fails the same check."""
+        if HANGS in problem:
+            return FailingCase(seed, problem, case)
+        most = FEW if CRASHES in problem else MOST
+        parts = smallest(parts_of(case), lambda p: self._fails(rule, case, p), most)
+        small = of_parts(case, parts)
+        return FailingCase(seed, test_case(self._players, rule, small), small)
+
+    def _fails(self, rule: PolicyRule, case: CheckCase, parts: list[Any]) -> bool:
+        small = of_parts(case, parts)
+        return bool(small.workload.jobs) and bool(test_case(self._players, rule, small))
+
+
+def test_case(players: Players, rule: PolicyRule, case: CheckCase) -> str:
+    """Return what is wrong in a case; empty: nothing, or the check does not cover the case."""
+    record: dict[str, Any] = case_record(case)
+    usual = players.usual.play(record)
+    return rule.test(players, record, usual) if rule.covers(record, usual) else ""
+
+
+def problem_in(policy: str, check: str, case: CheckCase, timeout_s: float = TIMEOUT_S) -> str:
+    """Test a policy with one check and one case; return what is wrong, or an empty text."""
+    rules = {rule.name: rule for rule in RULES}
+    if check not in rules:
+        raise unknown_name("check", check, rules)
+    with Players(policy, timeout_s) as players:
+        return test_case(players, rules[check], case)
