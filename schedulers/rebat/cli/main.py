@@ -39,6 +39,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "Check recorded conversations between Batsim and a scheduler.",
     ),
     "view": ("rebat.cli.view:view", "Explore runs in the browser: jobs, nodes, failures."),
+    "export": ("rebat.cli.export:export", "Write a run in the format of another program."),
     "compare": ("rebat.cli.compare:compare", "Compare two runs, job by job."),
     "validate": (
         "rebat.cli.validate:validate",
