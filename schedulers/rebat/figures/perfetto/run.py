@@ -17,7 +17,7 @@ import numpy as np
 from rebat.core.attempts import job_name
 from rebat.core.nodes import NodeSet
 from rebat.core.units import to_s
-from rebat.figures.perfetto.trace import Arguments, Trace
+from rebat.figures.perfetto.trace import Arguments, PerfettoTrace
 from rebat.results.measures.timeline import CAUSES, Blocks, Int, Timeline, series_of
 
 MOST_TRACKS = 256
@@ -38,7 +38,7 @@ class Piece(NamedTuple):
     nodes: str
 
 
-class Steal(NamedTuple):
+class StealFlow(NamedTuple):
     """The stop of an attempt for another job: rows of both attempts."""
 
     victim: int
@@ -59,7 +59,7 @@ def nodes_per_track(n_nodes: int, most_tracks: int = MOST_TRACKS) -> int:
 
 def run_trace(
     timeline: Timeline, names: Sequence[str] = (), most_tracks: int = MOST_TRACKS
-) -> Trace:
+) -> PerfettoTrace:
     """Return the trace of a run.
 
     Parameters
@@ -71,7 +71,7 @@ def run_trace(
     most_tracks : int
         The largest number of node tracks, see `nodes_per_track`.
     """
-    trace = Trace()
+    trace = PerfettoTrace()
     root = trace.track(f"rebat: {timeline.name}")
     _add_curves(trace, root, timeline)
     size = nodes_per_track(timeline.n_nodes, most_tracks)
@@ -91,7 +91,7 @@ def run_trace(
     return trace
 
 
-def steals_of(timeline: Timeline) -> list[Steal]:
+def steals_of(timeline: Timeline) -> list[StealFlow]:
     """Return the stops for another job that later runs: its first attempt from then on."""
     starts: dict[str, list[tuple[int, int]]] = defaultdict(list)
     for row in np.flatnonzero(timeline.ran).tolist():
@@ -103,7 +103,7 @@ def steals_of(timeline: Timeline) -> list[Steal]:
         attempts = starts.get(_beneficiary(timeline.why[victim], starts), [])
         at = bisect_left(attempts, (int(timeline.end_us[victim]), -1))
         if at < len(attempts):
-            steals.append(Steal(victim, attempts[at][1]))
+            steals.append(StealFlow(victim, attempts[at][1]))
     return steals
 
 
@@ -133,7 +133,7 @@ def in_lanes(pieces: Iterable[Piece]) -> Iterator[tuple[Piece, int]]:
 class _Slices:
     """Adds pieces as slices to a trace; recoveries and checkpoints on an attempt's first track."""
 
-    def __init__(self, timeline: Timeline, trace: Trace, pieces: Iterable[Piece]) -> None:
+    def __init__(self, timeline: Timeline, trace: PerfettoTrace, pieces: Iterable[Piece]) -> None:
         self._timeline, self._trace = timeline, trace
         self._sizes = timeline.sizes
         self._groups: dict[int, list[int]] = defaultdict(list)
@@ -173,7 +173,7 @@ class _Slices:
             self._ended_flows.get(place, ()),
         )
 
-    def _ends_of(self, steal: Steal) -> tuple[int, int]:
+    def _ends_of(self, steal: StealFlow) -> tuple[int, int]:
         """Return the tracks of the arrow: the first common one, or else the first of each."""
         of_victim, of_successor = self._groups[steal.victim], self._groups[steal.successor]
         common = sorted(set(of_victim) & set(of_successor))
@@ -252,7 +252,7 @@ def _by_group(blocks: Blocks, size: int) -> Iterator[tuple[int, int, Int]]:
             yield int(owner[at]), int(group[at]), nodes
 
 
-def _add_curves(trace: Trace, root: int, timeline: Timeline) -> None:
+def _add_curves(trace: PerfettoTrace, root: int, timeline: Timeline) -> None:
     """Add nodes in use, the queue, and free nodes, before the tracks of nodes."""
     titles = ("nodes in use", "attempts in the queue", "free nodes")
     for rank, (title, steps) in enumerate(zip(titles, series_of(timeline), strict=True)):

@@ -39,7 +39,7 @@ _ONE_SEQUENCE = number(_SEQUENCE, 1)
 Arguments = Mapping[str, str | int | float]
 
 
-class Trace:
+class PerfettoTrace:
     """The content of a trace; `parts` returns its bytes.
 
     Add the events of each track in the order of their times. Slices on a track are nested or
