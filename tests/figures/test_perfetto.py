@@ -36,7 +36,7 @@ def trace_of(timeline: Timeline, most_tracks: int = 256) -> ReadTrace:
 
 
 def nodes_in(slices: list[Slice]) -> set[int]:
-    """The nodes of slices, each of which is listed once."""
+    """The nodes of slices; each node is listed once."""
     listed = Counter(n for s in slices for n in NodeSet.parse(s.arguments["nodes"]))
     assert not listed or max(listed.values()) == 1
     return set(listed)
@@ -127,6 +127,15 @@ def test_tracks_have_the_nodes_of_their_title(tmp_path: Path) -> None:
         if found.depth == 0:
             bounds = NodeSet.parse(trace.title(found.track).split()[1])
             assert set(NodeSet.parse(found.arguments["nodes"])) <= set(bounds)
+
+
+def test_tracks_have_the_names_of_nodes(tmp_path: Path) -> None:
+    random_run(1, tmp_path)
+    timeline = read_timeline(tmp_path)
+    names = [f"n{node:03}" for node in range(timeline.n_nodes)]
+    for most_tracks, title in ((256, "n000"), (1, f"n000 to {names[-1]}")):
+        trace = read_trace(b"".join(run_trace(timeline, names, most_tracks).parts()))
+        assert title in {trace.title(track) for track in trace.tracks}
 
 
 def test_curves_are_those_of_the_explorer(tmp_path: Path) -> None:

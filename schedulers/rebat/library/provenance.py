@@ -72,13 +72,13 @@ NO_ORIGIN = Origin()
 
 def versions() -> dict[str, str]:
     """Return the versions of rebat, Python and the packages that determine results."""
-    found = {"rebat": rebat.__version__, "python": platform.python_version()}
+    present = {"rebat": rebat.__version__, "python": platform.python_version()}
     for name in _PACKAGES:
         try:
-            found[name] = version(name)
+            present[name] = version(name)
         except PackageNotFoundError:
             continue
-    return found
+    return present
 
 
 def origin_of(

@@ -158,10 +158,10 @@ def repetition(out: Path, inputs: Path | None = None) -> Repetition:
         If an input is missing, or the folder contains no provenance of a command.
     """
     origin = read_origin(out)
-    return Repetition(out, origin, list(_found(origin.inputs, inputs)))
+    return Repetition(out, origin, list(_located(origin.inputs, inputs)))
 
 
-def _found(recorded: Sequence[InputFile], folder: Path | None) -> Iterator[FoundInput]:
+def _located(recorded: Sequence[InputFile], folder: Path | None) -> Iterator[FoundInput]:
     by_hash: dict[str, Path] | None = None
     for row in recorded:
         path = _at_recorded_path(row)
@@ -265,5 +265,5 @@ def _compared(name: str, before: bytes, now: bytes) -> ComparedFile:
     except UnicodeDecodeError:
         return ComparedFile(name, "differs")
     lines = enumerate(zip_longest(*texts, fillvalue=""), 1)
-    line, (one, other) = next((at, pair) for at, pair in lines if pair[0] != pair[1])
-    return ComparedFile(name, "differs", line, one[:_LONGEST], other[:_LONGEST])
+    line, (old, new) = next((at, pair) for at, pair in lines if pair[0] != pair[1])
+    return ComparedFile(name, "differs", line, old[:_LONGEST], new[:_LONGEST])
