@@ -125,6 +125,7 @@ ELSEWHERE = {
     "calibrate": "tests/library/test_calibrate.py",
     "serve": "test_a_server_prints_its_comparison_as_json",
     "advise": "tests/library/test_advice.py",
+    "reproduce": "tests/library/test_provenance.py",
     "failures models": "tests/models/test_scaled.py",
     "goodput": "tests/library/test_goodput.py",
     "wire check": "tests/cli/test_batsim5.py",
@@ -134,6 +135,7 @@ ELSEWHERE = {
 NO_TABLE = {
     "makespan": "prints CSV; with -o, a sentence",
     "view": "a page",
+    "export": "the name of its file",
     "simulate": "the names of its files",
     "operations": "the name of its file",
     "pybatsim-path": "a path",

@@ -35,7 +35,7 @@ def test_every_file_is_there(toy: Path) -> None:
     names = {str(p.relative_to(toy)) for p in toy.rglob("*") if p.is_file()}
     expected = {f"{policy}/{name}" for policy in ("baseline", "sfsj") for name in RUN_FILES}
     figures = {"flows.png", "gantt.png", "utilisation.png"}
-    assert names == expected | figures | {"comparison.csv", "SHA256SUMS"}
+    assert names == expected | figures | {"comparison.csv", "provenance.json", "SHA256SUMS"}
 
 
 def test_job_rows_have_the_agreed_columns(toy: Path) -> None:

@@ -91,8 +91,8 @@ def test_on_the_command_line(workload: Path, tmp_path: Path, capsys) -> None:
                  "--out", str(out)]  # fmt: skip
     main(arguments)
     assert "5 seeds, 2 policies" in capsys.readouterr().out
-    files = {"seeds.csv", "comparison.csv", "ratios.png", "run.json", "SHA256SUMS"}
-    assert {path.name for path in out.iterdir()} == files
+    files = {"seeds.csv", "comparison.csv", "ratios.png", "run.json", "provenance.json"}
+    assert {path.name for path in out.iterdir()} == files | {"SHA256SUMS"}
     table = list(csv.DictReader((out / "comparison.csv").open()))
     flow = {
         r["policy"]: r

@@ -39,6 +39,11 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "Check recorded conversations between Batsim and a scheduler.",
     ),
     "view": ("rebat.cli.view:view", "Explore runs in the browser: jobs, nodes, failures."),
+    "reproduce": (
+        "rebat.cli.reproduce:reproduce",
+        "Run a result again and compare all its files.",
+    ),
+    "export": ("rebat.cli.export:export", "Write a run in the format of another program."),
     "compare": ("rebat.cli.compare:compare", "Compare two runs, job by job."),
     "validate": (
         "rebat.cli.validate:validate",

@@ -8,10 +8,11 @@ from typing import Any
 
 import click
 
+from rebat.cli.command_line import RecordedCommand, arguments_of, given_options
 from rebat.cli.completing import complete_metric, complete_metrics, complete_policy
 from rebat.cli.effects import print_remarks, used_options
 from rebat.cli.json_output import json_option, print_json, reject_with_json
-from rebat.cli.scenario_options import LAW, PREPARATION, LawCommand, scenario_options, with_options
+from rebat.cli.scenario_options import LAW, PREPARATION, scenario_options, with_options
 from rebat.cli.types import (
     FOLDER,
     NODES,
@@ -54,7 +55,7 @@ SEED_OPTIONS = (
 )
 
 
-@click.command(cls=LawCommand)
+@click.command(cls=RecordedCommand)
 @click.argument("workload", type=WORKLOAD)
 @click.option(
     "-p",
@@ -170,6 +171,7 @@ def run(
     from rebat.library import remarks
     from rebat.library.figure_files import FigureFiles
     from rebat.library.many import SeedOptions
+    from rebat.library.provenance import CommandLine
     from rebat.library.records import comparison_record
     from rebat.library.study import study
     from rebat.library.workloads import load_workload
@@ -185,6 +187,7 @@ def run(
     check_format(form, "--format")
     if form != "csv" and not single:
         raise InputError("has no effect", "--format", "a single seed")
+    given = given_options()
     comparison = study(
         lambda: load_workload(workload),
         policies,
@@ -192,6 +195,9 @@ def run(
         used_options(),
         SeedOptions(
             seeds=seeds, until_width=until_width, until_metric=until_metric, workers=workers
+        ),
+        CommandLine(
+            arguments_of("run", given), {name: texts[0] for name, texts in given.items() if texts}
         ),
     )
     drawn.check_job(job.id for job in comparison.workload.jobs)

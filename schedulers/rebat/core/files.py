@@ -102,23 +102,23 @@ def write_lines(path: Path, lines: Iterable[str]) -> None:
 
 
 def write_parts(path: Path, parts: Iterable[str]) -> None:
-    """Write a text file part by part, to save memory.
+    """Write a text file part by part, to save memory; see `write_bytes`."""
+    write_bytes(path, (part.encode() for part in parts))
+
+
+def write_bytes(path: Path, parts: Iterable[bytes]) -> None:
+    """Write a file part by part.
 
     If the name ends in .gz, the file is compressed, without a time stamp.
     """
-    with atomic_path(path) as temporary:
-        if path.suffix == ".gz":
-            with temporary.open("wb") as compressed:
-                compressed.writelines(_compressed(parts))
-        else:
-            with temporary.open("w", encoding="utf-8", newline="\n") as text:
-                text.writelines(parts)
+    with atomic_path(path) as temporary, temporary.open("wb") as file:
+        file.writelines(_compressed(parts) if path.suffix == ".gz" else parts)
 
 
-def _compressed(parts: Iterable[str]) -> Iterator[bytes]:
+def _compressed(parts: Iterable[bytes]) -> Iterator[bytes]:
     compressor = zlib.compressobj(level=9, wbits=31)  # as gzip.compress(mtime=0)
     for part in parts:
-        yield compressor.compress(part.encode())
+        yield compressor.compress(part)
     yield compressor.flush()
 
 

@@ -11,6 +11,7 @@ from rebat.results.files.run_csv import ATTEMPT_COLUMNS, attempt_values
 from rebat.results.measures.jobs import JobRow
 from rebat.results.measures.owners import GROUP_COLUMNS, group_rows
 from rebat.results.measures.recoveries import down_intervals
+from rebat.results.metric import Name
 from rebat.results.seeds import COMPARED, MetricRow, Seeds
 from rebat.results.seeds import compared as row_of
 from rebat.runs.single import RunResult
@@ -78,6 +79,20 @@ def compared(rows: Sequence[MetricRow]) -> DataFrame:
 
     table = pd.DataFrame(map(row_of, rows), columns=list(COMPARED))
     return table.astype(dict.fromkeys(_NUMBERS, float))
+
+
+def means(
+    rows: Sequence[MetricRow], policies: list[str], texts: Sequence[str], metrics: Sequence[Name]
+) -> DataFrame:
+    """Return a row of means per policy, empty if the policy has none, and a column per metric."""
+    import pandas as pd
+
+    by = {(row.policy, row.metric): row.value.mean for row in rows}
+    columns = {
+        text: [by.get((policy, name)) for policy in policies]
+        for text, name in zip(texts, metrics, strict=True)
+    }
+    return pd.DataFrame(columns, index=pd.Index(policies, name="policy"))
 
 
 def _with_policies(parts: Sequence[DataFrame], results: Sequence[RunResult]) -> DataFrame:

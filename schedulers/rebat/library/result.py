@@ -19,11 +19,11 @@ from rebat.library.checks import in_python
 from rebat.library.figure_files import NO_FIGURES, FigureFiles
 from rebat.library.page import Page, explorer, page
 from rebat.library.plots import Plot
-from rebat.results.catalogue import USUAL, VERDICT
+from rebat.library.provenance import NO_ORIGIN, Origin, provenance_record, write_provenance
 from rebat.results.catalogue import columns as columns_of
 from rebat.results.files.tables import check_format
 from rebat.results.measures.summary import as_json, parse_window
-from rebat.results.metric import Name, flat_metrics
+from rebat.results.metric import flat_metrics
 from rebat.results.seeds import MetricRow, Seeds, intervals_csv, rows, write_seeds
 from rebat.results.verdict import verdict
 from rebat.runs.comparing import PolicyRuns, failure_lines, folder_of
@@ -45,29 +45,36 @@ class Result:
         The run of each policy, with a single seed; empty with several seeds.
     failed : dict of str
         Error message of each failed policy. Only ``compare(*columns)`` lists failed policies.
-    provenance : dict
-        The workload with its hash, and all options.
+    facts : dict
+        The workload with its hash, and all options, as in summary.json.
     """
 
     def __init__(
-        self, seeds: Seeds, provenance: Mapping[str, Any], done: PolicyRuns | None = None
+        self,
+        seeds: Seeds,
+        facts: Mapping[str, Any],
+        done: PolicyRuns | None = None,
+        origin: Origin = NO_ORIGIN,
     ) -> None:
-        self.seeds, self.provenance, self._done = seeds, provenance, done or PolicyRuns()
+        self.seeds, self.facts, self._done = seeds, facts, done or PolicyRuns()
+        self._origin = origin
         self.runs, self.failed = self._done.results, self._done.failures
         self._rows: list[MetricRow] = []
 
     @staticmethod
-    def of_runs(done: PolicyRuns, seed: int, provenance: Mapping[str, Any]) -> Result:
+    def of_runs(
+        done: PolicyRuns, seed: int, facts: Mapping[str, Any], origin: Origin = NO_ORIGIN
+    ) -> Result:
         """Create the result of one run per policy."""
         seeds = Seeds([run.policy for run in done.results])
         for run in done.results:
             seeds.add(seed, run.policy, flat_metrics(as_json(run.summary)))
-        return Result(seeds, provenance, done)
+        return Result(seeds, facts, done, origin)
 
     @staticmethod
-    def of_seeds(seeds: Seeds, provenance: Mapping[str, Any]) -> Result:
+    def of_seeds(seeds: Seeds, facts: Mapping[str, Any], origin: Origin) -> Result:
         """Create the result of several seeds."""
-        return Result(seeds, provenance)
+        return Result(seeds, facts, origin=origin)
 
     def run_of(self, policy: str) -> RunResult:
         """Return the run of a policy.
@@ -85,6 +92,13 @@ class Result:
         if policy not in runs:
             raise unknown_name("policy", policy, runs)
         return runs[policy]
+
+    @property
+    def provenance(self) -> dict[str, Any]:
+        """The content of provenance.json: command (empty for a script), versions, inputs with
+        hashes, policies, seeds, and the workload with all options."""
+        policies = [*self.policies, *self.failed]
+        return provenance_record(self._origin, policies, self.seeds.seeds, self.facts)
 
     # ---- tables
 
@@ -150,15 +164,7 @@ class Result:
             return frames.compared(self.rows)
         with in_python():
             chosen = columns_of(columns, self.seeds.metrics)
-        by = {(row.policy, row.metric): row.value.mean for row in self.rows}
-        import pandas as pd
-
-        names = [*self.policies, *self.failed]
-        means = {
-            text: [by.get((policy, name)) for policy in names]
-            for text, name in zip(columns, chosen, strict=True)
-        }
-        return pd.DataFrame(means, index=pd.Index(names, name="policy"))
+        return frames.means(self.rows, [*self.policies, *self.failed], columns, chosen)
 
     @property
     def verdict(self) -> str:
@@ -175,18 +181,11 @@ class Result:
         all_metrics : bool
             List all metrics that are not 0, with all size classes, instead of the ten main metrics.
         """
-        sheet = self._sheet(columns_of(columns, self.seeds.metrics), all_metrics)
+        chosen = columns_of(columns, self.seeds.metrics)
+        summaries = {run.policy: run.summary for run in self.runs}
+        sheet = sheets.sheet_of(self.rows, self.seeds, summaries, chosen, all_metrics)
         failed = "".join(f"; failed: {line}" for line in failure_lines(self.failed))
         return msgspec.structs.replace(sheet, caption=sheet.caption + failed)
-
-    def _sheet(self, chosen: Sequence[Name], all_metrics: bool) -> Sheet:
-        many = len(self.policies) > sheets.MANY_POLICIES
-        if chosen or (many and not all_metrics):
-            return sheets.by_policy(self.rows, self.seeds, chosen or VERDICT)
-        if self.runs:
-            return sheets.by_metric({run.policy: run.summary for run in self.runs}, all_metrics)
-        listed = self.seeds.metrics if all_metrics else USUAL
-        return sheets.by_metric_of_seeds(self.rows, self.seeds, listed)
 
     def text(self, columns: Sequence[str] = (), all_metrics: bool = False) -> str:
         """Return the verdict and the comparison as text, see `sheet`."""
@@ -259,7 +258,7 @@ class Result:
         self._single("the explorer")
         shown = policies or tuple(self.policies[:2])
         ledgers = {name: self.run_of(name).ledger for name in shown}
-        text = explorer(ledgers, self._n_nodes, self.provenance["workload"])
+        text = explorer(ledgers, self._n_nodes, self.facts["workload"])
         if path is not None:
             write_text(Path(path), text)
         return text
@@ -276,13 +275,13 @@ class Result:
     def to_html(self, path: str | Path | None = None) -> Page:
         """Return a self-contained page with comparison, figures and provenance, and write it to
         ``path`` if set. Notebooks display the page."""
-        title = f"{', '.join(self.policies)} on {self.provenance['workload']['file']}"
+        title = f"{', '.join(self.policies)} on {self.facts['workload']['file']}"
         plots = []
         if self.runs:
             plots = [self.plot_flows(), self.plot_utilisation(), self.plot_gantt()]
         elif len(self.policies) > 1:
             plots = [self.plot_ratios()]
-        text = page(title, self.verdict, self.sheet(), plots, self.provenance)
+        text = page(title, self.verdict, self.sheet(), plots, self.facts)
         if path is not None:
             write_text(Path(path), text)
         return text
@@ -327,10 +326,11 @@ class Result:
         """Write the files to an existing folder; ``form`` is the format of the large tables."""
         for run, sources in zip(self.runs, self._done.sources, strict=True):
             own = {"own_code": msgspec.to_builtins(sources)} if sources else {}
-            write_run(folder / folder_of(run.policy), run, own | dict(self.provenance), form)
+            write_run(folder / folder_of(run.policy), run, own | dict(self.facts), form)
         if not self.runs:
-            write_seeds(folder, self.seeds, {**self.provenance, "policies": self.policies})
+            write_seeds(folder, self.seeds, {**self.facts, "policies": self.policies})
         write_text(folder / "comparison.csv", intervals_csv(self.rows))
+        write_provenance(folder, self.provenance)
         figures.write(self, folder)
 
     def _single(self, label: str) -> list[RunResult]:

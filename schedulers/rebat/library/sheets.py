@@ -8,7 +8,7 @@ from textwrap import fill
 
 from rebat.console.tables import Sheet
 from rebat.core.units import format_duration
-from rebat.results.catalogue import metric
+from rebat.results.catalogue import USUAL, VERDICT, metric
 from rebat.results.comparison import comparable_with, comparison, main_lines
 from rebat.results.intervals import marked, spread
 from rebat.results.measures.backlog import NOT_COMPARABLE, WHY_NOT
@@ -20,6 +20,25 @@ MANY_POLICIES = 3
 """With more policies than this, a table has a row per policy."""
 
 OTHERS_IN = "comparison.csv or --all-metrics"
+
+
+def sheet_of(
+    rows: Sequence[MetricRow],
+    seeds: Seeds,
+    summaries: Mapping[str, RunSummary],
+    columns: Sequence[Name],
+    all_metrics: bool,
+) -> Sheet:
+    """Return a comparison with a row per policy if there are ``columns`` or many policies.
+
+    ``summaries`` is empty if there are several seeds.
+    """
+    many = len(seeds.policies) > MANY_POLICIES
+    if columns or (many and not all_metrics):
+        return by_policy(rows, seeds, columns or VERDICT)
+    if summaries:
+        return by_metric(summaries, all_metrics)
+    return by_metric_of_seeds(rows, seeds, seeds.metrics if all_metrics else USUAL)
 
 
 def by_metric(

@@ -24,6 +24,7 @@ from rebat.library.checks import (
 from rebat.library.choosing import Policies, chosen
 from rebat.library.many import SeedOptions
 from rebat.library.node_names import errors_name_nodes, names_in, node_list
+from rebat.library.provenance import CommandLine, Origin, origin_of
 from rebat.library.remarks import Remark
 from rebat.library.result import Result
 from rebat.library.workloads import LoadedWorkload
@@ -47,6 +48,7 @@ class Study(msgspec.Struct, frozen=True, kw_only=True):
     stage: Stage
     options: ScenarioOptions
     many: SeedOptions
+    origin: Origin
     uses_law_mtbf: bool = False
 
     @property
@@ -100,7 +102,7 @@ class Study(msgspec.Struct, frozen=True, kw_only=True):
 
     def _once(self) -> Result:
         done = run_each(self.policies, self._run_one)
-        return Result.of_runs(done, self.options.seed, self.provenance)
+        return Result.of_runs(done, self.options.seed, self.provenance, self.origin)
 
     def _run_one(self, policy: Runnable) -> RunResult:
         with simulation_bar(policy.name, len(self.stage.workload.jobs)) as on_progress:
@@ -125,7 +127,7 @@ class Study(msgspec.Struct, frozen=True, kw_only=True):
         )
         with counting_bar("runs", n_seeds * len(names)) as on_progress:
             seeds: Seeds = run_seeds(runs, on_progress)
-        return Result.of_seeds(seeds, self.provenance)
+        return Result.of_seeds(seeds, self.provenance, self.origin)
 
     def _scenario(self, seed: int) -> Scenario:
         options = msgspec.structs.replace(self.options, seed=seed)
@@ -148,8 +150,11 @@ def study(
     options: ScenarioOptions,
     used: UsedOptions,
     many: SeedOptions,
+    command: CommandLine | None = None,
 ) -> Study:
     """Check all options, then read and prepare the workload.
+
+    ``command`` is the command line, to record with the result.
 
     Raises
     ------
@@ -178,6 +183,7 @@ def study(
         stage=stage,
         options=options,
         many=many,
+        origin=origin_of(Path(jobs.origin.file or ""), jobs.sha256, options, policies, command),
         uses_law_mtbf=of_law,
     )
 

@@ -1,0 +1,267 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The trace of a run: a track per node or per group of nodes, and curves of the whole machine.
+
+Jobs that use a group of nodes at the same time are in several rows of its track.
+"""
+
+from __future__ import annotations
+
+import heapq
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from rebat.core.attempts import job_name
+from rebat.core.nodes import NodeSet
+from rebat.core.units import to_s
+from rebat.figures.perfetto.trace import Arguments, PerfettoTrace
+from rebat.results.measures.timeline import CAUSES, Blocks, Int, Timeline, series_of
+
+MOST_TRACKS = 256
+"""Default of the largest number of node tracks."""
+
+CAUSED_BY_A_JOB = "for "
+"""Beginning of the reason of a stop that names the job which takes the nodes."""
+
+
+class Piece(NamedTuple):
+    """The part of an attempt, an outage or a hold on the nodes of one track."""
+
+    begin_us: int
+    end_us: int
+    kind: str
+    row: int
+    group: int
+    nodes: str
+
+
+class StealFlow(NamedTuple):
+    """The stop of an attempt for another job: rows of both attempts."""
+
+    victim: int
+    successor: int
+
+
+def nodes_per_track(n_nodes: int, most_tracks: int = MOST_TRACKS) -> int:
+    """Return the smallest power of 2 such that the machine needs at most ``most_tracks`` tracks.
+
+    >>> nodes_per_track(256), nodes_per_track(257), nodes_per_track(49152)
+    (1, 2, 256)
+    """
+    size = 1
+    while -(-n_nodes // size) > most_tracks:
+        size *= 2
+    return size
+
+
+def run_trace(
+    timeline: Timeline, names: Sequence[str] = (), most_tracks: int = MOST_TRACKS
+) -> PerfettoTrace:
+    """Return the trace of a run.
+
+    Parameters
+    ----------
+    timeline : Timeline
+        The run.
+    names : list of str
+        Names of the nodes, if they have names.
+    most_tracks : int
+        The largest number of node tracks, see `nodes_per_track`.
+    """
+    trace = PerfettoTrace()
+    root = trace.track(f"rebat: {timeline.name}")
+    _add_curves(trace, root, timeline)
+    size = nodes_per_track(timeline.n_nodes, most_tracks)
+    pieces = _pieces(timeline, size)
+    slices = _Slices(timeline, trace, pieces)
+    by_group: dict[int, list[Piece]] = defaultdict(list)
+    for piece in sorted(pieces):
+        by_group[piece.group].append(piece)
+    for group in range(-(-timeline.n_nodes // size)):
+        first, last = group * size, min((group + 1) * size, timeline.n_nodes) - 1
+        title = _title(first, last, names)
+        lanes = [trace.track(title, root, group + 10)]
+        for piece, lane in in_lanes(by_group[group]):
+            if lane == len(lanes):
+                lanes.append(trace.track(title, root, group + 10))
+            slices.add(lanes[lane], piece)
+    return trace
+
+
+def steals_of(timeline: Timeline) -> list[StealFlow]:
+    """Return the stops for another job that later runs: its first attempt from then on."""
+    starts: dict[str, list[tuple[int, int]]] = defaultdict(list)
+    for row in np.flatnonzero(timeline.ran).tolist():
+        starts[timeline.job_id[row]].append((int(timeline.start_us[row]), row))
+    for attempts in starts.values():
+        attempts.sort()
+    steals = []
+    for victim in np.flatnonzero(timeline.ran).tolist():
+        attempts = starts.get(_beneficiary(timeline.why[victim], starts), [])
+        at = bisect_left(attempts, (int(timeline.end_us[victim]), -1))
+        if at < len(attempts):
+            steals.append(StealFlow(victim, attempts[at][1]))
+    return steals
+
+
+def _beneficiary(why: str, jobs: Iterable[str]) -> str:
+    """Return the job for which an attempt was stopped; empty if the reason names no job."""
+    if not why.startswith(CAUSED_BY_A_JOB):
+        return ""
+    name = why.removeprefix(CAUSED_BY_A_JOB)
+    return name if name in jobs else job_name(name)
+
+
+def in_lanes(pieces: Iterable[Piece]) -> Iterator[tuple[Piece, int]]:
+    """Yield each piece with its row on the track, such that pieces of a row do not overlap.
+
+    ``pieces`` are sorted by begin. Each piece gets the lowest free row.
+    """
+    free: list[int] = []
+    used: list[tuple[int, int]] = []
+    for piece in pieces:
+        while used and used[0][0] <= piece.begin_us:
+            heapq.heappush(free, heapq.heappop(used)[1])
+        lane = heapq.heappop(free) if free else len(used)
+        heapq.heappush(used, (piece.end_us, lane))
+        yield piece, lane
+
+
+class _Slices:
+    """Adds pieces as slices to a trace; recoveries and checkpoints on an attempt's first track."""
+
+    def __init__(self, timeline: Timeline, trace: PerfettoTrace, pieces: Iterable[Piece]) -> None:
+        self._timeline, self._trace = timeline, trace
+        self._sizes = timeline.sizes
+        self._groups: dict[int, list[int]] = defaultdict(list)
+        for piece in pieces:
+            if piece.kind == "attempt":
+                self._groups[piece.row].append(piece.group)
+        self._flows: dict[tuple[int, int], list[int]] = defaultdict(list)
+        self._ended_flows: dict[tuple[int, int], list[int]] = defaultdict(list)
+        for number, steal in enumerate(steals_of(timeline), 1):
+            groups = self._ends_of(steal)
+            self._flows[steal.victim, groups[0]].append(number)
+            self._ended_flows[steal.successor, groups[1]].append(number)
+
+    def add(self, track: int, piece: Piece) -> None:
+        """Add a piece to a track."""
+        span_us = piece.begin_us, piece.end_us
+        if piece.kind == "attempt":
+            self._add_attempt(track, piece)
+        else:
+            of = f" for {self._timeline.held_for[piece.row]}" if piece.kind == "held" else ""
+            nodes = {"nodes": piece.nodes}
+            self._trace.slice(track, piece.kind, piece.kind + of, *span_us, nodes)
+
+    def _add_attempt(self, track: int, piece: Piece) -> None:
+        row, place = piece.row, (piece.row, piece.group)
+        is_first = piece.group == self._groups[row][0]
+        arguments = {**self._names(row), **(self._figures(row) if is_first else {})}
+        self._trace.slice(
+            track,
+            piece.kind,
+            f"job {self._timeline.job_id[row]}",
+            piece.begin_us,
+            piece.end_us,
+            {**arguments, "nodes": piece.nodes},
+            inner_slices(self._timeline, row) if is_first else (),
+            self._flows.get(place, ()),
+            self._ended_flows.get(place, ()),
+        )
+
+    def _ends_of(self, steal: StealFlow) -> tuple[int, int]:
+        """Return the tracks of the arrow: the first common one, or else the first of each."""
+        of_victim, of_successor = self._groups[steal.victim], self._groups[steal.successor]
+        common = sorted(set(of_victim) & set(of_successor))
+        return (common[0], common[0]) if common else (of_victim[0], of_successor[0])
+
+    def _names(self, row: int) -> Arguments:
+        """Return the arguments of an attempt on all its tracks."""
+        run = self._timeline
+        return {
+            "attempt": int(run.number[row]),
+            "cause": str(CAUSES[run.cause[row]]),
+            **({"why": run.why[row]} if run.why[row] else {}),
+        }
+
+    def _figures(self, row: int) -> Arguments:
+        """Return the arguments of an attempt on its first track only, which saves space."""
+        run = self._timeline
+        return {
+            "job_id": run.job_id[row],
+            "size": int(self._sizes[row]),
+            "submission_time": to_s(int(run.submit_us[row])),
+            "queued_time": to_s(int(run.queued_us[row])),
+            "kept_seconds": to_s(int(run.kept_us[row])),
+            "lost_seconds": to_s(int(run.lost_us[row])),
+        }
+
+
+def inner_slices(timeline: Timeline, row: int) -> Iterator[tuple[str, int, int]]:
+    """Yield the recovery and the checkpoints of an attempt: name, begin, end."""
+    pattern, end_us = timeline.pattern, int(timeline.end_us[row])
+    begin_us = int(timeline.start_us[row])
+    recovery_us = int(pattern.recovery_us[row])
+    if recovery_us > 0:
+        yield "recovery", begin_us, min(begin_us + recovery_us, end_us)
+    first_us, period_us = int(pattern.first_us[row]), int(pattern.period_us[row])
+    cost_us = int(pattern.cost_us[row])
+    if first_us < 0:
+        return
+    begins = range(begin_us + recovery_us + first_us, end_us, max(period_us + cost_us, 1))
+    for at_us in begins:
+        yield "checkpoint", at_us, min(at_us + cost_us, end_us)
+
+
+def _pieces(timeline: Timeline, size: int) -> list[Piece]:
+    down, held = timeline.outages, timeline.held
+    spans = (
+        ("attempt", timeline.start_us, timeline.end_us, timeline.blocks),
+        ("down", down.begin_us, down.end_us, _one_block_each(down.first, down.last)),
+        ("held", held.begin_us, held.end_us, _one_block_each(held.first, held.last)),
+    )
+    return [
+        Piece(int(begin_us[row]), int(end_us[row]), kind, row, group, str(NodeSet(nodes)))
+        for kind, begin_us, end_us, blocks in spans
+        for row, group, nodes in _by_group(blocks, size)
+        if begin_us[row] >= 0
+    ]
+
+
+def _one_block_each(first: Int, last: Int) -> Blocks:
+    return Blocks(np.arange(len(first)), first, last)
+
+
+def _by_group(blocks: Blocks, size: int) -> Iterator[tuple[int, int, Int]]:
+    """Yield owner, group and intervals of nodes: the blocks, cut at the bounds of groups."""
+    counts = blocks.last // size - blocks.first // size + 1
+    block = np.repeat(np.arange(len(counts)), counts)
+    number = np.arange(len(block)) - np.repeat(np.cumsum(counts) - counts, counts)
+    group = blocks.first[block] // size + number
+    first = np.maximum(blocks.first[block], group * size)
+    last = np.minimum(blocks.last[block], (group + 1) * size - 1)
+    owner = blocks.owner[block]
+    apart = np.flatnonzero((np.diff(owner) != 0) | (np.diff(group) != 0)) + 1
+    intervals = np.stack([first, last], axis=1)
+    for at, nodes in zip([0, *apart.tolist()], np.split(intervals, apart), strict=True):
+        if len(nodes):
+            yield int(owner[at]), int(group[at]), nodes
+
+
+def _add_curves(trace: PerfettoTrace, root: int, timeline: Timeline) -> None:
+    """Add nodes in use, the queue, and free nodes, before the tracks of nodes."""
+    titles = ("nodes in use", "attempts in the queue", "free nodes")
+    for rank, (title, steps) in enumerate(zip(titles, series_of(timeline), strict=True)):
+        track = trace.track(title, root, rank, counter=True)
+        for at_us, value in zip(steps[0].tolist(), steps[1].tolist(), strict=True):
+            trace.count(track, at_us, value)
+
+
+def _title(first: int, last: int, names: Sequence[str]) -> str:
+    if first == last:
+        return names[first] if names else f"node {first}"
+    return f"{names[first]} to {names[last]}" if names else f"nodes {first}-{last}"

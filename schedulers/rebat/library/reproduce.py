@@ -1,0 +1,269 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Running a result again from its provenance, and comparing the bytes of all its files."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+import rebat
+from rebat.core.errors import InputError
+from rebat.core.files import file_hash
+from rebat.core.manifest import MANIFEST, listed
+from rebat.core.shipped import located
+from rebat.library.provenance import (
+    PROVENANCE,
+    WORKLOAD,
+    InputFile,
+    RecordedOrigin,
+    read_origin,
+    versions,
+)
+
+_SHIPPED = {
+    WORKLOAD: ("workloads", ".json"),
+    "--failures": ("failure_events", ".events"),
+}
+"""Kind and file extensions of included inputs, by option."""
+
+_LONGEST = 120
+"""Number of characters of a line that are shown."""
+
+
+class ComparedFile(msgspec.Struct, frozen=True):
+    """A file of the result.
+
+    Attributes
+    ----------
+    file : str
+        Its path in the folder.
+    verdict : str
+        equal, differs, missing (not in the new result), or new (not in the earlier result).
+    line : int, optional
+        The first line that differs; None in a binary file.
+    before, now : str
+        This line in the earlier and in the new result; empty if it does not exist.
+    """
+
+    file: str
+    verdict: Literal["equal", "differs", "missing", "new"]
+    line: int | None = None
+    before: str = ""
+    now: str = ""
+
+
+class Reproduction(msgspec.Struct, frozen=True):
+    """The comparison of a result with its repetition.
+
+    ``changes`` lists the versions and inputs that differ from the recorded ones.
+    """
+
+    changes: list[str]
+    files: list[ComparedFile]
+
+    @property
+    def reproduced(self) -> bool:
+        """Whether all files are equal."""
+        return all(row.verdict == "equal" for row in self.files)
+
+    @property
+    def verdict(self) -> str:
+        """The result in one line."""
+        n_unequal = sum(row.verdict != "equal" for row in self.files)
+        if not n_unequal:
+            return f"reproduced: all {len(self.files)} files are equal"
+        return f"not reproduced: {n_unequal} of {len(self.files)} files differ"
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """The comparison as plain data, for ``--json``."""
+        return {
+            "verdict": self.verdict,
+            "reproduced": self.reproduced,
+            "changes": self.changes,
+            "files": msgspec.to_builtins(self.files),
+        }
+
+
+class FoundInput(msgspec.Struct, frozen=True):
+    """An input of the recorded run, and the file that the new run reads.
+
+    ``moved`` states that the file is not at the recorded path.
+    """
+
+    recorded: InputFile
+    path: Path
+    moved: bool
+    change: str = ""
+
+
+class Repetition(msgspec.Struct, frozen=True):
+    """A recorded run that is ready to run again."""
+
+    folder: Path
+    origin: RecordedOrigin
+    inputs: list[FoundInput]
+
+    @property
+    def changes(self) -> list[str]:
+        """The versions and inputs that differ from the recorded ones, a sentence each."""
+        return [*_changed_versions(self.origin), *(row.change for row in self.inputs if row.change)]
+
+    def run(self, out: Path | None) -> Reproduction:
+        """Run the recorded command again and compare the files.
+
+        Parameters
+        ----------
+        out : Path, optional
+            Folder that keeps the new result.
+
+        Raises
+        ------
+        InputError
+            If the command writes no result.
+        """
+        with tempfile.TemporaryDirectory() as scratch:
+            folder = (out or Path(scratch) / "out").absolute()
+            arguments, place = self.origin.command, None
+            if any(row.moved for row in self.inputs):
+                place = Path(scratch) / "inputs"
+                arguments = _staged(arguments, self.inputs, place)
+            _run(arguments, folder, place)
+            return Reproduction(self.changes, list(compared(self.folder, folder)))
+
+
+def repetition(out: Path, inputs: Path | None = None) -> Repetition:
+    """Read the provenance of a result and find its inputs.
+
+    Parameters
+    ----------
+    out : Path
+        Folder of the result.
+    inputs : Path, optional
+        Folder with the inputs under any names: files that are not unchanged at their recorded
+        paths are found here by their hashes.
+
+    Raises
+    ------
+    InputError
+        If an input is missing, or the folder contains no provenance of a command.
+    """
+    origin = read_origin(out)
+    return Repetition(out, origin, list(_located(origin.inputs, inputs)))
+
+
+def _located(recorded: Sequence[InputFile], folder: Path | None) -> Iterator[FoundInput]:
+    by_hash: dict[str, Path] | None = None
+    for row in recorded:
+        path = _at_recorded_path(row)
+        if path is not None and file_hash(path) == row.sha256:
+            yield FoundInput(row, path, False)
+            continue
+        if folder is not None and by_hash is None:
+            by_hash = _hashes(folder)
+        if moved := (by_hash or {}).get(row.sha256):
+            yield FoundInput(row, moved, True)
+        elif path is None:
+            expected = f"the file with sha256 {row.sha256}, or --inputs DIR with this file"
+            raise InputError("no such file", row.file, expected)
+        else:
+            yield FoundInput(row, path, False, f"input {row.file} has changed")
+
+
+def _at_recorded_path(row: InputFile) -> Path | None:
+    """Return the file at the recorded path, or the included input; None if there is none."""
+    path = Path(row.file)
+    if row.option in _SHIPPED:
+        try:
+            path = located(path, *_SHIPPED[row.option])
+        except InputError:
+            return None
+    return path if path.is_file() else None
+
+
+def _hashes(folder: Path) -> dict[str, Path]:
+    if not folder.is_dir():
+        raise InputError("is not a folder", str(folder), "a folder with the inputs")
+    return {file_hash(path): path for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+def _changed_versions(origin: RecordedOrigin) -> Iterator[str]:
+    present = versions()
+    for name, recorded in origin.versions.items():
+        if present.get(name) != recorded:
+            yield f"{name} is {present.get(name, 'not installed')}, the result is of {recorded}"
+
+
+def _staged(arguments: list[str], inputs: Sequence[FoundInput], place: Path) -> list[str]:
+    """Copy the inputs to their recorded paths below ``place``; return the new arguments.
+
+    Inputs with absolute paths, and with paths that leave the folder, get new paths.
+    """
+    place.mkdir()
+    for number, row in enumerate(inputs):
+        file = Path(row.recorded.file)
+        if not row.moved and row.path != file:
+            continue  # the name of an included input
+        if file.is_absolute() or ".." in file.parts:
+            file = Path(f"input-{number}") / file.name
+            arguments = [text.replace(row.recorded.file, str(file)) for text in arguments]
+        (place / file).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(row.path, place / file)
+    return arguments
+
+
+def _run(arguments: Sequence[str], folder: Path, place: Path | None) -> None:
+    """Run a command of rebat in a process, in the current folder or in ``place``.
+
+    A run in which a policy failed has a result too, so the exit status does not count.
+    """
+    before = (folder / MANIFEST).exists()
+    command = [sys.executable, "-P", "-m", "rebat", *arguments, "--out", str(folder)]
+    paths = [str(Path(rebat.__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
+    done = subprocess.run(
+        command, stdout=subprocess.DEVNULL, cwd=place, env=environment, check=False
+    )
+    if before or not (folder / MANIFEST).exists():
+        problem = f"the command ended with status {done.returncode} and wrote no result"
+        raise InputError(problem, PROVENANCE, "the command of a result: " + " ".join(arguments))
+
+
+def compared(earlier: Path, new: Path) -> Iterator[ComparedFile]:
+    """Yield a row per file of two results, except the provenance."""
+    in_earlier, in_new = listed(earlier).keys(), listed(new).keys()
+    for name in sorted((in_earlier | in_new) - {PROVENANCE}):
+        if name not in in_new:
+            yield ComparedFile(name, "missing")
+        elif name not in in_earlier:
+            yield ComparedFile(name, "new")
+        else:
+            yield _compared(name, _content(earlier / name), _content(new / name))
+
+
+def _content(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise InputError(f"cannot read the file: {error.strerror}", str(path)) from None
+
+
+def _compared(name: str, before: bytes, now: bytes) -> ComparedFile:
+    if before == now:
+        return ComparedFile(name, "equal")
+    try:
+        texts = before.decode().split("\n"), now.decode().split("\n")
+    except UnicodeDecodeError:
+        return ComparedFile(name, "differs")
+    lines = enumerate(zip_longest(*texts, fillvalue=""), 1)
+    line, (old, new) = next((at, pair) for at, pair in lines if pair[0] != pair[1])
+    return ComparedFile(name, "differs", line, old[:_LONGEST], new[:_LONGEST])
