@@ -125,6 +125,7 @@ ELSEWHERE = {
     "calibrate": "tests/library/test_calibrate.py",
     "serve": "test_a_server_prints_its_comparison_as_json",
     "advise": "tests/library/test_advice.py",
+    "diff-policies": "test_where_two_policies_part",
     "reproduce": "tests/library/test_provenance.py",
     "failures models": "tests/models/test_scaled.py",
     "goodput": "tests/library/test_goodput.py",
@@ -295,6 +296,25 @@ def test_a_server_prints_its_comparison_as_json(folder, tmp_path) -> None:
         server.kill()
         server.communicate()
     assert metric("jobs", "baseline", None)(record) == 5
+
+
+def test_where_two_policies_part(tmp_path, capsys) -> None:
+    main(["run", *TOY, "--out", str(tmp_path / "toy")])
+    capsys.readouterr()
+    command = ["diff-policies", str(tmp_path / "toy"), "baseline", "sfsj"]
+    main([*command, "--json"])
+    record = json.loads(capsys.readouterr().out)
+    main(command)
+    text = capsys.readouterr().out
+    assert (record["at_s"], record["equal_decisions"], record["same"]) == (1.0, 3, False)
+    assert text.startswith("baseline and sfsj part at 1 s (1.000000 s), after 3 equal decisions\n")
+    (stop,) = [choice for choice in record["only_b"] if choice["verb"] == "stop"]
+    assert f"stop job {stop['job']} on 1 node (stolen: for 3)" in text
+    assert "--window 0s:3s" in text
+    same = ["diff-policies", str(tmp_path / "toy"), "baseline", "baseline"]
+    with pytest.raises(SystemExit) as error:
+        main(same)
+    assert error.value.code == 2
 
 
 def test_numbers_that_json_lacks_are_null_and_numpy_is_plain() -> None:

@@ -45,6 +45,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     ),
     "export": ("rebat.cli.export:export", "Write a run in the format of another program."),
     "compare": ("rebat.cli.compare:compare", "Compare two runs, job by job."),
+    "diff-policies": (
+        "rebat.cli.diff_policies:diff_policies",
+        "Find the first decision at which two policies part.",
+    ),
     "validate": (
         "rebat.cli.validate:validate",
         "Check the output of Batsim or rebat for errors.",

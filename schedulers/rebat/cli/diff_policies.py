@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``rebat diff-policies``: the first decision at which two policies part."""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from rebat.cli.json_output import json_option, print_json
+from rebat.console.output import print_result
+from rebat.core.errors import InputError
+from rebat.core.units import format_duration, to_s
+
+if TYPE_CHECKING:
+    from rebat.results.compare.parting import Choice, Ends, Outcome, Parting
+    from rebat.results.measures.timeline import Timeline
+
+MOST_NAMED = 5
+"""Maximum number of waiting jobs that are named."""
+
+AROUND = 0.05
+"""Half the length of the time window that the explorer shows, as a share of the run."""
+
+
+@click.command("diff-policies")
+@click.argument("out", type=click.Path(path_type=Path))
+@click.argument("a", required=False)
+@click.argument("b", required=False)
+@click.option("--nodes", is_flag=True, help="Jobs that start on other nodes count as different.")
+@json_option
+def diff_policies(out: Path, a: str | None, b: str | None, nodes: bool, as_json: bool) -> None:
+    """Find the first decision at which the policies A and B part.
+
+    OUT is a folder of 'rebat run --out'. Default: the first two policies of the folder. Up to this
+    decision, both policies knew the same. The command prints the decision of each policy, what both
+    knew, and what happened to the jobs of the decision in the end.
+
+    \b
+    Example:
+      rebat run june.json.gz -p baseline -p sfsj --mtbf 1h --downtime 1h --out out/june
+      rebat diff-policies out/june baseline sfsj
+    """
+    from rebat.results.compare.parting import ends, parting
+    from rebat.results.files.timelines import read_timeline, run_folders
+
+    folders = run_folders(out, [name for name in (a, b) if name is not None])
+    if len(folders) != 2:
+        raise InputError("one policy", str(out), "two policies to compare")
+    one, other = map(read_timeline, folders)
+    found = parting(one, other, nodes)
+    if as_json:
+        print_json(_record(one.name, other.name, found, ends(one, other)))
+    else:
+        print_result(_text(one, other, found, ends(one, other), out), "nothing is saved")
+
+
+def _text(one: Timeline, other: Timeline, parted: Parting | None, result: Ends, out: Path) -> str:
+    if parted is None:
+        return f"{one.name} and {other.name} make the same decisions in the entire run\n"
+    at_s, names = to_s(parted.at_us), (one.name, other.name)
+    around_s = AROUND * to_s(max(one.makespan_us, other.makespan_us))
+    lines = [
+        f"{one.name} and {other.name} part at {format_duration(at_s)} ({at_s:.6f} s), "
+        f"after {parted.n_equal} equal decisions",
+        *(_decided(name, choices) for name, choices in zip(names, parted.only, strict=True)),
+        "",
+        f"Both knew: {_knowledge(parted)}.",
+        f"In the end: {result.earlier} jobs end earlier with {other.name}, {result.later} later, "
+        f"{result.same} at the same time.",
+        "",
+        _table(names, parted),
+        f"explore this time: {_command(out, names, at_s, around_s)}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _decided(name: str, choices: Sequence[Choice]) -> str:
+    if not choices:
+        return f"  {name}: none of these decisions"
+    return f"  {name}: {'; '.join(map(_choice, choices))}"
+
+
+def _choice(choice: Choice) -> str:
+    again = f", attempt {choice.attempt}" if choice.attempt else ""
+    size = f"{choice.nodes} node{'s' if choice.nodes != 1 else ''}"
+    if choice.verb == "reject":
+        return f"reject job {choice.job}"
+    where = " ".join(f"{x}-{y}" if x != y else f"{x}" for x, y in choice.places)
+    why = f" ({choice.why})" if choice.why else ""
+    return f"{choice.verb} job {choice.job}{again} on {f'nodes {where}' if where else size}{why}"
+
+
+def _knowledge(parted: Parting) -> str:
+    knew, first = parted.knew, ", ".join(parted.knew.queue[:MOST_NAMED])
+    queue = f"{len(knew.queue)} jobs in the queue"
+    if first:
+        more = ", ..." if len(knew.queue) > MOST_NAMED else ""
+        queue += f" ({first}{more})"
+    held = f", {knew.held} held" if knew.held else ""
+    return f"{queue}, {len(knew.running)} running, {knew.free} nodes free, {knew.down} down{held}"
+
+
+def _table(names: tuple[str, str], parted: Parting) -> str:
+    from rebat.console.tables import Sheet
+
+    columns = ["job", *(f"{what}, {name}" for what in ("first start", "end") for name in names)]
+    rows = [
+        [job, *map(_time, [x.first_start_us for x in pair] + [x.end_us for x in pair])]
+        for job, pair in parted.outcomes.items()
+    ]
+    return Sheet(
+        "The jobs of these decisions, in the end", "times in seconds", columns, rows
+    ).text()
+
+
+def _time(us: int | None) -> str:
+    return "-" if us is None else f"{to_s(us):.6g}"
+
+
+def _command(out: Path, names: tuple[str, str], at_s: float, around_s: float) -> str:
+    window = f"{max(0, math.floor(at_s - around_s))}s:{math.ceil(at_s + around_s)}s"
+    policies = [word for name in names for word in ("-p", name)]
+    return shlex.join(["rebat", "view", str(out), *policies, "--window", window])
+
+
+def _record(a: str, b: str, parted: Parting | None, result: Ends) -> dict[str, Any]:
+    record: dict[str, Any] = {"a": a, "b": b, "same": parted is None}
+    if parted is None:
+        return record
+    return record | {
+        "at_s": to_s(parted.at_us),
+        "equal_decisions": parted.n_equal,
+        "only_a": parted.only[0],
+        "only_b": parted.only[1],
+        "knew": parted.knew,
+        "outcomes": {
+            job: {"a": _outcome(one), "b": _outcome(other)}
+            for job, (one, other) in parted.outcomes.items()
+        },
+        "ends_with_b": result,
+    }
+
+
+def _outcome(outcome: Outcome) -> dict[str, Any]:
+    return {
+        "first_start_s": None if outcome.first_start_us is None else to_s(outcome.first_start_us),
+        "end_s": None if outcome.end_us is None else to_s(outcome.end_us),
+        "attempts": outcome.attempts,
+    }

@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The first decision at which two policies part, from their runs of the same workload.
+
+Until this decision both runs are equal: both policies knew the same jobs, nodes and failures. A
+decision is a start, or a stop that the policy proposed (a steal, a move or a preemption). Ends and
+failures are not decisions. Runs do not record when a job was rejected: its rejection counts as a
+decision at its entry into the queue.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from rebat.core.attempts import Cause
+from rebat.core.errors import InputError
+from rebat.results.measures.timeline import CAUSES, Timeline
+
+Mask = npt.NDArray[np.bool_]
+
+STOPPED = (Cause.STOLEN, Cause.MOVED, Cause.PREEMPTED, Cause.HORIZON)
+"""Causes of the end of attempts that a policy stopped."""
+
+
+class Choice(msgspec.Struct, frozen=True, order=True):
+    """A decision about a job.
+
+    Attributes
+    ----------
+    job, attempt
+        The job, and the number of its attempt; 0: the first.
+    verb : str
+        'start', 'stop' or 'reject'.
+    nodes
+        Number of nodes of the attempt; 0 if it never ran.
+    why
+        For a stop: its cause, and the reason that the policy stated.
+    places
+        The nodes, if they are compared.
+    """
+
+    job: str
+    attempt: int
+    verb: str
+    nodes: int
+    why: str = ""
+    places: tuple[tuple[int, int], ...] = ()
+
+
+class Knowledge(msgspec.Struct, frozen=True):
+    """The state before the decision, which is the same for both policies.
+
+    Attributes
+    ----------
+    queue : list of str
+        Jobs that wait, in order of their entry into the queue.
+    running : list of str
+        Jobs that run.
+    free, down, held
+        Number of nodes that are free, that are down, and that are held for a job.
+    """
+
+    queue: list[str]
+    running: list[str]
+    free: int
+    down: int
+    held: int
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """What happened to a job in the end, in microseconds; None if it did not run."""
+
+    first_start_us: int | None
+    end_us: int | None
+    attempts: int
+
+
+class Parting(msgspec.Struct, frozen=True):
+    """The first instant in which two runs differ.
+
+    Attributes
+    ----------
+    at_us
+        The time in microseconds.
+    n_equal
+        Number of decisions before this instant.
+    only
+        The decisions that only one policy made, for each policy.
+    knew : Knowledge
+    outcomes
+        For each job of these decisions: its outcome under each policy.
+    """
+
+    at_us: int
+    n_equal: int
+    only: tuple[list[Choice], list[Choice]]
+    knew: Knowledge
+    outcomes: dict[str, tuple[Outcome, Outcome]]
+
+
+class Ends(msgspec.Struct, frozen=True):
+    """Jobs that end earlier, later and at the same time in the second run."""
+
+    earlier: int
+    later: int
+    same: int
+
+
+def parting(a: Timeline, b: Timeline, nodes: bool = False) -> Parting | None:
+    """Return where two runs part; None if all decisions are equal.
+
+    Parameters
+    ----------
+    a, b : Timeline
+        Runs of the same workload.
+    nodes : bool
+        Whether the nodes of a start count.
+
+    Raises
+    ------
+    InputError
+        If the runs have different jobs or machines.
+    """
+    _check_same(a, b)
+    ours, theirs = _choices(a, nodes), _choices(b, nodes)
+    n_equal = 0
+    for at_us in sorted(ours.keys() | theirs.keys()):
+        one, other = ours.get(at_us, set()), theirs.get(at_us, set())
+        if one != other:
+            only = sorted(one - other), sorted(other - one)
+            jobs = dict.fromkeys(choice.job for choices in only for choice in choices)
+            outcomes = {job: (_outcome(a, job), _outcome(b, job)) for job in jobs}
+            return Parting(at_us, n_equal, only, _knowledge(a, at_us), outcomes)
+        n_equal += len(one)
+    return None
+
+
+def ends(a: Timeline, b: Timeline) -> Ends:
+    """Return how many jobs end earlier and later in the second run."""
+    ours, theirs = _ends_us(a), _ends_us(b)
+    pairs = [(ours[job], theirs[job]) for job in ours.keys() & theirs.keys()]
+    earlier, later = sum(y < x for x, y in pairs), sum(y > x for x, y in pairs)
+    return Ends(earlier, later, len(pairs) - earlier - later)
+
+
+def _check_same(a: Timeline, b: Timeline) -> None:
+    if a.n_nodes != b.n_nodes:
+        problem = f"{a.name} has {a.n_nodes} nodes, {b.name} {b.n_nodes}"
+        raise InputError(problem, expected="two runs of the same workload")
+    ours = set(zip(a.job_id, a.submit_us.tolist(), strict=True))
+    theirs = set(zip(b.job_id, b.submit_us.tolist(), strict=True))
+    if ours != theirs:
+        job = min(ours ^ theirs)[0]
+        problem = f"job {job} differs between {a.name} and {b.name}"
+        raise InputError(problem, expected="two runs of the same workload")
+
+
+def _choices(run: Timeline, nodes: bool) -> dict[int, set[Choice]]:
+    """Return the decisions of each instant."""
+    choices: dict[int, set[Choice]] = defaultdict(set)
+    places: dict[int, list[tuple[int, int]]] = defaultdict(list)
+    if nodes:
+        for owner, *pair in zip(*(part.tolist() for part in run.blocks), strict=True):
+            places[owner].append((pair[0], pair[1]))
+    rows = zip(
+        run.job_id,
+        run.number.tolist(),
+        run.sizes.tolist(),
+        run.queued_us.tolist(),
+        run.start_us.tolist(),
+        run.end_us.tolist(),
+        (CAUSES[code] for code in run.cause.tolist()),
+        run.why,
+        strict=True,
+    )
+    for row, (job, number, size, queued_us, start_us, end_us, cause, why) in enumerate(rows):
+        if start_us >= 0:
+            at = tuple(sorted(places[row])) if nodes else ()
+            choices[start_us].add(Choice(job, number, "start", size, places=at))
+        if cause in STOPPED:
+            reason = f"{cause}: {why}" if why else str(cause)
+            choices[end_us].add(Choice(job, number, "stop", size, reason))
+        if cause == Cause.REJECTED:
+            choices[queued_us].add(Choice(job, number, "reject", 0))
+    return choices
+
+
+def _knowledge(run: Timeline, at_us: int) -> Knowledge:
+    stopped = np.isin(run.cause, [CAUSES.index(cause) for cause in STOPPED])
+    ends_later = (run.end_us > at_us) | (stopped & (run.end_us == at_us))
+    running = run.ran & (run.start_us < at_us) & ends_later
+    waiting = run.ran & (run.queued_us <= at_us) & (run.start_us >= at_us)
+    down, held = (
+        int(spans.sizes[(spans.begin_us <= at_us) & (at_us < spans.end_us)].sum())
+        for spans in (run.outages, run.held)
+    )
+    busy = int(run.sizes[running].sum())
+    order = np.flatnonzero(waiting)[np.argsort(run.queued_us[waiting], kind="stable")]
+    return Knowledge(
+        [run.job_id[row] for row in order.tolist()],
+        [run.job_id[row] for row in np.flatnonzero(running).tolist()],
+        max(0, run.n_nodes - busy - down - held),
+        down,
+        held,
+    )
+
+
+def _outcome(run: Timeline, job: str) -> Outcome:
+    rows = [row for row, name in enumerate(run.job_id) if name == job and run.start_us[row] >= 0]
+    if not rows:
+        return Outcome(None, None, 0)
+    return Outcome(int(run.start_us[rows].min()), int(run.end_us[rows].max()), len(rows))
+
+
+def _ends_us(run: Timeline) -> dict[str, int]:
+    ends_us: dict[str, int] = {}
+    for job, end_us in zip(run.job_id, run.end_us.tolist(), strict=True):
+        ends_us[job] = max(end_us, ends_us.get(job, end_us))
+    return ends_us
