@@ -51,26 +51,28 @@ def diff_policies(out: Path, a: str | None, b: str | None, nodes: bool, as_json:
     folders = run_folders(out, [name for name in (a, b) if name is not None])
     if len(folders) != 2:
         raise InputError("one policy", str(out), "two policies to compare")
-    one, other = map(read_timeline, folders)
-    found = parting(one, other, nodes)
+    first, second = map(read_timeline, folders)
+    parted = parting(first, second, nodes)
     if as_json:
-        print_json(_record(one.name, other.name, found, ends(one, other)))
+        print_json(_record(first.name, second.name, parted, ends(first, second)))
     else:
-        print_result(_text(one, other, found, ends(one, other), out), "nothing is saved")
+        print_result(_text(first, second, parted, ends(first, second), out), "nothing is saved")
 
 
-def _text(one: Timeline, other: Timeline, parted: Parting | None, result: Ends, out: Path) -> str:
+def _text(
+    first: Timeline, second: Timeline, parted: Parting | None, result: Ends, out: Path
+) -> str:
     if parted is None:
-        return f"{one.name} and {other.name} make the same decisions in the entire run\n"
-    at_s, names = to_s(parted.at_us), (one.name, other.name)
-    around_s = AROUND * to_s(max(one.makespan_us, other.makespan_us))
+        return f"{first.name} and {second.name} make the same decisions in the entire run\n"
+    at_s, names = to_s(parted.at_us), (first.name, second.name)
+    around_s = AROUND * to_s(max(first.makespan_us, second.makespan_us))
     lines = [
-        f"{one.name} and {other.name} part at {format_duration(at_s)} ({at_s:.6f} s), "
+        f"{first.name} and {second.name} part at {format_duration(at_s)} ({at_s:.6f} s), "
         f"after {parted.n_equal} equal decisions",
         *(_decided(name, choices) for name, choices in zip(names, parted.only, strict=True)),
         "",
         f"Both knew: {_knowledge(parted)}.",
-        f"In the end: {result.earlier} jobs end earlier with {other.name}, {result.later} later, "
+        f"In the end: {result.earlier} jobs end earlier with {second.name}, {result.later} later, "
         f"{result.same} at the same time.",
         "",
         _table(names, parted),
@@ -108,7 +110,7 @@ def _knowledge(parted: Parting) -> str:
 def _table(names: tuple[str, str], parted: Parting) -> str:
     from rebat.console.tables import Sheet
 
-    columns = ["job", *(f"{what}, {name}" for what in ("first start", "end") for name in names)]
+    columns = ["job", *(f"{time}, {name}" for time in ("first start", "end") for name in names)]
     rows = [
         [job, *map(_time, [x.first_start_us for x in pair] + [x.end_us for x in pair])]
         for job, pair in parted.outcomes.items()
@@ -139,8 +141,8 @@ def _record(a: str, b: str, parted: Parting | None, result: Ends) -> dict[str, A
         "only_b": parted.only[1],
         "knew": parted.knew,
         "outcomes": {
-            job: {"a": _outcome(one), "b": _outcome(other)}
-            for job, (one, other) in parted.outcomes.items()
+            job: {"a": _outcome(first), "b": _outcome(second)}
+            for job, (first, second) in parted.outcomes.items()
         },
         "ends_with_b": result,
     }

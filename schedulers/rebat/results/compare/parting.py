@@ -128,13 +128,13 @@ def parting(a: Timeline, b: Timeline, nodes: bool = False) -> Parting | None:
     ours, theirs = _choices(a, nodes), _choices(b, nodes)
     n_equal = 0
     for at_us in sorted(ours.keys() | theirs.keys()):
-        one, other = ours.get(at_us, set()), theirs.get(at_us, set())
-        if one != other:
-            only = sorted(one - other), sorted(other - one)
+        mine, others = ours.get(at_us, set()), theirs.get(at_us, set())
+        if mine != others:
+            only = sorted(mine - others), sorted(others - mine)
             jobs = dict.fromkeys(choice.job for choices in only for choice in choices)
             outcomes = {job: (_outcome(a, job), _outcome(b, job)) for job in jobs}
             return Parting(at_us, n_equal, only, _knowledge(a, at_us), outcomes)
-        n_equal += len(one)
+        n_equal += len(mine)
     return None
 
 
