@@ -60,6 +60,8 @@ def test_a_packed_sequence_is_a_list(items: list[Item], data: st.DataObject) -> 
         assert ours.column("later").tolist() == [item.later for item in theirs]
     assert len(ours) == len(theirs)
     assert [*ours] == theirs
+    assert ours == Packed(PACKING, theirs)
+    assert ours != Packed(PACKING, [*theirs, Item(0, "a")])
     assert [ours[at] for at in range(-len(theirs), len(theirs))] == theirs * 2
     assert ours[1:7:2] == theirs[1:7:2]
     assert ours.column("number").tolist() == [item.number for item in theirs]

@@ -82,7 +82,7 @@ def test_what_cannot_be(record: Path, text: str, match: str) -> None:
     [
         ("size=3", "node .* is not on the machine"),
         ("system=3", "options of another format"),
-        ("format=csv,system=3", "no effect on csv"),
+        ("format=csv,system=3", "no effect with --format csv"),
         ("format=lanl", "no column 'System'"),
     ],
 )

@@ -83,8 +83,11 @@ def _occasional_lines(label: str) -> OnProgress:
 
 
 @contextmanager
-def counting_bar(label: str, total: int, every_s: float = EVERY_S) -> Iterator[Count]:
-    """Show a count: a bar on a terminal, otherwise a line every few seconds. The total may grow."""
+def counting_bar(label: str, total: int, every_s: float | None = None) -> Iterator[Count]:
+    """Show a count: a bar on a terminal, otherwise a line every ``every_s`` seconds (default: 10).
+
+    The total may grow.
+    """
     from rich.console import Console
     from rich.progress import Progress
 
@@ -96,7 +99,9 @@ def counting_bar(label: str, total: int, every_s: float = EVERY_S) -> Iterator[C
             nonlocal printed_at, total
             total = of or total
             bar.update(task, completed=done, total=total)
-            if bar.disable and time.monotonic() - printed_at >= every_s:
+            if bar.disable and time.monotonic() - printed_at >= (
+                EVERY_S if every_s is None else every_s
+            ):
                 printed_at = time.monotonic()
                 print_line(f"rebat: {label}: {done} of {total}")
 

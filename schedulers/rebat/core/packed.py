@@ -125,6 +125,13 @@ class Packed(Sequence[T]):
             yield from self._block(block)
         yield from self._last
 
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Packed) or len(self) != len(other):
+            return False
+        return all(mine == others for mine, others in zip(self, other, strict=True))
+
+    __hash__ = None  # type: ignore[assignment]
+
     @overload
     def __getitem__(self, place: int) -> T: ...
     @overload
