@@ -171,5 +171,5 @@ def test_without_the_means_to_make_keys_there_is_no_cluster(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, unbroken
 ) -> None:
     monkeypatch.setitem(sys.modules, "cryptography", None)
-    with pytest.raises(InputError, match=r"cryptography is not installed .*rebat\[campaign\]"):
+    with pytest.raises(InputError, match=r"cryptography is not installed; .*'rebat\[campaign\]'"):
         run_campaign(open_campaign(unbroken[0]), tmp_path / "r", executor="dask", limit=1)

@@ -17,7 +17,7 @@ from rebat.campaign.tally import Tally
 from rebat.campaign.worker import Outcome, Task, lost, perform
 from rebat.console.output import warn
 from rebat.console.progress import OnCampaignProgress
-from rebat.core.errors import InputError
+from rebat.core.errors import InputError, not_installed
 from rebat.executors.resources import Jobs, Resources
 from rebat.executors.systems import SYSTEMS
 from rebat.executors.table import executor as executor_named
@@ -178,4 +178,4 @@ def _check_pyarrow() -> None:
     try:
         import pyarrow  # noqa: F401
     except ImportError:
-        raise InputError("pyarrow is not installed", "campaign", "rebat[campaign]") from None
+        raise not_installed("pyarrow", "campaign") from None

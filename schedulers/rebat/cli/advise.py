@@ -61,7 +61,7 @@ SCENARIO = (
     type=NODES,
     default=30,
     show_default=True,
-    help="Largest number of seeds.",
+    help="Maximum number of seeds.",
 )
 @click.option("--workers", type=NODES, help="Number of worker processes (default: one per core).")
 @click.option("--json", "as_json", is_flag=True, help="Print advice.json instead of sentences.")

@@ -108,7 +108,7 @@ SIGMA = click.FloatRange(0, 3)
     "--repair-sigma",
     type=SIGMA,
     default=0.0,
-    help="Draw each repair from a log-normal distribution with mean --repair and this standard deviation of the logarithm (default: all repairs equal).",
+    help="Standard deviation of the logarithm of a repair time. Repairs are then log-normal with mean --repair (default 0: all repairs equal).",
 )
 @click.option(
     "--begin",

@@ -82,7 +82,7 @@ class FormatCommand(click.Command):
     type=FILE,
     help=(
         "Only for --format sacctmgr: file with the output of sacct -P -X -D. Adds failures "
-        "without an event, if they ended an attempt with NODE_FAIL."
+        "that have no Slurm event but ended an attempt with NODE_FAIL."
     ),
 )
 @click.option(

@@ -76,7 +76,7 @@ _RANDOM = "a duration like 30s, random, or by cause (see 'Training clusters' in 
     type=FiniteRange(min=0, max=1, min_open=True, max_open=True),
     default=0.99,
     show_default=True,
-    help="Probability with which the recommended number of spare nodes suffices.",
+    help="Share of the time in which the recommended number of spares suffices.",
 )
 @click.option("--seed", type=SEED, default=0, show_default=True, help="First seed of the failures.")
 @click.option(

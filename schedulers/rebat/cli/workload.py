@@ -217,7 +217,7 @@ def _in_words(scenario: ScenarioOptions) -> str:
     type=click.Choice(["swf", "batsim4", "batsim5", "parquet"]),
     default="swf",
     show_default=True,
-    help="Format of the file: a trace, or a workload for Batsim 4, Batsim 5 or rebat.",
+    help="swf: trace. batsim4, batsim5: workload for Batsim. parquet: workload for rebat.",
 )
 @click.option(
     "--workload",

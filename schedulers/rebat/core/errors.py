@@ -61,6 +61,12 @@ def unknown_name(kind: str, name: str, choices: object) -> InputError:
     return InputError(f"unknown {kind} {name!r}{hint}", expected=f"one of: {', '.join(names)}")
 
 
+def not_installed(package: str, where: str, extra: str = "campaign") -> InputError:
+    """Return the error for a missing package, with the command that installs it."""
+    problem = f"{package} is not installed; install it with: pip install 'rebat[{extra}]'"
+    return InputError(problem, where)
+
+
 def short(value: Any) -> str:
     """Return a value for an error message: one line of at most 60 characters."""
     text = repr(value)

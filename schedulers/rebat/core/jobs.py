@@ -248,7 +248,10 @@ def with_parts(profiles: Profiles, name: str) -> dict[str, dict[str, Any]]:
 
 
 def leg_durations_us(profiles: Profiles, name: str, speed_flops: float = 1e9) -> Iterator[int]:
-    """Yield the delays of a profile in microseconds, in order; see `duration_us`."""
+    """Yield the run time of each part of a profile in microseconds, in the order of execution.
+
+    See `duration_us` for the errors.
+    """
     profile = profiles[name]
     if profile.get("type") != "composed":
         yield duration_us(profiles, name, speed_flops)

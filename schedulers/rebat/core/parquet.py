@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from rebat.core.errors import InputError
+from rebat.core.errors import InputError, not_installed
 
 
 def arrow(path: Path) -> tuple[Any, Any]:
@@ -17,7 +17,7 @@ def arrow(path: Path) -> tuple[Any, Any]:
         import pyarrow as pa
         import pyarrow.parquet as pq
     except ImportError:
-        raise InputError("pyarrow is not installed", str(path), "rebat[campaign]") from None
+        raise not_installed("pyarrow", str(path)) from None
     return pa, pq
 
 

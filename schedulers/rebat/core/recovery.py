@@ -72,12 +72,15 @@ class Recovery(msgspec.Struct, frozen=True):
 
 
 def parse_stage(text: str | float) -> StageDurations:
-    """Return the durations of a stage: ``30s``, or by cause ``nccl=10min/30s``.
+    """Return the durations of a stage.
+
+    ``30s`` is for all causes. ``nccl=10min/30s`` is 10 min after a failure with cause nccl, and
+    30 s after all others.
 
     Raises
     ------
     InputError
-        For a text of another form, or without a duration for the other causes.
+        If the text has another form, or gives no duration for the other causes.
     """
     by_cause = {}
     for part in str(text).split("/"):

@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from rebat.core.errors import InputError, one_line
+from rebat.core.errors import InputError, not_installed, one_line
 from rebat.executors.crew import Crew
 from rebat.executors.on_dask import SILENT, out_of_reach, outcomes, without_pages
 from rebat.executors.resources import Lost, R, Resources, T, Work
@@ -64,7 +64,7 @@ def _check(system: System, resources: Resources) -> None:
         import cryptography  # noqa: F401
         from dask.utils import parse_bytes
     except ImportError as error:
-        raise InputError(f"{error.name} is not installed", where, "rebat[cluster]") from None
+        raise not_installed(str(error.name), where, "cluster") from None
     for program in (system.submit, system.listing[0]):
         if shutil.which(program) is None:
             raise InputError(f"{program} is not on the PATH of this machine", where)

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from multiprocessing import resource_tracker
 from typing import Any
 
-from rebat.core.errors import InputError, RebatError
+from rebat.core.errors import InputError, RebatError, not_installed
 from rebat.executors.resources import Lost, R, Resources, T, Work, reason
 
 SILENT = logging.CRITICAL + 1
@@ -113,7 +113,7 @@ def _client(workers: int, address: str | None) -> Iterator[Any]:
     try:
         from distributed import Client
     except ImportError:
-        raise InputError("Dask is not installed", "executor dask", "rebat[campaign]") from None
+        raise not_installed("Dask", "executor dask") from None
     if address is not None:
         try:
             client = Client(address, timeout="20s", set_as_default=False)
@@ -137,8 +137,7 @@ def _own_cluster(workers: int) -> Iterator[Any]:
     try:
         keys = Security.temporary()
     except ImportError:
-        problem = "cryptography is not installed"
-        raise InputError(problem, "executor dask", "rebat[campaign], or processes") from None
+        raise not_installed("cryptography", "executor dask") from None
     with tempfile.TemporaryDirectory(prefix="rebat-dask-") as scratch, without_pages():
         with out_of_reach():
             cluster = LocalCluster(

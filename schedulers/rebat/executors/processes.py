@@ -61,8 +61,8 @@ class _Worker(Generic[T]):
         try:
             content = by_value(task)
         except Exception as error:
-            problem = f"worker processes cannot read a task: {reason(error)}"
-            expected = "one worker, or objects that cloudpickle can write"
+            problem = f"cannot send a task to worker processes: {reason(error)}"
+            expected = "`--workers 1`, or only objects that cloudpickle can pickle"
             raise InputError(problem, expected=expected) from None
         with suppress(OSError):
             self.pipe.send_bytes(content)

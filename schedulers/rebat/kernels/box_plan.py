@@ -183,7 +183,10 @@ def first_fit(
 
 @step
 def add_slot(slots: Slots, k: int, lifted: Lifted, words: Words) -> None:
-    """Add the taken blocks of slot ``k``, except the lifted ones, to the set ``words``."""
+    """Add the taken blocks of slot ``k`` to the set ``words``.
+
+    All taken blocks, except the blocks of ``lifted`` (the attempt's own) while they are lifted.
+    """
     if lifted.start <= slots.t[k] < lifted.end:
         for w in range(words.shape[0]):
             words[w] |= slots.busy[k, w] & ~lifted.blocks[w]

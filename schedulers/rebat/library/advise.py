@@ -93,7 +93,7 @@ def advise(
     minutes : float
         Time for simulations. Seeds are added until the intervals are narrow or this time is over.
     most_seeds : int
-        Largest number of seeds.
+        Maximum number of seeds.
     workers : int, optional
         Number of processes (default: one per core).
     out : str or Path

@@ -48,7 +48,7 @@ class Goodput(msgspec.Struct, frozen=True):
     case : TrainingCase
     simulation : SimulatedJob
     target : float
-        Probability with which the recommended number of spare nodes suffices.
+        Share of the time in which the recommended number of spares suffices.
     seed : int
     """
 
@@ -233,7 +233,7 @@ def goodput(
     repair : random duration, optional
         Repair time of a node.
     target : float
-        Probability with which the recommended number of spare nodes suffices.
+        Share of the time in which the recommended number of spares suffices.
     seed, runs, failures : int
         First seed, number of simulations, and expected failures of each.
 

@@ -179,7 +179,7 @@ def rolling_maintenance(
 ) -> Iterator[dict[str, Any]]:
     """Yield operations that drain all nodes in groups, one group after another.
 
-    The drain of a group begins `APART_S` after the end of the previous drain.
+    The drain of a group begins `APART_S` seconds (1 s) after the end of the previous drain.
 
     Yields
     ------

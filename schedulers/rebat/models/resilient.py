@@ -266,5 +266,5 @@ def _named(times: ArrayLike, sizes: ArrayLike, rank: ArrayLike) -> list[tuple[Ar
 def _integers(values: ArrayLike, name: str) -> Ints:
     array = np.asarray(values)
     if array.size and array.dtype.kind not in "iu":
-        raise InputError(f"{name} of type {array.dtype}", expected="integers")
+        raise InputError(f"{name} has type {array.dtype}", expected="integers")
     return array.astype(np.int64)

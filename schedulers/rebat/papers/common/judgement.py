@@ -92,7 +92,7 @@ class Judgement(msgspec.Struct, frozen=True):
 
     @property
     def size(self) -> str:
-        """The sizes as text, with counts if there are several."""
+        """The size verdicts as text (inside, near, outside), with counts if there are several."""
         if not self.sizes:
             return "not published"
         if len(self.sizes) == 1:

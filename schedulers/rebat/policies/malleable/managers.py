@@ -17,7 +17,10 @@ from rebat.policies.malleable.members import Member
 
 
 def grow_oldest(members: Sequence[Member], idle: int) -> int:
-    """FPSMA: grow the oldest first, each to its maximum; return the remaining idle nodes."""
+    """Rule FPSMA: give idle nodes to the oldest job first, up to its maximum, then to the next.
+
+    Return the number of nodes that stay idle.
+    """
     for member in members:
         idle -= member.take(idle)
     return idle

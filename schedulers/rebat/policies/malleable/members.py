@@ -98,7 +98,10 @@ class Members:
         return self._member(view, attempt, None, since_us, shape)
 
     def remember(self, member: Member, now_us: int) -> None:
-        """Record the equal share of a member, and its resize now."""
+        """Record how many nodes of a member come from equal shares.
+
+        If its number of nodes changes, also record this resize.
+        """
         job_id = member.attempt.job_id
         self._even[job_id] = member.even
         if member.size > member.attempt.n_nodes:

@@ -131,7 +131,7 @@ def read_timeline(folder: Path, on_rows: OnRows = lambda done, of: None) -> Time
     Raises
     ------
     InputError
-        For missing files, and for invalid rows with file and line.
+        If a file is missing or a row is invalid. For a row, the error names file and line.
     """
     summary = _summary(folder)
     n_nodes, path = int(summary["metrics"]["n_nodes"]), table_in(folder, ATTEMPTS)
