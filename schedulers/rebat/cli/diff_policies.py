@@ -17,7 +17,7 @@ from rebat.core.errors import InputError
 from rebat.core.units import format_duration, to_s
 
 if TYPE_CHECKING:
-    from rebat.results.compare.parting import Choice, Ends, Outcome, Parting
+    from rebat.results.compare.parting import Ends, JobOutcome, Parting, PolicyChoice
     from rebat.results.measures.timeline import Timeline
 
 MOST_NAMED = 5
@@ -63,7 +63,7 @@ def _text(
     first: Timeline, second: Timeline, parted: Parting | None, result: Ends, out: Path
 ) -> str:
     if parted is None:
-        return f"{first.name} and {second.name} make the same decisions in the entire run\n"
+        return f"{first.name} and {second.name} make the same decisions in the entire run"
     at_s, names = to_s(parted.at_us), (first.name, second.name)
     around_s = AROUND * to_s(max(first.makespan_us, second.makespan_us))
     lines = [
@@ -78,16 +78,16 @@ def _text(
         _table(names, parted),
         f"explore this time: {_command(out, names, at_s, around_s)}",
     ]
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines)
 
 
-def _decided(name: str, choices: Sequence[Choice]) -> str:
+def _decided(name: str, choices: Sequence[PolicyChoice]) -> str:
     if not choices:
         return f"  {name}: none of these decisions"
     return f"  {name}: {'; '.join(map(_choice, choices))}"
 
 
-def _choice(choice: Choice) -> str:
+def _choice(choice: PolicyChoice) -> str:
     again = f", attempt {choice.attempt}" if choice.attempt else ""
     size = f"{choice.nodes} node{'s' if choice.nodes != 1 else ''}"
     if choice.verb == "reject":
@@ -148,7 +148,7 @@ def _record(a: str, b: str, parted: Parting | None, result: Ends) -> dict[str, A
     }
 
 
-def _outcome(outcome: Outcome) -> dict[str, Any]:
+def _outcome(outcome: JobOutcome) -> dict[str, Any]:
     return {
         "first_start_s": None if outcome.first_start_us is None else to_s(outcome.first_start_us),
         "end_s": None if outcome.end_us is None else to_s(outcome.end_us),

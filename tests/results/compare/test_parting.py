@@ -15,7 +15,7 @@ from rebat.core.jobs import Workload
 from rebat.engine.engine import Engine
 from rebat.models.failures.events import MachineEvent
 from rebat.policies.presets import preset
-from rebat.results.compare.parting import Choice, Ends, Knowledge, ends, parting
+from rebat.results.compare.parting import Ends, Knowledge, PolicyChoice, ends, parting
 from rebat.results.measures.timeline import Timeline, timeline_of
 from rebat.session.session import Session
 from tests.policies.test_toy_example import FAILURE, TOY
@@ -87,7 +87,7 @@ def test_what_both_knew() -> None:
     parted = parting(a, b)
     assert parted is not None
     assert (parted.at_us, parted.n_equal) == (2 * 10**6, 1)
-    assert parted.only == ([], [Choice("3", 0, "start", 1)])
+    assert parted.only == ([], [PolicyChoice("3", 0, "start", 1)])
     assert parted.knew == Knowledge(["2", "3"], ["1"], free=1, down=0, held=0)
     start, end = (getattr(parted.outcomes["3"][1], name) for name in ("first_start_us", "end_us"))
     assert (start, end) == (2 * 10**6, 7 * 10**6)

@@ -78,14 +78,14 @@ def _difference(usual: Played, other: Played, which: str, schedule_only: bool = 
 RULES = (
     PolicyRule(
         "safety",
-        "no error, no refused proposal, no node with two attempts, none on a dead node",
+        "no error, no refused proposal, at most one attempt per node, no attempt on a dead node",
         _broken("safety"),
         compares=False,
     ),
     PolicyRule("ends", "every job ends, exactly once", _broken("ends"), compares=False),
     PolicyRule(
         "starvation",
-        "no job waits longer than the longest walltime x the jobs submitted until then",
+        "no job waits longer than the longest walltime x the number of jobs submitted up to it",
         _broken("starvation"),
         compares=False,
         of_streams=True,

@@ -207,7 +207,10 @@ def generate_events(
 
 
 def events_of(outages: Iterable[Outage]) -> Iterator[MachineEvent]:
-    """Yield two events per outage, sorted by time; at equal times repairs before failures."""
+    """Yield the failure and, if there is one, the repair of each outage, sorted by time.
+
+    At equal times, repairs come before failures.
+    """
     repairs: list[tuple[int, int, NodeSet]] = []
     for number, outage in enumerate(outages):
         yield from _pop_repairs(repairs, outage.down_us)

@@ -25,7 +25,7 @@ STOPPED = (Cause.STOLEN, Cause.MOVED, Cause.PREEMPTED, Cause.HORIZON)
 """Causes of the end of attempts that a policy stopped."""
 
 
-class Choice(msgspec.Struct, frozen=True, order=True):
+class PolicyChoice(msgspec.Struct, frozen=True, order=True):
     """A decision about a job.
 
     Attributes
@@ -70,7 +70,7 @@ class Knowledge(msgspec.Struct, frozen=True):
     held: int
 
 
-class Outcome(msgspec.Struct, frozen=True):
+class JobOutcome(msgspec.Struct, frozen=True):
     """What happened to a job in the end, in microseconds; None if it did not run."""
 
     first_start_us: int | None
@@ -96,9 +96,9 @@ class Parting(msgspec.Struct, frozen=True):
 
     at_us: int
     n_equal: int
-    only: tuple[list[Choice], list[Choice]]
+    only: tuple[list[PolicyChoice], list[PolicyChoice]]
     knew: Knowledge
-    outcomes: dict[str, tuple[Outcome, Outcome]]
+    outcomes: dict[str, tuple[JobOutcome, JobOutcome]]
 
 
 class Ends(msgspec.Struct, frozen=True):
@@ -158,9 +158,9 @@ def _check_same(a: Timeline, b: Timeline) -> None:
         raise InputError(problem, expected="two runs of the same workload")
 
 
-def _choices(run: Timeline, nodes: bool) -> dict[int, set[Choice]]:
+def _choices(run: Timeline, nodes: bool) -> dict[int, set[PolicyChoice]]:
     """Return the decisions of each instant."""
-    choices: dict[int, set[Choice]] = defaultdict(set)
+    choices: dict[int, set[PolicyChoice]] = defaultdict(set)
     places: dict[int, list[tuple[int, int]]] = defaultdict(list)
     if nodes:
         for owner, *pair in zip(*(part.tolist() for part in run.blocks), strict=True):
@@ -179,12 +179,12 @@ def _choices(run: Timeline, nodes: bool) -> dict[int, set[Choice]]:
     for row, (job, number, size, queued_us, start_us, end_us, cause, why) in enumerate(rows):
         if start_us >= 0:
             at = tuple(sorted(places[row])) if nodes else ()
-            choices[start_us].add(Choice(job, number, "start", size, places=at))
+            choices[start_us].add(PolicyChoice(job, number, "start", size, places=at))
         if cause in STOPPED:
             reason = f"{cause}: {why}" if why else str(cause)
-            choices[end_us].add(Choice(job, number, "stop", size, reason))
+            choices[end_us].add(PolicyChoice(job, number, "stop", size, reason))
         if cause == Cause.REJECTED:
-            choices[queued_us].add(Choice(job, number, "reject", 0))
+            choices[queued_us].add(PolicyChoice(job, number, "reject", 0))
     return choices
 
 
@@ -208,11 +208,11 @@ def _knowledge(run: Timeline, at_us: int) -> Knowledge:
     )
 
 
-def _outcome(run: Timeline, job: str) -> Outcome:
+def _outcome(run: Timeline, job: str) -> JobOutcome:
     rows = [row for row, name in enumerate(run.job_id) if name == job and run.start_us[row] >= 0]
     if not rows:
-        return Outcome(None, None, 0)
-    return Outcome(int(run.start_us[rows].min()), int(run.end_us[rows].max()), len(rows))
+        return JobOutcome(None, None, 0)
+    return JobOutcome(int(run.start_us[rows].min()), int(run.end_us[rows].max()), len(rows))
 
 
 def _ends_us(run: Timeline) -> dict[str, int]:
