@@ -208,7 +208,7 @@ def test_a_result_with_a_failed_policy_is_reproduced(here: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "message"),
     [
         (None, "contains no provenance.json (expected a folder written by rebat run --out)"),
         ("{", "is invalid"),
@@ -217,14 +217,14 @@ def test_a_result_with_a_failed_policy_is_reproduced(here: Path) -> None:
     ],
 )
 def test_folders_without_a_usable_record_are_refused(
-    tmp_path: Path, capsys, content: str | None, told: str
+    tmp_path: Path, capsys, content: str | None, message: str
 ) -> None:
     if content is not None:
         (tmp_path / "provenance.json").write_text(content)
     assert status(str(tmp_path)) == 2
     error = capsys.readouterr().err.splitlines()[-1]
     assert error.startswith(f"rebat: error: {tmp_path if content in (None, '{') else ''}")
-    assert told in error
+    assert message in error
 
 
 def test_an_earlier_result_is_not_replaced(here: Path, capsys) -> None:

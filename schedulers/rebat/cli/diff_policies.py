@@ -14,6 +14,7 @@ import click
 from rebat.cli.json_output import json_option, print_json
 from rebat.console.output import print_result
 from rebat.core.errors import InputError
+from rebat.core.nodes import NodeSet
 from rebat.core.units import format_duration, to_s
 
 if TYPE_CHECKING:
@@ -92,9 +93,9 @@ def _choice(choice: PolicyChoice) -> str:
     size = f"{choice.nodes} node{'s' if choice.nodes != 1 else ''}"
     if choice.verb == "reject":
         return f"reject job {choice.job}"
-    where = " ".join(f"{x}-{y}" if x != y else f"{x}" for x, y in choice.places)
+    where = NodeSet.from_intervals(choice.places)
     why = f" ({choice.why})" if choice.why else ""
-    return f"{choice.verb} job {choice.job}{again} on {f'nodes {where}' if where else size}{why}"
+    return f"{choice.verb} job {choice.job}{again} on {f'nodes {where}' if choice.places else size}{why}"
 
 
 def _knowledge(parted: Parting) -> str:

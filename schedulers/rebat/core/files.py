@@ -14,7 +14,9 @@ import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
+
+import msgspec
 
 from rebat.core.errors import InputError
 
@@ -99,6 +101,11 @@ def write_text(path: Path, text: str) -> None:
 def write_lines(path: Path, lines: Iterable[str]) -> None:
     """Write a text file line by line; see `write_parts`."""
     write_parts(path, (f"{line}\n" for line in lines))
+
+
+def write_json(path: Path, record: Any) -> None:
+    """Write a value as JSON, indented by 2, with a final newline."""
+    write_text(path, msgspec.json.format(msgspec.json.encode(record), indent=2).decode() + "\n")
 
 
 def write_parts(path: Path, parts: Iterable[str]) -> None:

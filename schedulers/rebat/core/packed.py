@@ -121,9 +121,8 @@ class Packed(Sequence[T]):
         return len(self._blocks) * BLOCK + len(self._last)
 
     def __iter__(self) -> Iterator[T]:
-        for block in range(len(self._blocks)):
-            yield from self._block(block)
-        yield from self._last
+        for block in range(len(self._blocks) + 1):
+            yield from self._items(block)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Packed) or len(self) != len(other):
@@ -147,7 +146,7 @@ class Packed(Sequence[T]):
         if block == len(self._blocks):
             return self._last[offset]
         if self._open[0] != block:
-            self._open = block, self._block(block)
+            self._open = block, self._items(block)
         return self._open[1][offset]
 
     def column(self, name: str) -> Ints:
@@ -178,10 +177,12 @@ class Packed(Sequence[T]):
         for block in range(len(self._blocks) + 1):
             offsets = np.flatnonzero(mask[block * BLOCK : (block + 1) * BLOCK]).tolist()
             if offsets:
-                items = self._last if block == len(self._blocks) else self._block(block)
-                yield from map(items.__getitem__, offsets)
+                yield from map(self._items(block).__getitem__, offsets)
 
-    def _block(self, block: int) -> list[T]:
+    def _items(self, block: int) -> list[T]:
+        """Return the items of a block; the block after all packed ones is the last."""
+        if block == len(self._blocks):
+            return self._last
         start, size = self._blocks[block]
         self._file.seek(start + len(self._packing.getters) * BLOCK * 8)
         items = self._packing.decode(self._file.read(size))

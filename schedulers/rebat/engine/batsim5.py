@@ -276,7 +276,7 @@ class Engine5(PeriodicCalls, Engine):
             walltime_us,
             profile,
             workload,
-            fields,
+            submission=fields,
             registered=True,
         )
         self._add_registered(job, self._runnable(workload, profile))

@@ -24,27 +24,8 @@ from rebat.core.jobs import Job, delay_us, leg_durations_us, with_parts
 from rebat.core.nodes import NodeSet
 from rebat.core.units import to_s
 from rebat.engine.aborts import AbortRule
-from rebat.engine.jobs import KILLED, REJECTED, EndedJob, EngineJob, progress, registered_job
+from rebat.engine.jobs import KILLED, REJECTED, EngineJob, again, progress, registered_job
 from rebat.engine.state import HELD, EngineState
-
-
-def _again(job: EndedJob, place: int) -> EngineJob:
-    """Return the job that ended."""
-    return EngineJob(
-        job.id,
-        job.n_nodes,
-        job.submit_us,
-        job.walltime_us,
-        job.profile,
-        job.workload,
-        None,
-        submitted=True,
-        start_us=job.start_us,
-        end_us=job.end_us,
-        state=job.state,
-        nodes=job.nodes,
-        place=place,
-    )
 
 
 class Decisions(EngineState):
@@ -64,9 +45,9 @@ class Decisions(EngineState):
         placed = self._static.find(job_id)
         if placed is None:
             return None
-        for place, ended in enumerate(self.ended):
-            if ended.id == job_id:
-                return _again(ended, place)
+        for place, job in enumerate(self.ended):
+            if job.id == job_id:
+                return again(job, place)
         return self._make_static(*placed)
 
     def _exists(self, job_id: str) -> bool:
@@ -79,7 +60,13 @@ class Decisions(EngineState):
             return self._jobs[job_id]
         profile = self._full_name(workload, job.profile)
         made = EngineJob(
-            job_id, job.n_nodes, job.submit_us, job.walltime_us, profile, workload, job
+            job_id,
+            job.n_nodes,
+            job.submit_us,
+            job.walltime_us,
+            profile,
+            workload,
+            submission=job,
         )
         self._hold(made, with_parts(self._static_profiles(workload), profile))
         return made

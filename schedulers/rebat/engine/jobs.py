@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -24,42 +25,6 @@ REJECTED = "REJECTED"
 NO_LEGS: Iterator[int] = iter(())
 
 
-class EngineJob(msgspec.Struct, gc=False):
-    """A Batsim job, static or registered; times in microseconds."""
-
-    id: str
-    n_nodes: int
-    submit_us: int
-    walltime_us: int | None
-    profile: str
-    workload: str
-    submission: Job | dict[str, Any] | None
-    """Content of the submission event: the job, or the JSON of a registered job.
-
-    None after the event was sent.
-    """
-    return_code: int = 0
-    profiles: dict[str, dict[str, Any]] = {}
-    """The job's profile and its parts, even if Batsim has dropped them; jobs may share profiles."""
-    submitted: bool = False
-    registered: bool = False
-    """Whether the scheduler registered the job during the simulation."""
-    start_us: int = -1
-    end_us: int = -1
-    state: str = ""
-    nodes: NodeSet | None = None
-    metadata: str = ""
-    legs: Iterator[int] = NO_LEGS
-    """Remaining delays of a running job, in order."""
-    place: int = -1
-    """Place in the list of ended jobs; -1 before the end."""
-
-    @property
-    def running(self) -> bool:
-        """Whether the job has started and not ended."""
-        return self.start_us >= 0 and not self.state
-
-
 class EndedJob(msgspec.Struct, gc=False, array_like=True):
     """A Batsim job that ended or was rejected; times in microseconds, -1 if it never ran."""
 
@@ -75,6 +40,43 @@ class EndedJob(msgspec.Struct, gc=False, array_like=True):
     nodes: NodeSet | None = None
     metadata: str = ""
     registered: bool = False
+    """Whether the scheduler registered the job during the simulation."""
+
+
+class EngineJob(EndedJob, gc=False, kw_only=True):
+    """A Batsim job, static or registered, before its end and at its end."""
+
+    submission: Job | dict[str, Any] | None = None
+    """Content of the submission event: the job, or the JSON of a registered job.
+
+    None after the event was sent.
+    """
+    return_code: int = 0
+    profiles: dict[str, dict[str, Any]] = {}
+    """The job's profile and its parts, even if Batsim has dropped them; jobs may share profiles."""
+    submitted: bool = False
+    legs: Iterator[int] = NO_LEGS
+    """Remaining delays of a running job, in order."""
+    place: int = -1
+    """Place in the list of ended jobs; -1 before the end."""
+
+    @property
+    def running(self) -> bool:
+        """Whether the job has started and not ended."""
+        return self.start_us >= 0 and not self.state
+
+
+_fields_of = attrgetter(*EndedJob.__struct_fields__)
+
+
+def ended(job: EngineJob) -> EndedJob:
+    """Return what remains of a job that ended."""
+    return EndedJob(*_fields_of(job))
+
+
+def again(job: EndedJob, place: int) -> EngineJob:
+    """Return the job that ended at this place, for decisions about it."""
+    return EngineJob(*_fields_of(job), submitted=True, place=place)
 
 
 ENDED = Packing(EndedJob, ("n_nodes", "submit_us", "start_us", "end_us"), ("state",))
@@ -110,7 +112,7 @@ def registered_job(job_id: str, fields: dict[str, Any]) -> EngineJob:
         None if walltime == -1 else to_us(walltime),
         profile,
         workload,
-        {**fields, "id": job_id},
+        submission={**fields, "id": job_id},
         registered=True,
     )
 

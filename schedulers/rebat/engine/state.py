@@ -13,7 +13,16 @@ from rebat.core.nodes import NodeSet
 from rebat.core.packed import Packed
 from rebat.core.units import to_s
 from rebat.engine.aborts import Abort, AbortRule
-from rebat.engine.jobs import FAILED, NO_LEGS, SUCCESS, WALLTIME, EndedJob, EngineJob, ended_jobs
+from rebat.engine.jobs import (
+    FAILED,
+    NO_LEGS,
+    SUCCESS,
+    WALLTIME,
+    EndedJob,
+    EngineJob,
+    ended,
+    ended_jobs,
+)
 from rebat.engine.options import EngineOptions
 from rebat.engine.static_jobs import StaticJobs
 from rebat.models.node_pool import NodePool
@@ -137,22 +146,7 @@ class EngineState:
 
     def _finish(self, job: EngineJob) -> None:
         job.place = len(self.ended)
-        self.ended.append(
-            EndedJob(
-                job.id,
-                job.n_nodes,
-                job.submit_us,
-                job.walltime_us,
-                job.profile,
-                job.workload,
-                job.start_us,
-                job.end_us,
-                job.state,
-                job.nodes,
-                job.metadata,
-                job.registered,
-            )
-        )
+        self.ended.append(ended(job))
         job.legs, job.submission = NO_LEGS, None
         if not job.registered:
             self._gone.append(job.id)

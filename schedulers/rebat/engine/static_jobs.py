@@ -9,6 +9,7 @@ from itertools import groupby
 import numpy as np
 import numpy.typing as npt
 
+from rebat.core.id_set import IdSet
 from rebat.core.jobs import Job
 
 Placed = tuple[str, Job]
@@ -25,13 +26,13 @@ class StaticJobs:
 
     def __init__(self) -> None:
         self._workloads: list[tuple[str, Sequence[Job]]] = []
-        self._hashes: npt.NDArray[np.int64] | None = None
+        self._ids: IdSet | None = None
         self.n = 0
 
     def add(self, workload: str, jobs: Sequence[Job]) -> None:
         """Add the jobs of a workload with this name."""
         self._workloads.append((workload, jobs))
-        self._hashes = None
+        self._ids = None
         self.n += len(jobs)
 
     def groups(self) -> Iterator[list[Placed]]:
@@ -50,14 +51,11 @@ class StaticJobs:
         The first call takes time in proportion to the number of jobs, and so does each call that
         finds a job.
         """
-        if self._hashes is None:
-            ids = (hash(f"{workload}!{job.id}") for workload, job in self._all())
-            self._hashes = np.sort(np.fromiter(ids, np.int64, self.n))
-        place = int(np.searchsorted(self._hashes, hash(job_id)))
-        if place == self.n or self._hashes[place] != hash(job_id):
+        if self._ids is None:
+            self._ids = IdSet(f"{workload}!{job.id}" for workload, job in self._all())
+        if job_id not in self._ids:
             return None
-        same = (placed for placed in self._all() if f"{placed[0]}!{placed[1].id}" == job_id)
-        return next(same, None)
+        return next(placed for placed in self._all() if f"{placed[0]}!{placed[1].id}" == job_id)
 
     def _all(self) -> Iterator[Placed]:
         return ((workload, job) for workload, jobs in self._workloads for job in jobs)

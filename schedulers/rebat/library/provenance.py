@@ -13,7 +13,7 @@ import msgspec
 
 import rebat
 from rebat.core.errors import InputError
-from rebat.core.files import file_hash, write_text
+from rebat.core.files import file_hash, write_json
 from rebat.library.choosing import Policies
 from rebat.models.failures.correlated import Correlated
 from rebat.models.failures.law import Law
@@ -149,8 +149,7 @@ def provenance_record(
 
 def write_provenance(folder: Path, record: Mapping[str, Any]) -> None:
     """Write provenance.json."""
-    text = msgspec.json.format(msgspec.json.encode(record), indent=2).decode()
-    write_text(folder / PROVENANCE, text + "\n")
+    write_json(folder / PROVENANCE, record)
 
 
 class RecordedOrigin(msgspec.Struct, frozen=True):

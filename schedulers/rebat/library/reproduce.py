@@ -247,21 +247,14 @@ def compared(earlier: Path, new: Path) -> Iterator[ComparedFile]:
         elif name not in in_earlier:
             yield ComparedFile(name, "new")
         else:
-            yield _compared(name, _content(earlier / name), _content(new / name))
+            yield _compared(name, earlier / name, new / name)
 
 
-def _content(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise InputError(f"cannot read the file: {error.strerror}", str(path)) from None
-
-
-def _compared(name: str, before: bytes, now: bytes) -> ComparedFile:
-    if before == now:
+def _compared(name: str, before: Path, now: Path) -> ComparedFile:
+    if file_hash(before) == file_hash(now):  # large files are not read into memory
         return ComparedFile(name, "equal")
     try:
-        texts = before.decode().split("\n"), now.decode().split("\n")
+        texts = before.read_bytes().decode().split("\n"), now.read_bytes().decode().split("\n")
     except UnicodeDecodeError:
         return ComparedFile(name, "differs")
     lines = enumerate(zip_longest(*texts, fillvalue=""), 1)

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from rebat.core.csv_text import name_field
-from rebat.core.files import write_text
+from rebat.core.files import write_json, write_text
 from rebat.results.intervals import BySeed, Interval, interval, paired_ratio
 from rebat.results.measures.backlog import are_comparable, of_window
 from rebat.results.metric import Name
@@ -103,8 +103,7 @@ def by_name(rows: Iterable[MetricRow]) -> dict[tuple[Name, str], MetricRow]:
 def write_seeds(folder: Path, seeds: Seeds, provenance: dict[str, Any]) -> None:
     """Write seeds.csv and run.json."""
     write_text(folder / "seeds.csv", seeds_csv(seeds))
-    record = msgspec.json.encode({**provenance, "seeds": seeds.seeds})
-    write_text(folder / "run.json", msgspec.json.format(record, indent=2).decode() + "\n")
+    write_json(folder / "run.json", {**provenance, "seeds": seeds.seeds})
 
 
 def seeds_csv(seeds: Seeds) -> str:

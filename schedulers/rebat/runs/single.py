@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 import rebat
 from rebat.contract import Policy
-from rebat.core.files import write_lines, write_text
+from rebat.core.files import write_json, write_lines, write_text
 from rebat.core.jobs import Workload
 from rebat.core.options import MAX_ATTEMPTS, SessionOptions
 from rebat.core.packed import Packed
@@ -216,8 +216,7 @@ def write_run(
         **provenance,
         "metrics": as_json(result.summary),
     }
-    text = msgspec.json.format(msgspec.json.encode(summary), indent=2).decode()
-    write_text(folder / "summary.json", text + "\n")
+    write_json(folder / "summary.json", summary)
 
 
 def write_batsim_files(prefix: str, engine: Engine, events: list[MachineEvent]) -> list[Path]:

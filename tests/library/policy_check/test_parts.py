@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The parts of ``rebat policy check``: cases, shrinking, clocks, and what a policy is told."""
+"""The parts of ``rebat policy check``: cases, shrinking, clocks, and the input of a policy."""
 
 from __future__ import annotations
 

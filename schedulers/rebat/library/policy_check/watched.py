@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from rebat.contract import Changes, News, Policy, Proposal, View
 from rebat.core.errors import RebatError
@@ -31,7 +31,9 @@ class Watched(Policy):
         """Return the proposals for queued attempts."""
         return self._steps("plan", view, lambda: self._policy.plan(view, changes))
 
-    def _steps(self, name: str, view: View, call: object) -> Iterator[Proposal]:
+    def _steps(
+        self, name: str, view: View, call: Callable[[], Iterable[Proposal]]
+    ) -> Iterator[Proposal]:
         """Yield proposals; the session changes the view only between two of them.
 
         Raises
@@ -39,10 +41,8 @@ class Watched(Policy):
         ViewChanged
             If the view changed while the policy had control.
         """
-        assert callable(call)
         before = snapshot(view)
-        answers: Iterable[Proposal] = call()
-        proposals = iter(answers)
+        proposals = iter(call())
         while True:
             proposal = next(proposals, None)
             after = snapshot(view)
