@@ -13,6 +13,7 @@ from functools import cache
 from multiprocessing import forkserver
 from multiprocessing.context import ForkServerContext
 from pathlib import Path
+from threading import Lock
 
 import pytest
 
@@ -127,9 +128,17 @@ def start_and_kill(
     return process.exitcode == -signal.SIGKILL
 
 
-@cache
 def forks() -> ForkServerContext:
     """Processes that begin with rebat imported, which takes longer than their campaigns."""
+    with START:  # two threads at once would each restore the other's environment
+        return started()
+
+
+START = Lock()
+
+
+@cache
+def started() -> ForkServerContext:
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["rebat.cli.campaign", __name__])
     with pytest.MonkeyPatch.context() as patch:

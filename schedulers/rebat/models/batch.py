@@ -234,7 +234,7 @@ def attempts(batch: Batch) -> Iterator[BatchAttempt]:
         is_job_node = np.zeros(n_nodes, dtype=np.bool_)
         is_job_node[nodes] = True
         last_hit_us = min(until_us, end_us + 1)
-        hit_us = first_hit(series.at_us, series.node, cursor, last_hit_us, is_job_node)
+        hit_us = int(first_hit(series.at_us, series.node, cursor, last_hit_us, is_job_node))
         aborted = hit_us >= 0
         stop_us = hit_us if aborted else until_us
         yield BatchAttempt(now_us - begin_us, stop_us - begin_us, aborted, nodes)

@@ -35,7 +35,7 @@ class NodePool:
     def usable(self, nodes: NodeSet, unheld: bool = False) -> NodeSet:
         """Return those of ``nodes`` that are up and, if ``unheld`` is set, free."""
         k, n = pool.usable_of(self.owner, self.down, nodes.intervals, unheld, self._out)
-        return NodeSet(self._out[:k].copy(), n)
+        return NodeSet(self._out[:k].copy(), int(n))
 
     def obstacle(self, nodes: NodeSet) -> int:
         """Return the first of these nodes that is not up and free; -1 if there is none."""
@@ -46,7 +46,7 @@ class NodePool:
 
         Returns the first node that is not up and free; -1 if there is none.
         """
-        obstacle: int = pool.take(self.owner, self.down, self._free, nodes.intervals, tag)
+        obstacle = int(pool.take(self.owner, self.down, self._free, nodes.intervals, tag))
         if obstacle < 0:
             self.n_free -= nodes.size
         return obstacle
@@ -54,7 +54,8 @@ class NodePool:
     def release(self, nodes: NodeSet) -> None:
         """Release nodes from their tag; nodes that are down do not become free."""
         any_down = self.n_down > 0
-        self.n_free += pool.release(self.owner, self.down, self._free, nodes.intervals, any_down)
+        n = pool.release(self.owner, self.down, self._free, nodes.intervals, any_down)
+        self.n_free += int(n)
 
     def fail(self, nodes: NodeSet) -> list[int]:
         """Mark nodes as down; return the tags that hold any of them, ascending and unique."""
