@@ -52,7 +52,7 @@ def test_import_says_what_became_of_every_line(table: Path, tmp_path: Path, caps
     told = capsys.readouterr().out.splitlines()
     assert told == [
         f"{out}: 3 failures in 2 d from 2024-03-01 00:00:00",
-        "  4 lines read, 4 used (node 4)",
+        "  4 lines read, 4 used (kinds: 4 node)",
         "  4 node outages, 1 joined to others that overlap or touch",
     ]
     assert names.read_text() == "node,name\n0,a\n1,b\n"

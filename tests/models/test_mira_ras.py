@@ -164,7 +164,7 @@ def test_the_command(tmp_path, capsys) -> None:
     main(["failures", "import", str(trace), "--format", "mira-ras", "-o", str(out)])
     told = capsys.readouterr().out
     assert "from 2013-04-02 00:00:00" in told
-    assert "2 lines read, 1 used (card 1)" in told
+    assert "2 lines read, 1 used (kinds: 1 card)" in told
     assert "1 dropped: I/O drawers" in told
     assert read_events(out) == read_mira_ras(trace).events
 

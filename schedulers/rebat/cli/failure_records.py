@@ -214,8 +214,8 @@ def _summary(events: list[MachineEvent]) -> str:
 
 def _lines(record: Record) -> list[str]:
     """Return how many lines were used and dropped, and how outages were joined."""
-    taken = ", ".join(f"{kind} {n}" for kind, n in sorted(record.taken.items()))
-    lines = [f"  {record.n_lines} lines read, {record.taken.total()} used ({taken})"]
+    taken = ", ".join(f"{n} {kind}" for kind, n in sorted(record.taken.items()))
+    lines = [f"  {record.n_lines} lines read, {record.taken.total()} used (kinds: {taken})"]
     for reason, n in sorted(record.dropped.items()):
         lines.append(f"  {n} dropped: {reason}")
     lines.append(

@@ -111,7 +111,7 @@ SEED_OPTIONS = (
 @click.option(
     "--figures",
     is_flag=True,
-    help="Also draw figures: flows.png, utilisation.png and gantt.png; flagship.png if failures have causes or stages; with several seeds, ratios.png.",
+    help="Also draw figures: flows.png, utilisation.png and gantt.png; with causes or stages of failures also flagship.png (the largest job); with several seeds also ratios.png.",
 )
 @click.option(
     "--gantt",

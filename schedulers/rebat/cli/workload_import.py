@@ -70,7 +70,7 @@ class TraceCommand(click.Command):
 @click.option(
     "--corrections",
     type=FILE,
-    help="With --events: write the attempts that the import shortens to this CSV file.",
+    help="With --events: write a CSV file of all attempts whose recorded end the import corrects.",
 )
 @click.option(
     "--schedule",

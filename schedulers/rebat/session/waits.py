@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stopped jobs that wait and hold nodes: in steals with timings T2 and T3.
+"""Waits of a steal with timing T2 or T3.
+
+The failed job holds its nodes until it gets the missing node.
 
 In the node-stealing paper there is one planning pass after a failure. The authors' program has two
-passes (``passes=two``). If a wait ends in the first pass, its nodes become free in the second pass,
-when the kills of the first pass are acknowledged.
+(``passes=two``). The second pass begins when the kills of the first pass are acknowledged. If the
+first pass ends a wait, the nodes of the waiting job become free in the second pass.
 """
 
 from __future__ import annotations

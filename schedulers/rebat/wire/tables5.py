@@ -34,11 +34,11 @@ _JOB_KEYS = frozenset({"id", "subtime", "res", "walltime", "profile", EXTRA})
 
 
 class Lenient(msgspec.Struct):
-    """A table of a message of Batsim."""
+    """A table that Batsim sends. Fields that rebat does not know are ignored."""
 
 
 class Strict(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
-    """A table of a decision."""
+    """A table that rebat sends. Unknown fields are an error, and defaults are omitted."""
 
 
 # ---- ids

@@ -139,7 +139,9 @@ class Recorded(Law, frozen=True):
             record = read_record(form, path, options)
             return record.events, record.n_nodes
         if options != ReaderOptions():
-            raise InputError("the record has options of another format", str(path), "format=...")
+            raise InputError(
+                "an event file has no reader options", str(path), "the format of the record"
+            )
         return read_events(path), None
 
     @property
