@@ -8,7 +8,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 from typing import Any, overload
 
-from rebat.core.jobs import Job
+import msgspec
+
+from rebat.core.jobs import Job, Workload
 
 NO_EXTRA: dict[str, Any] = {}
 """Shared by all jobs without additional fields, to save memory."""
@@ -96,3 +98,16 @@ class CompactJobs(Sequence[Job]):
 
     def __repr__(self) -> str:
         return f"<{len(self)} jobs>"
+
+
+def with_times(
+    workload: Workload,
+    times: Iterable[tuple[int | None, str]],
+    profiles: dict[str, dict[str, Any]],
+) -> Workload:
+    """Return the workload with another walltime (us) and profile of each job.
+
+    ``times`` may add the profiles while it is read.
+    """
+    jobs = workload.jobs if isinstance(workload.jobs, CompactJobs) else CompactJobs(workload.jobs)
+    return msgspec.structs.replace(workload, jobs=jobs.changed(times), profiles=profiles)

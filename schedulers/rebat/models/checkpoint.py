@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from rebat.core.compact_jobs import CompactJobs
+from rebat.core.compact_jobs import with_times
 from rebat.core.errors import InputError
 from rebat.core.jobs import Job, Workload
 from rebat.core.options import YoungDaly
@@ -283,7 +283,7 @@ def add_young_daly(
     profiles: dict[str, dict[str, Any]] = {}
 
     def times() -> Iterator[tuple[int | None, str]]:
-        for job in jobs:
+        for job in workload.jobs:
             period_s = young_daly_period_s(job.n_nodes, n_nodes, mtbf_s, cost_s)
             name = f"{job.profile}@{job.n_nodes}"
             if name not in profiles:
@@ -295,9 +295,7 @@ def add_young_daly(
                 walltime_us = _lengthened_us(walltime_us, period_s, to_us(cost_s), rounding)
             yield walltime_us, name
 
-    jobs = workload.jobs if isinstance(workload.jobs, CompactJobs) else CompactJobs(workload.jobs)
-    longer = jobs.changed(times())
-    return msgspec.structs.replace(workload, jobs=longer, profiles=profiles)
+    return with_times(workload, times(), profiles)
 
 
 def add_perfect(workload: Workload) -> Workload:

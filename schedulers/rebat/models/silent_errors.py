@@ -15,6 +15,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Container, Iterable, Mapping, Sequence
+from functools import cache
 from operator import index
 from typing import Any
 
@@ -22,6 +23,7 @@ import msgspec
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rebat.core.compact_jobs import with_times
 from rebat.core.errors import InputError
 from rebat.core.jobs import Workload, duration_us
 from rebat.core.streams import stream
@@ -260,19 +262,22 @@ def add_silent_errors(
         raise InputError(counts, expected=f"{len(workload.jobs)} numbers, one per job")
     if any(f < 0 for f in failures):
         raise InputError("has a negative number of failures", expected="0 or more for each job")
-    profiles, names = dict(workload.profiles), dict[tuple[str, int], str]()
-    jobs = []
-    for job, f in zip(workload.jobs, failures, strict=True):
-        profile = workload.profiles[job.profile]
+    profiles = dict(workload.profiles)
+
+    @cache
+    def with_errors(name: str, f: int) -> str:
+        profile = workload.profiles[name]
         if f == errors_left(profile):
-            jobs.append(job)
-            continue
-        name = names.get((job.profile, f))
-        if name is None:
-            name = names[job.profile, f] = _new_name(f"{job.profile}.err{f}", profiles)
-            profiles[name] = erring_profile(profile, f)
-        jobs.append(msgspec.structs.replace(job, profile=name))
-    return msgspec.structs.replace(workload, jobs=tuple(jobs), profiles=profiles)
+            return name
+        erring = _new_name(f"{name}.err{f}", profiles)
+        profiles[erring] = erring_profile(profile, f)
+        return erring
+
+    times = (
+        (job.walltime_us, with_errors(job.profile, f))
+        for job, f in zip(workload.jobs, failures, strict=True)
+    )
+    return with_times(workload, times, profiles)
 
 
 def _name_of_jobs(workload: Workload) -> str:

@@ -8,10 +8,14 @@ Intervals that are not set are the best intervals: the first-order optimum for o
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from functools import cache
 from itertools import pairwise
+from typing import Any
 
 import msgspec
 
+from rebat.core.compact_jobs import with_times
 from rebat.core.errors import InputError, unknown_name
 from rebat.core.jobs import Job, Workload
 from rebat.core.units import FOREVER_US, parse_duration, to_s, to_us
@@ -218,31 +222,36 @@ def add_tiers(
     group : int
         Number of consecutive nodes of a group that fails together.
     """
-    jobs, profiles = [], {}
-    patterns: dict[int, TierPattern] = {}
-    for job in workload.jobs:
-        profile = workload.profiles[job.profile]
-        if profile.get("type") != "delay":
-            problem = f"checkpoints need a delay profile, not {profile.get('type')!r}"
-            raise InputError(problem, f"job {job.id}")
-        if job.n_nodes not in patterns:
-            mtbf_of_job_s = mtbf_s * n_nodes / job.n_nodes
-            patterns[job.n_nodes] = pattern_of(tiers, mtbf_of_job_s, light_share)
-        fields, light = profile_fields(tiers, patterns[job.n_nodes], software, group)
-        name = f"{job.profile}@{job.n_nodes}"
-        delay_us = _lengthened_us(to_us(profile["delay"]), fields, light)
-        profiles[name] = profile | fields | {"delay": to_s(delay_us)}
-        jobs.append(_with_walltime(job, name, fields, light))
-    return msgspec.structs.replace(workload, jobs=tuple(jobs), profiles=profiles)
+    profiles: dict[str, dict[str, Any]] = {}
+
+    @cache
+    def fields_on(size: int) -> tuple[dict[str, object], LightCheckpoints | None]:
+        pattern = pattern_of(tiers, mtbf_s * n_nodes / size, light_share)
+        return profile_fields(tiers, pattern, software, group)
+
+    def times() -> Iterator[tuple[int | None, str]]:
+        for job in workload.jobs:
+            fields, light = fields_on(job.n_nodes)
+            name = f"{job.profile}@{job.n_nodes}"
+            if name not in profiles:
+                profiles[name] = _with_checkpoints(job, workload, fields, light)
+            walltime_us = job.walltime_us
+            if walltime_us is not None and walltime_us < FOREVER_US:
+                walltime_us = _lengthened_us(walltime_us, fields, light)
+            yield walltime_us, name
+
+    return with_times(workload, times(), profiles)
 
 
-def _with_walltime(
-    job: Job, profile: str, fields: dict[str, object], light: LightCheckpoints | None
-) -> Job:
-    walltime_us = job.walltime_us
-    if walltime_us is not None and walltime_us < FOREVER_US:
-        walltime_us = _lengthened_us(walltime_us, fields, light)
-    return msgspec.structs.replace(job, walltime_us=walltime_us, profile=profile)
+def _with_checkpoints(
+    job: Job, workload: Workload, fields: dict[str, object], light: LightCheckpoints | None
+) -> dict[str, Any]:
+    profile = workload.profiles[job.profile]
+    if profile.get("type") != "delay":
+        problem = f"checkpoints need a delay profile, not {profile.get('type')!r}"
+        raise InputError(problem, f"job {job.id}")
+    delay_us = _lengthened_us(to_us(profile["delay"]), fields, light)
+    return profile | fields | {"delay": to_s(delay_us)}
 
 
 def _lengthened_us(work_us: int, fields: dict[str, object], light: LightCheckpoints | None) -> int:
