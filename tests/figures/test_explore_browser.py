@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from rebat.figures.explore.page import explorer_page
+from rebat.results.compare.parting import parting
 from rebat.results.measures.timeline import Timeline, timeline_of
 from tests.scenarios import fails, machine, run
 
@@ -227,6 +228,35 @@ def test_a_job_is_found_by_keyboard_alone(opened, timelines, width: int) -> None
     tab.locator("#job").fill("no such job")
     tab.keyboard.press("Enter")
     assert tab.locator("#status").inner_text() == "There is no job no such job."
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_the_first_difference_of_two_policies_is_shown(opened, timelines, width: int) -> None:
+    """The failed job waits under the first policy, and steals under the second."""
+    tab = opened(explorer_page(timelines, "toy"), width)
+    tab.locator("#difference").click()
+    tab.wait_for_timeout(300)
+    parted = parting(*timelines)
+    assert parted is not None
+    lines = tab.locator("#status").inner_text().splitlines()
+    assert lines[0].startswith(f"baseline and sfsj part at {parted.at_us / 1e6:g} s")
+    assert [line.split(": ")[0] for line in lines[1:3]] == ["baseline", "sfsj"]
+    assert lines[3].startswith("Both knew: ")
+    x0, x1, *_ = seen(tab)
+    assert x0 < parted.at_us / 1e3 < x1 <= x0 + 0.11 * max(t.makespan_us for t in timelines) / 1e3
+    lines_at = "explorer.runs.map(r => r.figure.center.find(c => c.name === 'parting'))"
+    assert (
+        tab.evaluate(f"{lines_at}.map(line => [line.location, line.visible])")
+        == [[parted.at_us / 1e3, True]] * 2
+    )
+
+
+def test_a_run_alone_or_the_same_run_twice_has_no_difference(opened, timelines) -> None:
+    assert 'id="difference"' not in explorer_page(timelines[:1], "toy")
+    again = timelines[0]._replace(name="again")
+    tab = opened(explorer_page([timelines[0], again], "toy"))
+    tab.locator("#difference").click()
+    assert "make the same decisions" in tab.locator("#status").inner_text()
 
 
 def test_the_picture_has_the_colours_of_what_was(opened, timelines) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,15 +13,11 @@ import click
 from rebat.cli.json_output import json_option, print_json
 from rebat.console.output import print_result
 from rebat.core.errors import InputError
-from rebat.core.nodes import NodeSet
-from rebat.core.units import format_duration, to_s
+from rebat.core.units import to_s
 
 if TYPE_CHECKING:
-    from rebat.results.compare.parting import Ends, JobOutcome, Parting, PolicyChoice
+    from rebat.results.compare.parting import Ends, JobOutcome, Parting
     from rebat.results.measures.timeline import Timeline
-
-MOST_NAMED = 5
-"""Maximum number of waiting jobs that are named."""
 
 AROUND = 0.05
 """Half the length of the time window that the explorer shows, as a share of the run."""
@@ -63,49 +58,23 @@ def diff_policies(out: Path, a: str | None, b: str | None, nodes: bool, as_json:
 def _text(
     first: Timeline, second: Timeline, parted: Parting | None, result: Ends, out: Path
 ) -> str:
+    from rebat.results.compare.parting_text import SAME, difference_text
+
     if parted is None:
-        return f"{first.name} and {second.name} make the same decisions in the entire run"
+        return SAME.format(first.name, second.name)
     at_s, names = to_s(parted.at_us), (first.name, second.name)
     around_s = AROUND * to_s(max(first.makespan_us, second.makespan_us))
+    decisions, knowledge, end = difference_text(names, parted, result)
     lines = [
-        f"{first.name} and {second.name} part at {format_duration(at_s)} ({at_s:.6f} s), "
-        f"after {parted.n_equal} equal decisions",
-        *(_decided(name, choices) for name, choices in zip(names, parted.only, strict=True)),
+        *decisions,
         "",
-        f"Both knew: {_knowledge(parted)}.",
-        f"In the end: {result.earlier} jobs end earlier with {second.name}, {result.later} later, "
-        f"{result.same} at the same time.",
+        knowledge,
+        end,
         "",
         _table(names, parted),
         f"explore this time: {_command(out, names, at_s, around_s)}",
     ]
     return "\n".join(lines)
-
-
-def _decided(name: str, choices: Sequence[PolicyChoice]) -> str:
-    if not choices:
-        return f"  {name}: none of these decisions"
-    return f"  {name}: {'; '.join(map(_choice, choices))}"
-
-
-def _choice(choice: PolicyChoice) -> str:
-    again = f", attempt {choice.attempt}" if choice.attempt else ""
-    size = f"{choice.nodes} node{'s' if choice.nodes != 1 else ''}"
-    if choice.verb == "reject":
-        return f"reject job {choice.job}"
-    where = NodeSet.from_intervals(choice.places)
-    why = f" ({choice.why})" if choice.why else ""
-    return f"{choice.verb} job {choice.job}{again} on {f'nodes {where}' if choice.places else size}{why}"
-
-
-def _knowledge(parted: Parting) -> str:
-    knew, first = parted.knew, ", ".join(parted.knew.queue[:MOST_NAMED])
-    queue = f"{len(knew.queue)} jobs in the queue"
-    if first:
-        more = ", ..." if len(knew.queue) > MOST_NAMED else ""
-        queue += f" ({first}{more})"
-    held = f", {knew.held} held" if knew.held else ""
-    return f"{queue}, {len(knew.running)} running, {knew.free} nodes free, {knew.down} down{held}"
 
 
 def _table(names: tuple[str, str], parted: Parting) -> str:

@@ -59,3 +59,30 @@ function after(values, x, count = values.length) {
   }
   return low;
 }
+
+// Returns a step line from x0 to x1. If there are more steps than pixels, each pixel has a line
+// from its smallest to its largest value.
+function stepLine({ at, value }, x0, x1, columns) {
+  const x = [], y = [], from = Math.max(0, after(at, x0) - 1), to = after(at, x1);
+  let now = from < to ? value[from] : 0;
+  x.push(Math.max(x0, 0)); y.push(now);
+  if (to - from < 2 * columns) {
+    for (let k = from + 1; k < to; k++) {
+      x.push(at[k], at[k]); y.push(now, value[k]); now = value[k];
+    }
+  } else {
+    const width = (x1 - x0) / columns;
+    for (let c = 0, k = from + 1; c < columns && k < to; c++) {
+      const until = x0 + (c + 1) * width, middle = until - width / 2;
+      let least = now, most = now;
+      for (; k < to && at[k] <= until; k++) {
+        now = value[k];
+        if (now < least) least = now;
+        if (now > most) most = now;
+      }
+      x.push(middle, middle, middle); y.push(least, most, now);
+    }
+  }
+  x.push(x1); y.push(now);
+  return { x, y };
+}

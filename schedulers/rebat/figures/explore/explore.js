@@ -102,6 +102,7 @@ class Explorer {
     byId("reset").onclick = () => { this.choose(""); this.show(0, this.data.end, -0.5, this.data.nodes); };
     byId("in").onclick = () => this.zoom(0.5);
     byId("out").onclick = () => this.zoom(2);
+    if (byId("difference")) byId("difference").onclick = () => this.showDifference();
     byId("box").onclick = (event) => this.boxes(event.currentTarget);
     byId("colours").onchange = (event) => this.colourBy(event.target.value);
     byId("search").onsubmit = (event) => {
@@ -138,6 +139,17 @@ class Explorer {
     const { x0, x1, y0, y1 } = this.view, xm = (x0 + x1) / 2, ym = (y0 + y1) / 2;
     const xh = Math.max(500, by * (x1 - x0) / 2), yh = Math.max(1, by * (y1 - y0) / 2);
     this.show(xm - xh, xm + xh, ym - yh, ym + yh);
+  }
+
+  // Shows the first decision at which the two policies part.
+  showDifference() {
+    const { at, around, lines } = this.data.difference;
+    this.choose("");
+    byId("status").textContent = lines.join("\n");
+    if (at === null) return;
+    for (const { figure } of this.runs)
+      figure.center.find(({ name }) => name === "parting").setv({ location: at, visible: true });
+    this.show(at - around, at + around, -0.5, this.data.nodes - 0.5);
   }
 
   // Highlights a job in all runs, and zooms to it.
@@ -299,33 +311,6 @@ class Explorer {
 }
 
 const alike = (a, b) => Math.abs(a - b) <= 1e-6 * Math.abs(b);
-
-// Returns a step line from x0 to x1. If there are more steps than pixels, each pixel has a line
-// from its smallest to its largest value.
-function stepLine({ at, value }, x0, x1, columns) {
-  const x = [], y = [], from = Math.max(0, after(at, x0) - 1), to = after(at, x1);
-  let now = from < to ? value[from] : 0;
-  x.push(Math.max(x0, 0)); y.push(now);
-  if (to - from < 2 * columns) {
-    for (let k = from + 1; k < to; k++) {
-      x.push(at[k], at[k]); y.push(now, value[k]); now = value[k];
-    }
-  } else {
-    const width = (x1 - x0) / columns;
-    for (let c = 0, k = from + 1; c < columns && k < to; c++) {
-      const until = x0 + (c + 1) * width, middle = until - width / 2;
-      let least = now, most = now;
-      for (; k < to && at[k] <= until; k++) {
-        now = value[k];
-        if (now < least) least = now;
-        if (now > most) most = now;
-      }
-      x.push(middle, middle, middle); y.push(least, most, now);
-    }
-  }
-  x.push(x1); y.push(now);
-  return { x, y };
-}
 
 async function begin() {
   const data = await unpacked(byId("data").textContent);

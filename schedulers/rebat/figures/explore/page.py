@@ -12,6 +12,7 @@ from rebat.core.attempts import Cause
 from rebat.figures.canvas import policy_colours
 from rebat.figures.causes import CAUSE_COLOURS, HELD_COLOUR, legend_text
 from rebat.figures.explore.data import page_data
+from rebat.figures.explore.difference import first_difference
 from rebat.figures.explore.packing import packed
 from rebat.results.measures.timeline import CAUSES, Timeline
 
@@ -53,13 +54,16 @@ def explorer_page(
     from bokeh.embed import components
     from bokeh.resources import Resources
 
+    difference = first_difference(timelines)
     data = page_data(timelines, window_us) | {"nodeNames": list(node_names)}
+    data["difference"] = difference
     colours = policy_colours([timeline.name for timeline in timelines])
     figures = _figures(data)
     script, places = _settled(*components(figures))
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
     page: str = environment.from_string(_asset("page.html")).render(
         title=title,
+        compares=difference is not None,
         runs=[
             (
                 run["name"],
@@ -165,7 +169,7 @@ _LOOK: dict[str, Any] = {
 
 
 def _gantt(x: Any, y: Any) -> figure:
-    from bokeh.models import ColumnDataSource
+    from bokeh.models import ColumnDataSource, Span
     from bokeh.plotting import figure
 
     plot = figure(
@@ -175,6 +179,10 @@ def _gantt(x: Any, y: Any) -> figure:
     plot.image_rgba(
         "image", "x", "y", "dw", "dh", source=image, origin="bottom_left", anchor="top_left"
     )
+    parting = Span(
+        location=0, dimension="height", line_dash="dashed", visible=False, name="parting"
+    )
+    plot.add_layout(parting)
     names = ColumnDataSource({"x": [], "y": [], "text": []}, name="names")
     plot.text(
         "x",

@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The first decision at which the two policies of an explorer page part."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from rebat.core.errors import InputError
+from rebat.results.compare.parting import ends, parting
+from rebat.results.compare.parting_text import SAME, difference_text
+from rebat.results.measures.timeline import Timeline
+
+AROUND = 0.05
+"""Half the length of the time window around the decision, as a share of the run."""
+
+
+def first_difference(timelines: Sequence[Timeline]) -> dict[str, Any] | None:
+    """Return where two runs part, for the script of the page; times in milliseconds.
+
+    None unless there are two runs, of the same workload. If they never part, the time is None.
+    """
+    if len(timelines) != 2:
+        return None
+    first, second = timelines
+    try:
+        parted = parting(first, second)
+    except InputError:
+        return None
+    names = (first.name, second.name)
+    if parted is None:
+        return {"at": None, "lines": [SAME.format(*names)]}
+    text = difference_text(names, parted, ends(first, second))
+    around_us = AROUND * max(first.makespan_us, second.makespan_us)
+    lines = [*text.decisions, text.knowledge, text.end]
+    return {"at": parted.at_us / 1e3, "around": around_us / 1e3, "lines": lines}
