@@ -179,7 +179,7 @@ def test_import_prints_what_each_record_shows(tmp_path: Path, capsys) -> None:
     out = str(tmp_path / "f.events")
     main(["failures", "import", str(events), "--attempts", str(jobs), "-o", out])
     printed = capsys.readouterr().out
-    assert "NODE_FAIL attempt with an event 1, NODE_FAIL attempt without an event 1" in printed
+    assert "1 NODE_FAIL attempt with an event, 1 NODE_FAIL attempt without an event" in printed
     assert "outages by source: 0 only in events, 1 in both, 1 only in attempts" in printed
 
 
