@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from rebat.results.compare.parting import Ends, JobOutcome, Parting
     from rebat.results.measures.timeline import Timeline
 
-AROUND = 0.05
-"""Half the length of the time window that the explorer shows, as a share of the run."""
-
 
 @click.command("diff-policies")
 @click.argument("out", type=click.Path(path_type=Path))
@@ -58,12 +55,12 @@ def diff_policies(out: Path, a: str | None, b: str | None, nodes: bool, as_json:
 def _text(
     first: Timeline, second: Timeline, parted: Parting | None, result: Ends, out: Path
 ) -> str:
+    from rebat.results.compare.parting import around_us
     from rebat.results.compare.parting_text import SAME, difference_text
 
     if parted is None:
         return SAME.format(first.name, second.name)
-    at_s, names = to_s(parted.at_us), (first.name, second.name)
-    around_s = AROUND * to_s(max(first.makespan_us, second.makespan_us))
+    names = (first.name, second.name)
     decisions, knowledge, end = difference_text(names, parted, result)
     lines = [
         *decisions,
@@ -72,7 +69,7 @@ def _text(
         end,
         "",
         _table(names, parted),
-        f"explore this time: {_command(out, names, at_s, around_s)}",
+        f"explore this time: {_command(out, names, parted.at_us, around_us(first, second))}",
     ]
     return "\n".join(lines)
 
@@ -94,8 +91,9 @@ def _time(us: int | None) -> str:
     return "-" if us is None else f"{to_s(us):.6g}"
 
 
-def _command(out: Path, names: tuple[str, str], at_s: float, around_s: float) -> str:
-    window = f"{max(0, math.floor(at_s - around_s))}s:{math.ceil(at_s + around_s)}s"
+def _command(out: Path, names: tuple[str, str], at_us: int, around_us: float) -> str:
+    first_s, last_s = (at_us - around_us) / 1e6, (at_us + around_us) / 1e6
+    window = f"{max(0, math.floor(first_s))}s:{math.ceil(last_s)}s"
     policies = [word for name in names for word in ("-p", name)]
     return shlex.join(["rebat", "view", str(out), *policies, "--window", window])
 

@@ -13,17 +13,17 @@ progress.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from functools import cache
 from typing import Any, Literal
 
 import msgspec
 
-from rebat.core.compact_jobs import with_times
 from rebat.core.errors import InputError
 from rebat.core.jobs import Job, Workload
 from rebat.core.options import YoungDaly
 from rebat.core.units import MAX_SECONDS, US_PER_S, to_s, to_us
 from rebat.models.interruptions import CheckpointPattern
+from rebat.models.lengthened import lengthened_workload
 from rebat.models.light import LightCheckpoints, light_of
 
 Rounding = Literal["ceil", "floor"]
@@ -280,22 +280,20 @@ def add_young_daly(
         also closes the last period, and every job has at least one checkpoint. The text of section
         6.1 agrees with rounding down: a job shorter than its period writes no checkpoint.
     """
-    profiles: dict[str, dict[str, Any]] = {}
+    cost_us = to_us(cost_s)
 
-    def times() -> Iterator[tuple[int | None, str]]:
-        for job in workload.jobs:
-            period_s = young_daly_period_s(job.n_nodes, n_nodes, mtbf_s, cost_s)
-            name = f"{job.profile}@{job.n_nodes}"
-            if name not in profiles:
-                profiles[name] = _with_checkpoints(
-                    job, workload.profiles[job.profile], period_s, cost_s, recovery_s, rounding
-                )
-            walltime_us = job.walltime_us
-            if walltime_us is not None:
-                walltime_us = _lengthened_us(walltime_us, period_s, to_us(cost_s), rounding)
-            yield walltime_us, name
+    @cache
+    def period_s(size: int) -> float:
+        return young_daly_period_s(size, n_nodes, mtbf_s, cost_s)
 
-    return with_times(workload, times(), profiles)
+    def profile_of(job: Job) -> dict[str, Any]:
+        profile = workload.profiles[job.profile]
+        return _with_checkpoints(job, profile, period_s(job.n_nodes), cost_s, recovery_s, rounding)
+
+    def walltime_us_of(walltime_us: int, size: int) -> int:
+        return _lengthened_us(walltime_us, period_s(size), cost_us, rounding)
+
+    return lengthened_workload(workload, profile_of, walltime_us_of)
 
 
 def add_perfect(workload: Workload) -> Workload:

@@ -8,18 +8,17 @@ Intervals that are not set are the best intervals: the first-order optimum for o
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from functools import cache
 from itertools import pairwise
 from typing import Any
 
 import msgspec
 
-from rebat.core.compact_jobs import with_times
 from rebat.core.errors import InputError, unknown_name
 from rebat.core.jobs import Job, Workload
 from rebat.core.units import FOREVER_US, parse_duration, to_s, to_us
 from rebat.models.ettr_levels import Levels, best_pattern
+from rebat.models.lengthened import lengthened_workload
 from rebat.models.light import LightCheckpoints, Survives, light_of
 
 SURVIVES: dict[str, Survives | None] = {
@@ -222,31 +221,27 @@ def add_tiers(
     group : int
         Number of consecutive nodes of a group that fails together.
     """
-    profiles: dict[str, dict[str, Any]] = {}
 
     @cache
     def fields_on(size: int) -> tuple[dict[str, object], LightCheckpoints | None]:
         pattern = pattern_of(tiers, mtbf_s * n_nodes / size, light_share)
         return profile_fields(tiers, pattern, software, group)
 
-    def times() -> Iterator[tuple[int | None, str]]:
-        for job in workload.jobs:
-            fields, light = fields_on(job.n_nodes)
-            name = f"{job.profile}@{job.n_nodes}"
-            if name not in profiles:
-                profiles[name] = _with_checkpoints(job, workload, fields, light)
-            walltime_us = job.walltime_us
-            if walltime_us is not None and walltime_us < FOREVER_US:
-                walltime_us = _lengthened_us(walltime_us, fields, light)
-            yield walltime_us, name
+    def profile_of(job: Job) -> dict[str, Any]:
+        return _with_tiers(job, workload.profiles[job.profile], *fields_on(job.n_nodes))
 
-    return with_times(workload, times(), profiles)
+    def walltime_us_of(walltime_us: int, size: int) -> int:
+        if walltime_us >= FOREVER_US:
+            return walltime_us
+        return _lengthened_us(walltime_us, *fields_on(size))
+
+    return lengthened_workload(workload, profile_of, walltime_us_of)
 
 
-def _with_checkpoints(
-    job: Job, workload: Workload, fields: dict[str, object], light: LightCheckpoints | None
+def _with_tiers(
+    job: Job, profile: dict[str, Any], fields: dict[str, object], light: LightCheckpoints | None
 ) -> dict[str, Any]:
-    profile = workload.profiles[job.profile]
+    """Return the profile of a job with checkpoints of tiers."""
     if profile.get("type") != "delay":
         problem = f"checkpoints need a delay profile, not {profile.get('type')!r}"
         raise InputError(problem, f"job {job.id}")

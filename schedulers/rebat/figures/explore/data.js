@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 "use strict";
-// Unpacks the data of a page, and finds spans by time. Times are in milliseconds.
+// Unpacks the data of a page, finds spans by time, and draws step lines from series. Times are in
+// milliseconds.
 
 async function unpacked(text) {
   const zipped = Uint8Array.from(atob(text.trim()), (c) => c.charCodeAt(0));

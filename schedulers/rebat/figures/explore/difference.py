@@ -7,12 +7,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from rebat.core.errors import InputError
-from rebat.results.compare.parting import ends, parting
+from rebat.results.compare.parting import around_us, ends, parting
 from rebat.results.compare.parting_text import SAME, difference_text
 from rebat.results.measures.timeline import Timeline
-
-AROUND = 0.05
-"""Half the length of the time window around the decision, as a share of the run."""
 
 
 def first_difference(timelines: Sequence[Timeline]) -> dict[str, Any] | None:
@@ -31,6 +28,6 @@ def first_difference(timelines: Sequence[Timeline]) -> dict[str, Any] | None:
     if parted is None:
         return {"at": None, "lines": [SAME.format(*names)]}
     text = difference_text(names, parted, ends(first, second))
-    around_us = AROUND * max(first.makespan_us, second.makespan_us)
     lines = [*text.decisions, text.knowledge, text.end]
-    return {"at": parted.at_us / 1e3, "around": around_us / 1e3, "lines": lines}
+    around_ms = around_us(first, second) / 1e3
+    return {"at": parted.at_us / 1e3, "around": around_ms, "lines": lines}

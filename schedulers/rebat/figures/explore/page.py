@@ -55,8 +55,8 @@ def explorer_page(
     from bokeh.resources import Resources
 
     difference = first_difference(timelines)
-    data = page_data(timelines, window_us) | {"nodeNames": list(node_names)}
-    data["difference"] = difference
+    data = page_data(timelines, window_us)
+    data |= {"nodeNames": list(node_names), "difference": difference}
     colours = policy_colours([timeline.name for timeline in timelines])
     figures = _figures(data)
     script, places = _settled(*components(figures))

@@ -24,6 +24,9 @@ Mask = npt.NDArray[np.bool_]
 STOPPED = (Cause.STOLEN, Cause.MOVED, Cause.PREEMPTED, Cause.HORIZON)
 """Causes of the end of attempts that a policy stopped."""
 
+AROUND = 0.05
+"""Half the length of the time window around the decision, as a share of the longer run."""
+
 
 class PolicyChoice(msgspec.Struct, frozen=True, order=True):
     """A decision about a job.
@@ -136,6 +139,11 @@ def parting(a: Timeline, b: Timeline, nodes: bool = False) -> Parting | None:
             return Parting(at_us, n_equal, only, _knowledge(a, at_us), outcomes)
         n_equal += len(mine)
     return None
+
+
+def around_us(a: Timeline, b: Timeline) -> float:
+    """Return half the length of the time window in which the explorer shows where runs part."""
+    return AROUND * max(a.makespan_us, b.makespan_us)
 
 
 def ends(a: Timeline, b: Timeline) -> Ends:
