@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import errno
 import os
+from collections import Counter
 from typing import Any
 
 import msgspec
@@ -13,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rebat.core import packed
+from rebat.core import id_set, packed
 from rebat.core.compact_jobs import CompactJobs
 from rebat.core.errors import InputError
 from rebat.core.id_set import IdSet
@@ -93,11 +94,18 @@ def test_a_full_disk_is_an_error_of_the_input(monkeypatch: pytest.MonkeyPatch) -
 IDS = st.from_regex(r"(w[01]!)?(0|[1-9]\d{0,16}|0\d|[a-c]|\d#1)", fullmatch=True)
 
 
-@given(ids=st.lists(IDS), others=st.lists(IDS))
-def test_a_set_of_ids_is_a_set(ids: list[str], others: list[str]) -> None:
-    ours = IdSet(ids)
-    for text in (*ids, *others):
-        assert (text in ours) == (text in set(ids))
+@pytest.mark.parametrize("most_recent", [1, 3, 2**16])
+def test_a_set_of_ids_is_a_set(most_recent: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether all texts are packed, some, or none."""
+    monkeypatch.setattr(id_set, "_RECENT", most_recent)
+
+    @given(ids=st.lists(IDS), others=st.lists(IDS))
+    def check(ids: list[str], others: list[str]) -> None:
+        ours = IdSet(ids)
+        for text in (*ids, *others):
+            assert (text in ours) == (text in set(ids))
+
+    check()
 
 
 JOBS = st.lists(
@@ -120,6 +128,15 @@ def test_compact_jobs_are_a_tuple(jobs: list[Job]) -> None:
     assert ours[1::2] == theirs[1::2]
     assert all(type(a) is type(b) for one, other in zip(ours, theirs, strict=True)
                for a, b in zip(one.extra.values(), other.extra.values(), strict=True))  # fmt: skip
+
+
+@given(jobs=JOBS)
+def test_columns_of_jobs(jobs: list[Job]) -> None:
+    ours = CompactJobs(jobs)
+    assert ours.submit_us().tolist() == [job.submit_us for job in jobs]
+    assert [*ours.ids()] == [job.id for job in jobs]
+    assert [*ours.profile_uses().items()] == [*Counter(job.profile for job in jobs).items()]
+    assert [*ours.with_extra()] == [job for job in jobs if job.extra]
 
 
 @given(jobs=JOBS)

@@ -9,6 +9,8 @@ from copy import copy
 from typing import Any, overload
 
 import msgspec
+import numpy as np
+import numpy.typing as npt
 
 from rebat.core.jobs import Job, Workload
 
@@ -60,11 +62,33 @@ class CompactJobs(Sequence[Job]):
         other._profile_names = list(profiles)
         return other
 
+    # ---- columns, which are faster to read than jobs
+
+    def submit_us(self) -> npt.NDArray[np.int64]:
+        """Return the submission times in microseconds."""
+        return np.array(self._submit_us, dtype=np.int64)
+
+    def ids(self) -> Iterator[str]:
+        """Yield the ids of the jobs."""
+        return map(self._id, range(len(self)))
+
+    def profile_uses(self) -> dict[str, int]:
+        """Return the number of jobs by profile, in the order of the first job of each profile."""
+        uses = np.bincount(self._profiles, minlength=len(self._profile_names))
+        return dict(zip(self._profile_names, uses.tolist(), strict=True))
+
+    def with_extra(self) -> Iterator[Job]:
+        """Yield the jobs with additional fields."""
+        extra = np.array([bool(fields) for fields in self._extra_fields], dtype=bool)
+        return map(self.at, np.flatnonzero(extra[np.array(self._extras)]).tolist())
+
+    # ---- jobs
+
     def __len__(self) -> int:
         return len(self._n_nodes)
 
     def __iter__(self) -> Iterator[Job]:
-        return map(self._at, range(len(self)))
+        return map(self.at, range(len(self)))
 
     @overload
     def __getitem__(self, place: int) -> Job: ...
@@ -73,15 +97,19 @@ class CompactJobs(Sequence[Job]):
     def __getitem__(self, place: int | slice) -> Job | tuple[Job, ...]:
         """Return a job, or the jobs of a slice."""
         if isinstance(place, slice):
-            return tuple(map(self._at, range(*place.indices(len(self)))))
+            return tuple(map(self.at, range(*place.indices(len(self)))))
         if not -len(self) <= place < len(self):
             raise IndexError(place)
-        return self._at(place % len(self))
+        return self.at(place % len(self))
 
-    def _at(self, place: int) -> Job:
+    def _id(self, place: int) -> str:
+        return self._ids[self._id_ends[place] : self._id_ends[place + 1]].decode()
+
+    def at(self, place: int) -> Job:
+        """Return a job; ``place`` is from 0 to n - 1 and is not checked."""
         walltime_us = self._walltime_us[place]
         return Job(
-            self._ids[self._id_ends[place] : self._id_ends[place + 1]].decode(),
+            self._id(place),
             self._n_nodes[place],
             self._submit_us[place],
             None if walltime_us == _NO_WALLTIME else walltime_us,
@@ -100,6 +128,11 @@ class CompactJobs(Sequence[Job]):
         return f"<{len(self)} jobs>"
 
 
+def compact(jobs: Sequence[Job]) -> CompactJobs:
+    """Return jobs in columns; jobs that are in columns stay unchanged."""
+    return jobs if isinstance(jobs, CompactJobs) else CompactJobs(jobs)
+
+
 def with_times(
     workload: Workload,
     times: Iterable[tuple[int | None, str]],
@@ -109,5 +142,5 @@ def with_times(
 
     ``times`` may add the profiles while it is read.
     """
-    jobs = workload.jobs if isinstance(workload.jobs, CompactJobs) else CompactJobs(workload.jobs)
-    return msgspec.structs.replace(workload, jobs=jobs.changed(times), profiles=profiles)
+    jobs = compact(workload.jobs).changed(times)
+    return msgspec.structs.replace(workload, jobs=jobs, profiles=profiles)

@@ -10,6 +10,9 @@ _BITS = 256
 
 _MOST_DIGITS = 15
 
+_RECENT = 2**16
+"""Maximum number of texts that are not packed; a set of texts is faster."""
+
 
 class IdSet:
     """A growing set of texts. A text such as ``12`` or ``w0!12`` takes about a bit.
@@ -22,6 +25,7 @@ class IdSet:
     """
 
     def __init__(self, ids: Iterable[str] = ()) -> None:
+        self._recent: set[str] = set()
         self._texts: set[str] = set()
         self._masks: dict[tuple[str, int], int] = {}
         for text in ids:
@@ -29,17 +33,26 @@ class IdSet:
 
     def add(self, text: str) -> None:
         """Add a text."""
-        place = _place(text)
-        if place is None:
-            self._texts.add(text)
-        else:
-            key, bit = place
-            self._masks[key] = self._masks.get(key, 0) | bit
+        self._recent.add(text)
+        if len(self._recent) == _RECENT:
+            self._pack()
+
+    def _pack(self) -> None:
+        for text in self._recent:
+            place = _place(text)
+            if place is None:
+                self._texts.add(text)
+            else:
+                key, bit = place
+                self._masks[key] = self._masks.get(key, 0) | bit
+        self._recent = set()
 
     def __contains__(self, text: str) -> bool:
-        place = _place(text)
+        if text in self._recent or text in self._texts:
+            return True
+        place = _place(text) if self._masks else None
         if place is None:
-            return text in self._texts
+            return False
         key, bit = place
         return bool(self._masks.get(key, 0) & bit)
 

@@ -24,8 +24,8 @@ from rebat.core.nodes import NodeSet
 T = TypeVar("T", bound=msgspec.Struct)
 Ints = npt.NDArray[np.int64]
 
-BLOCK = 4096
-"""Number of items in a block."""
+BLOCK = 16384
+"""Number of items in a block. Runs of a month are not packed."""
 
 MOST_BYTES = 2**22
 """Maximum size in bytes of a temporary file in memory."""
@@ -111,8 +111,10 @@ class Packed(Sequence[T]):
         """Return a column of the last block."""
         values: Iterable[Any] = map(self._packing.getters[name], self._last)
         if name in self._codes:
-            codes = self._codes[name]
-            values = (codes.setdefault(value, len(codes)) for value in values)
+            codes, texts = self._codes[name], list(values)
+            for text in dict.fromkeys(texts):
+                codes.setdefault(text, len(codes))
+            values = map(codes.__getitem__, texts)
         return np.fromiter(values, dtype=np.int64, count=len(self._last))
 
     # ---- reading

@@ -23,6 +23,7 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Any
 
+from rebat.core.compact_jobs import CompactJobs, compact
 from rebat.core.decisions import Reply
 from rebat.core.errors import InputError
 from rebat.core.events import (
@@ -36,7 +37,7 @@ from rebat.core.events import (
     SimulationBegan,
     SimulationEnded,
 )
-from rebat.core.jobs import Job, Workload, with_parts
+from rebat.core.jobs import Workload, with_parts
 from rebat.core.units import to_s
 from rebat.engine.aborts import AbortRule
 from rebat.engine.decisions import Decisions
@@ -114,18 +115,18 @@ class Engine(Decisions):
 
     def _add_workloads(self, workload: Workload) -> None:
         self.profiles["w0"] = used_profiles(workload)
-        self._add_static_jobs("w0", workload.jobs)
+        self._add_static_jobs("w0", compact(workload.jobs))
 
-    def _add_static_jobs(self, workload: str, jobs: Sequence[Job]) -> None:
+    def _add_static_jobs(self, workload: str, jobs: CompactJobs) -> None:
         """Add the jobs of a workload; raise InputError if one needs a network."""
-        for job in jobs:
-            profile = self._full_name(workload, job.profile)
-            if (workload, profile) not in self._uses:
-                try:
-                    self._runnable(workload, profile)
-                except InputError as error:
-                    raise error.at(f"job {job.id}") from None
-            self._use(workload, profile)
+        for name, uses in jobs.profile_uses().items():
+            profile = self._full_name(workload, name)
+            try:
+                self._runnable(workload, profile)
+            except InputError as error:
+                first = next(job for job in jobs if job.profile == name)
+                raise error.at(f"job {first.id}") from None
+            self._use(workload, profile, uses)
         self._static.add(workload, jobs)
         self._unfinished += len(jobs)
 
@@ -329,7 +330,7 @@ def _hosts(n_nodes: int) -> list[dict[str, Any]]:
 def used_profiles(workload: Workload) -> dict[str, dict[str, Any]]:
     """Return the profiles that static jobs use; Batsim does not load other profiles."""
     used: dict[str, dict[str, Any]] = {}
-    for job in workload.jobs:
-        if job.profile not in used:
-            used |= with_parts(workload.profiles, job.profile)
+    for name in compact(workload.jobs).profile_uses():
+        if name not in used:
+            used |= with_parts(workload.profiles, name)
     return used

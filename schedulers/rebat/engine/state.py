@@ -81,10 +81,10 @@ class EngineState:
         self._unfinished += 1
         self._use(job.workload, job.profile)
 
-    def _use(self, workload: str, profile: str) -> None:
-        """Count a job with this profile."""
+    def _use(self, workload: str, profile: str, n_jobs: int = 1) -> None:
+        """Count jobs with this profile."""
         use = (workload, profile)
-        self._uses[use] = self._uses.get(use, 0) + 1
+        self._uses[use] = self._uses.get(use, 0) + n_jobs
 
     def _hold(self, job: EngineJob, profiles: dict[str, dict[str, Any]]) -> None:
         job.profiles = profiles

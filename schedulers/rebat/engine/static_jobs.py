@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import groupby
 
 import numpy as np
 import numpy.typing as npt
 
+from rebat.core.compact_jobs import CompactJobs
 from rebat.core.id_set import IdSet
 from rebat.core.jobs import Job
 
@@ -25,11 +26,11 @@ class StaticJobs:
     """
 
     def __init__(self) -> None:
-        self._workloads: list[tuple[str, Sequence[Job]]] = []
+        self._workloads: list[tuple[str, CompactJobs]] = []
         self._ids: IdSet | None = None
         self.n = 0
 
-    def add(self, workload: str, jobs: Sequence[Job]) -> None:
+    def add(self, workload: str, jobs: CompactJobs) -> None:
         """Add the jobs of a workload with this name."""
         self._workloads.append((workload, jobs))
         self._ids = None
@@ -37,7 +38,8 @@ class StaticJobs:
 
     def groups(self) -> Iterator[list[Placed]]:
         """Yield the jobs of each time of submission, ordered by id as text."""
-        submit_us = np.fromiter((job.submit_us for _, job in self._all()), np.int64, self.n)
+        columns = [jobs.submit_us() for _, jobs in self._workloads]
+        submit_us = np.concatenate([np.empty(0, dtype=np.int64), *columns])
         order = np.argsort(submit_us, kind="stable")
         for _, places in groupby(_integers(order), submit_us.__getitem__):
             group = list(map(self._at, places))
@@ -52,7 +54,9 @@ class StaticJobs:
         finds a job.
         """
         if self._ids is None:
-            self._ids = IdSet(f"{workload}!{job.id}" for workload, job in self._all())
+            self._ids = IdSet(
+                f"{name}!{job}" for name, jobs in self._workloads for job in jobs.ids()
+            )
         if job_id not in self._ids:
             return None
         return next(placed for placed in self._all() if f"{placed[0]}!{placed[1].id}" == job_id)
@@ -63,7 +67,7 @@ class StaticJobs:
     def _at(self, place: int) -> Placed:
         for workload, jobs in self._workloads:
             if place < len(jobs):
-                return workload, jobs[place]
+                return workload, jobs.at(place)
             place -= len(jobs)
         raise IndexError(place)
 

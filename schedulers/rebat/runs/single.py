@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 import rebat
 from rebat.contract import Policy
+from rebat.core.compact_jobs import compact
 from rebat.core.files import write_json, write_lines, write_text
 from rebat.core.jobs import Workload
 from rebat.core.options import MAX_ATTEMPTS, SessionOptions
@@ -160,11 +161,10 @@ def _watching(
 def owners_of(workload: Workload) -> Owners:
     """Return user and queue of the jobs that have them."""
     owners = {}
-    for job in workload.jobs:
-        if job.extra:
-            traits = traits_of(job.extra)
-            if traits.user or traits.queue:
-                owners[f"w0!{job.id}"] = traits.user, traits.queue
+    for job in compact(workload.jobs).with_extra():
+        traits = traits_of(job.extra)
+        if traits.user or traits.queue:
+            owners[f"w0!{job.id}"] = traits.user, traits.queue
     return owners
 
 

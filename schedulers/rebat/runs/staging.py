@@ -9,6 +9,7 @@ from functools import lru_cache
 import msgspec
 
 from rebat.core.attempts import check_ids
+from rebat.core.compact_jobs import compact
 from rebat.core.cores import groups_of
 from rebat.core.errors import InputError
 from rebat.core.jobs import Workload
@@ -150,11 +151,13 @@ def prepared(workload: Workload, scenario: Scenario) -> Workload:
     InputError
         If the id of a job is the id of another job's resubmission.
     """
+    jobs = compact(workload.jobs)
     try:
-        if any("#" in job.id for job in workload.jobs):  # a list of all ids needs much memory
-            check_ids([job.id for job in workload.jobs])
+        if any("#" in job_id for job_id in jobs.ids()):  # a list of all ids needs much memory
+            check_ids([*jobs.ids()])
     except InputError as error:
         raise error.at(f"workload {workload.name}") from None
+    workload = msgspec.structs.replace(workload, jobs=jobs)
     n_nodes = scenario.nodes or workload.n_nodes
     checkpointing = _with_checkpoints(workload, scenario.checkpoint, n_nodes)
     return _with_silent_errors(checkpointing, scenario.silent_errors)

@@ -37,7 +37,7 @@ def node_us(parts: Sequence[tuple[Ints, Widths]]) -> float:
     Each part has the time of each attempt (us), and its number of nodes in this time. Sums of
     integers are exact and may exceed 64 bits. Fractions are added in the order of the attempts.
     """
-    if not any(isinstance(size, float) for _, width in parts for size in width):
+    if not any(float in set(map(type, width)) for _, width in parts):
         return sum(dot(time_us, width) for time_us, width in parts)
     products = sum(time_us * np.asarray(width) for time_us, width in parts)
     return float(np.cumsum(products)[-1])
