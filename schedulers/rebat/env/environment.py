@@ -133,9 +133,7 @@ class BatchScheduling(gymnasium.Env[Observation, int]):
         expected = "more failures (mtbf), a longer window or more load"
         raise InputError("has no decision for the agent", "rebat.env", expected)
 
-    def step(
-        self, action: int
-    ) -> tuple[Observation, SupportsFloat, bool, bool, dict[str, Any]]:
+    def step(self, action: int) -> tuple[Observation, SupportsFloat, bool, bool, dict[str, Any]]:
         """Continue with an action until the next decision, or until the end of the episode."""
         if self._episode is None:
             raise InputError("no episode is running", "step", "reset() first")

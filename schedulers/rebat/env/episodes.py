@@ -159,9 +159,7 @@ class Episode:
     def __init__(self, workload: Workload, scenario: Scenario, setting: Setting) -> None:
         stage = staged(workload, scenario)
         self._engine = Engine(stage.workload, n_nodes=stage.n_nodes, events=stage.events)
-        policy = agent_scheduler(
-            setting.point, setting.decision, self._ask, setting.n_candidates
-        )
+        policy = agent_scheduler(setting.point, setting.decision, self._ask, setting.n_candidates)
         options: SessionOptions = msgspec.structs.replace(
             setting.point.session,
             cores_per_node=scenario.cores_per_node,

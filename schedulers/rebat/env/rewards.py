@@ -11,8 +11,9 @@ from collections.abc import Callable
 
 import msgspec
 
+from rebat.core.decisions import Reply
 from rebat.core.errors import unknown_name
-from rebat.core.events import Message, Reply
+from rebat.core.events import Message
 from rebat.core.units import US_PER_S
 from rebat.results.measures.jobs import lost_us
 from rebat.session.session import Session
