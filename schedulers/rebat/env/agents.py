@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Agents: the rules of schedulers, a random agent, and a linear agent that is loaded from a file."""
+"""Agents: rules of schedulers, a random agent, and a linear agent that is read from a file."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ from rebat.env.observation import (
     victim_row,
 )
 from rebat.policies.composition import Planning, Scheduler
-from rebat.policies.context import Context, SizeLimit
+from rebat.policies.context import Context
 from rebat.policies.placement.choosers import Mask
 from rebat.policies.planning.queue import SortedQueue
 from rebat.policies.point import Point
@@ -209,7 +209,8 @@ class AgentQueue:
 class AgentPolicy(Policy):
     """A scheduler in which an agent takes one kind of decision.
 
-    Derive from this class and set its attributes to run an agent as any other policy.
+    Derive from this class and set its attributes to run an agent as any other policy. Arguments
+    replace the attributes and the method `agent`.
 
     Attributes
     ----------
@@ -226,14 +227,18 @@ class AgentPolicy(Policy):
     base: str = ""
     candidates: int = K
 
-    def __init__(self, agent: Agent | None = None) -> None:
-        if agent is not None:
-            self.agent = agent  # type: ignore[method-assign]
+    def __init__(
+        self, agent: Agent | None = None, *, decision: str = "", base: str = "", candidates: int = 0
+    ) -> None:
+        self.decision, self.base = decision or self.decision, base or self.base
+        self.candidates = candidates or self.candidates
         point = base_of(self.decision, self.base)
         if point.session != SessionOptions():
             expected = "a base with the default semantics and without stages of recovery"
             raise InputError("changes the options of the session", "base", expected)
-        self._scheduler = agent_scheduler(point, self.decision, self.agent, self.candidates)
+        self._scheduler = agent_scheduler(
+            point, self.decision, agent or self.agent, self.candidates
+        )
 
     def agent(self, observation: Observation, mask: ActionMask) -> int:
         """Return the action for an observation; see `Agent`."""

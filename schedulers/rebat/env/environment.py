@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, ClassVar, SupportsFloat
+from typing import Any, SupportsFloat
 
 import msgspec
 import numpy as np
@@ -23,7 +23,7 @@ try:
     import gymnasium
     from gymnasium import spaces
 
-    from rebat.env.episodes import Draw, Episode, Episodes, Setting
+    from rebat.env.episodes import Draw, Episode, Episodes, Setting, WorkloadLike
 except ImportError as error:
     raise not_installed(str(error.name), "rebat.env", "rl") from error
 
@@ -33,10 +33,10 @@ MOST_EMPTY = 100
 DEFAULTS = {"mtbf": "1h", "checkpoint": "young-daly"}
 """Options of the scenario that differ from those of `rebat run`."""
 
-Workloads = Workload | str | Path | Sequence[Workload | str | Path]
+Workloads = WorkloadLike | Sequence[WorkloadLike]
 
 
-class BatchScheduling(gymnasium.Env[Observation, int]):
+class BatchScheduling(gymnasium.Env[Observation, Any]):
     """A simulation of a window of a workload, in which an agent takes one kind of decision.
 
     A reset draws a workload, a window and a failure seed. The machine is empty at the start of the
@@ -76,7 +76,7 @@ class BatchScheduling(gymnasium.Env[Observation, int]):
     repeats it.
     """
 
-    metadata: ClassVar[dict[str, Any]] = {"render_modes": []}
+    metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012 (declared by Gymnasium)
 
     def __init__(
         self,
@@ -95,12 +95,10 @@ class BatchScheduling(gymnasium.Env[Observation, int]):
         self._setting = Setting.of(decision, base, candidates, validate)
         self._reward = reward_of(reward)
         window_s = None if window is None else parse_duration(window)
-        several = isinstance(workload, Sequence) and not isinstance(workload, str)
-        workloads = list(workload) if several else [workload]  # type: ignore[arg-type,list-item]
-        self._episodes = Episodes(workloads, _scenario_options(options), window_s)
+        self._episodes = Episodes(_listed(workload), _scenario_options(options), window_s)
         size = LAYOUTS[decision].size(candidates)
         self.observation_space = spaces.Box(0.0, 1.0, (size,), np.float32)
-        self.action_space = spaces.Discrete(candidates + 1)  # type: ignore[assignment]
+        self.action_space = spaces.Discrete(candidates + 1)
         self._episode: Episode | None = None
         self._mask = np.zeros(candidates + 1, dtype=np.int8)
         self._value = 0.0
@@ -187,6 +185,10 @@ class BatchScheduling(gymnasium.Env[Observation, int]):
         if self._episode is not None:
             self._episode.close()
             self._episode = None
+
+
+def _listed(workload: Workloads) -> list[WorkloadLike]:
+    return [workload] if isinstance(workload, Workload | str | Path) else list(workload)
 
 
 def _scenario_options(options: dict[str, Any]) -> ScenarioOptions:
