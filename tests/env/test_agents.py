@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -255,9 +253,11 @@ def test_it_runs_with_seeds(mine) -> None:
     result = rebat.run(
         "synthetic-small", ["sfsj", mine], failures=rebat.failures(mtbf="30min"), seeds=2, workers=1
     )
-    assert set(result.metrics.index.get_level_values(0)) or len(result.metrics)
+    assert set(result.metrics["policy"]) == {"sfsj", "Mine"}
 
 
 def test_the_policy_check_passes(mine: str) -> None:
-    checked = check_policy(mine, seeds=4, skip=["starvation"])
+    queue = scheduler(mine).kind.decision == "queue"
+    skipped = ["starvation"] if queue else []  # random weights may let a job wait for all others
+    checked = check_policy(mine, seeds=4, skip=skipped)
     assert checked.passed, str(checked)

@@ -16,8 +16,9 @@ from rebat.core.jobs import Workload
 from rebat.core.units import parse_duration, to_s
 from rebat.env.decisions import K
 from rebat.env.observation import LAYOUTS, ActionMask, Observation
-from rebat.env.rewards import Reward, Totals, reward_of
+from rebat.env.rewards import Reward, reward_of
 from rebat.runs.options import ScenarioOptions
+from rebat.session.ledger import Ledger
 
 try:
     import gymnasium
@@ -174,11 +175,18 @@ class BatchScheduling(gymnasium.Env[Observation, Any]):
         return self._mask
 
     @property
-    def totals(self) -> Totals:
-        """The totals of the episode until now."""
+    def ledger(self) -> Ledger:
+        """The records of the running episode; they stay valid after its end."""
         if self._episode is None:
-            raise InputError("no episode is running", "totals", "reset() first")
-        return self._episode.totals
+            raise InputError("no episode is running", "ledger", "reset() first")
+        return self._episode.session.ledger
+
+    @property
+    def n_jobs(self) -> int:
+        """The number of jobs of the running episode."""
+        if self._episode is None:
+            raise InputError("no episode is running", "n_jobs", "reset() first")
+        return self._episode.n_jobs
 
     def close(self) -> None:
         """End the episode."""

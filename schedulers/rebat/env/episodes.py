@@ -158,6 +158,7 @@ class Episode:
 
     def __init__(self, workload: Workload, scenario: Scenario, setting: Setting) -> None:
         stage = staged(workload, scenario)
+        self.n_jobs = len(workload.jobs)
         self._engine = Engine(stage.workload, n_nodes=stage.n_nodes, events=stage.events)
         policy = agent_scheduler(setting.point, setting.decision, self._ask, setting.n_candidates)
         options: SessionOptions = msgspec.structs.replace(
