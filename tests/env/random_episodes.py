@@ -19,7 +19,7 @@ from rebat.workloads.generate import synthetic
 
 
 def episodes(decision: str, number: int, seed: int = 0) -> int:
-    """Play so many episodes; the number of steps. Raises for a broken invariant."""
+    """Play this number of episodes; return the number of steps. Raises for a broken invariant."""
     env = BatchScheduling(
         decision, synthetic(seed, 200), window="4h", mtbf="10min", downtime="20min", validate=True
     )

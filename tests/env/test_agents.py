@@ -124,7 +124,7 @@ def test_an_action_that_the_mask_excludes_is_an_error_with_its_place(tmp_path) -
 @pytest.mark.parametrize(
     ("settings", "error"),
     [
-        ({"decision": "nobody"}, "unknown decision 'nobody'"),
+        ({"decision": "starts"}, "unknown decision 'starts'"),
         ({"base": "easy"}, "'easy' steals no nodes"),
         ({"decision": "queue", "base": "batsched-fcfs"}, "'batsched-fcfs' is not possible"),
         ({"candidates": 2}, "is 2 .expected at least 3"),

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from rebat.core.errors import InputError
 from rebat.core.files import file_hash
 from rebat.env.decisions import Agent
-from rebat.env.observation import LAYOUTS, VICTIM, ActionMask, Layout, Observation
+from rebat.env.observation import LAYOUTS, VICTIM, ActionMask, ObservationLayout, Observation
 
 _NAMES = list(VICTIM.candidate)
 
@@ -92,7 +92,7 @@ class LinearAgent(msgspec.Struct, frozen=True):
         return int(np.where(mask > 0, scores, -np.inf).argmax())
 
     @property
-    def layout(self) -> Layout:
+    def layout(self) -> ObservationLayout:
         """The layout of the observations."""
         return LAYOUTS[self.decision]
 

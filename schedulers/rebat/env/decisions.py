@@ -215,7 +215,7 @@ class AgentPolicy(Policy):
     Attributes
     ----------
     decision : {'victim', 'queue'}
-        Whom to interrupt for a failed job, or which queued attempt is next.
+        Which job to interrupt for a failed job, or which queued attempt is next.
     base : str
         The scheduler that takes all other decisions; empty: see `BASES`. With 'victim' it needs
         react=stealing. With 'queue' its planning is replaced.

@@ -24,7 +24,7 @@ try:
     import gymnasium
     from gymnasium import spaces
 
-    from rebat.env.episodes import Draw, Episode, Episodes, Setting, WorkloadLike
+    from rebat.env.episodes import Draw, Episode, Episodes, EpisodeSetting, WorkloadLike
 except ImportError as error:
     raise not_installed(str(error.name), "rebat.env", "rl") from error
 
@@ -46,7 +46,7 @@ class BatchScheduling(gymnasium.Env[Observation, Any]):
     Parameters
     ----------
     decision : {'victim', 'queue'}
-        Whom to interrupt for a job that lost a node, or which queued attempt is next.
+        Which job to interrupt for a job that lost a node, or which queued attempt is next.
     workload : Workload, str, Path, or a sequence
         One or several workloads, each as in `rebat.run`.
     window : str or float, optional
@@ -93,7 +93,7 @@ class BatchScheduling(gymnasium.Env[Observation, Any]):
         **options: Any,
     ) -> None:
         self.render_mode = render_mode
-        self._setting = Setting.of(decision, base, candidates, validate)
+        self._setting = EpisodeSetting.of(decision, base, candidates, validate)
         self._reward = reward_of(reward)
         window_s = None if window is None else parse_duration(window)
         self._episodes = Episodes(_listed(workload), _scenario_options(options), window_s)

@@ -132,7 +132,7 @@ def _earlier(job: Job, by_us: int) -> Job:
     return msgspec.structs.replace(job, submit_us=job.submit_us - by_us)
 
 
-class Setting(msgspec.Struct, frozen=True):
+class EpisodeSetting(msgspec.Struct, frozen=True):
     """What is the same in all episodes of an environment."""
 
     decision: str
@@ -141,9 +141,9 @@ class Setting(msgspec.Struct, frozen=True):
     validate: bool
 
     @staticmethod
-    def of(decision: str, base: str, n_candidates: int, validate: bool) -> Setting:
+    def of(decision: str, base: str, n_candidates: int, validate: bool) -> EpisodeSetting:
         """Return the setting; raise InputError for a scheduler without this decision."""
-        return Setting(decision, base_of(decision, base), n_candidates, validate)
+        return EpisodeSetting(decision, base_of(decision, base), n_candidates, validate)
 
 
 class Episode:
@@ -153,10 +153,10 @@ class Episode:
     ----------
     workload : Workload
     scenario : Scenario
-    setting : Setting
+    setting : EpisodeSetting
     """
 
-    def __init__(self, workload: Workload, scenario: Scenario, setting: Setting) -> None:
+    def __init__(self, workload: Workload, scenario: Scenario, setting: EpisodeSetting) -> None:
         stage = staged(workload, scenario)
         self.n_jobs = len(workload.jobs)
         self._engine = Engine(stage.workload, n_nodes=stage.n_nodes, events=stage.events)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Observations of an agent: a row per candidate, then the state of the machine and the queue.
 
-An observation is a float32 array of K x F + C numbers from 0 to 1. `Layout` names the F features of
+An observation is a float32 array of K x F + C numbers from 0 to 1. `ObservationLayout` names the F features of
 a candidate and the C features of the context. All features are shares, or logarithms of durations
 and counts.
 """
@@ -46,7 +46,7 @@ def scaled_count(n: float) -> float:
     return min(1.0, log1p(max(0.0, n)) * _PER_COUNT)
 
 
-class Layout(msgspec.Struct, frozen=True):
+class ObservationLayout(msgspec.Struct, frozen=True):
     """Features of an observation: name and definition, in order.
 
     Attributes
@@ -89,7 +89,7 @@ _MACHINE = {
     "queued": "number of queued attempts (logarithmic)",
 }
 
-VICTIM = Layout(
+VICTIM = ObservationLayout(
     candidate={
         "present": "1 for a candidate",
         "valid": "1 if the candidate may be interrupted",
@@ -114,9 +114,9 @@ VICTIM = Layout(
         "missing": "nodes that the failed job needs and does not hold (logarithmic count)",
     },
 )
-"""Layout of decision ``victim``."""
+"""ObservationLayout of decision ``victim``."""
 
-QUEUE = Layout(
+QUEUE = ObservationLayout(
     candidate={
         "present": "1 for a candidate",
         "valid": "1 if the attempt fits on the free nodes",
@@ -134,10 +134,10 @@ QUEUE = Layout(
         "started": "attempts that the agent has chosen in this plan (logarithmic count)",
     },
 )
-"""Layout of decision ``queue``."""
+"""ObservationLayout of decision ``queue``."""
 
 LAYOUTS = {"victim": VICTIM, "queue": QUEUE}
-"""Layout of the observation by decision."""
+"""ObservationLayout of the observation by decision."""
 
 
 def machine_features(view: View, n_free: int, n_queued: int) -> list[float]:
