@@ -13,7 +13,7 @@ import numpy.typing as npt
 from rebat.core.errors import InputError
 from rebat.core.files import file_hash
 from rebat.env.decisions import Agent
-from rebat.env.observation import LAYOUTS, VICTIM, ActionMask, ObservationLayout, Observation
+from rebat.env.observation import LAYOUTS, VICTIM, ActionMask, Observation, ObservationLayout
 
 _NAMES = list(VICTIM.candidate)
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Observations of an agent: a row per candidate, then the state of the machine and the queue.
 
-An observation is a float32 array of K x F + C numbers from 0 to 1. `ObservationLayout` names the F features of
-a candidate and the C features of the context. All features are shares, or logarithms of durations
-and counts.
+An observation is a float32 array of K x F + C numbers from 0 to 1. `ObservationLayout` names the F
+features of a candidate and the C features of the context. All features are shares, or logarithms of
+durations and counts.
 """
 
 from __future__ import annotations
