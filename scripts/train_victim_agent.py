@@ -54,7 +54,7 @@ POLICIES = {
     "V2 latest-release": "baseline:react=stealing,victim=latest-release",
     "least-lost-work": "baseline:react=stealing,victim=least-lost-work",
 }
-MEASURES = ("mean flow", "maximum flow", "weighted mean flow", "wasted")
+MEASURES = ("mean flow", "maximum flow", "weighted mean flow", "lost work")
 
 
 class Named:
@@ -130,13 +130,14 @@ def score(
 
 
 def measured(month: Workload, seed: int, policy: Any) -> dict[str, float]:
-    """Simulate a month; return its measures in hours and node-hours."""
+    """Simulate a month; return its measures in hours and node-hours, and the number of steals."""
     scenario = ScenarioOptions(seed=seed, window="all", select="all", **OPTIONS).scenario()
     result = staged(prepared(month, scenario), scenario).run(policy)
     flow, size = result.rows.column("flow"), result.rows.column("size")
     wasted = result.rows.column("wasted_node_seconds").sum()
     values = (flow.mean(), flow.max(), (flow * size).sum() / size.sum(), wasted)
-    return {name: float(value) / 3600 for name, value in zip(MEASURES, values, strict=True)}
+    row = {name: float(value) / 3600 for name, value in zip(MEASURES, values, strict=True)}
+    return row | {"steals": len(result.ledger.steals)}
 
 
 def evaluate(folder: Path, n_months: int) -> None:

@@ -63,8 +63,8 @@ def checked(action: Any, mask: ActionMask) -> int:
 class AgentStealing(NodeStealing):
     """Node stealing with a victim that an agent chooses.
 
-    The candidates are K running attempts: in turn the first of each rule of `RANKS`, sorted by the
-    first rule. An action is valid if the scheduler of the rule could take this victim: the failed
+    The candidates are K running attempts: the first by each rule of `RANKS`, sorted by the first
+    rule. An action is valid if the scheduler of the rule could take this victim: the failed
     job then fits, and the criterion accepts. Without a valid candidate, the agent is not asked.
     """
 
