@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -261,3 +264,30 @@ def test_the_policy_check_passes(mine: str) -> None:
     skipped = ["starvation"] if queue else []  # random weights may let a job wait for all others
     checked = check_policy(mine, seeds=4, skip=skipped)
     assert checked.passed, str(checked)
+
+
+WITHOUT = """\
+import sys
+
+sys.modules["{package}"] = None
+from rebat.env import AgentPolicy
+
+AgentPolicy(min)
+from rebat.core.errors import InputError
+
+try:
+    from rebat.env import BatchScheduling
+except InputError as error:
+    print(error)
+"""
+
+
+@pytest.mark.parametrize("package", ["gymnasium", "greenlet"])
+def test_without_the_extra_only_the_environment_is_missing(package) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT.format(package=package)],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert done.stdout.strip() == (
+        f"rebat.env: {package} is not installed; install it with: pip install 'rebat[rl]'"
+    )

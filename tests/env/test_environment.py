@@ -210,3 +210,25 @@ def test_a_scenario_without_decisions_is_an_error() -> None:
 @pytest.mark.parametrize("decision", DECISIONS)
 def test_random_episodes_break_no_invariant(decision) -> None:
     assert episodes(decision, 3, seed=1) >= 20
+
+
+def test_a_reset_ends_the_running_simulation() -> None:
+    env = BatchScheduling("queue", **SMALL)
+    env.reset(seed=0)
+    running = env._episode
+    env.step(int(env.action_masks().argmax()))
+    assert not running._greenlet.dead
+    env.reset()
+    assert running._greenlet.dead and env._episode is not running
+    env.close()
+    env.close()
+
+
+def test_an_error_of_the_simulation_reaches_the_step() -> None:
+    def broken(totals):
+        raise ZeroDivisionError
+
+    env = BatchScheduling("queue", reward=broken, **SMALL)
+    env.reset(seed=0)
+    with pytest.raises(ZeroDivisionError):
+        env.step(0)
