@@ -8,11 +8,11 @@ Usage::
 
 ``train`` writes FOLDER/victim-agent.npz and FOLDER/training.json. The cross-entropy method adjusts
 the weights of a linear agent. In each generation, all agents play the same random windows of
-generated months of Mira. The score of an agent is the mean change of the total flow relative to the
-rule fewest-nodes (V1).
+generated months of Mira. The score of an agent is the mean change of the weighted flow (flow x nodes,
+summed over jobs) relative to the rule fewest-nodes (V1).
 
 ``evaluate`` simulates entire months that differ from the months of the training, and writes
-FOLDER/evaluation.json: paired changes of the mean flow, with 95 % intervals over the months.
+FOLDER/evaluation.json: paired changes of the flow, with 95 % intervals over the months.
 """
 
 from __future__ import annotations
@@ -79,8 +79,8 @@ def start_weights() -> np.ndarray:
     return weights
 
 
-def total_flow_h(env: BatchScheduling, agent: Agent, draw: dict[str, int]) -> float:
-    """Return the total flow of the jobs of an episode in job-hours."""
+def weighted_flow(env: BatchScheduling, agent: Agent, draw: dict[str, int]) -> float:
+    """Return the weighted flow of an episode in machine-hours."""
     observation, info = env.reset(options=draw)
     total, over = 0.0, False
     while not over:
@@ -92,14 +92,14 @@ def total_flow_h(env: BatchScheduling, agent: Agent, draw: dict[str, int]) -> fl
 def train(folder: Path, minutes: float) -> None:
     """Train until the time is over, and write the agent and a row per generation."""
     months = [mira_like(month, seed) for month in MONTHS for seed in TRAINING_SEEDS]
-    env = BatchScheduling("victim", months, window=WINDOW, reward="flow", **OPTIONS)
+    env = BatchScheduling("victim", months, window=WINDOW, reward="weighted-flow", **OPTIONS)
     rng = np.random.default_rng(0)
     mean, spread = start_weights(), np.full(len(start_weights()), SPREAD)
     rows: list[dict[str, float]] = []
     begin = time.monotonic()
     while time.monotonic() - begin < 60 * minutes:
         draws = [env.reset(seed=None if rows or n else 0)[1]["draw"] for n in range(EPISODES)]
-        base = np.array([total_flow_h(env, RULES["fewest-nodes"], draw) for draw in draws])
+        base = np.array([weighted_flow(env, RULES["fewest-nodes"], draw) for draw in draws])
         drawn = mean + spread * rng.normal(size=(POPULATION - 1, len(mean)))
         population = np.vstack([mean, drawn])
         scores = [score(env, weights, draws, base) for weights in population]
@@ -123,15 +123,15 @@ def train(folder: Path, minutes: float) -> None:
 def score(
     env: BatchScheduling, weights: np.ndarray, draws: list[dict[str, int]], base: np.ndarray
 ) -> float:
-    """Return the mean change of the total flow of the episodes, relative to V1."""
+    """Return the mean change of the weighted flow of the episodes, relative to V1."""
     agent = LinearAgent.of_weights("victim", weights)
-    flows = np.array([total_flow_h(env, agent, draw) for draw in draws])
+    flows = np.array([weighted_flow(env, agent, draw) for draw in draws])
     return float((flows / base - 1).mean())
 
 
 def measured(month: Workload, seed: int, policy: Any) -> dict[str, float]:
     """Simulate a month; return its measures in hours and node-hours, and the number of steals."""
-    scenario = ScenarioOptions(seed=seed, window="all", select="all", **OPTIONS).scenario()
+    scenario = ScenarioOptions(seed=seed, **OPTIONS).scenario()
     result = staged(prepared(month, scenario), scenario).run(policy)
     flow, size = result.rows.column("flow"), result.rows.column("size")
     wasted = result.rows.column("wasted_node_seconds").sum()

@@ -145,6 +145,7 @@ def test_the_rewards_add_up_to_the_measure_of_the_run(decision, reward) -> None:
     until_s = info["time"]
     expected = {
         "flow": columns["flow"] / 3600,
+        "weighted-flow": (rows.column("flow") * rows.column("size")).sum() / n_nodes / 3600,
         "waiting": columns["waiting_time"] / 3600,
         "lost": rows.column("wasted_node_seconds").sum() / n_nodes / 3600,
         "utilisation": (until_s - held / n_nodes) / 3600,

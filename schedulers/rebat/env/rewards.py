@@ -30,6 +30,8 @@ class Totals(msgspec.Struct):
         Number of nodes of the machine.
     alive_us : int
         Time in the system, summed over jobs. At the end: the total flow of the jobs.
+    alive_node_us : int
+        The same times, each multiplied by the nodes of the job's attempt.
     queued_us : int
         Time in the queue, summed over attempts.
     lost_node_us : int
@@ -40,6 +42,7 @@ class Totals(msgspec.Struct):
 
     n_nodes: int
     alive_us: int = 0
+    alive_node_us: int = 0
     queued_us: int = 0
     lost_node_us: int = 0
     idle_node_us: int = 0
@@ -52,6 +55,11 @@ Reward = Callable[[Totals], float]
 def flow(totals: Totals) -> float:
     """Return minus the total flow of the jobs, in job-hours."""
     return -totals.alive_us / US_PER_H
+
+
+def weighted_flow(totals: Totals) -> float:
+    """Return minus the flow x nodes, summed over jobs, in machine-hours (node-hours / nodes)."""
+    return -totals.alive_node_us / (totals.n_nodes * US_PER_H)
 
 
 def waiting(totals: Totals) -> float:
@@ -71,6 +79,7 @@ def utilisation(totals: Totals) -> float:
 
 REWARDS: dict[str, Reward] = {
     "flow": flow,
+    "weighted-flow": weighted_flow,
     "waiting": waiting,
     "lost": lost,
     "utilisation": utilisation,
@@ -127,7 +136,11 @@ class Meter:
         n_queued = len(view.queue)
         totals.alive_us += elapsed_us * (n_queued + len(view.running) + len(view.waiting))
         totals.queued_us += elapsed_us * n_queued
-        busy = sum(running.nodes.size for running in view.running.values())
+        busy = sum([running.attempt.n_nodes for running in view.running.values()])
+        others = sum([attempt.n_nodes for attempt in view.queue.values()])
+        if view.waiting:
+            others += sum(waiting.n_held + waiting.n_lost for waiting in view.waiting.values())
+        totals.alive_node_us += elapsed_us * (busy + others)
         totals.idle_node_us += elapsed_us * (totals.n_nodes - busy)
 
     def read(self) -> Totals:
