@@ -8,8 +8,8 @@ Usage::
 
 ``train`` writes FOLDER/victim-agent.npz and FOLDER/training.json. The cross-entropy method adjusts
 the weights of a linear agent. In each generation, all agents play the same random windows of
-generated months of Mira. The score of an agent is the mean change of the weighted flow (flow x nodes,
-summed over jobs) relative to the rule fewest-nodes (V1).
+generated months of Mira. The score of an agent is the mean change of the weighted flow (flow x
+nodes, summed over jobs) relative to the rule fewest-nodes (V1).
 
 ``evaluate`` simulates entire months that differ from the months of the training, and writes
 FOLDER/evaluation.json: paired changes of the flow, with 95 % intervals over the months.
