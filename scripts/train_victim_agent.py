@@ -166,9 +166,9 @@ def changes(runs: list[dict[str, Any]]) -> dict[str, dict[str, list[float | None
         table[base] = {}
         for measure in MEASURES:
             pairs = [(r["values"]["agent"][measure], r["values"][base][measure]) for r in runs]
-            found = interval([ours / other - 1 for ours, other in pairs])
-            assert found is not None
-            table[base][measure] = [found.mean, found.low, found.high]
+            change = interval([ours / other - 1 for ours, other in pairs])
+            assert change is not None
+            table[base][measure] = [change.mean, change.low, change.high]
     return table
 
 
