@@ -191,6 +191,7 @@ def test_several_processes_play_the_same_episodes_as_one() -> None:
         ({"reward": "money"}, "unknown reward 'money'"),
         ({"decision": "none"}, "unknown decision 'none'"),
         ({"mtfb": "1h"}, "unknown option 'mtfb'; did you mean mtbf"),
+        ({"operations": "drains.jsonl"}, "unknown option 'operations'"),
         ({"workload": "absent.json"}, "absent.json: cannot read"),
         ({"workload": []}, "workload: is empty"),
         ({"window": "soon"}, "soon"),
@@ -225,11 +226,12 @@ def test_a_reset_ends_the_running_simulation() -> None:
     env.close()
 
 
-def test_an_error_of_the_simulation_reaches_the_step() -> None:
-    def broken(totals):
-        raise ZeroDivisionError
-
-    env = BatchScheduling("queue", reward=broken, **SMALL)
+def test_an_error_of_the_simulation_reaches_the_step_and_ends_the_episode(monkeypatch) -> None:
+    env = BatchScheduling("queue", **SMALL)
     env.reset(seed=0)
+    monkeypatch.setattr(env._episode.session, "_plan", lambda: 1 / 0)
     with pytest.raises(ZeroDivisionError):
+        for _ in range(100):
+            env.step(int(env.action_masks().argmax()))
+    with pytest.raises(InputError, match="reset"):
         env.step(0)

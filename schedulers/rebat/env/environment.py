@@ -34,6 +34,9 @@ MOST_EMPTY = 100
 DEFAULTS = {"mtbf": "1h", "checkpoint": "young-daly"}
 """Options of the scenario that differ from those of `rebat run`."""
 
+UNUSED = ("operations", "seed", "window", "select", "walltime_kills", "accounting")
+"""Options of a scenario that an environment does not have."""
+
 Workloads = WorkloadLike | Sequence[WorkloadLike]
 
 
@@ -137,7 +140,11 @@ class BatchScheduling(gymnasium.Env[Observation, Any]):
         if self._episode is None:
             raise InputError("no episode is running", "step", "reset() first")
         number, invalid = self._valid(int(action))
-        question = self._episode.answer(number)
+        try:
+            question = self._episode.answer(number)
+        except Exception:
+            self.close()
+            raise
         totals = self._episode.totals
         value = self._reward(totals)
         reward, self._value = value - self._value, value
@@ -201,9 +208,10 @@ def _listed(workload: Workloads) -> list[WorkloadLike]:
 
 def _scenario_options(options: dict[str, Any]) -> ScenarioOptions:
     """Return the options of the scenario with the defaults of the environment."""
+    names = [name for name in ScenarioOptions.__struct_fields__ if name not in UNUSED]
     for name in options:
-        if name not in ScenarioOptions.__struct_fields__:
-            raise unknown_name("option", name, ScenarioOptions.__struct_fields__)
+        if name not in names:
+            raise unknown_name("option", name, names)
     own = {"law", "failures"} & options.keys()
     defaults = {name: value for name, value in DEFAULTS.items() if not (own and name == "mtbf")}
     return converted(defaults | options, ScenarioOptions)
