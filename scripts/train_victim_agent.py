@@ -5,6 +5,7 @@ Usage::
 
     python scripts/train_victim_agent.py train FOLDER [MINUTES]
     python scripts/train_victim_agent.py evaluate FOLDER [MONTHS]
+    python scripts/train_victim_agent.py table FOLDER
 
 ``train`` writes FOLDER/victim-agent.npz and FOLDER/training.json. The cross-entropy method adjusts
 the weights of a linear agent. In each generation, all agents play the same random windows of
@@ -12,7 +13,8 @@ generated months of Mira. The score of an agent is the mean change of the weight
 nodes, summed over jobs) relative to the rule fewest-nodes (V1).
 
 ``evaluate`` simulates entire months that differ from the months of the training, and writes
-FOLDER/evaluation.json: paired changes of the flow, with 95 % intervals over the months.
+FOLDER/evaluation.json: paired changes of the flow, with 95 % intervals over the months. ``table``
+writes them as FOLDER/evaluation.md.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ import json
 import sys
 import time
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import numpy as np
@@ -32,7 +35,7 @@ from rebat.env.decisions import Agent, AgentPolicy
 from rebat.env.environment import BatchScheduling
 from rebat.env.observation import VICTIM
 from rebat.policies.presets import scheduler
-from rebat.results.intervals import interval
+from rebat.results.intervals import Interval, interval, marked
 from rebat.runs.options import ScenarioOptions
 from rebat.runs.staging import prepared, staged
 from rebat.workloads.generate import mira_like
@@ -54,6 +57,7 @@ POLICIES = {
     "V2 latest-release": "baseline:react=stealing,victim=latest-release",
     "least-lost-work": "baseline:react=stealing,victim=least-lost-work",
 }
+PERCENT = "{:+.1%}".format
 MEASURES = ("mean flow", "maximum flow", "weighted mean flow", "lost work")
 
 
@@ -172,6 +176,23 @@ def changes(runs: list[dict[str, Any]]) -> dict[str, dict[str, list[float | None
     return table
 
 
+def table(folder: Path) -> str:
+    """Return the changes as a Markdown table."""
+    record = json.loads((folder / "evaluation.json").read_text())
+    n, runs = len(record["runs"]), record["runs"]
+    lines = [
+        f"| relative to | {' | '.join(MEASURES)} | steals in a month |",
+        "|---" * (len(MEASURES) + 2) + "|",
+    ]
+    for base in POLICIES:
+        cells = [marked(Interval(*record["changes"][base][m], n), 0.0, PERCENT) for m in MEASURES]
+        steals = fmean(run["values"][base]["steals"] for run in runs)
+        lines.append(f"| {base} | {' | '.join(cells)} | {steals:.0f} |")
+    steals = fmean(run["values"]["agent"]["steals"] for run in runs)
+    lines.append(f"| (the agent) |{' |' * len(MEASURES)} {steals:.0f} |")
+    return "\n".join(lines) + "\n"
+
+
 def main(arguments: list[str]) -> None:
     """Train or evaluate."""
     match arguments:
@@ -179,6 +200,8 @@ def main(arguments: list[str]) -> None:
             train(Path(folder), float(minutes[0]) if minutes else 12)
         case ["evaluate", folder, *months]:
             evaluate(Path(folder), int(months[0]) if months else 20)
+        case ["table", folder]:
+            (Path(folder) / "evaluation.md").write_text(table(Path(folder)))
         case _:
             sys.exit(__doc__)
 
