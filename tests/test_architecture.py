@@ -52,6 +52,16 @@ ALLOWED = {
         "executors",
     },
     "console": {"core", "engine", "kernels"},
+    "env": {
+        "contract",
+        "core",
+        "engine",
+        "library",
+        "policies",
+        "results",
+        "runs",
+        "session",
+    },
     "campaign": None,  # wires things up
     "library": None,
     "adapters": None,

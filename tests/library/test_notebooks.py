@@ -32,8 +32,8 @@ def kinds(cell: nbformat.NotebookNode) -> set[str]:
     }
 
 
-def test_both_notebooks_are_there() -> None:
-    assert [path.stem for path in NOTEBOOKS] == ["first-steps", "your-own-policy"]
+def test_all_notebooks_are_there() -> None:
+    assert [path.stem for path in NOTEBOOKS] == ["agent", "first-steps", "your-own-policy"]
 
 
 def test_the_notebook_of_the_readme_runs_as_printed() -> None:

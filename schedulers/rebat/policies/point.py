@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A scheduler as a combination of a planning, a placement, reactions, and common options.
 
-To add a planning, a placement or a reaction, write a module with its options. Then add its options
-to one of the tables below.
+To add a part, write a module with its options, and add the options to one of the tables below.
 """
 
 from __future__ import annotations
@@ -316,16 +315,16 @@ class Point(msgspec.Struct, frozen=True):
 
         ``hazards`` is the failure law of the run, if there is one.
         """
-        context = self._context(hazards)
+        context = self.context(hazards)
         reactions = [reaction.make(context) for reaction in self.reactions]
-        planning = self.planning.make(context)
-        policy = Scheduler(planning, reactions, self._duties())
+        policy = Scheduler(self.planning.make(context), reactions, self.duties())
         own = self.own_places.values()
         if not own:
             return policy
         return Guarded(policy, "+".join(map(name_of, own)), [file_of(place) for place in own])
 
-    def _context(self, hazards: Hazards | None) -> Context:
+    def context(self, hazards: Hazards | None = None) -> Context:
+        """Return the inputs that the parts share, in addition to their options."""
         common, rule = self.common, self.planning.malleability
         return Context(
             order=common.rule("order"),
@@ -341,7 +340,8 @@ class Point(msgspec.Struct, frozen=True):
             margin_us=self.planning.margin_us,
         )
 
-    def _duties(self) -> list[Duty]:
+    def duties(self) -> list[Duty]:
+        """Return the reactions that carry out operations and the option ``horizon``."""
         common = self.common
         duties: list[Duty] = [Horizon(to_us(common.horizon))]
         migrates = DRAINS[common.drain] if common.drain != "auto" else None

@@ -103,9 +103,8 @@ class NodeStealing:
         if self._timing != When.NOW and not nodes.any():
             return  # there would be no node to hold (section 7.2.1)
         victim_id = victim.attempt.id
-        failed_left = view.after_stop(failed.attempt.id)
         left = view.after_stop(victim_id, self._timing)
-        if not self._criterion(self._case(view, failed, victim, failed_left, left)):
+        if not self._accepted(view, failed, victim, left):
             return
         spared.add(victim_id)
         if self._once is not None:
@@ -114,6 +113,11 @@ class NodeStealing:
         yield Stop(victim_id, Cause.STOLEN, self._timing, Requeue(Priority.VICTIM), why)
         if left.wait_us > 0:
             yield Stop(failed.attempt.id, Cause.NODE_FAILURE, When.NOW, Wait(on=victim_id))
+
+    def _accepted(self, view: View, failed: Running, victim: Running, left: Remaining) -> bool:
+        """Return whether the criterion accepts the steal; ``left`` remains of the victim."""
+        failed_left = view.after_stop(failed.attempt.id)
+        return self._criterion(self._case(view, failed, victim, failed_left, left))
 
     def _fits(self, view: View, failed: Running, nodes: Mask, victim: Running) -> bool:
         """Return whether the failed job fits on these nodes and the victim's nodes."""

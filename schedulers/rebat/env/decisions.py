@@ -1,0 +1,303 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A policy that asks an agent: which queued attempt is next, or which running attempt to interrupt.
+
+An agent is a function of an observation and an action mask that returns an action: the row of a
+candidate, or K for none. The same policy runs in the environment and as any other policy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from rebat.contract import Changes, News, Policy, Proposal, Reject, Start, View, When
+from rebat.core.attempts import Attempt, Running
+from rebat.core.errors import InputError, unknown_name
+from rebat.core.options import SessionOptions
+from rebat.core.units import FOREVER_US
+from rebat.env.observation import (
+    QUEUE,
+    VICTIM,
+    ActionMask,
+    Observation,
+    failed_features,
+    machine_features,
+    queue_row,
+    scaled_count,
+    scaled_time,
+    victim_row,
+)
+from rebat.policies.composition import Planning, Scheduler
+from rebat.policies.context import Context
+from rebat.policies.placement.choosers import Mask
+from rebat.policies.planning.queue import SortedQueue
+from rebat.policies.point import Point
+from rebat.policies.presets import preset
+from rebat.policies.reactions.stealing import NodeStealing, StealingOptions
+from rebat.policies.reactions.victims import VICTIMS, Candidate, earliest_end
+
+Agent = Callable[[Observation, ActionMask], int]
+"""Return the action for an observation, shape (K * F + C,), and its mask, shape (K + 1,)."""
+
+K = 16
+"""Default number of candidates."""
+
+BASES = {"victim": "sfsj", "queue": "greedy"}
+"""Default scheduler by decision. The agent replaces one rule of it."""
+
+RANKS = ("fewest-nodes", "latest-release", "least-lost-work")
+"""Victim rules whose ranks an agent observes, in the order of the features."""
+
+
+def checked(action: Any, mask: ActionMask) -> int:
+    """Return an action of an agent; raise ValueError if the mask excludes it."""
+    number = int(action)
+    if number != action or not 0 <= number < len(mask) or not mask[number]:
+        valid = ", ".join(map(str, np.flatnonzero(mask).tolist()))
+        raise ValueError(f"the agent returned action {action!r} (expected one of: {valid})")
+    return number
+
+
+class AgentStealing(NodeStealing):
+    """Node stealing with a victim that an agent chooses.
+
+    The candidates are K running attempts: the first by each rule of `RANKS`, sorted by the first
+    rule. An action is valid if the scheduler of the rule could take this victim: the failed
+    job then fits, and the criterion accepts. Without a valid candidate, the agent is not asked.
+    """
+
+    def __init__(
+        self, options: StealingOptions, context: Context, agent: Agent, n_candidates: int
+    ) -> None:
+        super().__init__(options, context)
+        self._agent, self._n_candidates = agent, n_candidates
+
+    def _victim(self, view: View, failed: Running, nodes: Mask, spared: set[str]) -> Running | None:
+        """Return the victim that the agent chooses; None: no steal."""
+        if self._timing != When.NOW and not nodes.any():
+            return None  # the failed job would have no node to hold
+        candidates = [
+            self._candidate(view, running)
+            for running in view.running.values()
+            if running.attempt.id not in spared
+        ]
+        rows, ranks = self._shown(candidates)
+        valid = [self._valid(view, failed, nodes, row.running) for row in rows]
+        if not any(valid):
+            return None
+        mask = np.zeros(self._n_candidates + 1, dtype=np.int8)
+        mask[: len(rows)] = valid
+        mask[-1] = 1
+        observation = self._observation(view, failed, nodes, rows, ranks, valid)
+        action = checked(self._agent(observation, mask), mask)
+        return rows[action].running if action < len(rows) else None
+
+    def _shown(self, candidates: list[Candidate]) -> tuple[list[Candidate], list[list[float]]]:
+        """Return the candidates that the agent sees, and their scaled ranks."""
+        n, k = len(candidates), self._n_candidates
+        orders = [
+            sorted(range(n), key=[VICTIMS[rule](c) for c in candidates].__getitem__)
+            for rule in RANKS
+        ]
+        shown = orders[0]
+        if n > k:
+            in_turn = dict.fromkeys(at for firsts in zip(*orders, strict=True) for at in firsts)
+            chosen = set(list(in_turn)[:k])
+            shown = [at for at in orders[0] if at in chosen]
+        ranks = [[0.0] * len(RANKS) for _ in range(n)]
+        for column, order in enumerate(orders):
+            for rank, at in enumerate(order):
+                ranks[at][column] = min(1.0, rank / k)
+        return [candidates[at] for at in shown], [ranks[at] for at in shown]
+
+    def _valid(self, view: View, failed: Running, nodes: Mask, victim: Running) -> bool:
+        """Return whether the victim's nodes help the failed job, and the criterion accepts."""
+        left = view.after_stop(victim.attempt.id, self._timing)
+        return self._accepted(view, failed, victim, left) and self._fits(
+            view, failed, nodes, victim
+        )
+
+    def _observation(
+        self,
+        view: View,
+        failed: Running,
+        nodes: Mask,
+        shown: list[Candidate],
+        ranks: list[list[float]],
+        valid: list[bool],
+    ) -> Observation:
+        n_failed = failed.attempt.n_nodes
+        rows = [
+            [
+                *victim_row(view, row.running, n_failed, row.lost_us, fits),
+                *of_row,
+                float(row.running.attempt.number > 0),
+            ]
+            for row, of_row, fits in zip(shown, ranks, valid, strict=True)
+        ]
+        missing = max(0, n_failed - int(np.count_nonzero(nodes)))
+        context = machine_features(view, view.n_free, len(view.queue))
+        context += failed_features(view, failed, self._candidate(view, failed).lost_us, missing)
+        return VICTIM.flat(rows, context, self._n_candidates)
+
+
+class AgentQueue:
+    """List scheduling without reservations; an agent chooses the next attempt.
+
+    The candidates are the first K attempts of the queue. The agent is asked until it chooses none,
+    or until no candidate fits. It must choose a candidate if no attempt runs.
+    """
+
+    def __init__(self, context: Context, agent: Agent, n_candidates: int) -> None:
+        self._queue = SortedQueue(context.order, context.margin_us, context.seed)
+        self._limit = context.limit_on
+        self._agent, self._n_candidates = agent, n_candidates
+        self._opened = False
+
+    def plan(self, view: View, changes: Changes) -> Iterator[Proposal]:
+        """Return the attempts to start now; reject jobs larger than the machine."""
+        if not self._opened:
+            self._queue.on_machine(view.n_nodes)
+            self._opened = True
+        self._queue.book(changes.started, changes.withdrawn)
+        for attempt in (*changes.arrived, *changes.resubmitted):
+            if reason := self._limit(view.n_nodes).exceeded(attempt.n_nodes):
+                yield Reject(attempt.id, reason)
+            else:
+                self._queue.add(attempt)
+        yield from self._starts(view)
+
+    def _starts(self, view: View) -> Iterator[Start]:
+        waiting, n_free = list(self._queue.attempts), view.n_free
+        idle = not (view.running or view.waiting)
+        n_started = 0
+        while True:
+            shown = waiting[: self._n_candidates]
+            mask = np.zeros(self._n_candidates + 1, dtype=np.int8)
+            mask[: len(shown)] = [attempt.n_nodes <= n_free for attempt in shown]
+            if not mask.any():
+                return
+            mask[-1] = not idle or n_started > 0
+            observation = self._observation(view, shown, n_free, len(waiting), n_started)
+            action = checked(self._agent(observation, mask), mask)
+            if action == self._n_candidates:
+                return
+            attempt = waiting.pop(action)
+            n_free -= attempt.n_nodes
+            n_started += 1
+            yield Start(attempt.id)
+
+    def _observation(
+        self, view: View, shown: list[Attempt], n_free: int, n_queued: int, n_started: int
+    ) -> Observation:
+        now_us, n_nodes = view.now_us, view.n_nodes
+        rows = [
+            queue_row(now_us, n_nodes, n_free, attempt, self._queue.duration_of(attempt))
+            for attempt in shown
+        ]
+        end_us = earliest_end(list(view.running.values()))
+        context = machine_features(view, n_free, n_queued)
+        context += [
+            scaled_time(end_us - now_us) if end_us < FOREVER_US else 1.0,
+            scaled_count(n_started),
+        ]
+        return QUEUE.flat(rows, context, self._n_candidates)
+
+
+class AgentPolicy(Policy):
+    """A scheduler in which an agent takes one kind of decision.
+
+    Derive from this class and set its attributes to run an agent as any other policy. Arguments
+    replace the attributes and the method `agent`.
+
+    Attributes
+    ----------
+    decision : {'victim', 'queue'}
+        Which job to interrupt for a failed job, or which queued attempt is next.
+    base : str
+        The scheduler that takes all other decisions; empty: see `BASES`. With 'victim' it needs
+        react=stealing. With 'queue' its planning is replaced.
+    candidates : int
+        Number of candidates that the agent sees (K).
+    """
+
+    decision: str = "victim"
+    base: str = ""
+    candidates: int = K
+
+    def __init__(
+        self, agent: Agent | None = None, *, decision: str = "", base: str = "", candidates: int = 0
+    ) -> None:
+        self.decision, self.base = decision or self.decision, base or self.base
+        self.candidates = candidates or self.candidates
+        point = base_of(self.decision, self.base)
+        if point.session != SessionOptions():
+            expected = "a base with the default semantics and without stages of recovery"
+            raise InputError("changes the options of the session", "base", expected)
+        self._scheduler = agent_scheduler(
+            point, self.decision, agent or self.agent, self.candidates
+        )
+
+    def agent(self, observation: Observation, mask: ActionMask) -> int:
+        """Return the action for an observation; see `Agent`."""
+        raise NotImplementedError
+
+    def react(self, view: View, news: News) -> Iterable[Proposal]:
+        """Return the proposals of the reactions; the agent may choose the victims."""
+        return self._scheduler.react(view, news)
+
+    def plan(self, view: View, changes: Changes) -> Iterable[Proposal]:
+        """Return the starts; the agent may choose them."""
+        return self._scheduler.plan(view, changes)
+
+
+def base_of(decision: str, base: str = "") -> Point:
+    """Return the scheduler that takes all other decisions.
+
+    Raises
+    ------
+    InputError
+        For an unknown decision, and for a scheduler in which the agent cannot take the decision.
+    """
+    if decision not in BASES:
+        raise unknown_name("decision", decision, BASES)
+    point = preset(base or BASES[decision]).point
+    kinds = [type(reaction) for reaction in point.reactions]
+    if decision == "victim" and StealingOptions not in kinds:
+        raise InputError(f"{base!r} steals no nodes", "base", "a policy with react=stealing")
+    if decision == "queue" and not (point.planning.name == "list" and _counts(point)):
+        raise InputError(f"{base!r} is not possible", "base", "planning=list with placement=any")
+    if point.own_places:
+        raise InputError(f"{base!r} has user-defined rules", "base", "the names of rules")
+    return point
+
+
+def _counts(point: Point) -> bool:
+    """Return whether the session chooses the nodes of starts."""
+    return point.placement.make(None, 0).counted
+
+
+def agent_scheduler(point: Point, decision: str, agent: Agent, n_candidates: int) -> Scheduler:
+    """Return the scheduler with an agent in the place of one of its rules.
+
+    Raises
+    ------
+    InputError
+        For fewer candidates than rules in `RANKS`.
+    """
+    if n_candidates < len(RANKS):
+        raise InputError(f"is {n_candidates}", "candidates", f"at least {len(RANKS)}")
+    context = point.context()
+    chooses = decision == "victim"
+    reactions = [
+        AgentStealing(reaction, context, agent, n_candidates)
+        if chooses and isinstance(reaction, StealingOptions)
+        else reaction.make(context)
+        for reaction in point.reactions
+    ]
+    planning: Planning = point.planning.make(context)
+    if not chooses:
+        planning = AgentQueue(context, agent, n_candidates)
+    return Scheduler(planning, reactions, point.duties())

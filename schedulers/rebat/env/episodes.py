@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Episodes: a window of a workload, a failure seed, and a simulation that pauses at decisions.
+
+The simulation runs in a greenlet. When the policy asks its agent, the greenlet returns the
+observation to the environment and continues with the action of the next step.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+from greenlet import GreenletExit, getcurrent, greenlet
+
+from rebat.core.errors import InputError
+from rebat.core.jobs import Job, Workload
+from rebat.core.options import SessionOptions
+from rebat.core.units import to_us
+from rebat.engine.engine import Engine
+from rebat.env.decisions import agent_scheduler, base_of
+from rebat.env.observation import ActionMask, Observation
+from rebat.env.rewards import Meter, Totals
+from rebat.library.workloads import load_workload
+from rebat.policies.point import Point
+from rebat.runs.options import ScenarioOptions
+from rebat.runs.spec import Scenario
+from rebat.runs.staging import prepared, staged
+from rebat.session.session import Session
+
+WorkloadLike = Workload | str | Path
+
+Question = tuple[Observation, ActionMask]
+
+
+class Draw(msgspec.Struct, frozen=True):
+    """The random part of an episode.
+
+    Attributes
+    ----------
+    workload : int
+        Number of the workload.
+    first : int
+        Number of the job, in order of submission, at whose submission the window begins.
+    seed : int
+        Seed of the failures.
+    """
+
+    workload: int
+    first: int
+    seed: int
+
+
+class Episodes:
+    """The episodes of a scenario; workloads are read and prepared once.
+
+    Parameters
+    ----------
+    workloads : sequence
+        Workloads, or arguments of `load_workload`.
+    options : ScenarioOptions
+        Failures, checkpoints and the machine.
+    window_s : float or None
+        Length of a window in seconds; None: the entire workload.
+
+    Raises
+    ------
+    InputError
+        For workloads that cannot be read and options that contradict each other.
+    """
+
+    def __init__(
+        self, workloads: Sequence[WorkloadLike], options: ScenarioOptions, window_s: float | None
+    ) -> None:
+        if not workloads:
+            raise InputError("is empty", "workload", "at least one workload")
+        self._scenario = options.scenario()
+        self._window_us = None if window_s is None else to_us(window_s)
+        loaded = [w if isinstance(w, Workload) else load_workload(w) for w in workloads]
+        self._workloads = [_sorted(prepared(w, self._scenario)) for w in loaded]
+        self._submits = [[job.submit_us for job in w.jobs] for w in self._workloads]
+        self._n_first = [self._count(submits) for submits in self._submits]
+
+    def _count(self, submits: list[int]) -> int:
+        """Return the number of jobs at which a window can begin: it must fit in the workload."""
+        if self._window_us is None or not submits:
+            return 1
+        return max(1, bisect_left(submits, submits[-1] - self._window_us))
+
+    def draw(self, rng: np.random.Generator) -> Draw:
+        """Return a random workload, window and seed."""
+        workload = int(rng.integers(len(self._workloads)))
+        first = int(rng.integers(self._n_first[workload]))
+        return Draw(workload, first, int(rng.integers(2**31)))
+
+    def chosen(self, options: dict[str, Any]) -> Draw:
+        """Return the episode that the options of a reset name; raise InputError for others."""
+        try:
+            draw = msgspec.convert(options, Draw)
+        except msgspec.ValidationError as error:
+            raise InputError(str(error), "options", "workload, first, seed") from None
+        fits = 0 <= draw.workload < len(self._workloads) and draw.seed >= 0
+        if not (fits and 0 <= draw.first < self._n_first[draw.workload]):
+            raise InputError(f"has no episode {draw}", "options", "an episode of info['episode']")
+        return draw
+
+    def stage(self, draw: Draw) -> tuple[Workload, Scenario]:
+        """Return the jobs of an episode, which begins at time 0, and its scenario."""
+        workload, submits = self._workloads[draw.workload], self._submits[draw.workload]
+        failures = self._scenario.failures
+        scenario = msgspec.structs.replace(
+            self._scenario,
+            failures=failures and msgspec.structs.replace(failures, seed=draw.seed),
+        )
+        if self._window_us is None or not submits:
+            return workload, scenario
+        begin_us = submits[draw.first]
+        last = bisect_left(submits, begin_us + self._window_us)
+        jobs = [_earlier(job, begin_us) for job in workload.jobs[draw.first : last]]
+        return msgspec.structs.replace(workload, jobs=jobs), scenario
+
+
+def _sorted(workload: Workload) -> Workload:
+    jobs = sorted(workload.jobs, key=lambda job: job.submit_us)
+    return msgspec.structs.replace(workload, jobs=jobs)
+
+
+def _earlier(job: Job, by_us: int) -> Job:
+    return msgspec.structs.replace(job, submit_us=job.submit_us - by_us)
+
+
+class EpisodeSetting(msgspec.Struct, frozen=True):
+    """What is the same in all episodes of an environment."""
+
+    decision: str
+    point: Point
+    n_candidates: int
+    validate: bool
+
+    @staticmethod
+    def of(decision: str, base: str, n_candidates: int, validate: bool) -> EpisodeSetting:
+        """Return the setting; raise InputError for a scheduler without this decision."""
+        return EpisodeSetting(decision, base_of(decision, base), n_candidates, validate)
+
+
+class Episode:
+    """A simulation that pauses at each decision.
+
+    Parameters
+    ----------
+    workload : Workload
+    scenario : Scenario
+    setting : EpisodeSetting
+    """
+
+    def __init__(self, workload: Workload, scenario: Scenario, setting: EpisodeSetting) -> None:
+        stage = staged(workload, scenario)
+        self.n_jobs = len(workload.jobs)
+        self._engine = Engine(stage.workload, n_nodes=stage.n_nodes, events=stage.events)
+        policy = agent_scheduler(setting.point, setting.decision, self._ask, setting.n_candidates)
+        options: SessionOptions = msgspec.structs.replace(
+            setting.point.session,
+            cores_per_node=scenario.cores_per_node,
+            max_attempts=scenario.max_attempts,
+        )
+        uptime_us = stage.history.uptime_us if stage.history else None
+        self.session = Session(policy, options, uptime_us)
+        self._meter = Meter(self.session, stage.n_nodes, setting.validate)
+        self._greenlet = greenlet(self._run)
+
+    def _run(self) -> None:
+        self._engine.run(self._meter.handle)
+
+    def _ask(self, observation: Observation, mask: ActionMask) -> int:
+        """Pause, and return the action with which the simulation continues."""
+        action: int = getcurrent().parent.switch((observation, mask))
+        return action
+
+    def start(self) -> Question | None:
+        """Simulate until the first decision; return None if the episode ends before it."""
+        return self._continue()
+
+    def answer(self, action: int) -> Question | None:
+        """Simulate until the next decision; return None at the end of the episode."""
+        return self._continue(action)
+
+    def _continue(self, *action: int) -> Question | None:
+        self._greenlet.parent = getcurrent()
+        question: Question | None = self._greenlet.switch(*action)
+        return question
+
+    @property
+    def totals(self) -> Totals:
+        """The totals until now."""
+        return self._meter.settle() if self._greenlet.dead else self._meter.read()
+
+    @property
+    def now_us(self) -> int:
+        """The simulated time."""
+        return self.session.now_us
+
+    def close(self) -> None:
+        """Stop the simulation."""
+        if self._greenlet and not self._greenlet.dead:
+            self._greenlet.parent = getcurrent()
+            self._greenlet.throw(GreenletExit)

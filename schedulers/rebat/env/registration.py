@@ -1,0 +1,14 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The environment's name in Gymnasium, known after ``import rebat.env``."""
+
+from __future__ import annotations
+
+import gymnasium
+
+ID = "rebat/BatchScheduling-v0"
+
+
+def register() -> None:
+    """Register the environment, unless it is registered already."""
+    if ID not in gymnasium.registry:
+        gymnasium.register(ID, "rebat.env.environment:BatchScheduling")

@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rewards: functions of the totals of an episode so far.
+
+The reward of a step is the increase of the function since the previous step. The rewards of an
+episode therefore add up to the function of its final totals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+from rebat.core.decisions import Reply
+from rebat.core.errors import unknown_name
+from rebat.core.events import Message
+from rebat.core.units import US_PER_S
+from rebat.results.measures.jobs import lost_us
+from rebat.session.session import Session
+
+US_PER_H = 3600 * US_PER_S
+
+
+class Totals(msgspec.Struct):
+    """Sums from the start of an episode until now, in microseconds or node-microseconds.
+
+    Attributes
+    ----------
+    n_nodes : int
+        Number of nodes of the machine.
+    alive_us : int
+        Time in the system, summed over jobs. At the end: the total flow of the jobs.
+    alive_node_us : int
+        The same times, each multiplied by the nodes of the job's attempt.
+    queued_us : int
+        Time in the queue, summed over attempts.
+    lost_node_us : int
+        Work that interruptions lost, times nodes.
+    idle_node_us : int
+        Time of nodes on which no attempt runs, including nodes that are down.
+    """
+
+    n_nodes: int
+    alive_us: int = 0
+    alive_node_us: int = 0
+    queued_us: int = 0
+    lost_node_us: int = 0
+    idle_node_us: int = 0
+
+
+Reward = Callable[[Totals], float]
+"""Function of the totals; the sum of the rewards of an episode is its value at the end."""
+
+
+def flow(totals: Totals) -> float:
+    """Return minus the total flow of the jobs, in job-hours."""
+    return -totals.alive_us / US_PER_H
+
+
+def weighted_flow(totals: Totals) -> float:
+    """Return minus the flow x nodes, summed over jobs, in machine-hours (node-hours / nodes)."""
+    return -totals.alive_node_us / (totals.n_nodes * US_PER_H)
+
+
+def waiting(totals: Totals) -> float:
+    """Return minus the total time in the queue, in job-hours."""
+    return -totals.queued_us / US_PER_H
+
+
+def lost(totals: Totals) -> float:
+    """Return minus the work that interruptions lost, in machine-hours (node-hours / nodes)."""
+    return -totals.lost_node_us / (totals.n_nodes * US_PER_H)
+
+
+def utilisation(totals: Totals) -> float:
+    """Return minus the time of nodes without an attempt, in machine-hours (node-hours / nodes)."""
+    return -totals.idle_node_us / (totals.n_nodes * US_PER_H)
+
+
+REWARDS: dict[str, Reward] = {
+    "flow": flow,
+    "weighted-flow": weighted_flow,
+    "waiting": waiting,
+    "lost": lost,
+    "utilisation": utilisation,
+}
+"""Rewards by name."""
+
+
+def reward_of(reward: str | Reward) -> Reward:
+    """Return a reward by name; a function is returned unchanged.
+
+    Raises
+    ------
+    InputError
+        For an unknown name.
+    """
+    if callable(reward):
+        return reward
+    if reward not in REWARDS:
+        raise unknown_name("reward", str(reward), REWARDS)
+    return REWARDS[reward]
+
+
+class Meter:
+    """Adds up the totals of a session; `handle` replaces the session's method.
+
+    Parameters
+    ----------
+    session : Session
+    n_nodes : int
+        Number of nodes of the machine.
+    validate : bool
+        Whether to check the session's invariants after each message.
+    """
+
+    def __init__(self, session: Session, n_nodes: int, validate: bool = False) -> None:
+        self.totals = Totals(n_nodes)
+        self._session, self._validate = session, validate
+        self._now_us = 0
+        self._n_attempts = 0
+
+    def handle(self, message: Message) -> Reply:
+        """Add the time since the previous message, then let the session process the message."""
+        self._pass(message.now_us)
+        reply = self._session.handle(message)
+        if self._validate:
+            self._session.validate()
+        return reply
+
+    def _pass(self, now_us: int) -> None:
+        elapsed_us, self._now_us = now_us - self._now_us, now_us
+        if not elapsed_us:
+            return
+        totals, view = self.totals, self._session.view
+        n_queued = len(view.queue)
+        totals.alive_us += elapsed_us * (n_queued + len(view.running) + len(view.waiting))
+        totals.queued_us += elapsed_us * n_queued
+        busy = sum([running.attempt.n_nodes for running in view.running.values()])
+        others = sum([attempt.n_nodes for attempt in view.queue.values()])
+        if view.waiting:
+            others += sum(waiting.n_held + waiting.n_lost for waiting in view.waiting.values())
+        totals.alive_node_us += elapsed_us * (busy + others)
+        totals.idle_node_us += elapsed_us * (totals.n_nodes - busy)
+
+    def read(self) -> Totals:
+        """Return the totals until now, with the losses of the attempts that have ended."""
+        attempts = self._session.ledger.attempts
+        for place in range(self._n_attempts, len(attempts)):
+            record = attempts[place]
+            self.totals.lost_node_us += lost_us(record) * record.attempt.n_nodes
+        self._n_attempts = len(attempts)
+        return self.totals
+
+    def settle(self) -> Totals:
+        """Return the totals at the end, with losses that became known later."""
+        attempts = self._session.ledger.attempts
+        self.totals.lost_node_us = sum(lost_us(r) * r.attempt.n_nodes for r in attempts)
+        self._n_attempts = len(attempts)
+        return self.totals

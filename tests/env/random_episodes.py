@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Random episodes: ``python -m tests.env.random_episodes 1000``.
+
+A random agent plays the episodes of both decisions, half of the number each. The invariants of the
+session are checked after every message, and the finished run is checked as ``rebat policy check``
+checks one.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections import Counter
+
+from rebat.env import BatchScheduling
+from rebat.env.agents import RandomAgent
+from rebat.session.ledger import Ledger
+from rebat.workloads.generate import synthetic
+
+
+def episodes(decision: str, number: int, seed: int = 0) -> int:
+    """Play this number of episodes; return the number of steps. Raises for a broken invariant."""
+    env = BatchScheduling(
+        decision, synthetic(seed, 200), window="4h", mtbf="10min", downtime="20min", validate=True
+    )
+    agent, steps = RandomAgent(seed), 0
+    for episode in range(number):
+        observation, info = env.reset(seed=seed if episode == 0 else None)
+        n_jobs, over = env.n_jobs, False
+        ledger = env.ledger
+        while not over:
+            action = agent(observation, info["action_mask"])
+            observation, _, over, _, info = env.step(action)
+            steps += 1
+        check(ledger, n_jobs)
+    return steps
+
+
+def check(ledger: Ledger, n_jobs: int) -> None:
+    """Every job ends exactly once, and no proposal was refused."""
+    ends = Counter(
+        record.attempt.job_id
+        for record in ledger.attempts
+        if record.state.startswith("COMPLETED") and record.state != "COMPLETED_KILLED"
+    )
+    assert len(ends) == n_jobs, f"{n_jobs - len(ends)} jobs did not end"
+    assert set(ends.values()) == {1}, "a job ended twice"
+    assert not ledger.refusals, ledger.refusals[0]
+
+
+def main(number: int) -> None:
+    """Play random episodes of both decisions, and print how many steps they had."""
+    for decision in ("victim", "queue"):
+        start = time.perf_counter()
+        steps = episodes(decision, number // 2)
+        seconds = time.perf_counter() - start
+        print(f"{decision}: {number // 2} episodes, {steps} steps, {seconds:.0f} s, none broken")
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 100)
