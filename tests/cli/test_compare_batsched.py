@@ -117,7 +117,7 @@ def test_every_policy_of_batsched_can_be_chosen() -> None:
         (["absent"], "absent"),
         (
             ["toy", "--endpoint", "tcp://127.0.0.1:1"],
-            "--endpoint: is possible with only one policy",
+            "--endpoint: needs exactly one policy",
         ),
     ],
 )

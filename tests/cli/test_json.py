@@ -307,7 +307,9 @@ def test_where_two_policies_part(tmp_path, capsys) -> None:
     main(command)
     text = capsys.readouterr().out
     assert (record["at_s"], record["equal_decisions"], record["same"]) == (1.0, 3, False)
-    assert text.startswith("baseline and sfsj part at 1 s (1.000000 s), after 3 equal decisions\n")
+    assert text.startswith(
+        "baseline and sfsj differ at 1 s (1.000000 s), after 3 equal decisions\n"
+    )
     (stop,) = [choice for choice in record["only_b"] if choice["verb"] == "stop"]
     assert f"stop job {stop['job']} on 1 node (stolen: for 3)" in text
     assert "--window 0s:3s" in text

@@ -239,7 +239,7 @@ def test_the_first_difference_of_two_policies_is_shown(opened, timelines, width:
     parted = parting(*timelines)
     assert parted is not None
     lines = tab.locator("#status").inner_text().splitlines()
-    assert lines[0].startswith(f"baseline and sfsj part at {parted.at_us / 1e6:g} s")
+    assert lines[0].startswith(f"baseline and sfsj differ at {parted.at_us / 1e6:g} s")
     assert [line.split(": ")[0] for line in lines[1:3]] == ["baseline", "sfsj"]
     assert lines[3].startswith("Both knew: ")
     x0, x1, *_ = seen(tab)

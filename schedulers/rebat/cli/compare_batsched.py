@@ -50,7 +50,7 @@ def with_batsched(
     chosen = list(policies or VARIANTS)
     if endpoint is not None and len(chosen) != 1:
         expected = f"--policy {' or '.join(VARIANTS)}"
-        raise InputError("is possible with only one policy", "--endpoint", expected)
+        raise InputError("needs exactly one policy", "--endpoint", expected)
     files, program = recorded_of(workload), installed()
     if not files and program is None and endpoint is None:
         raise InputError(

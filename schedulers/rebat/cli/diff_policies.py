@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``rebat diff-policies``: the first decision at which two policies part."""
+"""``rebat diff-policies``: the first decision at which two policies differ."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 @click.option("--nodes", is_flag=True, help="Jobs that start on other nodes count as different.")
 @json_option
 def diff_policies(out: Path, a: str | None, b: str | None, nodes: bool, as_json: bool) -> None:
-    """Find the first decision at which the policies A and B part.
+    """Find the first decision at which the policies A and B differ.
 
     OUT is a folder of 'rebat run --out'. Default: the first two policies of the folder. Up to this
     decision, both policies knew the same. The command prints the decision of each policy, what both

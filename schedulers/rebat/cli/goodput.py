@@ -22,7 +22,9 @@ _RANDOM = "a duration like 30s, random, or by cause (see 'Training clusters' in 
     "--rate", type=FiniteRange(min=0, min_open=True), help="Failures per 1,000 node-days."
 )
 @click.option(
-    "--model", help="Training cluster of 'rebat failures models', like rsc-1; instead of --rate."
+    "--model",
+    help="Use the failure rate of this training cluster instead of --rate, for example rsc-1 "
+    "('rebat failures models' lists the names).",
 )
 @click.option("--interval", help="Work between two checkpoints (default: the best interval).")
 @click.option(
@@ -61,7 +63,7 @@ _RANDOM = "a duration like 30s, random, or by cause (see 'Training clusters' in 
 @click.option(
     "--spares",
     type=click.IntRange(min=0),
-    help="Simulate this number of spare nodes (default: a node is always available).",
+    help="Simulate this number of spare nodes (default: unlimited).",
 )
 @click.option(
     "--tiers",

@@ -47,7 +47,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "compare": ("rebat.cli.compare:compare", "Compare two runs, job by job."),
     "diff-policies": (
         "rebat.cli.diff_policies:diff_policies",
-        "Find the first decision at which two policies part.",
+        "Find the first decision at which two policies differ.",
     ),
     "validate": (
         "rebat.cli.validate:validate",

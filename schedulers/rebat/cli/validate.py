@@ -64,8 +64,8 @@ if TYPE_CHECKING:
     "--digits",
     type=click.Choice(["all", "six"]),
     help=(
-        "Number of significant digits in resubmissions: all, or six as in the policies "
-        "authors-* (default: detected from the summary next to JOBS, or from the rows of JOBS)."
+        "Digits of the numbers in resubmitted jobs: all, or six significant digits as "
+        "the policies authors-* write them (default: detected from the summary next to JOBS, or from the rows of JOBS)."
     ),
 )
 @click.option(

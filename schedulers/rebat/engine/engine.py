@@ -208,8 +208,8 @@ class Engine(Decisions):
     def _advance(self, until_us: int, single: bool = False) -> None:
         """Set the time and process its events: all, or only the first (``single``).
 
-        A notice that a source has no more events is in the next message. If another source sends an
-        event after it at the same time, the notice is in this message.
+        If a source has no more events, its notice is in the next message. If an event of another
+        source follows at the same time, the notice is in this message.
         """
         self.now_us, join = until_us, False
         while self._heap and self._heap[0][0] <= until_us:

@@ -226,7 +226,7 @@ def goodput(
     detect, diagnose, reschedule, init : random duration
         Stages of the recovery, as the axes of the same names.
     spares : int, optional
-        Number of spare nodes to simulate (default: a node is always available).
+        Number of spare nodes to simulate (default: unlimited).
     tiers : str, optional
         Tiers of checkpoints instead of interval, write and load: auto, or as ``--tiers`` of
         ``rebat run``.

@@ -258,7 +258,7 @@ def add_silent_errors(
     else:
         failures = [index(f) for f in errors]
     if len(failures) != len(workload.jobs):
-        counts = f"has {len(failures)} numbers of failures"
+        counts = f"contains {len(failures)} failure counts"
         raise InputError(counts, expected=f"{len(workload.jobs)} numbers, one per job")
     if any(f < 0 for f in failures):
         raise InputError("has a negative number of failures", expected="0 or more for each job")

@@ -74,7 +74,7 @@ class Preset(msgspec.Struct, frozen=True):
         return self.point.placement.allotted(n_nodes)
 
     def carrying_out(self) -> Preset:
-        """Return the preset with operations carried out, unless its option ``drain`` is set."""
+        """Return a preset that executes operations; unchanged if its option ``drain`` is set."""
         return self._with(drain="migrate") if self.point.common.drain == "auto" else self
 
     def _with(self, **common: Any) -> Preset:

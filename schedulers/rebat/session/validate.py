@@ -78,7 +78,7 @@ def check_nodes(jobs: Lifecycle, claims: Claims) -> None:
 
 
 def holders(jobs: Lifecycle) -> Iterator[Running]:
-    """Yield every holder of nodes: running attempts, and holds for waits and moves."""
+    """Yield all that occupies nodes: running attempts, and holds for jobs that wait or move."""
     yield from jobs.running.values()
     yield from (waiting.held for waiting in jobs.waiting.values() if waiting.held)
     for stops in (jobs.scheduled, jobs.stopping, jobs.moving):

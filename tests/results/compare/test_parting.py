@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where two policies part, against the decisions that their sessions send."""
+"""Where two policies differ, against the decisions that their sessions send."""
 
 from __future__ import annotations
 

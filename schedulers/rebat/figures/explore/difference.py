@@ -13,7 +13,7 @@ from rebat.results.measures.timeline import Timeline
 
 
 def first_difference(timelines: Sequence[Timeline]) -> dict[str, Any] | None:
-    """Return where two runs part, for the script of the page; times in milliseconds.
+    """Return where two runs differ, for the script of the page; times in milliseconds.
 
     None unless there are two runs, of the same workload. If they never part, the time is None.
     """

@@ -141,7 +141,7 @@ class Explorer {
     this.show(xm - xh, xm + xh, ym - yh, ym + yh);
   }
 
-  // Shows the first decision at which the two policies part.
+  // Shows the first decision at which the two policies differ.
   showDifference() {
     const { at, around, lines } = this.data.difference;
     this.choose("");

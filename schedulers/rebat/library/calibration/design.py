@@ -148,7 +148,7 @@ def _lost(task: _Task, reason: str) -> CalibratedRun:
 def nearest_first(
     runs: Mapping[Configuration, CalibratedRun], recorded: RecordedWaits
 ) -> list[tuple[CalibratedRun, Nearness]]:
-    """Return the runs with their nearness, nearest first; runs without a distance are left out."""
+    """Return the runs in order of their distance, the nearest first; omit runs without one."""
     rows = [(run, run.near(recorded)) for run in runs.values() if run.waits_s]
     rows = [(run, near) for run, near in rows if near.distance]
     return sorted(rows, key=lambda row: (_mean(row[1]), row[0].configuration.title))

@@ -106,7 +106,7 @@ class Correlated(Law, frozen=True):
         return self.of.seeded or self.correlation.cascade > 0
 
     def outages(self, n_nodes: int, seed: int) -> Iterator[Outage]:
-        """Yield outages of entire groups, sorted by time; they may overlap (`machine_events`)."""
+        """Yield outages of entire groups, sorted by time; `machine_events` joins overlaps."""
         return self._spread(self.of.outages(n_nodes, seed), n_nodes, seed)
 
     def until(self, outages: Iterator[Outage], horizon_s: float) -> Iterator[Outage]:

@@ -159,7 +159,7 @@ SYNTHETIC = (
 
 
 def judgements(runs: RunIndex[str]) -> Iterator[Judgement]:
-    """Judge the claims of the paper in each semantics for which there are runs."""
+    """Judge the claims in each version (as in the paper, as in the program) that has runs."""
     for setting, family in main_settings(runs):
         claims = rows_of(setting.workload)
         for name in semantics(runs, setting):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Figures of published values of the node-stealing paper and rebat's values in each semantics."""
+"""Figures of published values of the node-stealing paper and rebat's values in each version."""
 
 from __future__ import annotations
 

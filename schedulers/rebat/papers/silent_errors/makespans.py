@@ -219,7 +219,7 @@ def _checked(jobs: MakespanSet) -> MakespanSet:
             )
     for index, scenario in enumerate(jobs.scenarios):
         if len(scenario.f) != n:
-            problem = f"has {len(scenario.f)} numbers of failures"
+            problem = f"contains {len(scenario.f)} failure counts"
             raise InputError(problem, f"$.scenarios[{index}].f", f"{n} numbers, one per job")
     return jobs
 

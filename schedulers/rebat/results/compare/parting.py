@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The first decision at which two policies part, from their runs of the same workload.
+"""The first decision at which two policies differ, from their runs of the same workload.
 
 Until this decision both runs are equal: both policies knew the same jobs, nodes and failures. A
 decision is a start, or a stop that the policy proposed (a steal, a move or a preemption). Ends and
@@ -113,7 +113,7 @@ class Ends(msgspec.Struct, frozen=True):
 
 
 def parting(a: Timeline, b: Timeline, nodes: bool = False) -> Parting | None:
-    """Return where two runs part; None if all decisions are equal.
+    """Return where two runs differ; None if all decisions are equal.
 
     Parameters
     ----------
@@ -142,7 +142,7 @@ def parting(a: Timeline, b: Timeline, nodes: bool = False) -> Parting | None:
 
 
 def around_us(a: Timeline, b: Timeline) -> float:
-    """Return half the length of the time window in which the explorer shows where runs part."""
+    """Return half the length of the time window in which the explorer shows where runs differ."""
     return AROUND * max(a.makespan_us, b.makespan_us)
 
 

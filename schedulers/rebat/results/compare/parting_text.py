@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sentences about the first decision at which two policies part."""
+"""Sentences about the first decision at which two policies differ."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def difference_text(names: tuple[str, str], parted: Parting, result: Ends) -> Di
     """Return the sentences about two policies with these names."""
     at_s, second = to_s(parted.at_us), names[1]
     decisions = [
-        f"{names[0]} and {second} part at {format_duration(at_s)} ({at_s:.6f} s), "
+        f"{names[0]} and {second} differ at {format_duration(at_s)} ({at_s:.6f} s), "
         f"after {parted.n_equal} equal decisions",
         *(_decided(name, choices) for name, choices in zip(names, parted.only, strict=True)),
     ]
