@@ -16,8 +16,8 @@ from rebat.contract import Machine
 from rebat.core.attempts import Running
 from rebat.core.nodes import NodeSet
 from rebat.core.units import FOREVER_US
-from rebat.policies.placement.choosers import Chooser, Mask, Request
-from rebat.policies.planning.queue import SortedQueue
+from rebat.policies.placement.choosers import Chooser, Mask, OwnChooser, Request
+from rebat.policies.planning.queue import HasPlace, SortedQueue
 
 
 class Use(msgspec.Struct):
@@ -133,6 +133,15 @@ class ChosenPlan:
                 reserved += 1
             self._places.append(place)
         self._copy_starts(queue)
+
+    @property
+    def has_place(self) -> HasPlace | None:
+        """Whether the chooser finds nodes now; None for a user's chooser, which may have state."""
+        return None if isinstance(self._choose, OwnChooser) else self._fits_now
+
+    def _fits_now(self, n_nodes: int) -> bool:
+        machine = self._machine
+        return self._choose(machine.free, Request(n_nodes, 1, wait_us=1), machine) is not None
 
     def nodes_at(self, position: int) -> NodeSet | None:
         """Return the reserved nodes that the attempt at a queue position will use."""
