@@ -8,7 +8,7 @@ rows only for changes (see `kernels.plan_changes`).
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from enum import IntFlag
+from enum import IntEnum, IntFlag
 
 import msgspec
 import numpy as np
@@ -17,12 +17,31 @@ import numpy.typing as npt
 from rebat.contract import Changes, PlannedStarts, Policy, View
 from rebat.contract.planned import NO_START
 from rebat.core.attempts import Attempt, Running
-from rebat.kernels.plan_changes import NO_OBSTACLE, REASON, changed
+from rebat.kernels import plan_changes
 
 Ints = npt.NDArray[np.int64]
 
 NONE = -1
 """No attempt, node or value."""
+
+
+class PlanChange(IntEnum):
+    """Kinds of changes, see `kernels.plan_changes`."""
+
+    PLANNED = plan_changes.PLANNED
+    """The attempt has another planned start, or none any more."""
+    TOO_FEW = plan_changes.TOO_FEW
+    """Too few nodes are free."""
+    RESERVED = plan_changes.RESERVED
+    """The attempt would run into the reservation of another attempt."""
+    NO_PLACE = plan_changes.NO_PLACE
+    """The free nodes include no place for the attempt, for example no free box."""
+    IN_ORDER = plan_changes.IN_ORDER
+    """Another attempt must start first."""
+    NOT_STARTED = plan_changes.NOT_STARTED
+    """Enough nodes are free, but the policy does not start the attempt."""
+    REASON = plan_changes.REASON
+    """The policy states a reason."""
 
 
 class PlanCause(IntFlag):
@@ -114,7 +133,9 @@ class PlanRecorder:
     @staticmethod
     def _unplanned(count: int) -> Ints:
         """Return the state of attempts that no plan has seen; see `kernels.plan_changes`."""
-        return np.tile(np.array([NO_START, NO_OBSTACLE, NONE], dtype=np.int64), (count, 1))
+        return np.tile(
+            np.array([NO_START, plan_changes.NO_OBSTACLE, NONE], dtype=np.int64), (count, 1)
+        )
 
     def record(self, view: View, changes: Changes, policy: Policy) -> None:
         """Add the changes since the previous plan.
@@ -154,7 +175,7 @@ class PlanRecorder:
         if need > len(self._rows):
             self._rows = np.concatenate([self._rows, np.empty_like(self._rows, shape=(need, 4))])
         return int(
-            changed(
+            plan_changes.changed(
                 planned.serials,
                 planned.sizes,
                 planned.durations_us,
@@ -178,7 +199,7 @@ class PlanRecorder:
         self._reasons[attempt.serial] = number
         if self._n == len(self._rows):
             self._rows = np.concatenate([self._rows, np.empty_like(self._rows)])
-        self._rows[self._n] = len(self._plans), attempt.serial, REASON, number
+        self._rows[self._n] = len(self._plans), attempt.serial, PlanChange.REASON, number
         self._n += 1
 
     def _plan(self, view: View, changes: Changes) -> tuple[int, ...]:

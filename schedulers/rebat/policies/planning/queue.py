@@ -121,7 +121,6 @@ class SortedQueue:
         for at in reversed(positions):
             del self.attempts[at], self._keys[at]
 
-
     def planned(self, plan: AvailabilityPlan, n_free: int) -> PlannedStarts:
         """Return the planned starts of the queue; ``n_free`` nodes are free now."""
         n = len(self.attempts)

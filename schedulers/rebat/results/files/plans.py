@@ -24,7 +24,7 @@ PLANS = "rebat_plans.npz"
 def write_plans(folder: Path, record: PlanRecord) -> None:
     """Write the record of plans to a folder."""
     buffer = io.BytesIO()
-    np.savez(
+    np.savez_compressed(
         buffer,
         **{f"plan_{name}": record.plans[:, at] for at, name in enumerate(PLAN_COLUMNS)},
         **{f"row_{name}": record.rows[:, at] for at, name in enumerate(ROW_COLUMNS)},
