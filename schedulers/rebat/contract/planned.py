@@ -84,4 +84,5 @@ class PlannedStarts(msgspec.Struct):
             (a.serial, a.n_nodes, a.walltime_us, starts_us.get(a.id, NO_START)) for a in attempts
         ]
         table = np.array(rows, dtype=np.int64).reshape(len(rows), 4)
-        return cls(*(np.ascontiguousarray(column) for column in table.T))
+        serials, sizes, durations_us, given_us = (np.ascontiguousarray(row) for row in table.T)
+        return cls(serials, sizes, durations_us, given_us)

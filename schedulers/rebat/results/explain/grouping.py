@@ -20,7 +20,8 @@ def grouped(moments: Iterable[Moment]) -> list[Moment]:
     Consecutive moves of the same cause become one move. An obstacle that returns while an attempt
     waits becomes one obstacle.
     """
-    moves, others = [], []
+    moves: list[Placed] = []
+    others: list[Placed] = []
     for place, moment in enumerate(moments):
         (others if moment.kind == "obstacle" else moves).append((place, moment))
     return [moment for _, moment in sorted([*_moves(moves), *_obstacles(others)], key=_place)]

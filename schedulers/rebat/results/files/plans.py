@@ -11,6 +11,7 @@ from __future__ import annotations
 import io
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -24,14 +25,14 @@ PLANS = "rebat_plans.npz"
 def write_plans(folder: Path, record: PlanRecord) -> None:
     """Write the record of plans to a folder."""
     buffer = io.BytesIO()
-    np.savez_compressed(
-        buffer,
+    columns: dict[str, Any] = {
         **{f"plan_{name}": record.plans[:, at] for at, name in enumerate(PLAN_COLUMNS)},
         **{f"row_{name}": record.rows[:, at] for at, name in enumerate(ROW_COLUMNS)},
-        attempt_serials=record.serials,
-        attempt_ids=np.array(record.ids, dtype=np.str_),
-        texts=np.array(record.texts, dtype=np.str_),
-    )
+        "attempt_serials": record.serials,
+        "attempt_ids": np.array(record.ids, dtype=np.str_),
+        "texts": np.array(record.texts, dtype=np.str_),
+    }
+    np.savez_compressed(buffer, **columns)
     write_bytes(folder / PLANS, (buffer.getbuffer().tobytes(),))
 
 
