@@ -204,28 +204,29 @@ class PlanRecorder:
 
     def _plan(self, view: View, changes: Changes) -> tuple[int, ...]:
         """Return the columns of a plan with changes."""
-        ended = [job for job in changes.ended if not _is_hold(job)]
-        down = _first(changes.failed_nodes)
+        ended = changes.ended and [job for job in changes.ended if not _is_hold(job)]
+        down = _first_node(changes.failed_nodes)
         return (
             view.now_us,
             view.n_free,
-            int(_causes(view, changes, down, len(ended))),
-            self._serial(changes.arrived),
-            self._serial(changes.resubmitted),
-            self._serial([job.attempt for job in ended]),
-            self._serial([job.attempt for job in changes.stopped]),
-            self._serial([job.attempt for job in changes.moved]),
-            self._serial([job.attempt for job in changes.held]),
+            _causes(view, changes, down, len(ended)),
+            changes.arrived[0].serial if changes.arrived else NONE,
+            changes.resubmitted[0].serial if changes.resubmitted else NONE,
+            self._first(ended),
+            self._first(changes.stopped),
+            self._first(changes.moved),
+            self._first(changes.held),
             down,
-            _first(changes.rejuvenated_nodes),
+            _first_node(changes.rejuvenated_nodes),
         )
 
-    def _serial(self, attempts: Sequence[Attempt]) -> int:
+    def _first(self, jobs: Sequence[Running]) -> int:
         """Return the serial of the first attempt; NONE if there is none."""
-        if not attempts:
+        if not jobs:
             return NONE
-        self._ids.setdefault(attempts[0].serial, attempts[0].id)
-        return attempts[0].serial
+        attempt = jobs[0].attempt
+        self._ids.setdefault(attempt.serial, attempt.id)
+        return attempt.serial
 
     def result(self) -> PlanRecord:
         """Return the record."""
@@ -240,8 +241,8 @@ class PlanRecorder:
         )
 
 
-def _first(nodes: Sequence[int]) -> int:
-    return int(nodes[0]) if nodes else NONE
+def _first_node(nodes: Sequence[int]) -> int:
+    return nodes[0] if nodes else NONE
 
 
 def _is_hold(running: Running) -> bool:
@@ -249,25 +250,25 @@ def _is_hold(running: Running) -> bool:
     return "~" in running.attempt.id.removeprefix(running.attempt.job_id)
 
 
-def _causes(view: View, changes: Changes, down: int, n_ended: int) -> PlanCause:
-    """Return the kinds of changes before a plan."""
+def _causes(view: View, changes: Changes, down: int, n_ended: int) -> int:
+    """Return the causes of a plan, as the value of a `PlanCause`."""
     drained = down >= 0 and not view.machine.down[down]
-    present = {
-        PlanCause.ARRIVAL: changes.arrived,
-        PlanCause.RETURN: changes.resubmitted,
-        PlanCause.END: n_ended,
-        PlanCause.STOP: changes.stopped,
-        PlanCause.MOVE: changes.moved,
-        PlanCause.HOLD: changes.held,
-        PlanCause.FAILURE: changes.failures and not drained,
-        PlanCause.DRAIN: changes.failures and drained,
-        PlanCause.REPAIR: changes.repairs,
-        PlanCause.WITHDRAWAL: changes.withdrawn,
-        PlanCause.REFUSAL: changes.refused,
-        PlanCause.RELEASE: len(changes.ended) > n_ended,
-    }
-    causes = PlanCause(0)
-    for cause, there in present.items():
-        if there:
-            causes |= cause
-    return causes
+    present = (
+        changes.arrived,
+        changes.resubmitted,
+        n_ended,
+        changes.stopped,
+        changes.moved,
+        changes.held,
+        changes.failures and not drained,
+        changes.failures and drained,
+        changes.repairs,
+        changes.withdrawn,
+        changes.refused,
+        len(changes.ended) > n_ended,
+    )
+    return sum([bit for bit, there in zip(_BITS, present, strict=True) if there])
+
+
+_BITS = tuple(int(cause) for cause in PlanCause)
+"""The values of the causes in the order of `_causes`; operations on flags are slow."""

@@ -21,18 +21,24 @@ from rebat.session.plan_record import PLAN_COLUMNS, ROW_COLUMNS, PlanRecord
 
 PLANS = "rebat_plans.npz"
 
+_ROW_TYPES = (np.int32, np.int32, np.int8, np.int64)
+"""Types of the columns of changes in the file."""
+
 
 def write_plans(folder: Path, record: PlanRecord) -> None:
     """Write the record of plans to a folder."""
     buffer = io.BytesIO()
     columns: dict[str, Any] = {
         **{f"plan_{name}": record.plans[:, at] for at, name in enumerate(PLAN_COLUMNS)},
-        **{f"row_{name}": record.rows[:, at] for at, name in enumerate(ROW_COLUMNS)},
+        **{
+            f"row_{name}": record.rows[:, at].astype(kind)
+            for at, (name, kind) in enumerate(zip(ROW_COLUMNS, _ROW_TYPES, strict=True))
+        },
         "attempt_serials": record.serials,
         "attempt_ids": np.array(record.ids, dtype=np.str_),
         "texts": np.array(record.texts, dtype=np.str_),
     }
-    np.savez_compressed(buffer, **columns)
+    np.savez(buffer, **columns)
     write_bytes(folder / PLANS, (buffer.getbuffer().tobytes(),))
 
 
@@ -52,7 +58,7 @@ def read_plans(folder: Path) -> PlanRecord:
         with np.load(path, allow_pickle=False) as file:
             return PlanRecord(
                 np.stack([file[f"plan_{name}"] for name in PLAN_COLUMNS], axis=1),
-                np.stack([file[f"row_{name}"] for name in ROW_COLUMNS], axis=1),
+                np.stack([file[f"row_{name}"] for name in ROW_COLUMNS], axis=1, dtype=np.int64),
                 file["attempt_serials"],
                 file["attempt_ids"].tolist(),
                 file["texts"].tolist(),
