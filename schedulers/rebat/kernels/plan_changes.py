@@ -10,29 +10,27 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from rebat.core.units import FOREVER_US
-from rebat.kernels.jit import kernel
+from rebat.kernels.jit import loop, step
 
 NO_OBSTACLE, PLANNED, TOO_FEW, RESERVED, NO_PLACE, IN_ORDER, NOT_STARTED, REASON = range(8)
 
 NEVER = FOREVER_US
 
 
-@kernel
-def first_before(start: Any, reserved: Any, own: int, until_us: int) -> int:
-    """Return the first position of ``reserved`` that starts before ``until_us``; -1: none.
+@step
+def first_before(start: Any, first: int, own: int, now_us: int, until_us: int) -> int:
+    """Return the first position from ``first`` on that starts between two times; -1: none.
 
     The position ``own`` does not count.
     """
-    for at in reserved:
-        if at != own and start[at] < until_us:
+    for at in range(first, len(start)):
+        if now_us < start[at] < until_us and at != own:
             return at
     return -1
 
 
-@kernel
+@loop
 def changed(
     serial: Any, size: Any, duration: Any, start: Any, behind: Any, placeless: Any,
     last: Any, rows: Any, n_rows: int, plan: int, now_us: int, n_free: int,
@@ -53,12 +51,9 @@ def changed(
         The current time, and the number of free nodes after the starts of this plan.
     """
     n = len(serial)
-    reserved = np.empty(n, dtype=np.int64)
-    n_reserved = 0
-    for at in range(n):
-        if now_us < start[at] < NEVER:
-            reserved[n_reserved] = at
-            n_reserved += 1
+    reserved = 0  # the first position with a reservation for later
+    while reserved < n and not now_us < start[reserved] < NEVER:
+        reserved += 1
     for at in range(n):
         name, kind, other = serial[at], NO_OBSTACLE, -1
         if start[at] > now_us:
@@ -71,7 +66,7 @@ def changed(
             else:
                 kind = NOT_STARTED
                 until_us = now_us + duration[at]
-                first = first_before(start, reserved[:n_reserved], at, until_us)
+                first = first_before(start, reserved, at, now_us, min(until_us, NEVER))
                 if first >= 0:
                     kind, other = RESERVED, serial[first]
         if start[at] != last[name, 0]:
