@@ -15,14 +15,16 @@ Facts = dict[str, Any]
 DAY, HOUR, MINUTE = 86_400, 3_600, 60
 
 
-def clock(seconds: float) -> str:
-    """Return a time since the start of the run, without fractions of a second.
+def clock(seconds: float, fractions: bool = False) -> str:
+    """Return a time since the start of the run, rounded down to seconds or to microseconds.
 
-    >>> clock(0.7), clock(97_205)
-    ('00:00:00', '1 d 03:00:05')
+    >>> clock(0.7), clock(97_205), clock(0.7, fractions=True)
+    ('00:00:00', '1 d 03:00:05', '00:00:00.700000')
     """
     days, rest = divmod(int(seconds), DAY)
     text = f"{rest // HOUR:02}:{rest % HOUR // MINUTE:02}:{rest % MINUTE:02}"
+    if fractions:
+        text += f".{round(seconds * 1e6) % 1_000_000:06}"
     return f"{days} d {text}" if days else text
 
 
@@ -51,7 +53,7 @@ def verdict(story: Story) -> str:
     waited = f"waited {span(story.waited_s)}" if story.waited_s else "started immediately"
     if not story.lost_node_s:
         return f"Job {story.job} {waited} and lost no work."
-    lost = f"lost {span(story.lost_s)} x {story.n_nodes} nodes"
+    lost = f"lost {span(story.lost_s)} x {_nodes(story.n_nodes)}"
     if story.lost_node_s != story.lost_s * story.n_nodes:
         lost = f"lost {story.lost_node_s / HOUR:.6g} node hours"
     return f"Job {story.job} {waited} and {lost} in {story.attempts} attempts."
@@ -79,14 +81,14 @@ def _planned(facts: Facts, attempt: int) -> str:
 
 
 def _moved(facts: Facts, attempt: int) -> str:
-    way = "earlier" if facts["to_s"] < facts["from_s"] else "later"
+    before, now = facts["from_s"], facts["to_s"]
+    close = clock(before) == clock(now) and before != now
+    ends = f"from {clock(before, close)} to {clock(now, close)}"
     if "times" not in facts:
-        ends = f"from {clock(facts['from_s'])} to {clock(facts['to_s'])}"
+        way = "earlier" if now < before else "later"
         return f"Its reservation moves {way}, {ends}{_because(facts)}"
-    return (
-        f"Its reservation moves {facts['times']} times until {clock(facts['last_s'])}, "
-        f"from {clock(facts['from_s'])} to {clock(facts['to_s'])}{_because(facts, first=True)}"
-    )
+    times = f"{facts['times']} times until {clock(facts['last_s'])}"
+    return f"Its reservation moves {times}, {ends}{_because(facts, first=True)}"
 
 
 def _unplanned(facts: Facts, attempt: int) -> str:
@@ -133,7 +135,7 @@ def _ended(facts: Facts, attempt: int) -> str:
     if "node" in facts:
         text = text.replace("A node fails", f"Node {facts['node']} fails and stops the job")
     if facts["lost_s"]:
-        text += f"; {span(facts['lost_s'])} x {_nodes(facts['nodes'])} are lost"
+        text += f"; it loses {span(facts['lost_s'])} x {_nodes(facts['nodes'])}"
     return text
 
 
