@@ -346,7 +346,10 @@ def check_grouped(complete: dict[str, Any], short: dict[str, Any]) -> None:
             and group["at_s"] <= m["at_s"] <= group["last_s"]
         ]
         if group["kind"] == "obstacle":
-            alike = [m for m in alike if all(m.get(k) == group.get(k) for k in ("obstacle", "job"))]
+            alike = [m for m in alike if m["obstacle"] == group["obstacle"]]
+            if group["obstacle"] != "in order":
+                alike = [m for m in alike if m.get("job") == group.get("job")]
+            same("first obstacle", group.get("job"), alike[0].get("job"))
         else:
             same("first planned start", group["from_s"], alike[0]["from_s"])
             same("last planned start", group["to_s"], alike[-1]["to_s"])

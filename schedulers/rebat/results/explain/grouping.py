@@ -10,6 +10,9 @@ import msgspec
 
 from rebat.results.explain.moment import Moment
 
+IN_ORDER = "in order"
+"""The obstacle of an attempt that waits for the attempt ahead of it."""
+
 Placed = tuple[int, Moment]
 """A moment with its place in the complete story."""
 
@@ -66,11 +69,16 @@ def _joined(group: list[Moment]) -> Moment:
 
 
 def _obstacles(moments: Iterable[Placed]) -> Iterator[Placed]:
-    """Join the returns of an obstacle; it keeps the facts of its first time."""
+    """Join the returns of an obstacle; it keeps the facts of its first time.
+
+    Waits for different attempts ahead are joined, waits for different reservations are not.
+    """
     groups: dict[tuple[int, str, str], list[Placed]] = {}
     for place, moment in moments:
         facts = moment.facts
-        key = moment.attempt, facts["obstacle"], facts.get("job", "")
+        # the attempt ahead changes with each start
+        other = "" if facts["obstacle"] == IN_ORDER else facts.get("job", "")
+        key = moment.attempt, facts["obstacle"], other
         groups.setdefault(key, []).append((place, moment))
     for group in groups.values():
         place, first = group[0]

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from rebat.core.attempts import Cause, split_attempt
+from rebat.results.explain.grouping import IN_ORDER
 from rebat.results.explain.moment import Moment
 from rebat.results.explain.story import Story
 
@@ -104,14 +105,15 @@ def _obstacle(facts: Facts, attempt: int) -> str:
         f"the reservation of job {facts.get('job')} at {clock(facts.get('job_start_s', 0))}",
         "no place": f"It waits although {free} {is_are} free, because they include no place for "
         f"{facts['needed']} nodes",
-        "in order": f"It waits although {free} {is_are} free, because job {facts.get('job')} is "
+        IN_ORDER: f"It waits although {free} {is_are} free, because job {facts.get('job')} is "
         "ahead of it",
         "not started": f"It waits although {free} {is_are} free, because the policy does not "
         "start it",
     }
     text = texts[kind]
     if "times" in facts:
-        text += f" ({facts['times']} times, the last at {clock(facts['last_s'])})"
+        others = ", then another" if kind == IN_ORDER else ""
+        text += f"{others} ({facts['times']} times, the last at {clock(facts['last_s'])})"
     return text
 
 

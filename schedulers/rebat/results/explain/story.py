@@ -11,7 +11,7 @@ import msgspec
 from rebat.core.attempts import INTERRUPTED, Cause, split_attempt
 from rebat.core.units import FOREVER_US, to_s
 from rebat.results.explain.book import AttemptOutcome, Change, RunBook
-from rebat.results.explain.grouping import grouped
+from rebat.results.explain.grouping import IN_ORDER, grouped
 from rebat.results.explain.moment import Moment
 from rebat.session.plan_record import NONE, PlanCause, PlanChange
 
@@ -19,7 +19,7 @@ OBSTACLES = {
     PlanChange.TOO_FEW: "too few nodes",
     PlanChange.RESERVED: "reserved",
     PlanChange.NO_PLACE: "no place",
-    PlanChange.IN_ORDER: "in order",
+    PlanChange.IN_ORDER: IN_ORDER,
     PlanChange.NOT_STARTED: "not started",
 }
 """Names of the obstacles of a waiting attempt."""
