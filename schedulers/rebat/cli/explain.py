@@ -39,14 +39,14 @@ def explain(folder: Path, job: str, complete: bool, as_json: bool) -> None:
     from rebat.results.explain.story import story
     from rebat.results.files.timelines import run_folders
 
-    told = story(RunBook(run_folders(folder, most=1)[0]), job, complete)
+    result = story(RunBook(run_folders(folder, most=1)[0]), job, complete)
     if as_json:
-        print_json(_record(told))
+        print_json(_record(result))
     else:
-        print_result("\n".join(lines(told)), "nothing is saved")
+        print_result("\n".join(lines(result)), "nothing is saved")
 
 
-def _record(told: Story) -> dict[str, Any]:
+def _record(result: Story) -> dict[str, Any]:
     """Return a story as JSON, each moment with its sentence."""
     import msgspec
 
@@ -56,6 +56,6 @@ def _record(told: Story) -> dict[str, Any]:
         {"kind": moment.kind, "at_s": moment.at_s, "attempt": moment.attempt}
         | moment.facts
         | {"sentence": sentence(moment)}
-        for moment in told.moments
+        for moment in result.moments
     ]
-    return {**msgspec.structs.asdict(told), "verdict": verdict(told), "moments": moments}
+    return {**msgspec.structs.asdict(result), "verdict": verdict(result), "moments": moments}

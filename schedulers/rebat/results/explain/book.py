@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The records of a run from which the story of a job is told: plans, attempts, failures."""
+"""The records of a run, for the story of a job: plans, attempts, failures."""
 
 from __future__ import annotations
 

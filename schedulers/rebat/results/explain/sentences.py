@@ -154,7 +154,7 @@ SENTENCES: dict[str, Callable[[Facts, int], str]] = {
 
 ENDINGS = {
     str(Cause.COMPLETED): "It completes",
-    str(Cause.JOB_FAILED): "It fails by itself",
+    str(Cause.JOB_FAILED): "It fails with an error",
     str(Cause.SILENT_ERROR): "A silent error ends it",
     str(Cause.WALLTIME): "It reaches its walltime",
     str(Cause.NODE_FAILURE): "A node fails",

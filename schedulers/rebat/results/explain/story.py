@@ -106,7 +106,7 @@ def lost_us(attempt: AttemptOutcome) -> int:
 
 
 def _moments(book: RunBook, job: str, attempts: list[AttemptOutcome]) -> Iterator[Moment]:
-    """Yield the moments of each attempt in turn."""
+    """Yield the moments, attempt by attempt."""
     changes: dict[int, list[Change]] = {}
     for change in book.changes(job):
         changes.setdefault(change.number, []).append(change)
