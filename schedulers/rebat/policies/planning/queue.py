@@ -139,8 +139,8 @@ def placeless(
     sizes: npt.NDArray[np.int64], n_free: int, has_place: HasPlace
 ) -> npt.NDArray[np.bool_]:
     """Return which attempts have enough free nodes but no place on them, shape (n,)."""
-    known = {size: not has_place(size) for size in set(sizes[sizes <= n_free].tolist())}
-    return np.array([known.get(size, False) for size in sizes.tolist()], dtype=np.bool_)
+    lacks = {size: not has_place(size) for size in set(sizes[sizes <= n_free].tolist())}
+    return np.array([lacks.get(size, False) for size in sizes.tolist()], dtype=np.bool_)
 
 
 class AvailabilityPlan(Protocol):
