@@ -230,10 +230,36 @@ def test_the_planned_starts_of_a_view_are_sorted_as_its_queue() -> None:
     assert Looks.looked.durations_us[0] == to_us(60)
 
 
-POLICIES = ("baseline", "easy", "sfsj", "batsched-fcfs", "greedy", "baseline:placement=named")
+def test_free_nodes_without_a_box_are_no_place() -> None:
+    """Two of four nodes of a ring are free, but not next to each other."""
+    workload = machine(4, (1, 9), (1, 30), (1, 9), (1, 30), (2, 5, 1))
+    rows = rows_of("torus-first", workload, "5")
+    assert rows[0] == (1, "PLANNED", pytest.approx(30, abs=0.1))
+    assert [(at, kind) for at, kind, _ in rows[1:]][:2] == [(1, "TOO_FEW"), (9, "NO_PLACE")]
 
 
-@settings(max_examples=25, deadline=None)
+def test_shelves_state_why_jobs_wait() -> None:
+    rows = rows_of("r-shelf-b", machine(4, (2, 10), (2, 10, 1)), "2")
+    assert (1, "REASON", "it waits for the next shelf") in rows
+
+
+POLICIES = (
+    "baseline",
+    "easy",
+    "sfsj",
+    "batsched-fcfs",
+    "greedy",
+    "baseline:placement=named",
+    "torus-first",
+    "cluster",
+    "r-shelf-b",
+    "pra",
+    "compaction",
+    "h211",
+)
+
+
+@settings(max_examples=40, deadline=None)
 @given(workloads(), st.sampled_from(POLICIES), st.integers(0, 9), st.integers(1, 40))
 def test_recording_changes_no_decision_and_tells_of_each_job(
     tmp_path_factory, workload, policy, node, at_s
