@@ -17,7 +17,7 @@ from rebat.core.attempts import Running
 from rebat.core.nodes import NodeSet
 from rebat.core.units import FOREVER_US
 from rebat.policies.placement.choosers import Chooser, Mask, OwnChooser, Request
-from rebat.policies.planning.queue import HasPlace, SortedQueue
+from rebat.policies.planning.queue import SortedQueue, WithoutPlace
 
 
 class Use(msgspec.Struct):
@@ -135,13 +135,14 @@ class ChosenPlan:
         self._copy_starts(queue)
 
     @property
-    def has_place(self) -> HasPlace | None:
-        """Whether the chooser finds nodes now; None for a user's chooser, which may have state."""
-        return None if isinstance(self._choose, OwnChooser) else self._fits_now
+    def without_place(self) -> WithoutPlace | None:
+        """The sizes without a place now; None for a user's chooser, which may have state."""
+        return None if isinstance(self._choose, OwnChooser) else self._without_place
 
-    def _fits_now(self, n_nodes: int) -> bool:
-        machine = self._machine
-        return self._choose(machine.free, Request(n_nodes, 1, wait_us=1), machine) is not None
+    def _without_place(self, sizes: set[int]) -> list[int]:
+        machine, free = self._machine, self._machine.free
+        requests = [Request(size, 1, wait_us=1) for size in sorted(sizes)]
+        return [r.n_nodes for r in requests if self._choose(free, r, machine) is None]
 
     def nodes_at(self, position: int) -> NodeSet | None:
         """Return the reserved nodes that the attempt at a queue position will use."""

@@ -245,10 +245,9 @@ class BoxPlan:
             index = pick(self._division, boxes, choice.free, request, self._machine)
             choice.taken[boxes.box(index).nodes(self._division.blocks.torus)] = 1
 
-    def has_place(self, n_nodes: int) -> bool:
-        """Return whether a box, or a line of blocks, is free now."""
-        machine = self._machine
-        return self._choose(machine.free, Request(n_nodes, 1, wait_us=1), machine) is not None
+    def without_place(self, sizes: set[int]) -> list[int]:
+        """Return the sizes for which no box, or no line of blocks, is free now."""
+        return self._choose.without_place(self._machine.free, sizes)
 
     def nodes_at(self, position: int) -> NodeSet | None:
         """Return the first nodes of the reserved blocks, as many as the attempt needs."""

@@ -118,7 +118,7 @@ class ListScheduling(Planning):
 
     def planned(self, view: View) -> PlannedStarts | None:
         """Return the planned starts of the queue after the last plan."""
-        return None if self._plan is None else self._queue.planned(self._plan, view.n_free)
+        return None if self._plan is None else self._queue.planned(self._plan, view)
 
     def _opened(self, view: View) -> AvailabilityPlan:
         """Return the plan, created at the first call."""

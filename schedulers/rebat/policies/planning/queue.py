@@ -8,9 +8,8 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
-from rebat.contract.planned import PlannedStarts
+from rebat.contract import PlannedStarts, View
 from rebat.core.attempts import Attempt, Running
 from rebat.core.nodes import NodeSet
 from rebat.kernels import counts
@@ -121,26 +120,21 @@ class SortedQueue:
         for at in reversed(positions):
             del self.attempts[at], self._keys[at]
 
-    def planned(self, plan: AvailabilityPlan, n_free: int) -> PlannedStarts:
-        """Return the planned starts of the queue; ``n_free`` nodes are free now."""
+    def planned(self, plan: AvailabilityPlan, view: View) -> PlannedStarts:
+        """Return the planned starts of the queue after a plan was carried out."""
         n = len(self.attempts)
-        size = self.size[:n]
-        starts = PlannedStarts(self.serial[:n], size, self.duration[:n], self.start[:n])
-        if has_place := plan.has_place:
-            starts.placeless = placeless(size, n_free, has_place)
+        size, start = self.size[:n], self.start[:n]
+        starts = PlannedStarts(self.serial[:n], size, self.duration[:n], start)
+        if without_place := plan.without_place:
+            waits = (start > view.now_us) & (size <= view.n_free)
+            if waits.any():
+                lacking = without_place(set(size[waits].tolist()))
+                starts.placeless = waits & np.isin(size, lacking)
         return starts
 
 
-HasPlace = Callable[[int], bool]
-"""Whether the nodes that are free now include a place for a number of nodes, like a box."""
-
-
-def placeless(
-    sizes: npt.NDArray[np.int64], n_free: int, has_place: HasPlace
-) -> npt.NDArray[np.bool_]:
-    """Return which attempts have enough free nodes but no place on them, shape (n,)."""
-    lacks = {size: not has_place(size) for size in set(sizes[sizes <= n_free].tolist())}
-    return np.array([lacks.get(size, False) for size in sizes.tolist()], dtype=np.bool_)
+WithoutPlace = Callable[[set[int]], list[int]]
+"""Returns the numbers of nodes for which the nodes that are free now include no place."""
 
 
 class AvailabilityPlan(Protocol):
@@ -160,5 +154,5 @@ class AvailabilityPlan(Protocol):
     def nodes_at(self, position: int) -> NodeSet | None: ...
 
     @property
-    def has_place(self) -> HasPlace | None:
-        """Whether there is a place now; None if only the number of free nodes counts."""
+    def without_place(self) -> WithoutPlace | None:
+        """The sizes without a place now; None if only the number of free nodes counts."""
