@@ -247,7 +247,8 @@ class BoxPlan:
 
     def without_place(self, sizes: set[int]) -> list[int]:
         """Return the sizes for which no box, or no line of blocks, is free now."""
-        return self._choose.without_place(self._machine.free, sizes)
+        busy = self._timeline.unpacked(self._timeline.ready(self._now_us, 0).busy[0])
+        return self._choose.without_place(busy, self._machine.n_nodes, sizes)
 
     def nodes_at(self, position: int) -> NodeSet | None:
         """Return the first nodes of the reserved blocks, as many as the attempt needs."""
