@@ -61,12 +61,9 @@ def test_the_story_begins_with_a_verdict(toy, capsys) -> None:
 
 def test_a_victim_names_the_job_that_takes_its_nodes(toy, capsys) -> None:
     record = json.loads(printed(capsys, str(toy / "sfsj"), "2", "--json"))
-    stolen = [m for m in record["moments"] if m.get("cause") == "stolen"]
-    if not stolen:  # the victim is another job of the toy
-        records = [json.loads(printed(capsys, str(toy / "sfsj"), j, "--json")) for j in "12345"]
-        stolen = [m for r in records for m in r["moments"] if m.get("cause") == "stolen"]
-    assert stolen[0]["by"] == "3"
-    assert "and job 3 takes its nodes" in stolen[0]["sentence"]
+    (stolen,) = [m for m in record["moments"] if m.get("cause") == "stolen"]
+    assert (stolen["by"], stolen["lost_s"], record["lost_s"]) == ("3", 1.0, 1.0)
+    assert "and job 3 takes its nodes" in stolen["sentence"]
 
 
 def test_the_json_has_the_facts_of_the_sentences(toy, capsys) -> None:
@@ -91,6 +88,23 @@ def test_an_unknown_job_is_an_error_with_near_ids(toy, capsys) -> None:
     error = error_of(capsys, "explain", str(toy / "easy"), "9")
     assert error.startswith("rebat: error: ")
     assert "unknown job '9' (expected a job like 5, 4, 3)" in error
+
+
+def test_the_folder_of_several_policies_is_an_error(toy, capsys) -> None:
+    error = error_of(capsys, "explain", str(toy), "1")
+    assert f"{toy}: contains several policies (expected the folder of one policy" in error
+
+
+def test_parquet_tables_make_the_same_story(toy, tmp_path, capsys) -> None:
+    pytest.importorskip("pyarrow")
+    main([*TOY, "--explain", "--format", "parquet", "--out", str(tmp_path / "toy")])
+    story = printed(capsys, str(tmp_path / "toy" / "sfsj"), "2", "--json")
+    assert story == printed(capsys, str(toy / "sfsj"), "2", "--json")
+
+
+def test_a_record_is_no_finding_of_validate(toy, capsys) -> None:
+    main(["validate", str(toy / "sfsj")])
+    assert "valid" in capsys.readouterr().out
 
 
 def test_a_run_without_a_record_is_an_error(tmp_path, capsys) -> None:

@@ -189,8 +189,9 @@ def test_a_policy_without_reservations_records_obstacles() -> None:
     ("name", "answer", "text"),
     [
         ("planned", {"w0!1": 5}, "expected PlannedStarts.of"),
-        ("reasons", {"w0!1": 5}, "expected a dict of texts by attempt"),
-        ("reasons", "because", "expected a dict of texts by attempt"),
+        ("reasons", {"w0!1": 5}, "expected a dict of texts by id"),
+        ("reasons", {"w0!9": "it waits"}, "expected a dict of texts by id"),
+        ("reasons", "because", "expected a dict of texts by id"),
     ],
 )
 def test_wrong_reports_of_a_custom_policy_are_errors(name, answer, text) -> None:

@@ -10,6 +10,7 @@ import click
 
 from rebat.cli.json_output import json_option, print_json
 from rebat.console.output import print_result
+from rebat.core.errors import InputError
 
 if TYPE_CHECKING:
     from rebat.results.explain.story import Story
@@ -39,7 +40,11 @@ def explain(folder: Path, job: str, complete: bool, as_json: bool) -> None:
     from rebat.results.explain.story import story
     from rebat.results.files.timelines import run_folders
 
-    result = story(RunBook(run_folders(folder, most=1)[0]), job, complete)
+    folders = run_folders(folder)
+    if len(folders) > 1:
+        expected = f"the folder of one policy, like {folders[0]}"
+        raise InputError("contains several policies", str(folder), expected)
+    result = story(RunBook(folders[0]), job, complete)
     if as_json:
         print_json(_record(result))
     else:

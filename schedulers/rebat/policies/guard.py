@@ -68,10 +68,10 @@ class Guarded(Policy):
         method = getattr(self._policy, "reasons", super().reasons)
         answer = self._report(view, method)
         if isinstance(answer, Mapping):
-            texts = [*answer.keys(), *answer.values()]
-            if all(isinstance(text, str) for text in texts):
+            queued = all(name in view.queue for name in answer)
+            if queued and all(isinstance(text, str) for text in answer.values()):
                 return answer
-        raise self._wrong(view, method, answer, "a dict of texts by attempt")
+        raise self._wrong(view, method, answer, "a dict of texts by id of a queued attempt")
 
     def _report(self, view: View, method: Callable[..., Any]) -> Any:
         """Return what a method reports; raise PolicyError if it raises or exits."""
