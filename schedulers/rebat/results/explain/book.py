@@ -88,7 +88,7 @@ class RunBook:
         self.record: PlanRecord = read_plans(folder)
         self.names = dict(zip(self.record.serials.tolist(), self.record.ids, strict=True))
         self._rows = Rows(table_in(folder, ATTEMPTS), _COLUMNS)
-        self._job_ids = self._rows.names("job_id")
+        self._job_ids, self._whys = self._rows.names("job_id"), self._rows.names("why")
 
     # ---- attempts
 
@@ -135,7 +135,7 @@ class RunBook:
             AttemptOutcome(
                 **{name: column[at] for name, column in columns.items()},
                 cause=rows.texts("cause")[at],
-                why=rows.names("why")[at],
+                why=self._whys[at],
                 nodes=rows.texts("nodes")[at],
             )
             for at in self._places[job]
