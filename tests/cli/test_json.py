@@ -126,6 +126,7 @@ ELSEWHERE = {
     "serve": "test_a_server_prints_its_comparison_as_json",
     "advise": "tests/library/test_advice.py",
     "diff-policies": "test_where_two_policies_part",
+    "explain": "tests/cli/test_explain.py",
     "reproduce": "tests/library/test_provenance.py",
     "failures models": "tests/models/test_scaled.py",
     "goodput": "tests/library/test_goodput.py",

@@ -49,6 +49,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "rebat.cli.diff_policies:diff_policies",
         "Find the first decision at which two policies differ.",
     ),
+    "explain": (
+        "rebat.cli.explain:explain",
+        "Explain why a job started when it did.",
+    ),
     "validate": (
         "rebat.cli.validate:validate",
         "Check the output of Batsim or rebat for errors.",

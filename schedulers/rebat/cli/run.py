@@ -130,6 +130,11 @@ SEED_OPTIONS = (
     show_default=True,
     help="Format of the tables of jobs and attempts. Parquet files are smaller.",
 )
+@click.option(
+    "--explain",
+    is_flag=True,
+    help="Record the plans of the policies, for the command 'rebat explain'.",
+)
 @click.option("--force", is_flag=True, help="Replace an earlier result in the folder --out.")
 def run(
     workload: Path,
@@ -139,6 +144,7 @@ def run(
     gantt: str | None,
     flagship: str | None,
     form: str,
+    explain: bool,
     force: bool,
     columns: str | None,
     all_metrics: bool,
@@ -199,6 +205,7 @@ def run(
         CommandLine(
             arguments_of("run", given), {name: texts[0] for name, texts in given.items() if texts}
         ),
+        explain,
     )
     drawn.check_job(job.id for job in comparison.workload.jobs)
     print_remarks(comparison.remarks)

@@ -5,6 +5,7 @@ A policy must not do I/O, read a clock or draw from a global random stream. The 
 proposal. If a real Batsim would abort on a proposal, the session refuses it and states a reason.
 """
 
+from rebat.contract.planned import PlannedStarts
 from rebat.contract.policy import Changes, News, Policy
 from rebat.contract.proposals import (
     Answer,
@@ -40,6 +41,7 @@ __all__ = [
     "News",
     "NodeSet",
     "Note",
+    "PlannedStarts",
     "Policy",
     "Priority",
     "Proposal",

@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
 
+from rebat.contract.planned import PlannedStarts
 from rebat.contract.proposals import Answer, Proposal, Refusal
 from rebat.contract.view import View
 from rebat.core.attempts import Attempt, Running
@@ -139,3 +140,20 @@ class Policy:
     def plan(self, view: View, changes: Changes) -> Iterable[Proposal]:
         """Return the queued attempts to start or to reject now."""
         raise NotImplementedError
+
+    def planned(self, view: View) -> PlannedStarts | None:
+        """Return the planned starts of queued attempts, after a plan was carried out.
+
+        The session calls this method only if the run records its plans (``rebat run --explain``).
+        The method reports what the policy already knows, and decides nothing.
+
+        By default, the policy has no reservations, and this method returns None.
+        """
+        return None
+
+    def reasons(self, view: View) -> Mapping[str, str]:
+        """Return a sentence for queued attempts, by id: why an attempt waits.
+
+        The session calls this method after ``planned``. ``rebat explain`` prints the sentences.
+        """
+        return {}

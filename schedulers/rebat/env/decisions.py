@@ -143,7 +143,7 @@ class AgentStealing(NodeStealing):
         return VICTIM.flat(rows, context, self._n_candidates)
 
 
-class AgentQueue:
+class AgentQueue(Planning):
     """List scheduling without reservations; an agent chooses the next attempt.
 
     The candidates are the first K attempts of the queue. The agent is asked until it chooses none,

@@ -230,8 +230,10 @@ def due(start: Any, queued: int, now: int, out: Any) -> int:
 
 
 @kernel
-def take_out(size: Any, duration: Any, start: Any, queued: int, out: Any, n_out: int) -> None:
-    """Remove the jobs at the positions ``out[:n_out]``, ascending, from the three arrays."""
+def take_out(
+    size: Any, duration: Any, start: Any, serial: Any, queued: int, out: Any, n_out: int
+) -> None:
+    """Remove the jobs at the positions ``out[:n_out]``, ascending, from the four arrays."""
     n_removed = 0
     for i in range(queued):
         if n_removed < n_out and i == out[n_removed]:
@@ -240,3 +242,4 @@ def take_out(size: Any, duration: Any, start: Any, queued: int, out: Any, n_out:
             size[i - n_removed] = size[i]
             duration[i - n_removed] = duration[i]
             start[i - n_removed] = start[i]
+            serial[i - n_removed] = serial[i]

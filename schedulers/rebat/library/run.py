@@ -49,6 +49,7 @@ def run(
     nodes: int | None = None,
     window: str = "auto",
     select: str = "auto",
+    explain: bool = False,
     **options: Duration | None,
 ) -> Result:
     """Simulate policies on a workload with the embedded engine and compare them.
@@ -73,6 +74,8 @@ def run(
         Number of nodes of the machine (default: the workload's).
     window, select : str
         Time window and jobs to measure, as ``rebat run --window`` and ``--select``.
+    explain : bool
+        Record the plans, as ``rebat run --explain``; `Result.write` then writes them.
     **options
         ``checkpoint_cost``, ``recovery_cost`` (durations), ``checkpoint_rounding``,
         ``silent_errors``, ``silent_error_probability``, ``operations`` (a file),
@@ -119,6 +122,7 @@ def run(
             scenario_options_of(failures, options),
             options_of_call(failures, used),
             converted(many, SeedOptions),
+            explain=explain,
         )
         _warn(comparison.remarks)
         for remark in comparison.of_checkpoints:

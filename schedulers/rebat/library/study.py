@@ -50,6 +50,8 @@ class Study(msgspec.Struct, frozen=True, kw_only=True):
     many: SeedOptions
     origin: Origin
     uses_law_mtbf: bool = False
+    explain: bool = False
+    """Whether the runs record their plans."""
 
     @property
     def remarks(self) -> list[Remark]:
@@ -107,7 +109,10 @@ class Study(msgspec.Struct, frozen=True, kw_only=True):
     def _run_one(self, policy: Runnable) -> RunResult:
         with simulation_bar(policy.name, len(self.stage.workload.jobs)) as on_progress:
             return self.stage.run(
-                policy, on_progress, lambda text: print_line(f"rebat: warning: {text}")
+                policy,
+                on_progress,
+                lambda text: print_line(f"rebat: warning: {text}"),
+                self.explain,
             )
 
     def _seeds(self) -> Result:
@@ -151,10 +156,12 @@ def study(
     used: UsedOptions,
     many: SeedOptions,
     command: CommandLine | None = None,
+    explain: bool = False,
 ) -> Study:
     """Check all options, then read and prepare the workload.
 
-    ``command`` is the command line, to record with the result.
+    ``command`` is the command line, to record with the result. With ``explain``, the runs record
+    their plans.
 
     Raises
     ------
@@ -162,6 +169,8 @@ def study(
         For options that contradict each other or have no effect, and for files that cannot be read.
     """
     many.check()
+    if explain and many.many:
+        raise InputError("has no effect", "--explain", "a single seed")
     check_options(options, used)
     with error_at("--policy"):
         presets = chosen(policies, many.many)
@@ -185,6 +194,7 @@ def study(
         many=many,
         origin=origin_of(Path(jobs.origin.file or ""), jobs.sha256, options, policies, command),
         uses_law_mtbf=of_law,
+        explain=explain,
     )
 
 

@@ -3,16 +3,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
-from rebat.contract import Changes, News, Policy, Proposal, View
+from rebat.contract import Changes, News, PlannedStarts, Policy, Proposal, View
 
 
 class Planning(Protocol):
     """Decides on queued jobs."""
 
     def plan(self, view: View, changes: Changes) -> Iterable[Proposal]: ...
+
+    def planned(self, view: View) -> PlannedStarts | None:
+        """Return the planned starts after the last plan; None without reservations."""
+        return None
+
+    def reasons(self, view: View) -> Mapping[str, str]:
+        """Return a sentence for queued attempts, by id: why an attempt waits."""
+        return {}
 
 
 class Reaction(Protocol):
@@ -52,3 +60,11 @@ class Scheduler(Policy):
     def plan(self, view: View, changes: Changes) -> Iterable[Proposal]:
         """Return the queued attempts to start or to reject now."""
         return self._planning.plan(view, changes)
+
+    def planned(self, view: View) -> PlannedStarts | None:
+        """Return the planned starts of the planning."""
+        return self._planning.planned(view)
+
+    def reasons(self, view: View) -> Mapping[str, str]:
+        """Return the reasons of the planning."""
+        return self._planning.reasons(view)

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from rebat.contract import (
     Drain,
     News,
     Note,
+    PlannedStarts,
     Policy,
     Proposal,
     Reject,
@@ -54,6 +55,42 @@ class Guarded(Policy):
         """Return checked proposals for queued attempts."""
         return self._ask(view, self._policy.plan, view, changes)
 
+    def planned(self, view: View) -> PlannedStarts | None:
+        """Return the checked planned starts of queued attempts."""
+        method = getattr(self._policy, "planned", super().planned)
+        answer = self._report(view, method)
+        if answer is None or (isinstance(answer, PlannedStarts) and answer.describes(view)):
+            return answer
+        raise self._wrong(view, method, answer, "PlannedStarts.of(view, {...}), or None")
+
+    def reasons(self, view: View) -> Mapping[str, str]:
+        """Return the checked reasons of queued attempts."""
+        method = getattr(self._policy, "reasons", super().reasons)
+        answer = self._report(view, method)
+        if isinstance(answer, Mapping):
+            queued = all(name in view.queue for name in answer)
+            if queued and all(isinstance(text, str) for text in answer.values()):
+                return answer
+        raise self._wrong(view, method, answer, "a dict of texts by id of a queued attempt")
+
+    def _report(self, view: View, method: Callable[..., Any]) -> Any:
+        """Return what a method reports; raise PolicyError if it raises or exits."""
+        try:
+            return method(view)
+        except (Exception, SystemExit) as error:
+            text = " ".join(f"{type(error).__name__}: {error}".split())
+            where = self._where(view, method)
+            raise PolicyError(f"{self._line_of(error, method)}: {where}: {text}") from error
+
+    def _wrong(
+        self, view: View, method: Callable[..., Any], answer: object, expected: str
+    ) -> PolicyError:
+        text = f"returned {_short(answer)} (expected {expected})"
+        return PolicyError(f"{place_of(method)}: {self._where(view, method)}: {text}")
+
+    def _where(self, view: View, method: Callable[..., Any]) -> str:
+        return f"{self._name}.{method.__name__} at {to_s(view.now_us):.12g} s"
+
     def _ask(self, view: View, method: Callable[..., Any], *arguments: Any) -> Iterator[Proposal]:
         """Yield the proposals of a method after checking each of them.
 
@@ -62,7 +99,7 @@ class Guarded(Policy):
         PolicyError
             If the method raises, exits, or returns anything other than proposals.
         """
-        where = f"{self._name}.{method.__name__} at {to_s(view.now_us):.12g} s"
+        where = self._where(view, method)
         answers = self._answers(where, method, *arguments)
         for answer in answers:
             problem = _error_in(answer)

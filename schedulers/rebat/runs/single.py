@@ -28,6 +28,7 @@ from rebat.policies.own_policy import OwnPolicy
 from rebat.policies.partitions import open_to
 from rebat.policies.presets import Preset
 from rebat.results.files.batsim_csv import jobs_csv, schedule_csv
+from rebat.results.files.plans import write_plans
 from rebat.results.files.run_csv import (
     attempts_csv,
     groups_csv,
@@ -41,6 +42,7 @@ from rebat.results.measures.jobs import SIZE_COLUMNS, JobRows, Owners
 from rebat.results.measures.sharing import repeated_us
 from rebat.results.measures.summary import Layout, Measures, RunSummary, as_json, summarise
 from rebat.session.ledger import Ledger
+from rebat.session.plan_record import PlanRecord, PlanRecorder
 from rebat.session.session import Session
 
 RUN_FILES = (
@@ -68,13 +70,17 @@ OnWarning = Callable[[str], None]
 
 
 class RunResult(msgspec.Struct):
-    """The results of a run: summary, a row per job, the session's ledger, the engine's jobs."""
+    """The results of a run: summary, a row per job, the session's ledger, the engine's jobs.
+
+    ``plans`` is the record of plans, if the run recorded them.
+    """
 
     policy: str
     summary: RunSummary
     rows: JobRows
     ledger: Ledger
     jobs: Packed[EndedJob]
+    plans: PlanRecord | None = None
 
 
 def simulate(
@@ -91,6 +97,7 @@ def simulate(
     operations: Sequence[GenericEvent] = (),
     max_attempts: int = MAX_ATTEMPTS,
     on_warning: OnWarning | None = None,
+    explain: bool = False,
 ) -> RunResult:
     """Run one policy to the end of the workload.
 
@@ -106,6 +113,8 @@ def simulate(
         A job ends as failed after failures have interrupted this number of its attempts.
     on_warning : callable, optional
         Called once, while the simulation runs, if a job is unlikely to complete.
+    explain : bool
+        Record the plans, see `session.plan_record`.
 
     Raises
     ------
@@ -129,7 +138,8 @@ def simulate(
     options = msgspec.structs.replace(
         preset.session, cores_per_node=cores_per_node, max_attempts=max_attempts
     )
-    session = Session(preset.make(), options, uptime_us)
+    recorder = PlanRecorder() if explain else None
+    session = Session(preset.make(), options, uptime_us, recorder)
     engine.run(session.handle, _watching(session, on_progress, on_warning))
     layout = Layout(cores_per_node=cores_per_node, owners=owners_of(workload))
     if isinstance(preset, Preset):
@@ -137,7 +147,8 @@ def simulate(
     n_nodes, ledger, ended = engine.n_nodes, session.ledger, engine.ended
     del engine, session  # free memory for the summary
     summary, rows = summarise(ledger, n_nodes, measures or Measures(), layout)
-    return RunResult(preset.name, summary, rows, ledger, ended)
+    plans = recorder.result() if recorder else None
+    return RunResult(preset.name, summary, rows, ledger, ended, plans)
 
 
 def _watching(
@@ -210,6 +221,8 @@ def write_run(
     write_lines(folder / "node_events.csv", node_events_csv(result.ledger))
     if any(hold.until_us != hold.since_us for hold in result.ledger.holds):
         write_lines(folder / "rebat_holds.csv", holds_csv(result.ledger))
+    if result.plans is not None:
+        write_plans(folder, result.plans)
     summary = {
         "policy": result.policy,
         "rebat_version": rebat.__version__,

@@ -58,6 +58,7 @@ class Stage(msgspec.Struct, frozen=True):
         policy: Runnable,
         on_progress: OnProgress | None = None,
         on_warning: OnWarning | None = None,
+        explain: bool = False,
     ) -> RunResult:
         """Run one policy; see `single.simulate`."""
         if isinstance(policy, Preset):
@@ -74,6 +75,7 @@ class Stage(msgspec.Struct, frozen=True):
             operations=self.operations,
             max_attempts=self.scenario.max_attempts,
             on_warning=on_warning,
+            explain=explain,
         )
 
     def _prepared(self, policy: Preset) -> Preset:

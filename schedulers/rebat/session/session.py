@@ -56,6 +56,7 @@ from rebat.session.claims import Claims
 from rebat.session.intake import Intake
 from rebat.session.ledger import Ledger
 from rebat.session.lifecycle import Lifecycle
+from rebat.session.plan_record import PlanRecorder
 from rebat.session.resubmission import Registry
 from rebat.session.transactions import Transactions
 from rebat.session.validate import check_jobs, check_nodes
@@ -75,6 +76,8 @@ class Session:
     options : SessionOptions
     uptime_us : int64 array, shape (n,), optional
         How long each node has been up when the simulation begins, in microseconds (default: 0).
+    recorder : PlanRecorder, optional
+        Records the plans (default: the plans are not recorded).
 
     Raises
     ------
@@ -87,8 +90,9 @@ class Session:
         policy: Policy,
         options: SessionOptions | None = None,
         uptime_us: npt.NDArray[np.int64] | None = None,
+        recorder: PlanRecorder | None = None,
     ) -> None:
-        self._uptime_us = uptime_us
+        self._uptime_us, self._recorder = uptime_us, recorder
         self._policy = policy
         self._board = Board(options or SessionOptions(), Ledger())
         self._may_plan_while_killing = self._board.options.dialect.two_passes
@@ -249,6 +253,8 @@ class Session:
         for proposal in list(self._policy.plan(self.view, changes)):
             self._transactions.propose(proposal)
         board.planning = False
+        if self._recorder is not None:
+            self._recorder.record(self.view, changes, self._policy)
         self._transactions.send_kills()
 
     def _report_nodes(self, changes: Changes) -> None:

@@ -217,6 +217,24 @@ class BoxChooser:
                 self.pick.check(n_nodes)
         return self._division
 
+    def without_place(self, busy: Mask, n_nodes: int, sizes: set[int]) -> list[int]:
+        """Return the sizes for which no box, or no line of blocks, is free.
+
+        ``busy``, shape (blocks,), states which blocks of a machine with ``n_nodes`` nodes are in
+        use.
+        """
+        division = self.division(n_nodes)
+        blocks = division.blocks
+        if self.rule == LINEAR:
+            taken = np.zeros(len(busy), dtype=np.uint8)
+            counts = {size: blocks.in_line_for(size) for size in sorted(sizes)}
+            return [size for size, n in counts.items() if not line(busy.view(np.uint8), n, taken)]
+        boxes = {size: division.boxes(blocks.count_for(size)) for size in sorted(sizes)}
+        counted = busy.astype(np.int32)
+        return [
+            size for size, of in boxes.items() if first_box(of.raw_sums(counted), of.chosen) < 0
+        ]
+
     def __call__(self, free: Mask, request: Request, machine: Machine) -> NodeSet | None:
         """Return the nodes of a free box, or of free blocks in a line; None if there are none."""
         division = self.division(machine.n_nodes)

@@ -16,8 +16,8 @@ from rebat.contract import Machine
 from rebat.core.attempts import Running
 from rebat.core.nodes import NodeSet
 from rebat.core.units import FOREVER_US
-from rebat.policies.placement.choosers import Chooser, Mask, Request
-from rebat.policies.planning.queue import SortedQueue
+from rebat.policies.placement.choosers import Chooser, Mask, OwnChooser, Request
+from rebat.policies.planning.queue import SortedQueue, WithoutPlace
 
 
 class Use(msgspec.Struct):
@@ -133,6 +133,16 @@ class ChosenPlan:
                 reserved += 1
             self._places.append(place)
         self._copy_starts(queue)
+
+    @property
+    def without_place(self) -> WithoutPlace | None:
+        """The sizes without a place now; None for a user's chooser, which may have state."""
+        return None if isinstance(self._choose, OwnChooser) else self._without_place
+
+    def _without_place(self, sizes: set[int]) -> list[int]:
+        machine, free = self._machine, self._machine.free
+        requests = [Request(size, 1, wait_us=1) for size in sorted(sizes)]
+        return [r.n_nodes for r in requests if self._choose(free, r, machine) is None]
 
     def nodes_at(self, position: int) -> NodeSet | None:
         """Return the reserved nodes that the attempt at a queue position will use."""

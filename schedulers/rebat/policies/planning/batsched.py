@@ -9,19 +9,19 @@ the entire queue has the same result then, because no node has become free.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Annotated
 
 import msgspec
 
-from rebat.contract import Changes, Proposal, Reject, View
+from rebat.contract import Changes, PlannedStarts, Proposal, Reject, View
 from rebat.core.units import to_us
 from rebat.policies.composition import Planning
 from rebat.policies.context import Context, PlanningOptions
 from rebat.policies.variants import choice, number
 
 
-class NeedsWalltime:
+class NeedsWalltime(Planning):
     """A planning that rejects jobs without a walltime and passes other jobs to another planning."""
 
     def __init__(self, planning: Planning) -> None:
@@ -36,6 +36,14 @@ class NeedsWalltime:
         others = msgspec.structs.replace(changes, arrived=timed)
         rejected = [Reject(attempt.id, "has no walltime") for attempt in endless]
         return [*rejected, *self._planning.plan(view, others)]
+
+    def planned(self, view: View) -> PlannedStarts | None:
+        """Return the planned starts of the other planning."""
+        return self._planning.planned(view)
+
+    def reasons(self, view: View) -> Mapping[str, str]:
+        """Return the reasons of the other planning."""
+        return self._planning.reasons(view)
 
 
 class TimedOptions(PlanningOptions, frozen=True):

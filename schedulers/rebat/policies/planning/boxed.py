@@ -245,6 +245,11 @@ class BoxPlan:
             index = pick(self._division, boxes, choice.free, request, self._machine)
             choice.taken[boxes.box(index).nodes(self._division.blocks.torus)] = 1
 
+    def without_place(self, sizes: set[int]) -> list[int]:
+        """Return the sizes for which no box, or no line of blocks, is free now."""
+        busy = self._timeline.unpacked(self._timeline.ready(self._now_us, 0).busy[0])
+        return self._choose.without_place(busy, self._machine.n_nodes, sizes)
+
     def nodes_at(self, position: int) -> NodeSet | None:
         """Return the first nodes of the reserved blocks, as many as the attempt needs."""
         if self._starts[position] == NEVER:

@@ -17,7 +17,7 @@ from rebat.core.attempts import Running
 from rebat.core.nodes import NodeSet
 from rebat.core.units import FOREVER_US
 from rebat.kernels import counts, deep
-from rebat.policies.planning.queue import SortedQueue
+from rebat.policies.planning.queue import SortedQueue, WithoutPlace
 
 Steps = npt.NDArray[np.int64]
 Change = tuple[int, int, int]
@@ -260,6 +260,8 @@ class CountedPlan:
         """
         plan = self._plan
         return int(counts.first_fit(plan.t, plan.f, plan.n, size, duration_us))
+
+    without_place: WithoutPlace | None = None
 
     def nodes_at(self, position: int) -> NodeSet | None:
         """Return None: a plan that counts nodes reserves no particular nodes."""

@@ -14,19 +14,31 @@ from collections.abc import Generator, Iterator
 from typing import ClassVar
 
 import msgspec
+import numpy as np
 
-from rebat.contract import Changes, Proposal, Reject, Requeue, Start, Stop, View, When
+from rebat.contract import (
+    Changes,
+    PlannedStarts,
+    Proposal,
+    Reject,
+    Requeue,
+    Start,
+    Stop,
+    View,
+    When,
+)
 from rebat.core.attempts import Attempt, Cause, Priority
 from rebat.core.errors import InputError
 from rebat.core.nodes import NodeSet
 from rebat.core.traits import USUAL
+from rebat.policies.composition import Planning
 from rebat.policies.context import Context, PlanningOptions, SizeLimit
 from rebat.policies.partitions import Partition, PartitionsOption, open_to, partitions_on
 from rebat.policies.placement.choosers import Mask, Request
 from rebat.policies.queue_order import Key
 
 
-class Fifo:
+class Fifo(Planning):
     """Starts the head of the queue while it fits; rejects jobs larger than their partitions.
 
     Without partitions, the placement 'any' only counts nodes, and the session chooses the lowest
@@ -95,6 +107,33 @@ class Fifo:
 
     def _tier_of(self, view: View, job_id: str) -> int:
         return self._where(view, job_id)[0].tier
+
+    # ---- the record of plans
+
+    def planned(self, view: View) -> PlannedStarts:
+        """Return the queue without planned starts, and the attempt that each attempt waits for.
+
+        An attempt that waits for no other attempt was tried. If enough nodes are free, they include
+        no place for it.
+        """
+        starts = PlannedStarts.of_attempts([a for a, _ in self._waiting(view)], {})
+        starts.behind = np.array([ahead for _, ahead in self._waiting(view)], dtype=np.int64)
+        if not self._counted:
+            starts.placeless = starts.behind < 0
+        return starts
+
+    def _waiting(self, view: View) -> Iterator[tuple[Attempt, int]]:
+        """Yield each queued attempt with the serial of the attempt that blocks it; -1: none."""
+        for queue in self._queues.values():
+            blocked: dict[str, int] = {}
+            for _, attempt_id in queue:
+                if attempt_id not in view.queue:
+                    continue  # the attempt has started
+                attempt = self._attempts[attempt_id]
+                names = [place.name for place in self._where(view, attempt.job_id)]
+                free = [name for name in names if name not in blocked]
+                yield attempt, -1 if free else blocked[names[0]]
+                blocked |= dict.fromkeys(free, attempt.serial)
 
     # ---- starts
 

@@ -11,9 +11,10 @@ from collections.abc import Callable, Iterable
 from enum import IntEnum
 from typing import Annotated, ClassVar
 
-from rebat.contract import Changes, Machine, Proposal, Reject, Start, View
+from rebat.contract import Changes, Machine, PlannedStarts, Proposal, Reject, Start, View
 from rebat.core.attempts import Priority, Running
 from rebat.core.errors import InputError
+from rebat.policies.composition import Planning
 from rebat.policies.context import Context, SizeLimit
 from rebat.policies.planning.batsched import TimedOptions
 from rebat.policies.planning.counted import CountedPlan
@@ -62,7 +63,7 @@ MAINTENANCE: dict[str, dict[str, Upkeep]] = {
 """The update after each kind of change, for plans in which every attempt has a reservation."""
 
 
-class ListScheduling:
+class ListScheduling(Planning):
     """Plans the queue in its order, and starts attempts whose reservations are due.
 
     Parameters
@@ -114,6 +115,10 @@ class ListScheduling:
         else:
             plan.backfill(self._queue, self._depth, self._first)
         return rejected + self._start_due(plan, view.now_us)
+
+    def planned(self, view: View) -> PlannedStarts | None:
+        """Return the planned starts of the queue after the last plan."""
+        return None if self._plan is None else self._queue.planned(self._plan, view)
 
     def _opened(self, view: View) -> AvailabilityPlan:
         """Return the plan, created at the first call."""

@@ -19,7 +19,7 @@ from rebat.core.nodes import NodeSet
 from rebat.core.units import FOREVER_US
 from rebat.kernels import counts, named, named_lists, slices
 from rebat.kernels.blocks import BLOCKS, RESERVED, empty_table, grown, nodes_of
-from rebat.policies.planning.queue import SortedQueue
+from rebat.policies.planning.queue import SortedQueue, WithoutPlace
 
 
 class NamedPlan:
@@ -135,6 +135,8 @@ class NamedPlan:
         self._settle(len(queue))
         named_lists.backfill(self._table, queue.size, queue.duration, len(queue), depth, first)
         self._copy_starts(queue)
+
+    without_place: WithoutPlace | None = None
 
     def nodes_at(self, position: int) -> NodeSet | None:
         """Return the nodes that the last plan reserved for a queue position."""

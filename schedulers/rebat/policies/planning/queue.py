@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import numpy as np
 
+from rebat.contract import PlannedStarts, View
 from rebat.core.attempts import Attempt, Running
 from rebat.core.nodes import NodeSet
 from rebat.kernels import counts
@@ -19,8 +20,9 @@ from rebat.policies.queue_order import Key, QueueOrder, bound, planned_us
 class SortedQueue:
     """Attempts in queue order, with the size, duration and reserved start of each.
 
-    ``size`` (nodes), ``duration`` and ``start`` (microseconds) are int64 arrays. Only the first
-    ``len(queue)`` entries are valid. ``start`` is NEVER for an attempt without a reservation.
+    ``size`` (nodes), ``duration`` and ``start`` (microseconds) and ``serial`` are int64 arrays.
+    Only the first ``len(queue)`` entries are valid. ``start`` is NEVER for an attempt without a
+    reservation.
 
     Parameters
     ----------
@@ -38,8 +40,8 @@ class SortedQueue:
         self._keys: list[Key] = []
         self._proposed: list[tuple[int, Attempt]] = []
         self.attempts: list[Attempt] = []
-        self.size, self.duration, self.start, self._positions = (
-            np.zeros(64, dtype=np.int64) for _ in range(4)
+        self.size, self.duration, self.start, self.serial, self._positions = (
+            np.zeros(64, dtype=np.int64) for _ in range(5)
         )
 
     def __len__(self) -> int:
@@ -49,20 +51,21 @@ class SortedQueue:
         """Insert an attempt, and return its position."""
         n = len(self.attempts)
         if n == len(self.size):
-            self.size, self.duration, self.start, self._positions = (
+            self.size, self.duration, self.start, self.serial, self._positions = (
                 np.concatenate([a, np.zeros_like(a)])
-                for a in (self.size, self.duration, self.start, self._positions)
+                for a in (self.size, self.duration, self.start, self.serial, self._positions)
             )
         key = self._order(attempt)
         at = bisect_right(self._keys, key)
         self._keys.insert(at, key)
         self.attempts.insert(at, attempt)
         if at < n:
-            for array in (self.size, self.duration, self.start):
+            for array in (self.size, self.duration, self.start, self.serial):
                 array[at + 1 : n + 1] = array[at:n].copy()
         self.size[at] = attempt.n_nodes
         self.duration[at] = self.duration_of(attempt)
         self.start[at] = NEVER
+        self.serial[at] = attempt.serial
         return at
 
     def on_machine(self, n_nodes: int) -> None:
@@ -109,12 +112,32 @@ class SortedQueue:
             self.size,
             self.duration,
             self.start,
+            self.serial,
             len(self.attempts),
             self._positions,
             len(positions),
         )
         for at in reversed(positions):
             del self.attempts[at], self._keys[at]
+
+    def planned(self, plan: AvailabilityPlan, view: View) -> PlannedStarts:
+        """Return the planned starts of the queue after a plan was carried out."""
+        n = len(self.attempts)
+        size, start = self.size[:n], self.start[:n]
+        starts = PlannedStarts(self.serial[:n], size, self.duration[:n], start)
+        if without_place := plan.without_place:
+            waits = (start > view.now_us) & (size <= view.n_free)
+            if waits.any():
+                lacking = without_place(set(size[waits].tolist()))
+                placeless = np.zeros(n, dtype=np.bool_)
+                for n_nodes in lacking:  # few sizes: faster than numpy.isin
+                    placeless |= size == n_nodes
+                starts.placeless = placeless & waits
+        return starts
+
+
+WithoutPlace = Callable[[set[int]], list[int]]
+"""Returns the numbers of nodes for which the nodes that are free now include no place."""
 
 
 class AvailabilityPlan(Protocol):
@@ -132,3 +155,7 @@ class AvailabilityPlan(Protocol):
     def compress(self, queue: SortedQueue, last: int) -> None: ...
     def backfill(self, queue: SortedQueue, depth: int, first: bool = False) -> None: ...
     def nodes_at(self, position: int) -> NodeSet | None: ...
+
+    @property
+    def without_place(self) -> WithoutPlace | None:
+        """The sizes without a place now; None if only the number of free nodes counts."""

@@ -9,16 +9,17 @@ for the new shelf. With jobs that arrive over time, this is batch scheduling (Sh
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import ClassVar
 
 from rebat.contract import Changes, Proposal, Reject, Start, View
+from rebat.policies.composition import Planning
 from rebat.policies.context import Context, SizeLimit
 from rebat.policies.planning.batsched import TimedOptions
 from rebat.policies.planning.queue import SortedQueue
 
 
-class Shelves:
+class Shelves(Planning):
     """Fills one shelf after the other from the queue, in queue order."""
 
     def __init__(self, options: ShelfOptions, context: Context) -> None:
@@ -43,6 +44,10 @@ class Shelves:
             due = self._queue.due(view.now_us)
             decisions += [Start(attempt.id) for _, attempt in due]
         return decisions
+
+    def reasons(self, view: View) -> Mapping[str, str]:
+        """Return the same sentence for every queued attempt."""
+        return dict.fromkeys(view.queue, "it waits for the next shelf")
 
     def _fill_shelf(self, view: View) -> None:
         free = view.n_free

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The planned starts of queued attempts, which a policy reports when a run records its plans."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from rebat.contract.view import View
+from rebat.core.attempts import Attempt
+from rebat.core.units import FOREVER_US
+
+Ints = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+
+NO_START = FOREVER_US
+"""The planned start of an attempt without a reservation."""
+
+_NOBODY: Ints = np.empty(0, dtype=np.int64)
+_NOWHERE: Flags = np.empty(0, dtype=np.bool_)
+
+
+class PlannedStarts(msgspec.Struct):
+    """The queue in its order with the planned starts; arrays of shape (n,), times in microseconds.
+
+    Attributes
+    ----------
+    serials : int64 array
+        ``Attempt.serial`` of each attempt.
+    sizes : int64 array
+        Number of nodes of each attempt.
+    durations_us : int64 array
+        Planned duration of each attempt.
+    starts_us : int64 array
+        Planned start of each attempt; NO_START if it has no reservation.
+    behind : int64 array
+        Serial of the attempt that must start first, if the policy starts attempts in order; -1 if
+        there is none. Empty if attempts may overtake each other.
+    placeless : bool array
+        Whether the free nodes include no place for the attempt, for example no free box. Empty if
+        only the number of free nodes counts.
+    """
+
+    serials: Ints
+    sizes: Ints
+    durations_us: Ints
+    starts_us: Ints
+    behind: Ints = msgspec.field(default_factory=lambda: _NOBODY)
+    placeless: Flags = msgspec.field(default_factory=lambda: _NOWHERE)
+
+    def describes(self, view: View) -> bool:
+        """Return whether the arrays fit together, and all attempts are in the view's queue."""
+        columns = self.serials, self.sizes, self.durations_us, self.starts_us
+        shape = (len(self.serials),)
+        queued = [attempt.serial for attempt in view.queue.values()]
+        return (
+            all(column.dtype == np.int64 and column.shape == shape for column in columns)
+            and all(len(extra) in (0, *shape) for extra in (self.behind, self.placeless))
+            and bool(np.isin(self.serials, queued).all())
+        )
+
+    @classmethod
+    def of(cls, view: View, starts_us: Mapping[str, int]) -> PlannedStarts:
+        """Return the planned starts of the view's queue.
+
+        Parameters
+        ----------
+        view : View
+        starts_us : mapping
+            Id of an attempt -> its planned start in microseconds. Attempts that are not listed have
+            no reservation.
+        """
+        return cls.of_attempts(view.queue.values(), starts_us)
+
+    @classmethod
+    def of_attempts(
+        cls, attempts: Iterable[Attempt], starts_us: Mapping[str, int]
+    ) -> PlannedStarts:
+        """Return the planned starts of these attempts, see `of`."""
+        rows = [
+            (a.serial, a.n_nodes, a.walltime_us, starts_us.get(a.id, NO_START)) for a in attempts
+        ]
+        table = np.array(rows, dtype=np.int64).reshape(len(rows), 4)
+        serials, sizes, durations_us, given_us = (np.ascontiguousarray(row) for row in table.T)
+        return cls(serials, sizes, durations_us, given_us)

@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The records of a run, for the story of a job: plans, attempts, failures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from rebat.core.attempts import job_name, split_attempt
+from rebat.core.errors import InputError
+from rebat.core.nodes import NodeSet
+from rebat.core.units import FOREVER_US
+from rebat.results.explain.nearest import nearest
+from rebat.results.files.plans import read_plans
+from rebat.results.files.rows import Rows
+from rebat.results.files.tables import table_in
+from rebat.results.files.timelines import ATTEMPTS, EVENTS, n_nodes_of, policy_of, read_node_events
+from rebat.session.plan_record import PLAN_COLUMNS, PlanChange, PlanRecord
+
+Ints = npt.NDArray[np.int64]
+
+_COLUMNS = (
+    "job_id",
+    "attempt",
+    "size",
+    "submission_time",
+    "queued_time",
+    "start_time",
+    "finish_time",
+    "cause",
+    "why",
+    "kept_seconds",
+    "lost_seconds",
+    "nodes",
+)
+
+
+class AttemptOutcome(NamedTuple):
+    """An attempt of a job; times in microseconds.
+
+    ``start_us`` is -1 if the attempt never ran, ``end_us`` if it was rejected. ``kept_us`` is the
+    progress kept, ``lost_us`` the part of it that was lost later.
+    """
+
+    number: int
+    n_nodes: int
+    submit_us: int
+    queued_us: int
+    start_us: int
+    end_us: int
+    cause: str
+    why: str
+    kept_us: int
+    lost_us: int
+    nodes: str
+
+
+class Change(NamedTuple):
+    """A recorded change of an attempt: its number, the index of its plan, kind and value."""
+
+    number: int
+    plan: int
+    kind: int
+    value: int
+
+
+class RunBook:
+    """The records of a run, by job.
+
+    Parameters
+    ----------
+    folder : Path
+        Folder of a policy, written by ``rebat run --explain``.
+
+    Raises
+    ------
+    InputError
+        If the run did not record its plans, or a file is broken.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.policy = folder, policy_of(folder)
+        self.record: PlanRecord = read_plans(folder)
+        self.names = dict(zip(self.record.serials.tolist(), self.record.ids, strict=True))
+        self._rows = Rows(table_in(folder, ATTEMPTS), _COLUMNS)
+        self._job_ids, self._whys = self._rows.names("job_id"), self._rows.names("why")
+
+    # ---- attempts
+
+    @cached_property
+    def _places(self) -> dict[str, list[int]]:
+        """Rows of the attempts of each job."""
+        places: dict[str, list[int]] = {}
+        for at, job_id in enumerate(self._job_ids):
+            places.setdefault(job_id, []).append(at)
+        return places
+
+    @property
+    def jobs(self) -> list[str]:
+        """The ids of all jobs."""
+        return list(self._places)
+
+    @cached_property
+    def _columns(self) -> dict[str, list[int]]:
+        rows = self._rows
+        return {
+            "number": rows.counts("attempt").tolist(),
+            "n_nodes": rows.counts("size").tolist(),
+            "submit_us": rows.times("submission_time").tolist(),
+            "queued_us": rows.times("queued_time").tolist(),
+            "start_us": rows.times("start_time", empty=-1).tolist(),
+            "end_us": rows.times("finish_time", empty=-1).tolist(),
+            "kept_us": rows.times("kept_seconds").tolist(),
+            "lost_us": rows.times("lost_seconds").tolist(),
+        }
+
+    def attempts(self, job: str) -> list[AttemptOutcome]:
+        """Return the attempts of a job in order.
+
+        Raises
+        ------
+        InputError
+            For an unknown job; the error names the nearest ids.
+        """
+        if job not in self._places:
+            near = ", ".join(nearest(job, self.jobs))
+            raise InputError(f"unknown job {job!r}", str(self.folder), f"a job like {near}")
+        columns, rows = self._columns, self._rows
+        outcomes = [
+            AttemptOutcome(
+                **{name: column[at] for name, column in columns.items()},
+                cause=rows.texts("cause")[at],
+                why=self._whys[at],
+                nodes=rows.texts("nodes")[at],
+            )
+            for at in self._places[job]
+        ]
+        return sorted(outcomes)
+
+    def outcome(self, serial: int) -> tuple[str, AttemptOutcome | None]:
+        """Return the name of an attempt (``17`` or ``17#1``), and its outcome; None for a hold."""
+        name = job_name(self.names[serial])
+        job, number = split_attempt(name)
+        if job not in self._places:
+            return name.partition("~")[0], None
+        attempts = {attempt.number: attempt for attempt in self.attempts(job)}
+        return name, attempts.get(number)
+
+    # ---- plans
+
+    @cached_property
+    def _order(self) -> tuple[Ints, Ints]:
+        """The changes sorted by serial, and the sorted serials."""
+        order = np.argsort(self.record.rows[:, 1], kind="stable")
+        return order, self.record.rows[order, 1]
+
+    @cached_property
+    def _serials(self) -> dict[str, list[int]]:
+        """Serials of the attempts of each job."""
+        serials: dict[str, list[int]] = {}
+        for serial, name in self.names.items():
+            serials.setdefault(split_attempt(job_name(name))[0], []).append(serial)
+        return serials
+
+    def changes(self, job: str) -> Iterator[Change]:
+        """Yield the recorded changes of a job's attempts, in the order of the plans."""
+        for serial in self._serials.get(job, []):
+            number = split_attempt(job_name(self.names[serial]))[1]
+            for plan, _, kind, value in self._changes_of(serial).tolist():
+                yield Change(number, plan, kind, value)
+
+    def _changes_of(self, serial: int) -> Ints:
+        order, serials = self._order
+        first, last = np.searchsorted(serials, [serial, serial + 1])
+        return self.record.rows[order[first:last]]
+
+    def planned_us(self, serial: int, plan: int) -> int | None:
+        """Return the planned start of an attempt after a plan; None without a reservation."""
+        rows = self._changes_of(serial)
+        rows = rows[(rows[:, 2] == PlanChange.PLANNED) & (rows[:, 0] <= plan)]
+        return int(rows[-1, 3]) if len(rows) and rows[-1, 3] < FOREVER_US else None
+
+    def plan(self, index: int) -> dict[str, int]:
+        """Return the columns of a plan."""
+        return dict(zip(PLAN_COLUMNS, self.record.plans[index].tolist(), strict=True))
+
+    # ---- nodes
+
+    @cached_property
+    def _failures(self) -> dict[int, list[NodeSet]]:
+        events = read_node_events(self.folder / EVENTS, n_nodes_of(self.folder))
+        failures: dict[int, list[NodeSet]] = {}
+        for at_us, up, nodes in events:
+            if not up:
+                failures.setdefault(at_us, []).append(nodes)
+        return failures
+
+    def failed_node(self, attempt: AttemptOutcome) -> int | None:
+        """Return a node of an attempt that failed when the attempt ended; None if unknown."""
+        for failed in self._failures.get(attempt.end_us, []):
+            own = NodeSet.parse(attempt.nodes)
+            for node in failed:
+                if node in own:
+                    return int(node)
+        return None

@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The story of a job: what happened to it, in order of time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from rebat.core.attempts import INTERRUPTED, Cause, split_attempt
+from rebat.core.units import FOREVER_US, to_s
+from rebat.results.explain.book import AttemptOutcome, Change, RunBook
+from rebat.results.explain.grouping import IN_ORDER, grouped
+from rebat.results.explain.moment import Moment
+from rebat.session.plan_record import NONE, PlanCause, PlanChange
+
+OBSTACLES = {
+    PlanChange.TOO_FEW: "too few nodes",
+    PlanChange.RESERVED: "reserved",
+    PlanChange.NO_PLACE: "no place",
+    PlanChange.IN_ORDER: IN_ORDER,
+    PlanChange.NOT_STARTED: "not started",
+}
+"""Names of the obstacles of a waiting attempt."""
+
+LOSSES = INTERRUPTED | {Cause.SILENT_ERROR}
+"""Causes after which a job runs again, so that work that was not kept is lost."""
+
+SUBJECTS = {
+    PlanCause.FAILURE: "down_node",
+    PlanCause.DRAIN: "down_node",
+    PlanCause.STOP: "stopped",
+    PlanCause.RETURN: "returned",
+    PlanCause.MOVE: "moved",
+    PlanCause.HOLD: "held",
+    PlanCause.REPAIR: "up_node",
+    PlanCause.END: "ended",
+    PlanCause.ARRIVAL: "arrived",
+}
+"""Causes of changes with the plan column of their first attempt or node, the strongest first."""
+
+PLAIN = (PlanCause.RELEASE, PlanCause.WITHDRAWAL, PlanCause.REFUSAL)
+"""Causes without an attempt or a node."""
+
+
+class Story(msgspec.Struct, frozen=True):
+    """The story of a job under a policy; times in seconds.
+
+    Attributes
+    ----------
+    policy, job : str
+    n_nodes : int
+        Number of nodes of the first attempt.
+    waited_s : float or None
+        Time from the submission to the first start; None if the job never started.
+    lost_s : float
+        Run time of interrupted attempts that was not kept.
+    lost_node_s : float
+        The same in node seconds.
+    attempts : int
+        Number of attempts that ran.
+    moments : list of Moment
+    """
+
+    policy: str
+    job: str
+    n_nodes: int
+    waited_s: float | None
+    lost_s: float
+    lost_node_s: float
+    attempts: int
+    moments: list[Moment]
+
+
+def story(book: RunBook, job: str, complete: bool = False) -> Story:
+    """Return the story of a job; with ``complete``, without grouping similar moments.
+
+    Raises
+    ------
+    InputError
+        For an unknown job.
+    """
+    attempts = book.attempts(job)
+    ran = [attempt for attempt in attempts if attempt.start_us >= 0]
+    first = attempts[0]
+    moments = list(_moments(book, job, attempts))
+    moments.sort(key=lambda moment: moment.at_s)  # stable
+    return Story(
+        book.policy,
+        job,
+        first.n_nodes,
+        to_s(ran[0].start_us - first.submit_us) if ran else None,
+        to_s(sum(map(lost_us, ran))),
+        to_s(sum(lost_us(attempt) * attempt.n_nodes for attempt in ran)),
+        len(ran),
+        moments if complete else grouped(moments),
+    )
+
+
+def lost_us(attempt: AttemptOutcome) -> int:
+    """Return the run time of an attempt that was not kept, or was lost later, in microseconds."""
+    if attempt.cause not in LOSSES:
+        return attempt.lost_us
+    return attempt.end_us - attempt.start_us - attempt.kept_us + attempt.lost_us
+
+
+def _moments(book: RunBook, job: str, attempts: list[AttemptOutcome]) -> Iterator[Moment]:
+    """Yield the moments, attempt by attempt."""
+    changes: dict[int, list[Change]] = {}
+    for change in book.changes(job):
+        changes.setdefault(change.number, []).append(change)
+    first = attempts[0]
+    yield Moment("submitted", to_s(first.submit_us), 0, {"nodes": first.n_nodes})
+    for attempt in attempts:
+        yield from _waiting(book, attempt, changes.get(attempt.number, []))
+        if attempt.start_us >= 0:
+            yield _started(attempt, book, changes.get(attempt.number, []))
+        yield _ended(book, attempt)
+
+
+def _waiting(book: RunBook, attempt: AttemptOutcome, changes: list[Change]) -> Iterator[Moment]:
+    """Yield the planned starts and obstacles of a queued attempt."""
+    before = FOREVER_US
+    for change in changes:
+        plan = book.plan(change.plan)
+        at_us = plan["at_us"]
+        if change.kind == PlanChange.PLANNED:
+            starts = change.value <= at_us and attempt.start_us == at_us
+            if not (starts and before in (FOREVER_US, change.value)):
+                yield _moved(book, attempt, plan, before, change.value)
+            before = change.value
+        elif change.kind == PlanChange.REASON:
+            text = book.record.texts[change.value]
+            yield Moment("reason", to_s(at_us), attempt.number, {"text": text})
+        else:
+            yield _obstacle(book, attempt, change, plan)
+
+
+def _moved(
+    book: RunBook, attempt: AttemptOutcome, plan: dict[str, int], before: int, now: int
+) -> Moment:
+    facts: dict[str, Any] = {}
+    if before < FOREVER_US:
+        facts["from_s"] = to_s(before)
+    if now < FOREVER_US:
+        facts["to_s"] = to_s(now)
+    kind = "moved" if len(facts) == 2 else "planned" if "to_s" in facts else "unplanned"
+    own_arrival = plan["at_us"] == attempt.queued_us
+    facts["causes"] = [] if own_arrival else list(causes(book, plan))
+    return Moment(kind, to_s(plan["at_us"]), attempt.number, facts)
+
+
+def _obstacle(
+    book: RunBook, attempt: AttemptOutcome, change: Change, plan: dict[str, int]
+) -> Moment:
+    facts: dict[str, Any] = {
+        "obstacle": OBSTACLES[PlanChange(change.kind)],
+        "free": plan["n_free"],
+        "needed": attempt.n_nodes,
+    }
+    if change.value != NONE:
+        facts["job"] = book.outcome(change.value)[0]
+        planned_us = book.planned_us(change.value, change.plan)
+        if planned_us is not None:
+            facts["job_start_s"] = to_s(planned_us)
+    return Moment("obstacle", to_s(plan["at_us"]), attempt.number, facts)
+
+
+def causes(book: RunBook, plan: dict[str, int]) -> Iterator[dict[str, Any]]:
+    """Yield the causes of a plan, the strongest first, each with its first attempt or node."""
+    present = PlanCause(plan["causes"])
+    for cause, column in SUBJECTS.items():
+        if cause not in present:
+            continue
+        fact: dict[str, Any] = {"kind": str(cause.name).lower()}
+        subject = plan[column]
+        if subject != NONE and column.endswith("node"):
+            fact["node"] = subject
+        elif subject != NONE:
+            fact |= _subject(book, subject, cause)
+        yield fact
+    for cause in PLAIN:
+        if cause in present:
+            yield {"kind": str(cause.name).lower()}
+
+
+def _subject(book: RunBook, serial: int, cause: PlanCause) -> dict[str, Any]:
+    """Return the attempt of a cause; for a stop, also why it was stopped."""
+    name, outcome = book.outcome(serial)
+    fact: dict[str, Any] = {"job": name}
+    if cause == PlanCause.STOP and outcome is not None:
+        fact["cause"] = outcome.cause
+        fact |= _thief(outcome)
+    return fact
+
+
+def _thief(attempt: AttemptOutcome) -> dict[str, Any]:
+    """Return the job that took the nodes of a stolen attempt."""
+    if attempt.cause != Cause.STOLEN or not attempt.why.startswith("for "):
+        return {}
+    return {"by": split_attempt(attempt.why.removeprefix("for "))[0]}
+
+
+def _started(attempt: AttemptOutcome, book: RunBook, changes: list[Change]) -> Moment:
+    """Return the start, and whether an earlier plan reserved it."""
+    plans = [change for change in changes if change.kind == PlanChange.PLANNED]
+    last = plans[-1] if plans else None
+    as_planned = (
+        last is not None
+        and last.value == attempt.start_us
+        and book.plan(last.plan)["at_us"] < attempt.start_us
+    )
+    facts = {
+        "waited_s": to_s(attempt.start_us - attempt.queued_us),
+        "nodes": attempt.n_nodes,
+        "as_planned": as_planned,
+    }
+    return Moment("started", to_s(attempt.start_us), attempt.number, facts)
+
+
+def _ended(book: RunBook, attempt: AttemptOutcome) -> Moment:
+    """Return how an attempt ended and what it lost."""
+    facts: dict[str, Any] = {"cause": attempt.cause}
+    if attempt.start_us < 0:
+        at_us = attempt.end_us if attempt.end_us >= 0 else attempt.queued_us
+        return Moment("ended", to_s(at_us), attempt.number, facts)
+    facts |= {
+        "ran_s": to_s(attempt.end_us - attempt.start_us),
+        "kept_s": to_s(attempt.kept_us),
+        "lost_s": to_s(lost_us(attempt)),
+        "nodes": attempt.n_nodes,
+    }
+    if attempt.cause == Cause.NODE_FAILURE:
+        node = book.failed_node(attempt)
+        facts |= {} if node is None else {"node": node}
+    return Moment("ended", to_s(attempt.end_us), attempt.number, facts | _thief(attempt))

@@ -1,0 +1,274 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The record of plans: how planned starts moved and why, and why attempts waited.
+
+The session calls a `PlanRecorder` after each plan, if the run records its plans. The recorder adds
+rows only for changes (see `kernels.plan_changes`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from enum import IntEnum, IntFlag
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from rebat.contract import Changes, PlannedStarts, Policy, View
+from rebat.contract.planned import NO_START
+from rebat.core.attempts import Attempt, Running
+from rebat.kernels import plan_changes
+
+Ints = npt.NDArray[np.int64]
+
+NONE = -1
+"""No attempt, node or value."""
+
+
+class PlanChange(IntEnum):
+    """Kinds of changes, see `kernels.plan_changes`."""
+
+    PLANNED = plan_changes.PLANNED
+    """The attempt has another planned start, or none any more."""
+    TOO_FEW = plan_changes.TOO_FEW
+    """Too few nodes are free."""
+    RESERVED = plan_changes.RESERVED
+    """The attempt would run into the reservation of another attempt."""
+    NO_PLACE = plan_changes.NO_PLACE
+    """The free nodes include no place for the attempt, for example no free box."""
+    IN_ORDER = plan_changes.IN_ORDER
+    """Another attempt must start first."""
+    NOT_STARTED = plan_changes.NOT_STARTED
+    """Enough nodes are free, but the policy does not start the attempt."""
+    REASON = plan_changes.REASON
+    """The policy states a reason."""
+
+
+class PlanCause(IntFlag):
+    """What changed between two plans; a plan may have several causes."""
+
+    ARRIVAL = 1
+    """A job was submitted."""
+    RETURN = 2
+    """An attempt entered the queue after an interruption."""
+    END = 4
+    """An attempt ended."""
+    STOP = 8
+    """An attempt was stopped: by a failure, or by the policy."""
+    MOVE = 16
+    """An attempt was started by a reaction: on other nodes, or before the plan."""
+    HOLD = 32
+    """Nodes were held for a waiting job."""
+    FAILURE = 64
+    """A node failed."""
+    DRAIN = 128
+    """A node was drained."""
+    REPAIR = 256
+    """A node was repaired, or returned to service."""
+    WITHDRAWAL = 512
+    """A reaction took an attempt out of the queue."""
+    REFUSAL = 1024
+    """A proposal of the policy was refused."""
+    RELEASE = 2048
+    """Nodes that were held for a waiting job were released."""
+
+
+PLAN_COLUMNS = (
+    "at_us",
+    "n_free",
+    "causes",
+    "arrived",
+    "returned",
+    "ended",
+    "stopped",
+    "moved",
+    "held",
+    "down_node",
+    "up_node",
+)
+"""Columns of a plan: its time, the free nodes after its starts, its causes, and for each kind of
+cause the serial of the first attempt or the first node; -1 if there is none."""
+
+ROW_COLUMNS = ("plan", "serial", "kind", "value")
+"""Columns of a change, see `kernels.plan_changes`. The value of a reason is the index of its
+text."""
+
+
+class PlanRecord(msgspec.Struct):
+    """The recorded plans of a run.
+
+    Attributes
+    ----------
+    plans : int64 array, shape (plans, len(PLAN_COLUMNS))
+        The plans with changes.
+    rows : int64 array, shape (rows, len(ROW_COLUMNS))
+        The changes, in the order of the plans.
+    serials : int64 array
+        Serials of the attempts, in ascending order.
+    ids : list of str
+        Ids of these attempts.
+    texts : list of str
+        Reasons of a custom policy.
+    """
+
+    plans: Ints
+    rows: Ints
+    serials: Ints
+    ids: list[str]
+    texts: list[str]
+
+
+class PlanRecorder:
+    """Records the changes of plans."""
+
+    def __init__(self) -> None:
+        self._plans: list[tuple[int, ...]] = []
+        self._rows: Ints = np.empty((1024, len(ROW_COLUMNS)), dtype=np.int64)
+        self._n = 0
+        self._last = self._unplanned(1024)
+        self._ids: dict[int, str] = {}
+        self._texts: dict[str, int] = {}
+        self._reasons: dict[int, int] = {}
+
+    @staticmethod
+    def _unplanned(count: int) -> Ints:
+        """Return the state of attempts that no plan has seen; see `kernels.plan_changes`."""
+        return np.tile(
+            np.array([NO_START, plan_changes.NO_OBSTACLE, NONE], dtype=np.int64), (count, 1)
+        )
+
+    def record(self, view: View, changes: Changes, policy: Policy) -> None:
+        """Add the changes since the previous plan.
+
+        Parameters
+        ----------
+        view : View
+            The state after the plan was carried out.
+        changes : Changes
+            The changes that the plan received.
+        policy : Policy
+        """
+        if changes.arrived or changes.resubmitted:
+            self._learn((*changes.arrived, *changes.resubmitted))
+        planned = policy.planned(view)
+        if planned is None:
+            self._learn(view.queue.values())
+            planned = PlannedStarts.of(view, {})
+        before = self._n
+        self._n = self._compared(planned, view)
+        for attempt_id, text in policy.reasons(view).items():
+            self._explain(view.queue[attempt_id], text)
+        if self._n > before:
+            self._plans.append(self._plan(view, changes))
+
+    def _learn(self, attempts: Iterable[Attempt]) -> None:
+        """Note the ids of attempts, and make room for their serials."""
+        for attempt in attempts:
+            self._ids[attempt.serial] = attempt.id
+            if attempt.serial >= len(self._last):
+                more = self._unplanned(attempt.serial + 1)
+                self._last = np.concatenate([self._last, more])
+
+    def _compared(self, planned: PlannedStarts, view: View) -> int:
+        """Add the changes of planned starts and obstacles; return the number of rows."""
+        need = self._n + 2 * len(planned.serials)
+        if need > len(self._rows):
+            self._rows = np.concatenate([self._rows, np.empty_like(self._rows, shape=(need, 4))])
+        return int(
+            plan_changes.changed(
+                planned.serials,
+                planned.sizes,
+                planned.durations_us,
+                planned.starts_us,
+                planned.behind,
+                planned.placeless,
+                self._last,
+                self._rows,
+                self._n,
+                len(self._plans),
+                view.now_us,
+                view.n_free,
+            )
+        )
+
+    def _explain(self, attempt: Attempt, text: str) -> None:
+        """Add a reason of the policy, if it is not the attempt's last reason."""
+        number = self._texts.setdefault(text, len(self._texts))
+        if self._reasons.get(attempt.serial) == number:
+            return
+        self._reasons[attempt.serial] = number
+        if self._n == len(self._rows):
+            self._rows = np.concatenate([self._rows, np.empty_like(self._rows)])
+        self._rows[self._n] = len(self._plans), attempt.serial, PlanChange.REASON, number
+        self._n += 1
+
+    def _plan(self, view: View, changes: Changes) -> tuple[int, ...]:
+        """Return the columns of a plan with changes."""
+        ended = changes.ended and [job for job in changes.ended if not _is_hold(job)]
+        down = _first_node(changes.failed_nodes)
+        return (
+            view.now_us,
+            view.n_free,
+            _causes(view, changes, down, len(ended)),
+            changes.arrived[0].serial if changes.arrived else NONE,
+            changes.resubmitted[0].serial if changes.resubmitted else NONE,
+            self._first(ended),
+            self._first(changes.stopped),
+            self._first(changes.moved),
+            self._first(changes.held),
+            down,
+            _first_node(changes.rejuvenated_nodes),
+        )
+
+    def _first(self, jobs: Sequence[Running]) -> int:
+        """Return the serial of the first attempt; NONE if there is none."""
+        if not jobs:
+            return NONE
+        attempt = jobs[0].attempt
+        self._ids.setdefault(attempt.serial, attempt.id)
+        return attempt.serial
+
+    def result(self) -> PlanRecord:
+        """Return the record."""
+        serials = sorted(self._ids)
+        plans = np.array(self._plans, dtype=np.int64).reshape(-1, len(PLAN_COLUMNS))
+        return PlanRecord(
+            plans,
+            self._rows[: self._n].copy(),
+            np.array(serials, dtype=np.int64),
+            [self._ids[serial] for serial in serials],
+            list(self._texts),
+        )
+
+
+def _first_node(nodes: Sequence[int]) -> int:
+    return nodes[0] if nodes else NONE
+
+
+def _is_hold(running: Running) -> bool:
+    """Return whether this is a hold, whose id is not that of an attempt (`session.holds`)."""
+    return "~" in running.attempt.id.removeprefix(running.attempt.job_id)
+
+
+def _causes(view: View, changes: Changes, down: int, n_ended: int) -> int:
+    """Return the causes of a plan, as the value of a `PlanCause`."""
+    drained = down >= 0 and not view.machine.down[down]
+    present = (
+        changes.arrived,
+        changes.resubmitted,
+        n_ended,
+        changes.stopped,
+        changes.moved,
+        changes.held,
+        changes.failures and not drained,
+        changes.failures and drained,
+        changes.repairs,
+        changes.withdrawn,
+        changes.refused,
+        len(changes.ended) > n_ended,
+    )
+    return sum([bit for bit, there in zip(_BITS, present, strict=True) if there])
+
+
+_BITS = tuple(int(cause) for cause in PlanCause)
+"""The values of the causes in the order of `_causes`; operations on flags are slow."""
