@@ -155,6 +155,17 @@ def test_a_custom_policy_states_its_reasons(tmp_path, capsys, monkeypatch) -> No
     assert "The policy states: it waits for better times.\n" in text
 
 
+def test_the_explorer_contains_the_story_of_each_job(toy, tmp_path, capsys, monkeypatch) -> None:
+    pages = []
+    monkeypatch.setattr("rebat.figures.explore.page.packed", lambda data: pages.append(data) or "")
+    main(["view", str(toy), "--html", str(tmp_path / "toy.html")])
+    capsys.readouterr()
+    for run in pages[0]["runs"]:
+        for job, told in zip(run["jobs"], run["stories"], strict=True):
+            text = printed(capsys, str(toy / run["name"]), job)
+            assert told.splitlines() == [line for line in text.splitlines() if line]
+
+
 @pytest.mark.parametrize(
     ("name", "names", "near"),
     [

@@ -231,6 +231,21 @@ def test_a_job_is_found_by_keyboard_alone(opened, timelines, width: int) -> None
 
 
 @pytest.mark.parametrize("width", WIDTHS)
+def test_a_tap_on_a_job_shows_its_stories(opened, timelines, width: int) -> None:
+    """Under the first policy, whose run recorded its plans; the second did not."""
+    texts = {job: f"Job {job} waited.\n00:00:01  It starts." for job in timelines[0].job_id}
+    tab = opened(explorer_page(timelines, "toy", stories=[texts, None]), width)
+    x, y = spot(tab, "gantt0", 1, 2)
+    tab.touchscreen.tap(x, y) if width < 600 else tab.mouse.click(x, y)
+    tab.wait_for_function("document.getElementById('status').textContent !== ''", timeout=10_000)
+    job = tab.evaluate("explorer.runs[0].jobs[explorer.runs[0].chosen]")
+    shown = tab.locator("#status").inner_text().splitlines()
+    assert shown[0].startswith(f"Job {job} ")
+    assert f"baseline: Job {job} waited." in shown
+    assert not any(line.startswith("sfsj: Job") for line in shown)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
 def test_the_first_difference_of_two_policies_is_shown(opened, timelines, width: int) -> None:
     """The failed job waits under the first policy, and steals under the second."""
     tab = opened(explorer_page(timelines, "toy"), width)

@@ -76,7 +76,8 @@ def view(
     with error_at("--window"):
         _check_window(span, timelines)
     names = names_in(node_list_of(run_folders(out, policies)[0]))
-    page = explorer_page(timelines, f"rebat: {out.resolve().name}", span, names)
+    stories = [_stories(folder) for folder in run_folders(out, policies)]
+    page = explorer_page(timelines, f"rebat: {out.resolve().name}", span, names, stories)
     size_mb = len(page.encode()) / 1e6
     if html:
         write_text(html, page)
@@ -100,6 +101,24 @@ def _timelines(out: Path, policies: tuple[str, ...]) -> list[Timeline]:
         with counting_bar(f"reading {folder.name}", 1) as on_rows:
             timelines.append(read_timeline(folder, on_rows))
     return timelines
+
+
+def _stories(folder: Path) -> dict[str, str] | None:
+    """Return the story of each job; None if the run did not record its plans."""
+    from rebat.console.progress import counting_bar
+    from rebat.results.explain.book import RunBook
+    from rebat.results.explain.sentences import lines
+    from rebat.results.explain.story import story
+    from rebat.results.files.plans import PLANS
+
+    if not (folder / PLANS).exists():
+        return None
+    book, texts = RunBook(folder), {}
+    with counting_bar(f"explaining {folder.name}", len(book.jobs)) as on_jobs:
+        for number, job in enumerate(book.jobs, 1):
+            texts[job] = "\n".join(filter(None, lines(story(book, job))))
+            on_jobs(number)
+    return texts
 
 
 def _check_window(span: tuple[int, int] | None, timelines: list[Timeline]) -> None:

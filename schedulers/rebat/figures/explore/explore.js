@@ -77,6 +77,7 @@ class Explorer {
       run.figure.properties.inner_width.change.connect(soon);
       run.figure.properties.inner_height.change.connect(soon);
       this.hear(run.figure, (event) => this.linesAt(run, event.x, event.y));
+      run.figure.on_event("tap", ({ x, y }) => this.explain(run, run.attemptAt(x, Math.round(y))));
     }
     for (const [name, figure] of this.series)
       this.hear(figure, (event) => this.valuesAt(name, event.x));
@@ -152,7 +153,12 @@ class Explorer {
     this.show(at - around, at + around, -0.5, this.data.nodes - 0.5);
   }
 
-  // Highlights a job in all runs, and zooms to it.
+  // Chooses the job of an attempt, if a run recorded its plans.
+  explain(run, i) {
+    if (i >= 0 && this.runs.some(({ stories }) => stories)) this.choose(run.jobs[run.job[i]]);
+  }
+
+  // Highlights a job in all runs, shows its stories, and zooms to it.
   choose(name, go = false) {
     const matches = [], box = { x0: Infinity, x1: -Infinity, y0: Infinity, y1: -Infinity };
     for (const run of this.runs) {
@@ -160,7 +166,9 @@ class Explorer {
       if (run.chosen >= 0) matches.push(`${run.name}: ${this.extent(run, box)}`);
     }
     const text = matches.length ? `Job ${name} – ${matches.join("; ")}` : `There is no job ${name}.`;
-    byId("status").textContent = name === "" ? "" : text;
+    const recorded = this.runs.filter(({ stories, chosen }) => stories && chosen >= 0);
+    const stories = recorded.map((run) => `\n${run.name}: ${run.stories[run.chosen]}`);
+    byId("status").textContent = name === "" ? "" : [text, ...stories].join("\n");
     if (go && box.x1 > box.x0) {
       const dx = 0.15 * (box.x1 - box.x0) + 1000, dy = 0.25 * (box.y1 - box.y0) + 2;
       this.show(box.x0 - dx, box.x1 + dx, box.y0 - dy, box.y1 + dy);

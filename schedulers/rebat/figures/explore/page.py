@@ -37,6 +37,7 @@ def explorer_page(
     title: str,
     window_us: tuple[int, int] | None = None,
     node_names: Sequence[str] = (),
+    stories: Sequence[Mapping[str, str] | None] = (),
 ) -> str:
     """Return an interactive page of runs that needs no other file and no network.
 
@@ -49,6 +50,9 @@ def explorer_page(
         The time that is visible first, in microseconds (default: all).
     node_names : sequence of str
         The name of each node (default: nodes have numbers only).
+    stories : sequence of mappings, optional
+        For each run: the story of each job by its id, see `results.explain`; None if the run did
+        not record its plans.
     """
     import jinja2
     from bokeh.embed import components
@@ -57,6 +61,9 @@ def explorer_page(
     difference = first_difference(timelines)
     data = page_data(timelines, window_us)
     data |= {"nodeNames": list(node_names), "difference": difference}
+    for run, texts in zip(data["runs"], stories, strict=False):
+        if texts is not None:
+            run["stories"] = [texts[job] for job in run["jobs"]]
     colours = policy_colours([timeline.name for timeline in timelines])
     figures = _figures(data)
     script, places = _settled(*components(figures))

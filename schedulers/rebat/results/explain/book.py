@@ -88,6 +88,7 @@ class RunBook:
         self.record: PlanRecord = read_plans(folder)
         self.names = dict(zip(self.record.serials.tolist(), self.record.ids, strict=True))
         self._rows = Rows(table_in(folder, ATTEMPTS), _COLUMNS)
+        self._attempts: dict[str, list[AttemptOutcome]] = {}
         self._job_ids, self._whys = self._rows.names("job_id"), self._rows.names("why")
 
     # ---- attempts
@@ -130,17 +131,19 @@ class RunBook:
         if job not in self._places:
             near = ", ".join(nearest(job, self.jobs))
             raise InputError(f"unknown job {job!r}", str(self.folder), f"a job like {near}")
+        if job not in self._attempts:
+            self._attempts[job] = sorted(self._read(job))
+        return self._attempts[job]
+
+    def _read(self, job: str) -> Iterator[AttemptOutcome]:
         columns, rows = self._columns, self._rows
-        outcomes = [
-            AttemptOutcome(
+        for at in self._places[job]:
+            yield AttemptOutcome(
                 **{name: column[at] for name, column in columns.items()},
                 cause=rows.texts("cause")[at],
                 why=self._whys[at],
                 nodes=rows.texts("nodes")[at],
             )
-            for at in self._places[job]
-        ]
-        return sorted(outcomes)
 
     def outcome(self, serial: int) -> tuple[str, AttemptOutcome | None]:
         """Return the name of an attempt (``17`` or ``17#1``), and its outcome; None for a hold."""
