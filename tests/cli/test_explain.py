@@ -160,9 +160,9 @@ def test_the_explorer_contains_the_story_of_each_job(toy, tmp_path, capsys, monk
     monkeypatch.setattr("rebat.figures.explore.page.packed", lambda data: pages.append(data) or "")
     main(["view", str(toy), "--html", str(tmp_path / "toy.html")])
     capsys.readouterr()
-    for run in pages[0]["runs"]:
-        for job, told in zip(run["jobs"], run["stories"], strict=True):
-            text = printed(capsys, str(toy / run["name"]), job)
+    for shown in pages[0]["runs"]:
+        for job, told in zip(shown["jobs"], shown["stories"], strict=True):
+            text = printed(capsys, str(toy / shown["name"]), job)
             assert told.splitlines() == [line for line in text.splitlines() if line]
 
 
