@@ -19,25 +19,17 @@ from rebat.results.explain.nearest import nearest
 from rebat.results.files.plans import read_plans
 from rebat.results.files.rows import Rows
 from rebat.results.files.tables import table_in
-from rebat.results.files.timelines import ATTEMPTS, EVENTS, n_nodes_of, policy_of, read_node_events
+from rebat.results.files.timelines import (
+    ATTEMPTS,
+    EVENTS,
+    REQUIRED,
+    n_nodes_of,
+    policy_of,
+    read_node_events,
+)
 from rebat.session.plan_record import PLAN_COLUMNS, PlanChange, PlanRecord
 
 Ints = npt.NDArray[np.int64]
-
-_COLUMNS = (
-    "job_id",
-    "attempt",
-    "size",
-    "submission_time",
-    "queued_time",
-    "start_time",
-    "finish_time",
-    "cause",
-    "why",
-    "kept_seconds",
-    "lost_seconds",
-    "nodes",
-)
 
 
 class AttemptOutcome(NamedTuple):
@@ -87,7 +79,7 @@ class RunBook:
         self.folder, self.policy = folder, policy_of(folder)
         self.record: PlanRecord = read_plans(folder)
         self.names = dict(zip(self.record.serials.tolist(), self.record.ids, strict=True))
-        self._rows = Rows(table_in(folder, ATTEMPTS), _COLUMNS)
+        self._rows = Rows(table_in(folder, ATTEMPTS), (*REQUIRED, "size"))
         self._attempts: dict[str, list[AttemptOutcome]] = {}
         self._job_ids, self._whys = self._rows.names("job_id"), self._rows.names("why")
 
