@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The runs for each part of the evaluation.
 
-Runs are selected by policy. If the paper publishes numbers, they are also selected by the name of
-the workload.
+Runs are selected by policy and, if the paper publishes numbers, also by the name of the workload.
 """
 
 from __future__ import annotations

@@ -64,16 +64,16 @@ class InDays(NamedTuple):
         return self.sets.of(self._cell(heuristic, rule, q))
 
     def mean(self, heuristic: str, rule: str = "LPT", q: float | None = None) -> float | None:
-        """Return the mean over the days; None without results."""
+        """Return the mean over the days; None if there are no results."""
         return self.sets.mean_of(self._cell(heuristic, rule, q))
 
     def means(self, rule: str = "LPT") -> dict[str, float]:
-        """Return the mean of each heuristic; empty if one was not simulated."""
+        """Return the mean of each heuristic; empty if any heuristic was not simulated."""
         results = {h: mean for h in HEURISTICS if (mean := self.mean(h, rule)) is not None}
         return results if len(results) == len(HEURISTICS) else {}
 
     def all_days(self, heuristics: Sequence[str]) -> list[Sets]:
-        """Return the days of each heuristic; empty if one was not simulated."""
+        """Return the days of each heuristic; empty if any heuristic was not simulated."""
         results = [self.days(heuristic) for heuristic in heuristics]
         return results if all(results) else []
 

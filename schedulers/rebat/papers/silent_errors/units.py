@@ -92,7 +92,9 @@ class JobSetGrid(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class SetSpec(msgspec.Struct, frozen=True):
-    """The job set of a unit and the name of its source; `identity` of the unit has other data."""
+    """The job set of a unit and the name of its source; the other data are in the unit's
+    `identity`.
+    """
 
     source: str
     drawn: bool
