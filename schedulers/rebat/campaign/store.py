@@ -186,7 +186,8 @@ class Store:
             self._remove_single(results)
 
     def _texts(self, keys: Iterable[str]) -> dict[str, bytes]:
-        """Return results that have their own file as lines of a pack; without damaged ones."""
+        """Return the results that have their own file as lines of a pack; leave out damaged
+        results."""
         results = ((key, self._single(key)) for key in keys)
         return {key: msgspec.json.encode(result) for key, result in results if result}
 

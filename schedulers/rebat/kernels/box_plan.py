@@ -185,7 +185,7 @@ def first_fit(
 def add_slot(slots: Slots, k: int, lifted: Lifted, words: Words) -> None:
     """Add the taken blocks of slot ``k`` to the set ``words``.
 
-    All taken blocks, except the blocks of ``lifted`` (the attempt's own) while they are lifted.
+    The blocks of ``lifted`` (the attempt's own blocks) are left out while they are lifted.
     """
     if lifted.start <= slots.t[k] < lifted.end:
         for w in range(words.shape[0]):
@@ -212,7 +212,8 @@ def widen(
     slots: Slots, i: int, folded: int, past: int, end: int, most: int, freed: Words,
     needs_freed: bool, lifted: Lifted, front: Words, words: Words,
 ) -> tuple[int, bool]:  # fmt: skip
-    """Write the blocks taken from slot ``i`` until ``end`` into ``words``; stop if too many.
+    """Write the blocks taken from slot ``i`` until ``end`` into ``words``; stop if too many are
+    taken.
 
     ``slots.back[i]`` contains the blocks taken from slot ``i`` to before slot ``folded``, and
     ``front`` those taken from there to before slot ``past``. ``past`` only advances: the search

@@ -242,7 +242,7 @@ class BoxSums:
     # ---- the program
 
     def _extend(self, tail: Extents, at: int, length: int) -> None:
-        """Sum along the dimension before ``tail``; the existing sums over ``tail`` begin at ``at``."""
+        """Sum along the dimension before ``tail``; existing sums over ``tail`` begin at ``at``."""
         axis = len(self._sizes) - len(tail) - 1
         size = self._sizes[axis]
         inner = math.prod(self._sizes[:axis])

@@ -44,8 +44,7 @@ Shares = float | tuple[float, ...]
 
 
 class Tier(msgspec.Struct, frozen=True):
-    """A tier: times to write and load a checkpoint, and the work between two checkpoints; in
-    seconds."""
+    """A tier: times to write and load a checkpoint, and work between checkpoints; in seconds."""
 
     name: str
     write_s: float

@@ -81,15 +81,15 @@ class Claims:
         return self._pool.lowest(count)
 
     def up(self, nodes: NodeSet) -> NodeSet:
-        """Return those of these nodes that are up, even if they are drained."""
+        """Return which of these nodes are up, even if they are drained."""
         return NodeSet.of_sorted(nodes.ids[~nodes.of_each(self.down)])
 
     def usable(self, nodes: NodeSet) -> NodeSet:
-        """Return those of these nodes that are usable."""
+        """Return which of these nodes are usable."""
         return self._pool.usable(nodes)
 
     def usable_and_free(self, nodes: NodeSet) -> NodeSet:
-        """Return those of these nodes that are usable and not held."""
+        """Return which of these nodes are usable and not held."""
         return self._pool.usable(nodes, unheld=True)
 
     # ---- holders

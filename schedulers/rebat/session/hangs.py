@@ -124,7 +124,7 @@ class Hangs:
     def completed(self, running: Running) -> Stopping | None:
         """Return the stop of an attempt that completed in the simulator while it hangs.
 
-        Its nodes are held until the hang ends. None if the attempt does not hang.
+        The nodes of the attempt are held until the hang ends. None if the attempt does not hang.
         """
         attempt_id = running.attempt.id
         if not self.hangs(attempt_id):

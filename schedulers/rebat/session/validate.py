@@ -47,7 +47,7 @@ def check_jobs(jobs: Lifecycle) -> None:
 
 
 def check_nodes(jobs: Lifecycle, claims: Claims) -> None:
-    """Check that every node has at most one holder, and that its tag is that of the holder.
+    """Check that every node has at most one holder, and the tag of this holder.
 
     Raises
     ------
@@ -78,7 +78,7 @@ def check_nodes(jobs: Lifecycle, claims: Claims) -> None:
 
 
 def holders(jobs: Lifecycle) -> Iterator[Running]:
-    """Yield all that occupies nodes: running attempts, and holds for jobs that wait or move."""
+    """Yield everything that occupies nodes: running attempts, and nodes held for other jobs."""
     yield from jobs.running.values()
     yield from (waiting.held for waiting in jobs.waiting.values() if waiting.held)
     for stops in (jobs.scheduled, jobs.stopping, jobs.moving):

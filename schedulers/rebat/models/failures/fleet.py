@@ -250,9 +250,7 @@ class Fleet(Law, frozen=True, dict=True):
             yield at_us, number * self.switch, self.switch, SWITCH, self._repair_us(SWITCH, rng)
 
     def _poisson_hits(self, rates: Floats, rng: Generator) -> Iterator[tuple[int, int]]:
-        """Yield time (us) and node of failures; as the nodes age, more of the failures are left
-        out.
-        """
+        """Yield time (us) and node of failures; as nodes age, more failures are left out."""
         if self.new_factor == 1:
             yield from _exponential_hits(rates, rng)
         most = self._excess(0.0)

@@ -126,7 +126,7 @@ def with_both(
 
 
 def _two_best(rules: tuple[str, str]) -> Callable[[InSweep], float | None]:
-    """Return a function: best mean of the other rules, minus the larger mean of ``rules``."""
+    """Return a function that subtracts the larger mean of ``rules`` from the best other mean."""
 
     def number(on: InSweep) -> float | None:
         lines = {rule: on.line(rule) for rule in on.sweep.sets.rules(on.sweep.source)}

@@ -152,7 +152,7 @@ def uses_of(ledger: Ledger, window: Window, accounting: Accounting) -> Uses:
 def _node_us(
     uses: Uses, ledger: Ledger, width: Widths, walltime_kills: WalltimeKills
 ) -> dict[str, float]:
-    """Return the node-microseconds of each use; the useful time of wasted jobs is wasted."""
+    """Return the node-microseconds of each use; the useful time of wasted jobs counts as waste."""
     amounts = defaultdict(lambda: np.zeros(len(width), dtype=np.int64), uses)
     useful = amounts["useful"]
     for name, jobs in _wasted(ledger, walltime_kills):

@@ -45,8 +45,8 @@ def spares(ledger: Ledger, window: Window) -> Spares | None:
     """Return the use of spare nodes; None if the policy reserves no nodes.
 
     While a job that lost nodes waits, the policy lends all spare nodes to the queue. A lent node
-    counts if the job starts on it when it leaves the reserve. Other lent nodes are ordinary nodes:
-    their time is neither ready nor replacing.
+    counts as replacing if this job starts on it when the node leaves the reserve. Other lent nodes
+    are ordinary nodes: their time is neither ready nor replacing.
     """
     reserved = [drain for drain in ledger.drained if drain.why == SPARE]
     if not reserved:

@@ -27,7 +27,7 @@ ProfileOf = Callable[[Key, Attempts], str | None]
 
 
 def profile_of(main: str, workload: Workload | None) -> ProfileOf:
-    """Return a function for the profile of a job: from the workload, or from its first row."""
+    """Return a function that finds a job's profile, in the workload or in the job's first row."""
     jobs = {(main, job.id): job.profile for job in workload.jobs} if workload else {}
 
     def name(key: Key, attempts: Attempts) -> str | None:

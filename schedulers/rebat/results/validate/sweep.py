@@ -98,7 +98,7 @@ def sweep(
     slack_us : int
         How long a job may continue on a failed node.
     hung_us : mapping
-        How much longer an attempt may, by its id.
+        How much longer an attempt may continue, by its id.
     """
     agenda = [
         *(

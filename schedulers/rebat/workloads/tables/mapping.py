@@ -69,7 +69,7 @@ class SpanColumn(TextColumn, frozen=True, kw_only=True):
 
 
 class CountColumn(TextColumn, frozen=True, kw_only=True):
-    """A column of numbers of nodes, GPUs or cores; ``per_node`` units are a node, rounded up."""
+    """A column of numbers of nodes, GPUs or cores; ``per_node`` units make up a node."""
 
     per_node: Positive = 1.0
 
