@@ -100,7 +100,7 @@ def run_campaign(
             if tasks:
                 _prepare(todo)
                 try:
-                    # An interrupt outside the executor does not end it; its frame would stay alive.
+                    # Without closing, an interrupt outside the executor would not end the executor.
                     with closing(chosen(tasks, perform, lost, resources)) as outcomes:
                         _collect(outcomes, store, tally)
                 finally:

@@ -57,8 +57,8 @@ class Packing(Generic[T]):
 class Packed(Sequence[T]):
     """A growing sequence of structs of one `Packing`.
 
-    To read an item that is packed, its block is unpacked: iterate, or use `where`, rather than read
-    items in random order. Items that were read from packed blocks are copies.
+    Reading a packed item unpacks its entire block. Iterate or use `where` instead of reading items
+    in random order. Items that were read from packed blocks are copies.
     """
 
     def __init__(self, packing: Packing[T], items: Iterable[T] = ()) -> None:

@@ -121,7 +121,7 @@ class Waits:
                 self.end(job_id)
 
     def second_pass(self) -> bool:
-        """Carry out postponed steps if all kills are acknowledged; return whether there were some."""
+        """Carry out postponed steps if no kill is pending; return whether there were any."""
         if self._jobs.stopping or not self._jobs.waiting:
             return False
         postponed = [(name, w) for name, w in self._jobs.waiting.items() if w.over or w.shrinks]

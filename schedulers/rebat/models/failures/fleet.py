@@ -190,7 +190,7 @@ class Fleet(Law, frozen=True, dict=True):
         nodes = self.hardware_share * rack * self.mean_repair_s / self._mtbf_of_nodes_s(n_nodes)
         if SWITCH in self._harmless or not self.switch_rate:
             return nodes
-        rate = failure_rate(n_nodes, self.switch_rate)  # of nodes, by a failure of their switch
+        rate = failure_rate(n_nodes, self.switch_rate)  # node failures caused by switches
         return nodes + rate * self._repair.of(SWITCH).mean_s
 
     def mtbf_on(self, n_nodes: int | None) -> float:
