@@ -186,8 +186,7 @@ class Store:
             self._remove_single(results)
 
     def _texts(self, keys: Iterable[str]) -> dict[str, bytes]:
-        """Return the results that have their own file as lines of a pack; leave out damaged
-        results."""
+        """Return results that have their own file as lines of a pack; omit damaged results."""
         results = ((key, self._single(key)) for key in keys)
         return {key: msgspec.json.encode(result) for key, result in results if result}
 

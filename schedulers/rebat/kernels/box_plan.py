@@ -212,8 +212,7 @@ def widen(
     slots: Slots, i: int, folded: int, past: int, end: int, most: int, freed: Words,
     needs_freed: bool, lifted: Lifted, front: Words, words: Words,
 ) -> tuple[int, bool]:  # fmt: skip
-    """Write the blocks taken from slot ``i`` until ``end`` into ``words``; stop if too many are
-    taken.
+    """Write the blocks taken from slot ``i`` until ``end`` into ``words``; stop at too many.
 
     ``slots.back[i]`` contains the blocks taken from slot ``i`` to before slot ``folded``, and
     ``front`` those taken from there to before slot ``past``. ``past`` only advances: the search

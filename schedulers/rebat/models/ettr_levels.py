@@ -65,7 +65,7 @@ class _Phase(msgspec.Struct, frozen=True):
 
     @property
     def success(self) -> float:
-        """Probability that the phase ends without such a failure."""
+        """Probability that the phase ends without any of these failures."""
         return 1 - sum(self.drops)
 
 

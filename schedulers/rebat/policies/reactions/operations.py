@@ -214,8 +214,7 @@ class Operations:
         return None
 
     def _target(self, view: View, job: Running, operation: Operation) -> Move | None:
-        """Return a move to the lowest free cores of the operation's nodes; None if they are too
-        few.
+        """Return a move to the operation's lowest free cores; None if too few are free.
 
         The present cores of the job count as free.
         """
