@@ -78,7 +78,7 @@ def check_nodes(jobs: Lifecycle, claims: Claims) -> None:
 
 
 def holders(jobs: Lifecycle) -> Iterator[Running]:
-    """Yield everything that occupies nodes: running attempts, and nodes held for other jobs."""
+    """Yield every holder: running attempts, and records of nodes held for waits and moves."""
     yield from jobs.running.values()
     yield from (waiting.held for waiting in jobs.waiting.values() if waiting.held)
     for stops in (jobs.scheduled, jobs.stopping, jobs.moving):
