@@ -158,7 +158,7 @@ class Store:
         return states
 
     def damaged(self, states: Mapping[str, State]) -> list[str]:
-        """Return the places of the damaged results among these, and of unreadable lines."""
+        """Return the places of damaged results of these units, and of unreadable lines."""
         keys = [key for key, state in states.items() if state == "damaged"]
         files = [path for path in map(self.run_path, keys) if path.exists()]
         bad = [line for line in self.packs.bad if line.key is None or line.key in keys]

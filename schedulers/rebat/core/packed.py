@@ -182,7 +182,7 @@ class Packed(Sequence[T]):
                 yield from map(self._items(block).__getitem__, offsets)
 
     def _items(self, block: int) -> list[T]:
-        """Return the items of a block; the block after all packed ones is the last."""
+        """Return the items of a block; the last block is not packed."""
         if block == len(self._blocks):
             return self._last
         start, size = self._blocks[block]

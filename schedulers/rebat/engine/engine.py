@@ -118,7 +118,7 @@ class Engine(Decisions):
         self._add_static_jobs("w0", compact(workload.jobs))
 
     def _add_static_jobs(self, workload: str, jobs: CompactJobs) -> None:
-        """Add the jobs of a workload; raise InputError if one needs a network."""
+        """Add the jobs of a workload; raise InputError if a job needs a network."""
         for name, uses in jobs.profile_uses().items():
             profile = self._full_name(workload, name)
             try:

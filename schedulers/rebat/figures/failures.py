@@ -21,7 +21,8 @@ _LEFT_OUT = 0.005
 
 
 class FailurePanel(NamedTuple):
-    """Durations of a kind (s), the recorded share of longer durations, and that of each law."""
+    """Durations of a kind (s), the recorded share of longer durations, and this share under each
+    law."""
 
     title: str
     times_s: Floats

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """ETTR and best intervals of several tiers of checkpoints; all times in seconds.
 
-The pattern is nested: ``counts[i]`` checkpoints of tier i, then one of tier i + 1. Each failure
-needs the checkpoint of a certain tier: the job returns to its last checkpoint of this tier or of a
-heavier tier.
+The pattern is nested: ``counts[i]`` checkpoints of tier i, then one checkpoint of tier i + 1. Each
+failure needs the checkpoint of a certain tier: the job returns to its last checkpoint of this tier
+or of a heavier tier.
 
 The expected times follow from a recursion over the tiers. (Moody, Bronevetsky, Mohror and de
 Supinski, "Design, modeling, and evaluation of a scalable multi-level checkpointing system", SC
@@ -175,7 +175,7 @@ def best_pattern(
 
     A coordinate search over the counts begins with the intervals ``start_s`` of the tiers. For all
     counts, Brent's method finds the interval of the first tier. Tiers that are ``fixed`` keep their
-    interval. That of the first tier is exact, that of another tier is rounded to a whole number of
+    interval. The first tier keeps it exactly. For other tiers it is rounded to a whole number of
     intervals of the tier before.
     """
     search = _Search(levels, tuple(start_s), fixed)

@@ -33,7 +33,7 @@ class TwoTiers(msgspec.Struct, frozen=True, kw_only=True):
         Number of periods between two deep checkpoints, at least 1.
     writes_s, loads_s : (float, float)
         Time to write and to load a checkpoint of the light and of the deep tier. A deep checkpoint
-        follows a light one.
+        follows a light checkpoint.
     detect_s : float
         Time from a failure until the job restarts.
     """

@@ -73,7 +73,7 @@ class LightCheckpoints(msgspec.Struct, frozen=True):
     Attributes
     ----------
     tiers : tuple of LightTier
-        From the lightest; each survives more failures than the one before.
+        From the lightest; each survives more failures than the tier before.
     software : tuple of str
         Causes of failures that keep the node.
     group : int

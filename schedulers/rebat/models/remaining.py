@@ -17,7 +17,7 @@ from rebat.models.light import LightTier
 from rebat.models.six_digits import Written
 
 AtRisk = tuple[int, ...]
-"""Work (us) that no checkpoint of a tier or of a heavier one contains.
+"""Work (us) that no checkpoint of a tier or of a heavier tier contains.
 
 The first value is for regular checkpoints, the others are for the lighter tiers except the
 lightest. Empty: no work is at risk. A resize counts as a checkpoint in the lightest tier.
@@ -195,7 +195,7 @@ def after_light_failure(c: Checkpointing, run_us: int, at_risk: AtRisk, light: i
     """Return what remains after a failure that the light checkpoints of a tier survive.
 
     ``light`` is the lightest of these tiers. The job continues from its last checkpoint of this
-    tier or of a heavier one. The work since the last checkpoint of each heavier tier is at risk: a
+    tier or of a heavier tier. The work since the last checkpoint of each heavier tier is at risk: a
     failure that lighter checkpoints do not survive loses it.
     """
     assert c.light is not None

@@ -111,7 +111,7 @@ class Hangs:
         return attempt_id in self.hanging and attempt_id in self._jobs.scheduled
 
     def after_init(self, attempt_id: str, remaining: Remaining) -> Remaining:
-        """Return what remains of a failed attempt, with the time to initialise the next one."""
+        """Return what remains of a failed attempt, with the time to initialise the next attempt."""
         hang = self.hanging.get(attempt_id)
         init_us = hang.stages.get("init", 0) if hang else 0
         if not init_us:

@@ -19,7 +19,7 @@ class BrokenInvariant(RebatError):
 
 
 def check_jobs(jobs: Lifecycle) -> None:
-    """Check that every attempt is in one table, and every job in the state of this table.
+    """Check that every attempt is in exactly one table, and its job in the state of this table.
 
     Raises
     ------

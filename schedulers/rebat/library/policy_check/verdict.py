@@ -151,7 +151,7 @@ class _Checker:
         """Whether no further case is played, because the policy hangs or ends its process."""
 
     def test(self, seed: int, case: CheckCase) -> None:
-        """Test a case with each check that has not failed; shrink the case if one fails."""
+        """Test a case with each check that has not failed; shrink the case if a check fails."""
         for name, problem in self._problems(case):
             row = next(row for row in self.rows if row.name == name)
             row.cases += 1

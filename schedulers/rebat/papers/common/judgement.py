@@ -82,7 +82,7 @@ class Judgement(msgspec.Struct, frozen=True):
 
     @property
     def number(self) -> float:
-        """rebat's number without its interval; not a number for a group of published values."""
+        """rebat's number without its interval; NaN for a group of published values."""
         return self.estimate.mean if self.estimate else float("nan")
 
     @property

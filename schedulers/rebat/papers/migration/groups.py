@@ -67,7 +67,7 @@ def table_2(index: Runs) -> dict[int, ComparedGroup]:
 
 
 def drained(index: Runs) -> Iterator[ComparedGroup]:
-    """Yield settings with drains: nodes emptied by waiting, and by migration."""
+    """Yield settings with drains, which empty nodes by waiting or by migration."""
     for setting in index.settings:
         if setting.scenario.operations and {WITHOUT, WAITING} <= {*index.cases(setting)}:
             yield ComparedGroup(Run(setting, WAITING), [Run(setting, WITHOUT)])

@@ -30,7 +30,8 @@ LARGEST = {"R-LIST": 1.5, "R-SHELF": 1.8}
 """Upper bounds for the largest ratios in Table 1 (section 5.3)."""
 
 LOW_DEVIATION = 0.1
-"""Standard deviations over days up to this value count as low. Those in Table 1 reach 0.088."""
+"""Standard deviations over days up to this value count as low. The deviations in Table 1 reach
+0.088."""
 
 
 class InDays(NamedTuple):

@@ -95,7 +95,7 @@ def lost_us(record: AttemptRecord) -> int:
 
 
 def hung_on_dead(ledger: Ledger) -> list[Span]:
-    """Return the times in which a node is down and an attempt hangs on it, one per outage.
+    """Return for each outage the time in which an attempt hangs on the node that is down.
 
     These node-seconds count as downtime, not as recovery.
     """
