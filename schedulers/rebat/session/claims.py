@@ -146,7 +146,7 @@ class Claims:
         self._changed.update(dict.fromkeys(nodes))
 
     def undrain(self, nodes: NodeSet, why: str = "") -> None:
-        """Remove a reason for drains; nodes return to service if they are up and have no other."""
+        """Remove a reason for drains; nodes that are up return to service if no reason is left."""
         nodes.put(self.drained_for(why), False)
         nodes.put(self.drained, False)
         for mask in self._drained_for.values():

@@ -86,7 +86,7 @@ def eternal(index: Runs) -> Iterator[ComparedGroup]:
 
 
 def _reacting(index: Runs, word: str) -> Iterator[ComparedGroup]:
-    """Yield settings with a reaction: the first policy without it, and all other policies."""
+    """Yield settings with a reaction: the first policy without the reaction, and all others."""
     for setting in index.settings:
         cases = index.cases(setting)
         base = next((case for case in cases if not case.react), None)
