@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Schedules of Batsched: recorded, of the embedded presets, and of a running program."""
+"""Schedules of Batsched: recorded schedules, and those of presets and of a running Batsched."""
 
 from __future__ import annotations
 

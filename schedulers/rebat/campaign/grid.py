@@ -205,7 +205,7 @@ def _silent_errors(
 def _failures(
     table: dict[str, Any] | None, where: str, folder: Path, source: Source
 ) -> list[FailureScenario | None]:
-    """Return all combinations of parameter values and seeds; a seed may be the workload's."""
+    """Return all combinations of parameter values and seeds, or the workload's seed."""
     if table is None:
         return [None]
     options = convert({key: table[key] for key in table if key in _FAILURES}, FailuresIn, where)

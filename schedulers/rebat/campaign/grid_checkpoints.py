@@ -88,7 +88,7 @@ def _check_parameters(checkpoint: CheckpointIn, where: str) -> None:
 def _mtbf(
     checkpoint: CheckpointIn, scenario: FailureScenario | None, n_nodes: int | None, where: str
 ) -> Any:
-    """Return the machine's MTBF: of the checkpoints, of the failures, or of a law per node."""
+    """Return the machine's MTBF, from the checkpoints, the failures, or a law per node."""
     if checkpoint.mtbf is not None:
         return checkpoint.mtbf
     mtbf_s = scenario.mtbf_s if scenario else None

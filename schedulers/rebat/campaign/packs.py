@@ -3,7 +3,7 @@
 
 A pack has one result per line, in the order of the keys: compact JSON that ends with its checksum.
 A pack is either complete or absent. ``packed.jsonl`` contains the results of earlier calls, and
-``packed-KEY.jsonl`` those of the current call. The results of the current call are the newer ones.
+``packed-KEY.jsonl`` those of the current call. The results of the current call are newer.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ class Packs:
             self._write(f"packed-{min(results)}.jsonl", results, results.__getitem__)
 
     def merge(self, results: dict[str, bytes], removed: Container[str] = ()) -> None:
-        """Write all packs and these newer results to one pack, without removed and damaged ones."""
+        """Write all packs and these newer results to one pack; drop removed and damaged results."""
         self.refresh()
         keys = {key for key in (*self.lines, *results) if key not in removed}
         old = self._files()
@@ -129,7 +129,7 @@ class Packs:
             os.fsync(file.fileno())  # other copies of these results are removed next
 
     def _files(self) -> list[Path]:
-        """Return the packs; the one of earlier calls is the last."""
+        """Return the packs; the pack of earlier calls is the last."""
         return sorted(self.folder.glob(PACKS), key=lambda path: (path.name == PACK, path.name))
 
     def _index(self, path: Path) -> None:

@@ -100,7 +100,7 @@ def run_campaign(
             if tasks:
                 _prepare(todo)
                 try:
-                    # An interrupt outside the executor does not end it; its frame would stay alive.
+                    # Without closing, an interrupt outside the executor would not end the executor.
                     with closing(chosen(tasks, perform, lost, resources)) as outcomes:
                         _collect(outcomes, store, tally)
                 finally:
@@ -143,7 +143,7 @@ def missing(
 
 
 def _others(states: Mapping[str, State], todo: Sequence[Unit]) -> Counter[State]:
-    """Return the number of units in each state, without those to perform."""
+    """Return the number of units in each state; units to perform are left out."""
     keys = {unit.key for unit in todo}
     return Counter(state for key, state in states.items() if key not in keys)
 

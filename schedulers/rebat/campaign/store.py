@@ -158,7 +158,7 @@ class Store:
         return states
 
     def damaged(self, states: Mapping[str, State]) -> list[str]:
-        """Return the places of the damaged results among these, and of unreadable lines."""
+        """Return the places of damaged results of these units, and of unreadable lines."""
         keys = [key for key, state in states.items() if state == "damaged"]
         files = [path for path in map(self.run_path, keys) if path.exists()]
         bad = [line for line in self.packs.bad if line.key is None or line.key in keys]
@@ -186,7 +186,7 @@ class Store:
             self._remove_single(results)
 
     def _texts(self, keys: Iterable[str]) -> dict[str, bytes]:
-        """Return results that have their own file as lines of a pack; without damaged ones."""
+        """Return results that have their own file as lines of a pack; omit damaged results."""
         results = ((key, self._single(key)) for key in keys)
         return {key: msgspec.json.encode(result) for key, result in results if result}
 

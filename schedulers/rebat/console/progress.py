@@ -24,7 +24,7 @@ class CampaignProgress(msgspec.Struct, frozen=True, kw_only=True):
     running: int
     left: int
     eta_s: float | None
-    """Estimated remaining time of this start, in seconds."""
+    """Estimated remaining time of this call, in seconds."""
     note: str = ""
     """Message about workers that have not started yet."""
 

@@ -106,7 +106,7 @@ def packed(fields: dict[str, Any]) -> Any:
 
 
 def packed_text(fields: dict[str, Any]) -> str:
-    """Return the text of ``extra_data`` in a message; empty without additional fields."""
+    """Return the text of ``extra_data`` in a message; empty if there are no additional fields."""
     value = packed(fields) if fields else ""
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 

@@ -13,7 +13,7 @@ from rebat.core.nodes import NodeSet
 class Decision(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Base class of decisions. ``at_us`` is when the decision takes effect, in microseconds.
 
-    This time is that of the message, or later.
+    It is the time of the message, or a later time.
     """
 
     at_us: int

@@ -78,7 +78,7 @@ def _option(name: str, hint: Any, default: Any) -> Declared:
 
 
 def _metas(hint: Any) -> list[msgspec.Meta]:
-    """Return all annotations of a type; those of a union come first."""
+    """Return all annotations of a type; annotations of a union come first."""
     if get_origin(hint) is Annotated:
         inner, *metas = get_args(hint)
         return [*_metas(inner), *metas]

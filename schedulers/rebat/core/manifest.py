@@ -32,7 +32,7 @@ def listed(folder: Path) -> dict[str, str]:
 
 
 def not_ours(folder: Path, apart: str | None = None) -> str | None:
-    """Return the first item of a folder that is not in its list or has changed; None if none.
+    """Return the first item of a folder that is not listed or has changed; None if there is none.
 
     The content of the subfolder ``apart`` is ignored.
     """

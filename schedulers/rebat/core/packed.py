@@ -57,8 +57,8 @@ class Packing(Generic[T]):
 class Packed(Sequence[T]):
     """A growing sequence of structs of one `Packing`.
 
-    To read an item that is packed, its block is unpacked: iterate, or use `where`, rather than read
-    items in random order. Items that were read from packed blocks are copies.
+    Reading a packed item unpacks its entire block. Iterate or use `where` instead of reading items
+    in random order. Items that were read from packed blocks are copies.
     """
 
     def __init__(self, packing: Packing[T], items: Iterable[T] = ()) -> None:
@@ -182,7 +182,7 @@ class Packed(Sequence[T]):
                 yield from map(self._items(block).__getitem__, offsets)
 
     def _items(self, block: int) -> list[T]:
-        """Return the items of a block; the block after all packed ones is the last."""
+        """Return the items of a block; the last block is not packed."""
         if block == len(self._blocks):
             return self._last
         start, size = self._blocks[block]

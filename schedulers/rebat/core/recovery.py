@@ -2,8 +2,8 @@
 """Recovery of a failed job in stages, with random durations for each cause of failures.
 
 After a failure, the job hangs: it is detected, diagnosed and rescheduled, and keeps its nodes.
-Failures of its nodes do not matter in this time. Then a policy decides, and the job continues on
-other nodes: it initialises and loads its checkpoint. A failure restarts these two stages.
+During this time, failures of its nodes have no effect. Then a policy decides, and the job continues
+on other nodes: it initialises and loads its checkpoint. A failure restarts these two stages.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ HUNG = ("detect", "diagnose", "reschedule")
 STAGES = (*HUNG, "init")
 
 ANY = ""
-"""The cause of durations that hold for all causes without their own."""
+"""The cause of the durations that apply to all causes without their own durations."""
 
 
 class StageDurations(msgspec.Struct, frozen=True):

@@ -196,7 +196,7 @@ class Engine5(PeriodicCalls, Engine):
         self._start(job, decision.nodes, self._legs(job))
 
     def _legs(self, job: EngineJob) -> Iterator[int]:
-        """Yield the delays of a job; a part that fails is the last one."""
+        """Yield the delays of a job; a part that fails is the last part."""
         for name in _atoms(job.profiles, job.profile):
             yield duration_us(job.profiles, name, self.options.speed_flops)
             code = int(job.profiles[name].get("ret", 0))
@@ -223,7 +223,7 @@ class Engine5(PeriodicCalls, Engine):
         self._outbox.append(JobsKilled(at_us=self.now_us, job_ids=tuple(jobs), progress=killed))
 
     def _collect(self, job: EngineJob) -> None:
-        """Forget a profile when the scheduler knows that a job ended, or with its rejection."""
+        """Forget a job's profile when the scheduler knows that the job ended or was rejected."""
         if self.options.dynamic_jobs and self.options.profile_reuse:
             return
         if job.state == REJECTED:

@@ -55,8 +55,8 @@ class External:
     def __init__(self, events: Iterator[list[Any]], ends: bool) -> None:
         """Store events that are grouped by time.
 
-        With ``ends``, the simulation does not end before the last event. The attribute ``left`` is
-        whether events are left.
+        With ``ends``, the simulation does not end before the last event. The attribute ``left``
+        states whether events are left.
         """
         self.events, self.ends, self.left = events, ends, False
 
@@ -118,7 +118,7 @@ class Engine(Decisions):
         self._add_static_jobs("w0", compact(workload.jobs))
 
     def _add_static_jobs(self, workload: str, jobs: CompactJobs) -> None:
-        """Add the jobs of a workload; raise InputError if one needs a network."""
+        """Add the jobs of a workload; raise InputError if a job needs a network."""
         for name, uses in jobs.profile_uses().items():
             profile = self._full_name(workload, name)
             try:
@@ -208,8 +208,8 @@ class Engine(Decisions):
     def _advance(self, until_us: int, single: bool = False) -> None:
         """Set the time and process its events: all, or only the first (``single``).
 
-        If a source has no more events, its notice is in the next message. If an event of another
-        source follows at the same time, the notice is in this message.
+        When a source has no more events, its notice normally goes into the next message. It goes
+        into the current message if another source's event follows at the same time.
         """
         self.now_us, join = until_us, False
         while self._heap and self._heap[0][0] <= until_us:

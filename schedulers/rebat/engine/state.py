@@ -106,7 +106,7 @@ class EngineState:
         return self.profiles[job.workload][job.profile]
 
     def _begin_leg(self, job: EngineJob) -> bool:
-        """Start the next delay of a job; return whether there is one."""
+        """Start the next delay of a job; return whether there was a next delay."""
         leg_us = next(job.legs, None)
         if leg_us is None:
             return False

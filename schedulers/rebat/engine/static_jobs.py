@@ -20,7 +20,7 @@ _CHUNK = 4096
 
 
 class StaticJobs:
-    """The jobs of all workloads; there may be millions, so that jobs are made when they are read.
+    """The jobs of all workloads. There may be millions, so each job is created when it is read.
 
     The attribute ``n`` is their number.
     """

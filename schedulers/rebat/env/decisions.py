@@ -45,7 +45,7 @@ K = 16
 """Default number of candidates."""
 
 BASES = {"victim": "sfsj", "queue": "greedy"}
-"""Default scheduler by decision. The agent replaces one rule of it."""
+"""Default scheduler by decision. The agent replaces one rule of this scheduler."""
 
 RANKS = ("fewest-nodes", "latest-release", "least-lost-work")
 """Victim rules whose ranks an agent observes, in the order of the features."""
@@ -280,7 +280,7 @@ def _counts(point: Point) -> bool:
 
 
 def agent_scheduler(point: Point, decision: str, agent: Agent, n_candidates: int) -> Scheduler:
-    """Return the scheduler with an agent in the place of one of its rules.
+    """Return the scheduler with one of its rules replaced by an agent.
 
     Raises
     ------

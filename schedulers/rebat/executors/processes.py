@@ -116,7 +116,7 @@ def _serve(pipe: Any, work: Work[Any, Any]) -> None:
 
 
 class _Trouble(NamedTuple):
-    """A worker's error, sent instead of an outcome, for example if it cannot write."""
+    """A worker's error, sent instead of an outcome."""
 
     text: str
 
@@ -164,7 +164,7 @@ def _collect(
     work: Work[T, R],
     lost: Lost[T, R],
 ) -> Iterator[R]:
-    """Handle a worker's outcome or death, and send the next task to it or its replacement."""
+    """Handle a worker's outcome or death; send the next task to this worker or its replacement."""
     task = worker.task
     assert task is not None
     try:

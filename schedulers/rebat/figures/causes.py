@@ -38,7 +38,7 @@ def kept_colour(cause: Cause) -> str:
 
 
 def lost_colour(cause: Cause) -> str | None:
-    """Return the colour of the work that an interruption lost; None without interruption."""
+    """Return the colour of the work that an interruption lost; None for other ends."""
     return CAUSE_COLOURS[cause] if cause in STOPPED else None
 
 

@@ -21,7 +21,7 @@ _LEFT_OUT = 0.005
 
 
 class FailurePanel(NamedTuple):
-    """Durations of a kind (s), the recorded share of longer durations, and that of each law."""
+    """Durations of a kind (s), the recorded share of longer ones, and this share by law."""
 
     title: str
     times_s: Floats

@@ -29,7 +29,7 @@ def ratio_title(name: str) -> str:
 
 
 def ratios_figure(rows: Sequence[MetricRow]) -> Any:
-    """Draw the ratios of the main metrics over seeds; None without ratios."""
+    """Draw the ratios of the main metrics over seeds; None if there are no ratios."""
     by_title: dict[str, dict[str, Interval]] = {}
     for name in RATIOS:
         for row in rows:

@@ -19,7 +19,7 @@ from rebat.kernels.box_sums import mix
 from rebat.kernels.jit import kernel
 
 LINEAR, LOWEST, RANDOM = 0, 1, 2
-"""What to choose: the first free blocks in linear order, the lowest free box, or a random one."""
+"""What to choose: the first free blocks in linear order, the lowest free box, or a random box."""
 
 COPY = -1
 """A second operand with this value: the result is a copy of the first operand."""

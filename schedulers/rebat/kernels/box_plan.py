@@ -185,7 +185,7 @@ def first_fit(
 def add_slot(slots: Slots, k: int, lifted: Lifted, words: Words) -> None:
     """Add the taken blocks of slot ``k`` to the set ``words``.
 
-    All taken blocks, except the blocks of ``lifted`` (the attempt's own) while they are lifted.
+    The blocks of ``lifted`` (the attempt's own blocks) are left out while they are lifted.
     """
     if lifted.start <= slots.t[k] < lifted.end:
         for w in range(words.shape[0]):
@@ -212,7 +212,7 @@ def widen(
     slots: Slots, i: int, folded: int, past: int, end: int, most: int, freed: Words,
     needs_freed: bool, lifted: Lifted, front: Words, words: Words,
 ) -> tuple[int, bool]:  # fmt: skip
-    """Write the blocks taken from slot ``i`` until ``end`` into ``words``; stop if too many.
+    """Write the blocks taken from slot ``i`` until ``end`` into ``words``; stop if too few remain.
 
     ``slots.back[i]`` contains the blocks taken from slot ``i`` to before slot ``folded``, and
     ``front`` those taken from there to before slot ``past``. ``past`` only advances: the search
@@ -287,9 +287,9 @@ def place(
     """Reserve the first fit for the attempts ``first`` to ``last - 1`` of the queue, in order.
 
     At most ``depth`` attempts that cannot start now get a reservation. With ``by_rank``, only the
-    first ``depth`` attempts of the queue may get one. If ``plan.pick`` is set, the function returns
-    after each attempt that starts now. Returns the position after the last processed attempt, and
-    the number of attempts that wait with a reservation.
+    first ``depth`` attempts of the queue may get a reservation. If ``plan.pick`` is set, the
+    function returns after each attempt that starts now. Returns the position after the last
+    processed attempt, and the number of attempts that wait with a reservation.
     """
     rows, no_blocks = plan.rows, np.zeros_like(plan.catalogue.words)
     none, front = Lifted(no_blocks, 0, 0), np.empty_like(no_blocks)

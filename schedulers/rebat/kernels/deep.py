@@ -80,7 +80,7 @@ def full_window(steps: Spread, w: int, size: int, duration: int, before: int) ->
 def earlier(
     steps: Spread, size: int, duration: int, reserved: int, limit: int, near: int
 ) -> tuple[int, int]:
-    """Return the step of a job's first fit before ``limit`` (-1: none), and that of ``reserved``.
+    """Return the step of a job's first fit before ``limit`` (-1: none), and the reserved step.
 
     The fit is that of `counts.earlier_fit`. A window that begins up to ``reserved - duration`` must
     have the full duration. Later windows end at the reservation; the first of them is found from
@@ -107,9 +107,9 @@ def raise_bounds(
 ) -> None:
     """Raise the bounds of windows that may be longer after nodes were freed over ``[start, end)``.
 
-    ``size`` is the number of freed nodes. Windows of widths that were free before are not longer;
-    by default all widths are considered. Windows are followed up to the length ``longest``; no job
-    needs a longer window. The search for the step that begins at ``start`` begins at index ``k``.
+    ``size`` is the number of freed nodes. Widths that were free before in the entire interval are
+    skipped; by default no width is. Windows are followed up to the length ``longest``; no job needs
+    a longer window. The search for the step that begins at ``start`` begins at index ``k``.
     """
     first = from_place(steps.t, start + 1, k) - 1
     right, n = first + 1, steps.t.size

@@ -73,8 +73,8 @@ def dependents(idle: int, run_end: Any, run_size: Any, start: Any, end: Any, siz
 def reached_from(m: int, n: int, edge_from: Any, edge_to: Any) -> Any:
     """Return how many of ``n`` reservations each of ``m`` running jobs reaches along the edges.
 
-    Edges are in the order of the reservations that they lead to, and come from earlier ones. One
-    pass over them follows ``GROUP`` jobs, one per bit.
+    Edges are sorted by the reservation to which they lead. Each edge comes from a job or from an
+    earlier reservation. One pass over the edges follows ``GROUP`` jobs, one per bit.
     """
     n_dependents = np.zeros(m, dtype=np.int64)
     for first in range(0, m, GROUP):

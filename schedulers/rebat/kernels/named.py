@@ -56,8 +56,7 @@ def first_fit(table: Any, size: int, duration: int, since: int) -> int:
 
     On return, ``fit`` contains the nodes that are free in the entire window. During the search it
     contains the nodes that are free in all slices ``[i, j)``; there are always enough of them. If
-    slice ``j`` leaves too few, the window must begin later, after the last slice that conflicts
-    with it.
+    slice ``j`` leaves too few nodes, the window must begin later, after the last conflicting slice.
     """
     n, left = table.n[SLICES], 0
     i = j = step_at(table.t, n, since)

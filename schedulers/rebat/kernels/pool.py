@@ -107,7 +107,7 @@ def take(owner: Any, down: Any, free: Any, intervals: Any, tag: int) -> int:
 def release(owner: Any, down: Any, free: Any, intervals: Any, some_down: bool) -> int:
     """Release every node of the intervals; return how many of them are up.
 
-    ``some_down`` is whether any node of the machine is down.
+    ``some_down`` states whether any node of the machine is down.
     """
     freed = 0
     for i in range(intervals.shape[0]):

@@ -83,7 +83,7 @@ def forget(table: Any, now: int) -> None:
 
 @loop
 def window(table: Any, start: int, end: int) -> tuple[int, int]:
-    """Split slices at both times; return the first slice of [start, end) and the slice after it."""
+    """Split slices at both times; return the first slice from ``start`` and from ``end`` on."""
     i = split_slice(table, start)
     return i, split_slice(table, end) if end < NEVER else table.n[SLICES]
 

@@ -243,7 +243,7 @@ def move(values: Any, source: int, target: int) -> None:
 
 @step
 def spill(steps: Spread, source: int, target: int) -> None:
-    """Raise the bounds of each block that received a step to those of the block it came from."""
+    """Raise the bounds of each block that received a step to those of the step's former block."""
     by = 1 if target > source else -1
     for block in range(target, source, -by):
         for w in range(steps.wide.size):

@@ -33,7 +33,7 @@ class Advice(msgspec.Struct, frozen=True, kw_only=True):
     Attributes
     ----------
     answers
-        Each with a question, a sentence, whether it could be answered, and the numbers behind it.
+        One per question: the question, a sentence, whether there is an answer, and its numbers.
     assumed
         The assumptions of the simulations.
     page

@@ -37,7 +37,7 @@ class Calibration(msgspec.Struct, frozen=True, kw_only=True):
     ----------
     workload, sha256 : str
     verdict : Verdict
-        The configurations, nearest first, and waits by group under the nearest one.
+        The configurations, nearest first, and waits by group under the nearest configuration.
     not_modelled : list of str
     """
 

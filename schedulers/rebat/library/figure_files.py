@@ -28,8 +28,8 @@ class FigureFiles(msgspec.Struct, frozen=True):
     gantt
         Time window of gantt.png (default: from 0 to the end of the last job).
     flagship
-        Id of the job of flagship.png. By default, this is the job that used the most node time, and
-        the figure is only drawn if failures have causes or stages.
+        Id of the job of flagship.png. The default is the job that used the most node time; the
+        figure is then drawn only if failures have causes or recoveries have stages.
     """
 
     drawn: bool = False
@@ -46,7 +46,7 @@ class FigureFiles(msgspec.Struct, frozen=True):
         dashes : str
             Text before the name of a setting in errors.
         expected : str
-            What the settings need.
+            The kind of result that the settings need.
 
         Raises
         ------

@@ -31,10 +31,10 @@ from rebat.models.tiers import USUAL
 from rebat.papers.common.page import html
 
 POINTS = (0.25, 0.5, 1.0, 2.0, 4.0)
-"""Intervals of the figure, in multiples of the interval of the case."""
+"""Intervals on the axis of the figure, as multiples of the interval of the case."""
 
 FEWER = (10, 60)
-"""Simulations for a point of a figure, and expected failures of each."""
+"""Number of simulations for a point of a figure, and expected failures in each simulation."""
 
 N_SPARES = 6
 """Number of points of the figure over spare nodes."""
@@ -133,7 +133,7 @@ class Goodput(msgspec.Struct, frozen=True):
 
     @property
     def _tier_text(self) -> str:
-        """Which checkpoints are also written to the tiers after the first."""
+        """A clause that states which checkpoints are also written to the tiers after the first."""
         tiers, number, text = self.case.parsed_tiers, 1, ""
         names = [*(tier.name for tier in tiers.lights[1:]), f"{tiers.deep.name} storage"]
         for name, count in zip(names, self.case.pattern.counts, strict=False):

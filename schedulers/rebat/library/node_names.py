@@ -16,7 +16,10 @@ _NODE = re.compile(r"\b[Nn]ode (\d+)\b(?! \()")
 
 
 def node_list(workload: Workload, n_nodes: int) -> str:
-    """Return the folded node names of a workload; empty if their number is not ``n_nodes``."""
+    """Return the node names of a workload in short form (``n[001-003]``).
+
+    Empty if their number is not ``n_nodes``.
+    """
     names = (workload.machine or {}).get("nodes")
     return names if isinstance(names, str) and len(names_in(names)) == n_nodes else ""
 

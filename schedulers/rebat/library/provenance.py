@@ -51,7 +51,7 @@ class InputFile(msgspec.Struct, frozen=True):
 
 
 class CommandLine(msgspec.Struct, frozen=True):
-    """A command, and the texts of its options that name files, as given."""
+    """A command, and those of its options that name files, as the user wrote them."""
 
     arguments: list[str]
     given: dict[str, str]

@@ -64,7 +64,7 @@ class ComparedFile(msgspec.Struct, frozen=True):
 class Reproduction(msgspec.Struct, frozen=True):
     """The comparison of a result with its repetition.
 
-    ``changes`` lists the versions and inputs that differ from the recorded ones.
+    ``changes`` lists the versions and inputs that differ from those recorded.
     """
 
     changes: list[str]
@@ -115,7 +115,7 @@ class Repetition(msgspec.Struct, frozen=True):
 
     @property
     def changes(self) -> list[str]:
-        """The versions and inputs that differ from the recorded ones, a sentence each."""
+        """A sentence for each version or input that differs from the record."""
         return [*_changed_versions(self.origin), *(row.change for row in self.inputs if row.change)]
 
     def run(self, out: Path | None) -> Reproduction:

@@ -69,7 +69,7 @@ def run(
         Number of seeds, run on all cores. For each seed, all policies see the same failures. The
         result then has intervals, but no jobs of single runs.
     until_width, until_metric, workers
-        As the options of ``rebat run``.
+        Like the options of ``rebat run`` with these names.
     nodes : int, optional
         Number of nodes of the machine (default: the workload's).
     window, select : str

@@ -46,7 +46,7 @@ def by_metric(
 ) -> Sheet:
     """Return a row per metric and a column per policy, with changes against the first policy.
 
-    ``others_in`` is the place of all other metrics, for the caption.
+    ``others_in`` states where all other metrics are; it is part of the caption.
     """
     base, *others = summaries
     incomparable = [
@@ -71,7 +71,7 @@ def by_metric(
 
 
 def _measured(summaries: Sequence[RunSummary]) -> str:
-    """Return the measured time and the number of jobs; its end can differ between policies."""
+    """Return the measured time, whose end can differ between policies, and the number of jobs."""
     (low, _), ends = summaries[0].window_s, [summary.window_s[1] for summary in summaries]
     until = ", ".join(format_duration(end) for end in ends[: 1 if len(set(ends)) == 1 else None])
     each = " (when the last job of each policy ends)" if len(set(ends)) > 1 else ""

@@ -2,7 +2,7 @@
 """Signatures that list the options of a function, for completion and help in notebooks.
 
 Functions like `rebat.run` receive options as ``**options``, because structs declare them. The
-signature here is only for display: calls do not use it.
+displayed signature has no effect on calls.
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ def compared_summaries(folders: Sequence[Path]) -> str:
 
 
 def _named(folders: Sequence[Path]) -> dict[str, Path]:
-    """Return the folders by policy; policies of the same name also have their folder's name."""
+    """Return the folders by policy, or by path if several policies have the same name."""
     names = [policy_of(folder) for folder in folders]
     counts = Counter(names)
     return {

@@ -70,7 +70,8 @@ class Batch(msgspec.Struct, frozen=True):
         Age of the machine after which no node fails: the length of a failure trace. The policies
         still expect failures.
     other_sizes : tuple of int
-        Other sizes of jobs. Each job has one of all sizes, with equal probability.
+        Other sizes of jobs. Each job gets ``size`` or one of these sizes, all with equal
+        probability.
     duration_sigma, repair_sigma : float
         Spread of the durations of jobs and of the repairs. They are log-normal with the mean
         ``duration_s`` or the downtime; the spread is the standard deviation of the logarithm. 0:

@@ -183,7 +183,10 @@ class Boxes:
         return Box(shape, tuple(origin))
 
     def raw_sums(self, values: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
-        """Return all sums: that of box ``i`` is at ``chosen[i]``. The next call overwrites them."""
+        """Return all sums; the sum of box ``i`` is at ``chosen[i]``.
+
+        The next call overwrites the array.
+        """
         return self.sums_of.run(values)
 
     def sums(self, values: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
@@ -239,7 +242,7 @@ class BoxSums:
     # ---- the program
 
     def _extend(self, tail: Extents, at: int, length: int) -> None:
-        """Sum along the dimension before the dimensions of ``tail``, whose sums begin at ``at``."""
+        """Sum along the dimension before ``tail``; existing sums over ``tail`` begin at ``at``."""
         axis = len(self._sizes) - len(tail) - 1
         size = self._sizes[axis]
         inner = math.prod(self._sizes[:axis])
@@ -258,7 +261,10 @@ class BoxSums:
     def _window(
         self, windows: dict[int, int], extent: int, dims: tuple[int, int, int], target: int | None
     ) -> int:
-        """Return where the sums over windows of an extent begin; ``windows`` are existing sums."""
+        """Return the position of the sums over windows of an extent.
+
+        ``windows`` contains the positions of existing sums.
+        """
         _, size, _ = dims
         if extent == 1 or extent in windows:
             place = windows[extent]
@@ -273,7 +279,7 @@ class BoxSums:
         return place
 
     def _whole(self, windows: dict[int, int], extent: int, dims: tuple[int, int, int]) -> int:
-        """Return where the sums over windows of an extent begin, with a window for each node."""
+        """Return the position of the sums over windows of an extent that begin at every node."""
         if extent not in windows:
             windows[extent] = self._window(windows, extent, dims, None)
         return windows[extent]

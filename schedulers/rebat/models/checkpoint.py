@@ -108,8 +108,8 @@ NEVER = Checkpointing(_ENDLESS_US, 0, 0, first_period_us=_ENDLESS_US)
 def work_in_us(c: Checkpointing | None, length_us: int) -> int:
     """Return the work in a length without recovery: the length minus its checkpoints (eq. 1).
 
-    If equation 1 cannot produce this length, it may end with an incomplete closing checkpoint. The
-    incomplete checkpoint counts as a checkpoint too.
+    A length that equation 1 cannot produce may end with an incomplete closing checkpoint. This
+    incomplete checkpoint is also subtracted.
     """
     if c is None:
         return length_us
@@ -151,7 +151,7 @@ def checkpoint_time_us(
 def _light_us(c: Checkpointing, worked_us: int) -> int:
     """Return the time of light checkpoints in a progress without regular checkpoints.
 
-    With one light tier, its parts begin with the attempt.
+    With a single light tier, its parts are counted from the start of the attempt.
     """
     assert c.light is not None
     if len(c.light.tiers) == 1:
@@ -300,7 +300,8 @@ def add_perfect(workload: Workload) -> Workload:
     """Return the workload with perfect checkpoints: every job continues where it was interrupted.
 
     No work is lost, and checkpoints and recovery cost nothing (section III of Prabhakaran et al.
-    2018). Jobs write a checkpoint every microsecond. Jobs whose profile is not a delay restart.
+    2018). The profile states a checkpoint every microsecond. Only profiles of type ``delay`` have
+    checkpoints; jobs with other profiles restart from the beginning.
     """
     fields = {"checkpoint_period": to_s(1), "checkpoint_cost": 0, "recovery_cost": 0}
     profiles = {

@@ -35,7 +35,8 @@ class TrainingJob(msgspec.Struct, frozen=True, kw_only=True):
     write_s : float
         Time for which a checkpoint blocks the job (w).
     detect_s : float
-        Time from a failure until the job restarts (D). Failures do not matter in this time.
+        Time from a failure until the job restarts (D). During this time, further failures have no
+        effect.
     load_s : float
         Time to initialise and to load a checkpoint (L). A failure restarts it.
 
@@ -65,7 +66,7 @@ class TrainingJob(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def failure_rate(n_nodes: int, rate: float) -> float:
-    """Return the failures per second of a job; ``rate`` counts failures per 1,000 node-days.
+    """Return the failures per second of a job; ``rate`` is in failures per 1,000 node-days.
 
     >>> round(1 / failure_rate(2048, 6.5) / 3600, 6)
     1.802885

@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """ETTR and best intervals of several tiers of checkpoints; all times in seconds.
 
-The pattern is nested: ``counts[i]`` checkpoints of tier i, then one of tier i + 1. A failure needs
-the checkpoint of one tier, and returns to its last checkpoint of this tier or of a heavier one.
+The pattern is nested: ``counts[i]`` checkpoints of tier i, then one checkpoint of tier i + 1. Each
+failure needs the checkpoint of a certain tier: the job returns to its last checkpoint of this tier
+or of a heavier tier.
 
-The expected times follow from a recursion over the tiers, as those of Moody, Bronevetsky, Mohror
-and de Supinski, "Design, modeling, and evaluation of a scalable multi-level checkpointing system",
-SC 2010, from a Markov chain. Detection is added as in `ettr`. The first-order optimum, with which
-the search starts, is from Benoit, Cavelan, Le Fèvre, Robert and Sun, "Towards optimal multi-level
-checkpointing", IEEE TC 2017.
+The expected times follow from a recursion over the tiers. (Moody, Bronevetsky, Mohror and de
+Supinski, "Design, modeling, and evaluation of a scalable multi-level checkpointing system", SC
+2010, derive them from a Markov chain.) Detection is added as in `ettr`. The first-order optimum,
+with which the search starts, is from Benoit, Cavelan, Le Fèvre, Robert and Sun, "Towards optimal
+multi-level checkpointing", IEEE TC 2017.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ import msgspec
 from rebat.core.errors import InputError
 
 MOST_COUNT = 100_000
-"""Maximum number of checkpoints of a tier between two of the next."""
+"""Maximum number of checkpoints of a tier between two checkpoints of the next tier."""
 
 
 class Levels(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,15 +65,15 @@ class _Phase(msgspec.Struct, frozen=True):
 
     @property
     def success(self) -> float:
-        """Probability of the end without a failure of these kinds."""
+        """Probability that the phase ends without any of these failures."""
         return 1 - sum(self.drops)
 
 
 def levels_ettr(levels: Levels, interval_s: float, counts: tuple[int, ...]) -> float:
     """Return the exact ETTR of a pattern.
 
-    ``interval_s`` is the work between two checkpoints of the first tier, and ``counts`` the numbers
-    of checkpoints of each tier between two of the next.
+    ``interval_s`` is the work between two checkpoints of the first tier. ``counts`` contains the
+    number of checkpoints of each tier between two checkpoints of the next tier.
 
     >>> two = Levels(mtbf_s=7200, shares=(0.8, 0.2), writes_s=(1, 0), loads_s=(30, 120))
     >>> round(levels_ettr(two, 156, (12,)), 6)
@@ -94,14 +95,14 @@ _MAX_EXPONENT = 700.0
 
 
 def _attempt(levels: Levels, length_s: float) -> _Phase:
-    """Return a phase of this length without retries; the time includes the detection."""
+    """Return a phase of this length without retries; its expected time includes the detection."""
     fails = -math.expm1(-length_s / levels.mtbf_s)
     time_s = fails * (levels.mtbf_s + levels.detect_s)
     return _Phase(time_s, tuple(fails * share for share in levels.shares))
 
 
 def _load(levels: Levels, tier: int) -> _Phase:
-    """Return the load of a checkpoint; another failure of the same or a lighter tier repeats it."""
+    """Return the load of a checkpoint; a failure of the same or a lighter tier repeats the load."""
     once = _attempt(levels, levels.loads_s[tier])
     return _repeated(once, sum(once.drops[: tier + 1]), 0.0, tier + 1)
 
@@ -109,7 +110,7 @@ def _load(levels: Levels, tier: int) -> _Phase:
 def _repeated(once: _Phase, again: float, extra_s: float, first: int) -> _Phase:
     """Return a phase that is repeated with probability ``again``, after ``extra_s`` on average.
 
-    Failures that need tiers below ``first`` are handled in it.
+    The phase itself handles failures that need tiers below ``first``.
     """
     if again >= 1:
         return _Phase(math.inf, once.drops)
@@ -118,7 +119,7 @@ def _repeated(once: _Phase, again: float, extra_s: float, first: int) -> _Phase:
 
 
 def _handled(levels: Levels, tier: int, once: _Phase) -> _Phase:
-    """Return a phase that restarts after a load when a failure needs this tier."""
+    """Return a phase that loads a checkpoint and restarts after a failure that needs this tier."""
     fails, load = once.drops[tier], _load(levels, tier)
     drops = tuple(p + fails * q for p, q in zip(once.drops, load.drops, strict=True))
     escaped = _Phase(once.time_s, drops)
@@ -126,7 +127,7 @@ def _handled(levels: Levels, tier: int, once: _Phase) -> _Phase:
 
 
 def _sequence(part: _Phase, count: int, write: _Phase) -> _Phase:
-    """Return ``count`` parts, then a write."""
+    """Return the phase that consists of ``count`` parts and then a write."""
     success, n_parts = part.success**count, _geometric(part.success, count)
     return _Phase(
         n_parts * part.time_s + success * write.time_s,
@@ -140,9 +141,10 @@ def _geometric(ratio: float, count: int) -> float:
 
 
 def _writing(levels: Levels, tier: int) -> _Phase:
-    """Return the write of a checkpoint; a lighter failure loads a lighter one and repeats it.
+    """Return the write of a checkpoint.
 
-    All lighter tiers have a checkpoint of the same progress.
+    After a failure that needs a lighter tier, the job loads the checkpoint of the lighter tier,
+    which has the same progress, and repeats the write.
     """
     once = _attempt(levels, levels.writes_s[tier])
     chains: list[_Phase] = []
@@ -173,7 +175,8 @@ def best_pattern(
 
     A coordinate search over the counts begins with the intervals ``start_s`` of the tiers. For all
     counts, Brent's method finds the interval of the first tier. Tiers that are ``fixed`` keep their
-    interval: the first exactly, others as the nearest number of intervals of the tier before.
+    interval. The first tier keeps it exactly. For other tiers it is rounded to a whole number of
+    intervals of the tier before.
     """
     search = _Search(levels, tuple(start_s), fixed)
     best = search.on(search.first)
@@ -207,7 +210,7 @@ class _Search(msgspec.Struct, frozen=True):
         return tuple(_count(heavy_s / light_s) for light_s, heavy_s in pairwise(self.start_s))
 
     def realised(self, interval_s: float, counts: tuple[int, ...]) -> tuple[int, ...]:
-        """Return the counts, with those of fixed tiers for this interval."""
+        """Return the counts; for fixed tiers, the counts that follow from this interval."""
         realised = []
         for count, wanted_s, fixed in zip(counts, self.start_s[1:], self.fixed[1:], strict=True):
             realised.append(_count(wanted_s / interval_s) if fixed else count)
@@ -231,7 +234,8 @@ class _Search(msgspec.Struct, frozen=True):
 
 
 _WIDTH = 3.0
-"""The best interval is at most e^3 times shorter or longer than that of first order."""
+"""The search assumes that the best interval is at most e^3 times shorter or longer than the
+first-order optimum."""
 
 
 def _count(ratio: float) -> int:
@@ -239,7 +243,7 @@ def _count(ratio: float) -> int:
 
 
 def _neighbours(counts: tuple[int, ...], fixed: tuple[bool, ...]) -> Iterator[tuple[int, ...]]:
-    """Yield other counts: one count changes, or two so that their product stays about the same."""
+    """Yield counts in which one count differs, or two counts whose product stays about the same."""
     free = [tier for tier in range(len(counts)) if not fixed[tier + 1]]
     for tier in free:
         for new in _near(counts[tier]):
@@ -251,7 +255,7 @@ def _neighbours(counts: tuple[int, ...], fixed: tuple[bool, ...]) -> Iterator[tu
 
 
 def _near(count: int) -> set[int]:
-    """Return counts next to a count, and about 25 % smaller and larger."""
+    """Return the neighbours of a count, and counts about 25 % smaller and larger."""
     return {_count(new) for new in (count - 1, count + 1, count / 1.25, count * 1.25)} - {count}
 
 

@@ -33,7 +33,7 @@ class TwoTiers(msgspec.Struct, frozen=True, kw_only=True):
         Number of periods between two deep checkpoints, at least 1.
     writes_s, loads_s : (float, float)
         Time to write and to load a checkpoint of the light and of the deep tier. A deep checkpoint
-        follows a light one.
+        follows a light checkpoint.
     detect_s : float
         Time from a failure until the job restarts.
     """
@@ -56,9 +56,10 @@ class TwoTiers(msgspec.Struct, frozen=True, kw_only=True):
 def two_tier_ettr(tiers: TwoTiers, safe_loads: bool = False) -> float:
     """Return the exact ETTR from the linear equations of the expected times.
 
-    ``x_j`` is the expected time to the end of the pattern from period j on. In period j, a failure
-    that the light tier survives returns to its start, another failure to the start of the pattern.
-    With ``safe_loads``, failures cannot strike while a checkpoint is loaded.
+    ``x_j`` is the expected time to the end of the pattern from period j on. After a failure in
+    period j, the job returns to the start of the period if the light tier survives, otherwise to
+    the start of the pattern. With ``safe_loads``, failures cannot strike while a checkpoint is
+    loaded.
     """
     rate, share, n = 1 / tiers.mtbf_s, tiers.light_share, tiers.per_pattern
     light_s, deep_s = tiers.loads_s
@@ -88,8 +89,8 @@ def tier_intervals_s(
 ) -> list[float]:
     """Return W_i = sqrt(2 w_i / lambda_i), the work between two checkpoints of each tier.
 
-    ``shares`` are the shares of failures that need this tier; a tier without failures has no
-    interval (infinity).
+    ``shares`` contains, for each tier, the share of failures that need it. If the share is 0, the
+    interval is infinite.
     """
     return [
         math.sqrt(2 * write_s * mtbf_s / share) if share else math.inf

@@ -33,7 +33,7 @@ class Steps:
         self.inside: Words = np.concatenate(sets)
 
     def row(self, size: int, stride: int, step: int) -> tuple[int, int, int]:
-        """Return the index of a step in ``inside``, its distance, and its distance if it wraps."""
+        """Return the step's index in ``inside``, and its distance without and with a wrap."""
         if step == 0:
             return 0, 0, 0
         return self._index[size, stride, step], step * stride, (size - step) * stride

@@ -3,8 +3,8 @@
 
 A period of a job consists of parts, each with a light checkpoint at its end. The regular checkpoint
 follows the last part. With several light tiers, the parts of a tier consist of parts of the next
-lighter tier. A failure loses the work since the last checkpoint that survives it, also work of
-earlier attempts.
+lighter tier. A failure loses the work since the last checkpoint that survives it, even if earlier
+attempts did this work.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class LightCheckpoints(msgspec.Struct, frozen=True):
     Attributes
     ----------
     tiers : tuple of LightTier
-        From the lightest; each survives more failures than the one before.
+        From the lightest; each survives more failures than the tier before.
     software : tuple of str
         Causes of failures that keep the node.
     group : int
@@ -100,7 +100,7 @@ class LightCheckpoints(msgspec.Struct, frozen=True):
         return _LEVEL["group"] if same else len(_LEVEL)
 
     def complete_us(self, worked_us: int, tier: int) -> int:
-        """Return the progress at the last checkpoint of a tier, or of a heavier one.
+        """Return the progress saved in the last checkpoint of a tier or of a heavier tier.
 
         ``worked_us`` is the progress in a period of the regular checkpoints.
         """

@@ -4,7 +4,7 @@
 An operations file has a JSON object per line, sorted by time, for example ``{"timestamp": 3600,
 "type": "drain", "nodes": "0-3"}``. Other types are ``undrain``, and ``migrate`` with a ``job``. For
 Batsim, operations are generic external events, which it forwards under the option
-``--forward-unknown-events``. Numbers are those of nodes, even if nodes have several cores. Source:
+``--forward-unknown-events``. Numbers always mean nodes, even if nodes have several cores. Source:
 smigrate, section 3.3.1 of Rodríguez-Pascual et al., "Job migration in HPC clusters by means of
 checkpoint/restart", 2019.
 """

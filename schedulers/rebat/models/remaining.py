@@ -17,10 +17,10 @@ from rebat.models.light import LightTier
 from rebat.models.six_digits import Written
 
 AtRisk = tuple[int, ...]
-"""Work (us) that no checkpoint of a tier or of a heavier one contains.
+"""Work (us) that no checkpoint of a tier or of a heavier tier contains.
 
-First for regular checkpoints, then for each lighter tier except the lightest. Empty: none. A resize
-counts as a checkpoint in the lightest tier.
+The first value is for regular checkpoints, the others are for the lighter tiers except the
+lightest. Empty: no work is at risk. A resize counts as a checkpoint in the lightest tier.
 """
 
 
@@ -69,7 +69,7 @@ class _Position(msgspec.Struct, frozen=True):
     ----------
     c : Checkpointing
     begin_us : int
-        Position in the period since which the attempt has worked.
+        Position in the period at which the attempt began to work.
     own_us : int
         Its progress since then, without an incomplete regular checkpoint.
     at_risk : tuple of int
@@ -87,9 +87,9 @@ class _Position(msgspec.Struct, frozen=True):
         return self.c.light.tiers if self.c.light else ()
 
     def own_checkpoint_us(self, tier: int) -> int:
-        """Return the progress at the attempt's last checkpoint of a tier; 0: it wrote none.
+        """Return the progress at the attempt's last checkpoint of a tier; 0 if there is none.
 
-        ``tier`` is a number of ``at_risk``: 0 for regular checkpoints, which are never within a
+        ``tier`` is an index of ``at_risk``: 0 for regular checkpoints, which are never within a
         period.
         """
         if not tier or self.c.light is None:
@@ -110,7 +110,7 @@ class _Position(msgspec.Struct, frozen=True):
 def _position(c: Checkpointing, run_us: int, at_risk: AtRisk) -> _Position:
     """Return the position of an attempt that has loaded its checkpoint.
 
-    With one light tier, its parts begin with the attempt.
+    With a single light tier, its parts are counted from the start of the attempt.
     """
     n_tiers = 1 + (len(c.light.tiers) if c.light else 0)
     if run_us <= c.first_end_us:
@@ -166,7 +166,7 @@ def untouched(c: Checkpointing | None) -> Remaining:
 def remaining_after(
     c: Checkpointing | None, run_us: int, when: When, semantics: Semantics, at_risk: AtRisk = ()
 ) -> Remaining:
-    """Return what remains after a stop; without checkpoints a job restarts at 0, at no cost.
+    """Return what remains after a stop. A job without checkpoints restarts at 0, at no cost.
 
     ``at_risk`` is the work that no checkpoint contained when the attempt started, at the speed of
     the attempt. If the attempt keeps nothing of its own work, this work is lost too. It is repeated
@@ -195,7 +195,7 @@ def after_light_failure(c: Checkpointing, run_us: int, at_risk: AtRisk, light: i
     """Return what remains after a failure that the light checkpoints of a tier survive.
 
     ``light`` is the lightest of these tiers. The job continues from its last checkpoint of this
-    tier or of a heavier one. The work since the last checkpoint of each heavier tier is at risk: a
+    tier or of a heavier tier. The work since the last checkpoint of each heavier tier is at risk: a
     failure that lighter checkpoints do not survive loses it.
     """
     assert c.light is not None

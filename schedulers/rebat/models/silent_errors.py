@@ -225,8 +225,8 @@ def add_silent_errors(
     """Return the workload with a failure scenario in its profiles, which schedulers do not see.
 
     The profile of a job that fails f times gets ``"silent_errors": f`` and Batsim's return code
-    ``"ret": 1``, so that the first attempt ends as COMPLETED_FAILED. In the profiles that the
-    session registers for later attempts, it reduces the number of errors.
+    ``"ret": 1``, so that the first attempt ends as COMPLETED_FAILED. For each later attempt, the
+    session registers a profile with one error fewer.
 
     Parameters
     ----------

@@ -23,7 +23,7 @@ RJMS_DELAY_S = 5.0
 
 
 class Written(msgspec.Struct, frozen=True):
-    """The numbers of a resubmission, with six digits, and the wait before the stop, not rounded."""
+    """The numbers of a resubmission with six digits, and the unrounded wait before the stop."""
 
     delay_s: float
     walltime_s: float

@@ -31,7 +31,7 @@ SURVIVES: dict[str, Survives | None] = {
 """Failures that each tier survives; None: all."""
 
 USUAL = "peer=1s/30s+remote=30s/2min"
-"""Tiers unless others are given: memory of a peer, and remote storage."""
+"""Default tiers: memory of a peer, and remote storage."""
 
 FORM = "TIER=WRITE/LOAD or TIER=WRITE/LOAD@INTERVAL, joined by +, remote last: " + USUAL
 
@@ -39,11 +39,12 @@ RAREST = 0.01
 """Minimum share of failures of a tier; a tier without failures would have no best interval."""
 
 Shares = float | tuple[float, ...]
-"""Share of the failures that the light tier survives; with several, of each from the lightest."""
+"""Share of the failures that the light tier survives; with several light tiers, a share for each.
+"""
 
 
 class Tier(msgspec.Struct, frozen=True):
-    """A tier: time to write and to load a checkpoint, and the work between two; in seconds."""
+    """A tier: times to write and load a checkpoint, and work between checkpoints; in seconds."""
 
     name: str
     write_s: float
@@ -66,7 +67,7 @@ class Tiers(msgspec.Struct, frozen=True):
 class TierPattern(msgspec.Struct, frozen=True):
     """Work between two checkpoints of the first tier in seconds.
 
-    ``counts`` are the checkpoints of each tier between two of the next tier.
+    ``counts`` contains the number of checkpoints of each tier between two checkpoints of the next.
     """
 
     interval_s: float
@@ -74,7 +75,7 @@ class TierPattern(msgspec.Struct, frozen=True):
 
     @property
     def per_pattern(self) -> int:
-        """Number of checkpoints of the first tier between two deep ones."""
+        """Number of checkpoints of the first tier between two checkpoints of remote storage."""
         return math.prod(self.counts)
 
 
@@ -123,8 +124,8 @@ def _tier(text: str) -> Tier:
 def pattern_of(tiers: Tiers, mtbf_s: float, light_share: Shares) -> TierPattern:
     """Return the intervals of a job with this MTBF.
 
-    With one or two tiers they are the best ones of first order, with more those of `best_pattern`.
-    ``light_share`` is the share of the failures that each light tier survives.
+    With one or two tiers these are the first-order optima, with more tiers the result of
+    `best_pattern`. ``light_share`` is the share of the failures that each light tier survives.
     """
     survived = light_share if isinstance(light_share, tuple) else (light_share,)
     shares = needed(survived[: len(tiers.lights)])
@@ -137,7 +138,7 @@ def pattern_of(tiers: Tiers, mtbf_s: float, light_share: Shares) -> TierPattern:
 
 
 def needed(survived: tuple[float, ...]) -> tuple[float, ...]:
-    """Return the share of the failures that need each tier, from the shares that tiers survive.
+    """Return the share of failures that need each tier, given the shares that tiers survive.
 
     >>> needed((0.25, 0.75))
     (0.25, 0.5, 0.25)
@@ -215,7 +216,8 @@ def add_tiers(
     n_nodes, mtbf_s : int, float
         Number of nodes of the machine, and its mean time between failures in seconds.
     light_share : float, or tuple of float
-        Share of the failures that the light tier survives; with several, of each.
+        Share of the failures that the light tier survives; with several light tiers, a share for
+        each.
     software : str
         Causes of failures that keep their node, joined by +.
     group : int

@@ -46,7 +46,7 @@ class Torus(msgspec.Struct, frozen=True):
 
     @property
     def strides(self) -> tuple[int, ...]:
-        """The number that a step along each dimension adds to the node number."""
+        """How much a step along each dimension adds to the node number."""
         return tuple(math.prod(self.sizes[:axis]) for axis in range(len(self.sizes)))
 
     @property

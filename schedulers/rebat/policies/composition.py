@@ -15,7 +15,7 @@ class Planning(Protocol):
     def plan(self, view: View, changes: Changes) -> Iterable[Proposal]: ...
 
     def planned(self, view: View) -> PlannedStarts | None:
-        """Return the planned starts after the last plan; None without reservations."""
+        """Return the planned starts after the last plan; None if there are no reservations."""
         return None
 
     def reasons(self, view: View) -> Mapping[str, str]:

@@ -50,7 +50,7 @@ class OwnPolicy(msgspec.Struct, frozen=True):
         return OwnPolicy(name, kind, place)
 
     def carrying_out(self) -> OwnPolicy:
-        """Return the policy with operations carried out before its own reactions."""
+        """Return the policy, extended to carry out operations before its own reactions."""
         return msgspec.structs.replace(self, orders=True)
 
     def make(self) -> Policy:

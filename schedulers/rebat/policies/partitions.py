@@ -139,9 +139,9 @@ def _nodes(row: PartitionText, count: int) -> NodeSet:
 def open_to(partitions: Sequence[Partition], traits: Traits, size: int = 1) -> list[Partition]:
     """Return the partitions in which a job may run, in the order of the list.
 
-    A job that names a partition runs in this partition. Other jobs run in the highest tier, and
-    other eternal jobs in the lowest tier. Partitions that are too small for the job are left out,
-    unless all are too small.
+    A job that names a partition runs in this partition. A job that names none runs in the highest
+    tier, or in the lowest tier if it is eternal. Partitions that are too small for the job are left
+    out, unless all are too small.
 
     Raises
     ------

@@ -25,7 +25,7 @@ __all__ = ["ALIASES", "PRESETS", "Preset", "preset", "scheduler", "schedulers"]
 def preset(spec: str, folder: Path | None = None) -> Preset:
     """Return a preset by its name or alias, with the axes in the text changed.
 
-    Names are case-insensitive. A choice without an axis is a queue order. Relative paths of
+    Names are case-insensitive. A choice that names no axis sets the queue order. Relative paths of
     user-defined rules start from ``folder`` (default: the working directory).
 
     >>> preset("baseline:depth=easy,react=stealing").point == preset("easy-sfsj").point

@@ -97,7 +97,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 
 
 Difference = Annotated[str, Meta(extra={"dialect": True})]
-"""An option with the name and the choices of a field of `Dialect`, and 'auto'."""
+"""An option named like a field of `Dialect`, with the choices of the field and 'auto'."""
 
 
 def difference(name: str) -> Meta:

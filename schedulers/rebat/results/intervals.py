@@ -47,7 +47,7 @@ class Interval(msgspec.Struct, frozen=True):
         Number of values; 0 for an exact number.
     single
         The range of 95 % of single values: Student's prediction interval, which assumes a normal
-        distribution. For medians: the smallest and the largest value. None without an interval.
+        distribution. For medians: the smallest and the largest value. None if there is no interval.
     """
 
     mean: float
@@ -57,13 +57,13 @@ class Interval(msgspec.Struct, frozen=True):
     single: tuple[float, float] | None = None
 
     def excludes(self, value: float) -> bool:
-        """Return whether a value is outside the interval; False without an interval."""
+        """Return whether a value is outside the interval; False if there is no interval."""
         if self.low is None or self.high is None:
             return False
         return not self.low <= value <= self.high
 
     def contains(self, value: float) -> bool:
-        """Return whether a value is within the interval; False without an interval."""
+        """Return whether a value is within the interval; False if there is no interval."""
         return self.low is not None and not self.excludes(value)
 
     def minus(self, value: float) -> Interval:
@@ -75,7 +75,7 @@ class Interval(msgspec.Struct, frozen=True):
 
     @property
     def width(self) -> float | None:
-        """The width of the interval; None without an interval."""
+        """The width of the interval; None if there is no interval."""
         return None if self.low is None or self.high is None else self.high - self.low
 
 
@@ -87,7 +87,7 @@ def exact_number(value: float) -> Interval:
 def interval(
     values: BySeed | Iterable[float], *, of_median: bool = False, among: int = 1
 ) -> Interval | None:
-    """Return the mean or median of values with its interval; None without values.
+    """Return the mean or median of values with its interval; None if there are no values.
 
     Parameters
     ----------
@@ -156,7 +156,7 @@ def _of_ranks(ordered: Sequence[float]) -> Interval:
 
 
 def _rank(n: int) -> int:
-    """Return the largest rank j whose interval contains the median with 95 %; 0 if none.
+    """Return the largest rank j whose interval contains the median with 95 % probability; else 0.
 
     The interval is from the j-th smallest to the j-th largest of n values.
 
@@ -201,7 +201,7 @@ def combined(how: Callable[[list[float]], float], *samples: BySeed) -> dict[int,
 
 
 def relative_width(estimate: Interval | None) -> float | None:
-    """Return the width of an interval as a share of its mean; None without an interval."""
+    """Return the width of an interval as a share of the mean; None if there is no interval."""
     if estimate is None or estimate.width is None or not estimate.mean:
         return None
     return estimate.width / abs(estimate.mean)

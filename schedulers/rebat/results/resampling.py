@@ -59,7 +59,7 @@ class Weights:
         self.rows: Floats = np.concatenate([once, left_out, drawn[:n_resamples]])
 
     def interval(self, statistic: Statistic) -> Interval | None:
-        """Return the statistic of all samples with its interval; None without a statistic."""
+        """Return the statistic of all samples with its interval; None if it is undefined."""
         value = statistic(0)
         if value is None:
             return None

@@ -65,7 +65,7 @@ def _law_text(spec: RunSpec) -> str | None:
 
 
 def _seed(scenario: Scenario) -> int | None:
-    """Return the common seed of failures and silent errors; None without these."""
+    """Return the common seed of failures and silent errors; None if the run has neither."""
     drawn = scenario.silent_errors or scenario.failures
     return drawn.seed if drawn else None
 

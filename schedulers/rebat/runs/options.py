@@ -302,7 +302,7 @@ class ScenarioOptions(FailureOptions, frozen=True, kw_only=True):
         return CheckpointModel(mtbf_s, *costs, self.checkpoint_rounding)
 
     def _tiers(self, mtbf_s: float) -> TierCheckpoints:
-        """Return the tiers, and which failures the light one survives under the failure law."""
+        """Return the tiers, and which failures the light tier survives under the failure law."""
         try:
             return tier_checkpoints(self.tiers, mtbf_s, self.law)
         except InputError as error:

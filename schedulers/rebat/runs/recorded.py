@@ -22,8 +22,8 @@ from rebat.session.ledger import AttemptRecord, Ledger, attempts_of
 from rebat.workloads.recorded import RecordedAttempt, RecordedSchedule
 
 MEASURES = Measures(walltime_kills="useful")
-"""Recorded jobs that reached their walltime complete in a simulation of the workload. Their work
-counts as useful in both."""
+"""In a simulation of the workload, jobs that reached their walltime in the record run to
+completion. Their work counts as useful in the record and in the simulation."""
 
 TOGETHER_US = 5 * US_PER_S
 """Maximum time between the failure of a node and the recorded end of the attempt on this node."""

@@ -67,7 +67,8 @@ class TierCheckpoints(msgspec.Struct, frozen=True, tag_field="model", tag="tiers
     mtbf_s: float
     tiers: str
     light_share: Shares
-    """Share of the failures that the light tier survives; with several, of each."""
+    """Share of the failures that the light tier survives; with several light tiers, one for each.
+    """
     software: str = ""
     """Causes of failures that keep their node, joined by +."""
     group: int | msgspec.UnsetType = msgspec.UNSET

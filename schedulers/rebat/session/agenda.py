@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Calls requested from Batsim, and the wakes and stops for which they are requested.
 
-Batsim's call does not state for what it was requested.
+A call from Batsim does not state why it was requested.
 """
 
 from __future__ import annotations

@@ -81,15 +81,15 @@ class Claims:
         return self._pool.lowest(count)
 
     def up(self, nodes: NodeSet) -> NodeSet:
-        """Return those of these nodes that are up, even if they are drained."""
+        """Return which of these nodes are up, even if they are drained."""
         return NodeSet.of_sorted(nodes.ids[~nodes.of_each(self.down)])
 
     def usable(self, nodes: NodeSet) -> NodeSet:
-        """Return those of these nodes that are usable."""
+        """Return which of these nodes are usable."""
         return self._pool.usable(nodes)
 
     def usable_and_free(self, nodes: NodeSet) -> NodeSet:
-        """Return those of these nodes that are usable and not held."""
+        """Return which of these nodes are usable and not held."""
         return self._pool.usable(nodes, unheld=True)
 
     # ---- holders
@@ -146,7 +146,7 @@ class Claims:
         self._changed.update(dict.fromkeys(nodes))
 
     def undrain(self, nodes: NodeSet, why: str = "") -> None:
-        """Remove a reason for drains; nodes return to service if they are up and have no other."""
+        """Remove a reason for drains; nodes that are up return to service if no reason is left."""
         nodes.put(self.drained_for(why), False)
         nodes.put(self.drained, False)
         for mask in self._drained_for.values():

@@ -111,7 +111,7 @@ class Hangs:
         return attempt_id in self.hanging and attempt_id in self._jobs.scheduled
 
     def after_init(self, attempt_id: str, remaining: Remaining) -> Remaining:
-        """Return what remains of a failed attempt, with the time to initialise the next one."""
+        """Return what remains of a failed attempt, with the time to initialise the next attempt."""
         hang = self.hanging.get(attempt_id)
         init_us = hang.stages.get("init", 0) if hang else 0
         if not init_us:
@@ -124,7 +124,7 @@ class Hangs:
     def completed(self, running: Running) -> Stopping | None:
         """Return the stop of an attempt that completed in the simulator while it hangs.
 
-        Its nodes are held until the hang ends. None if the attempt does not hang.
+        The nodes of the attempt are held until the hang ends. None if the attempt does not hang.
         """
         attempt_id = running.attempt.id
         if not self.hangs(attempt_id):

@@ -188,7 +188,7 @@ class Ledger(msgspec.Struct):
     def add(self, record: AttemptRecord, remaining: Remaining | None = None) -> None:
         """Add an attempt that ended or never ran.
 
-        ``remaining`` is what remains of it after an interruption.
+        ``remaining`` is what remains of the attempt after an interruption.
         """
         place = len(self.attempts)
         self.attempts.append(record)

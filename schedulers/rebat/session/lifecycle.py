@@ -90,7 +90,7 @@ class Waiting(msgspec.Struct):
     over: bool = False
     """Whether the wait ends in the second pass of the instant."""
     shrinks: bool = False
-    """Whether the second pass holds the lowest free nodes instead, as many as are left."""
+    """Whether the second pass exchanges the held nodes for the same number of lowest free nodes."""
 
     def due(self, now_us: int) -> bool:
         """Return whether the wait is due and does not end in the second pass."""

@@ -29,7 +29,7 @@ class PlanChange(IntEnum):
     """Kinds of changes, see `kernels.plan_changes`."""
 
     PLANNED = plan_changes.PLANNED
-    """The attempt has another planned start, or none any more."""
+    """The planned start of the attempt changed or was dropped."""
     TOO_FEW = plan_changes.TOO_FEW
     """Too few nodes are free."""
     RESERVED = plan_changes.RESERVED

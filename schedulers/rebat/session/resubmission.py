@@ -162,7 +162,7 @@ class Registry(JobTable):
         return attempt
 
     def _set_at_risk(self, attempt: Attempt, before: Attempt, at_risk: AtRisk) -> None:
-        """Set the work at risk of an attempt, from that at the speed of the attempt before."""
+        """Set the work at risk of an attempt; ``at_risk`` is at the speed of ``before``."""
         scaled = (self._scaled_us(before, us, attempt.n_nodes) for us in at_risk)
         self.work[attempt.id].at_risk = tuple(scaled)
 
@@ -237,7 +237,7 @@ class Registry(JobTable):
         return max(LEAST_DELAY_S, to_s(left_us))
 
     def _scaled_us(self, before: Attempt, work_us: int, size: int) -> int:
-        """Return the duration on ``size`` nodes of work that takes ``work_us`` on an attempt."""
+        """Return the duration on ``size`` nodes of work that takes an attempt ``work_us``."""
         return run_us(self.submissions[before.job_id].speedup, work_us, before.n_nodes, size)
 
     def _walltime_us(

@@ -261,8 +261,9 @@ class Session:
         """Report to the policy the nodes whose state differs from the last report.
 
         Attempts and holds that no plan has seen yet are a special case. They took their nodes while
-        these were usable. If the last report already lists one of these nodes as dead, only its
-        holder is reported. If one of these nodes was repaired, its holder is not reported.
+        the nodes were usable. If one of these nodes is dead and the last report already lists it as
+        dead, only its holder is reported. If one of these nodes was repaired, its holder is not
+        reported.
         """
         unplanned = {running.attempt.id for running in (*changes.moved, *changes.held)}
         for node, usable, news in self._claims.news():

@@ -139,7 +139,7 @@ class Transactions:
         return [self._holds.hold(attempt, free, attempt.walltime_us)] if free.size else []
 
     def vacated(self, attempt_id: str) -> None:
-        """Hold the nodes that an attempt released for moves of other attempts to these nodes.
+        """Hold the nodes that an attempt released, if other attempts are to move to them.
 
         If the attempt itself was scheduled to move, cancel its move.
         """
@@ -171,7 +171,7 @@ class Transactions:
                 self._stop(Stop(attempt_id, Cause.NODE_FAILURE), forced=True)
 
     def spoil(self, stopping: Stopping) -> None:
-        """Replace a resize that a failure hit by a requeue from the last checkpoint."""
+        """After a failure during a resize, requeue the job from its last checkpoint instead."""
         stop = stopping.stop
         if stop.when == When.RESIZE:
             ran_us = stopping.sent_us - stopping.running.start_us

@@ -19,7 +19,7 @@ class BrokenInvariant(RebatError):
 
 
 def check_jobs(jobs: Lifecycle) -> None:
-    """Check that every attempt is in one table, and every job in the state of this table.
+    """Check that every attempt is in exactly one table, and its job in the state of this table.
 
     Raises
     ------
@@ -47,7 +47,7 @@ def check_jobs(jobs: Lifecycle) -> None:
 
 
 def check_nodes(jobs: Lifecycle, claims: Claims) -> None:
-    """Check that every node has at most one holder, and that its tag is that of the holder.
+    """Check that every node has at most one holder, and the tag of this holder.
 
     Raises
     ------
@@ -78,7 +78,7 @@ def check_nodes(jobs: Lifecycle, claims: Claims) -> None:
 
 
 def holders(jobs: Lifecycle) -> Iterator[Running]:
-    """Yield all that occupies nodes: running attempts, and holds for jobs that wait or move."""
+    """Yield every holder: running attempts, and records of nodes held for waits and moves."""
     yield from jobs.running.values()
     yield from (waiting.held for waiting in jobs.waiting.values() if waiting.held)
     for stops in (jobs.scheduled, jobs.stopping, jobs.moving):

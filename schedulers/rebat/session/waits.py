@@ -85,7 +85,7 @@ class Waits:
             self._board.news.held_hit.append(job_id)
 
     def _shrink(self, waiting: Waiting) -> None:
-        """Hold the lowest free nodes instead, as many as are left; the wait continues."""
+        """Exchange the held nodes for the same number of lowest free nodes; continue to wait."""
         held, scheduled = waiting.held, self._jobs.scheduled.get(waiting.on)
         waiting.shrinks = False
         if held is None or scheduled is None:
@@ -121,7 +121,7 @@ class Waits:
                 self.end(job_id)
 
     def second_pass(self) -> bool:
-        """Carry out postponed steps if all kills are acknowledged; return if there were any."""
+        """Carry out postponed steps if no kill is pending; return whether there were any."""
         if self._jobs.stopping or not self._jobs.waiting:
             return False
         postponed = [(name, w) for name, w in self._jobs.waiting.items() if w.over or w.shrinks]

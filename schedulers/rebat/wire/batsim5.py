@@ -228,7 +228,7 @@ def encode_reply(reply: d.Reply, now_s: float | None = None) -> bytes:
 
 
 def _time_us(seconds: float, name: str) -> int:
-    """Convert seconds to microseconds. A clock may be a hair below 0."""
+    """Convert seconds to microseconds. Batsim's clock may be slightly below 0."""
     if not -1e-6 < seconds <= MAX_SECONDS:
         raise InputError(f"{name} is {seconds!r}", expected=f"seconds, 0 to {MAX_SECONDS:g}")
     return max(0, to_us(seconds))

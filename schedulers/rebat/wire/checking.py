@@ -44,7 +44,7 @@ class Checked(msgspec.Struct, frozen=True):
     understood, repeated : bool
         Whether rebat reads the message, and whether it would write a message of this meaning.
     problem : str
-        Reason, if one of both is false.
+        The reason, if either is false.
     """
 
     line: int
@@ -106,7 +106,7 @@ def _data_of(line: dict[str, Any]) -> bytes:
 
 
 def check_frames(frames: Iterable[Frame], version: int | None = None) -> Iterator[Checked]:
-    """Yield the result for each frame; ``version`` of Batsim is by default that of the first."""
+    """Yield the result for each frame; the first frame shows the default of ``version``."""
     places = {True: 0, False: 0}
     for frame in frames:
         if version is None:

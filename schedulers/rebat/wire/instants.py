@@ -2,11 +2,11 @@
 """Complete instants for a session, although Batsim may report an instant in several messages.
 
 Batsim 4.2.1 can report a node's repair and its next failure at the same time in two messages,
-because its clock is wrong by the last binary digit when it sends the first message. It aborts if a
-job starts on the node in between. Therefore, this module holds back a message with repairs until
-Batsim has sent all messages of that time. Batsim cannot call back at the same time: the shortest
-wait is 10 microseconds. However, Batsim acknowledges the registration of a job immediately.
-Therefore, a job is registered only for the acknowledgement, and then rejected.
+because its clock is wrong by the last binary digit when it sends the first message. Batsim aborts
+if a job starts on the node in between. Therefore, this module holds back a message with repairs
+until Batsim has sent all messages of that time. Batsim cannot call back at the same time: the
+shortest wait is 10 microseconds. However, Batsim acknowledges the registration of a job
+immediately. Therefore, a job is registered only for the acknowledgement, and then rejected.
 """
 
 from __future__ import annotations

@@ -146,7 +146,7 @@ def serve(
 
 
 def _other(fd: int, has_peer: bool, local: bool) -> str | None:
-    """Return the sender of a message to ignore; None for the first one of the simulator."""
+    """Return who sent a message that must be ignored; None for the simulator's first message."""
     if has_peer:
         return "another peer than the simulator"
     return refused(fd) if local else None

@@ -168,5 +168,5 @@ def _five(key: str, profile: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 def _unmistakable(text: str, name: str) -> str:
-    """Return a name as a complete id if Batsim would take a part of it for the workload."""
+    """Return a name, as a complete id if Batsim would mistake a part of it for the workload."""
     return f"{name}!{text}" if name in text else text

@@ -52,7 +52,8 @@ def describe(workload: Workload, period_s: float | None = None) -> dict[str, Any
         - ``too_large``: jobs larger than the machine
         - ``shapes``: number of jobs of each kind, with their minimum and maximum nodes
         - ``speedups``: number of jobs of each speedup model
-        - ``eternal``: jobs without an end; only ``jobs`` and ``shapes`` count them as well
+        - ``eternal``: jobs without an end; of the other values, only ``jobs`` and ``shapes`` count
+        them
     """
     n_jobs, shapes = len(workload.jobs), _shapes(workload)
     ending = tuple(job for job in workload.jobs if not traits_of(job.extra).eternal)

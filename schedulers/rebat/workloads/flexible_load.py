@@ -114,7 +114,8 @@ def flexible_load(seed: int, options: FlexibleLoad | None = None) -> Workload:
     - A moldable or malleable job has a minimum size and a mean parallelism by their joint law, and
       a variance up to ``SIGMA_MAX``. Its maximum size is the largest useful size by equation (5),
       at most the machine.
-    - A malleable job runs on all sizes between both. Its ``res`` is log-uniform in this range.
+    - A malleable job runs on all sizes from the minimum to the maximum. Its ``res`` is log-uniform
+    in this range.
     - A moldable job requests its minimum size and further log-uniform sizes. Its ``res`` is the
       second request, if there is one.
     - The estimate is the walltime on ``res`` processors, by the same law for all jobs. The run time

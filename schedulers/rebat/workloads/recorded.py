@@ -68,7 +68,7 @@ class Execution(NamedTuple):
     cut_s, failed_node : float, str
         Time of a node failure during the execution (infinite without a failure), and this node.
     continued : bool
-        Whether the next execution continues the work of this one.
+        Whether the next execution continues the work of this execution.
     """
 
     job: int

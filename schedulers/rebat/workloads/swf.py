@@ -177,8 +177,10 @@ def _starts(
     submit_s: npt.NDArray[np.float64],
     partial: npt.NDArray[np.bool_],
 ) -> npt.NDArray[np.float64]:
-    """Return the start times; a partial execution without submission waits from the end of the
-    previous one."""
+    """Return the start times.
+
+    A partial execution without a submission waits from the end of the previous execution.
+    """
     starts_s = np.where(table[:, 2] >= 0, submit_s + table[:, 2], np.nan)
     ends_s: dict[float, float] = {}
     for row in np.flatnonzero(partial).tolist():

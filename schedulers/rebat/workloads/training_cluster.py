@@ -2,8 +2,9 @@
 """Jobs of a training cluster: many small jobs, few large ones that use most of the time.
 
 The shares of sizes and the mean run times fit published numbers of RSC-1 (Kokolis et al., HPCA
-2025): more than 90 % of the jobs use at most 8 GPUs and less than 10 % of the GPU time, and 4,096
-GPUs 12 % of it. Run times are log-normal; their sigma is that of AcmeTrace (Hu et al., NSDI 2024).
+2025): more than 90 % of the jobs use at most 8 GPUs and less than 10 % of the GPU time, and jobs of
+4,096 GPUs use 12 % of it. Run times are log-normal; their sigma is that of AcmeTrace (Hu et al.,
+NSDI 2024).
 """
 
 from __future__ import annotations
@@ -166,7 +167,7 @@ def _sizes(options: TrainingCluster) -> tuple[npt.NDArray[np.int64], Floats]:
 
 
 def _with_mean(draws: Floats, mean_s: float) -> Floats:
-    """Return draws, scaled and limited to the longest run time, with this mean."""
+    """Return draws with this mean, scaled and limited to the longest run time."""
     low, high = 0.0, 100 * mean_s
     for _ in range(_STEPS if len(draws) else 0):
         scale = (low + high) / 2

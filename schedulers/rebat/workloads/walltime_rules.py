@@ -38,7 +38,7 @@ def _raise_walltime(trace: TraceColumns, over: Mask) -> TraceColumns:
 
 
 def _clamp(trace: TraceColumns, over: Mask) -> TraceColumns:
-    # Batsim kills at run time == walltime. Use half of it if 1 s less leaves nothing.
+    # Batsim kills a job whose run time equals its walltime. Subtract 1 s, or half below 2 s.
     below_s = np.maximum(trace.walltime_s - 1, trace.walltime_s / 2)
     note = (
         f"{counted(over.sum())} ran up to or over the walltime: the run time was shortened to "

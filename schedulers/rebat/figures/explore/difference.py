@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The first decision at which the two policies of an explorer page part."""
+"""The first decision that differs between the two policies of an explorer page."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from rebat.results.measures.timeline import Timeline
 def first_difference(timelines: Sequence[Timeline]) -> dict[str, Any] | None:
     """Return where two runs differ, for the script of the page; times in milliseconds.
 
-    None unless there are two runs, of the same workload. If they never part, the time is None.
+    None unless there are two runs, of the same workload. If the runs never differ, the time is
+    None.
     """
     if len(timelines) != 2:
         return None

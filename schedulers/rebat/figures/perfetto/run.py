@@ -174,7 +174,7 @@ class _Slices:
         )
 
     def _ends_of(self, steal: StealFlow) -> tuple[int, int]:
-        """Return the tracks of the arrow: the first common one, or else the first of each."""
+        """Return the tracks of the arrow: the first common track, or each attempt's first."""
         of_victim, of_successor = self._groups[steal.victim], self._groups[steal.successor]
         common = sorted(set(of_victim) & set(of_successor))
         return (common[0], common[0]) if common else (of_victim[0], of_successor[0])

@@ -162,7 +162,7 @@ def _hurt(best: EffectOfChoice) -> str:
 
 
 def _under_fitted(site: AdvisedSite, evidence: Evidence, best: EffectOfChoice) -> str:
-    """Return a sentence on whether the answer holds under the law that fits the record."""
+    """Return a sentence: whether the answer also holds under the law fitted to the record."""
     policy = _policy_of(best.title, site)
     setting = setting_of(evidence.runs, FITTED)
     if setting is None:
@@ -274,7 +274,7 @@ def _points(change: Interval, signed: bool = False) -> str:
 
 
 def _too_few(question: str, figures: list[Figure], evidence: Evidence) -> AnsweredQuestion:
-    """Return the refusal to answer, because too few seeds ran, or too few show any change."""
+    """Return a refusal to answer: too few seeds ran, or too few of them show any change."""
     if evidence.n_seeds >= FEWEST:
         text = f"No answer: fewer than {FEWEST} of {evidence.n_seeds} seeds show any change."
         return AnsweredQuestion(question, text, False, figures)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the simulations of an advice show: changes against a reference, with intervals."""
+"""Results of the simulations of an advice: changes against a reference, with intervals."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def failures_cost(site: AdvisedSite, runs: RunIndex[str]) -> EffectOfChoice:
 
 
 def cost_in_points(site: AdvisedSite, runs: RunIndex[str]) -> Interval:
-    """Return how much useful utilisation the failures cost, as a share."""
+    """Return the useful utilisation lost to failures, as a share."""
     failing, calm = settings_of_today(runs)
     without = runs.mean(calm, site.policy, USEFUL) or 0.0
     values = runs.values(failing, site.policy, USEFUL)
@@ -137,7 +137,7 @@ def _by_factor(site: AdvisedSite, runs: RunIndex[str]) -> dict[float | None, ByS
 
 
 def factor_of(site: AdvisedSite, setting: Setting) -> float | None:
-    """Return the multiple of Young/Daly's period in a setting; None without checkpoints."""
+    """Return the multiple of Young/Daly's period in a setting; None if it has no checkpoints."""
     if setting.scenario.checkpoint is None:
         return None
     mtbf_s = numbers_of(setting.scenario).get("checkpoint_mtbf")

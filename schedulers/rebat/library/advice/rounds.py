@@ -57,7 +57,7 @@ class Evidence(msgspec.Struct, frozen=True):
 def gather(
     site: AdvisedSite, folder: Path, minutes: float, most_seeds: int, workers: int | None
 ) -> Evidence:
-    """Simulate seed 0, then further seeds while time is left; results of earlier calls count.
+    """Simulate seed 0, then further seeds while time is left; reuse the results of earlier calls.
 
     Raises
     ------

@@ -86,7 +86,7 @@ class CalibratedRun(msgspec.Struct, frozen=True):
         return both, np.array([self.waits_s[name] for name in both.ids], dtype=np.float64)
 
     def near(self, recorded: RecordedWaits) -> Nearness:
-        """Return how near the simulated waits are to the recorded waits."""
+        """Return how close the simulated waits are to the recorded waits."""
         return nearness(*self.compared(recorded))
 
 
@@ -148,7 +148,7 @@ def _lost(task: _Task, reason: str) -> CalibratedRun:
 def nearest_first(
     runs: Mapping[Configuration, CalibratedRun], recorded: RecordedWaits
 ) -> list[tuple[CalibratedRun, Nearness]]:
-    """Return the runs in order of their distance, the nearest first; omit runs without one."""
+    """Return the runs sorted by distance, nearest first; runs without a distance are left out."""
     rows = [(run, run.near(recorded)) for run in runs.values() if run.waits_s]
     rows = [(run, near) for run, near in rows if near.distance]
     return sorted(rows, key=lambda row: (_mean(row[1]), row[0].configuration.title))
@@ -171,7 +171,7 @@ def in_parts(
 def with_fewer_nodes(
     ranked: Sequence[tuple[CalibratedRun, Nearness]], n_nodes: int
 ) -> list[Configuration]:
-    """Return the nearest policies on the shares of the nodes."""
+    """Return the nearest policies, each on several shares of the nodes."""
     policies = dict.fromkeys(run.configuration.policy for run, _ in ranked)
     sizes = dict.fromkeys(max(1, math.floor(share * n_nodes)) for share in SHARES_OF_NODES)
     return [

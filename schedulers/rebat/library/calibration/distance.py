@@ -111,7 +111,7 @@ class Nearness(msgspec.Struct, frozen=True):
 
 
 def logarithm(wait_s: Floats) -> Floats:
-    """Return the binary logarithm of waits in minutes plus one minute."""
+    """Return the binary logarithm of the waits plus one minute, in minutes."""
     return np.log2((wait_s + OFFSET_S) / 60.0)
 
 

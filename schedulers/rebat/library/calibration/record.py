@@ -28,8 +28,8 @@ FEWEST = 100
 def read_waits(folder: Path, workload: Workload) -> RecordedWaits:
     """Return the waits of the jobs of a workload in its recorded schedule.
 
-    Jobs of the first of the equal parts of the record (`distance.N_PARTS`) are left out, because
-    the simulated machine is empty at the beginning, and the real machine was not.
+    The record is divided into `distance.N_PARTS` equal parts. Jobs of the first part are left out:
+    the simulated machine begins empty, the real machine did not.
 
     Raises
     ------

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Contract tests of a policy: random cases, what must hold in them, and the smallest failure."""
+"""Contract tests of a policy: random cases, the rules to keep, and the smallest failing case."""

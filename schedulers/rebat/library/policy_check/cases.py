@@ -44,7 +44,7 @@ class CheckCase(msgspec.Struct, frozen=True):
 
     @property
     def usual(self) -> bool:
-        """Whether decisions arrive immediately, and an instant is one message."""
+        """Whether decisions arrive immediately and each instant is a single message."""
         return not (self.latency_us or self.split_instants)
 
 
@@ -62,7 +62,7 @@ def random_case(seed: int) -> CheckCase:
 
 
 class JobStream(NamedTuple):
-    """Equal jobs at equal intervals, and another job among them, for four nodes."""
+    """Equal jobs at equal intervals, and one different job among them, for four nodes."""
 
     size: int
     length_s: int
@@ -128,7 +128,7 @@ def parts_of(case: CheckCase) -> list[CasePart]:
 
 
 def _pairs(kind: str, rows: Iterable[tuple[int, bool, NodeSet]]) -> list[CasePart]:
-    """Return a part for each end (a repair, an undrain) with the beginnings for the same nodes."""
+    """Return a part for each repair or undrain, with the failures or drains of the same nodes."""
     parts, begun = [], dict[int, int]()
     for place, ends, nodes in rows:
         if ends:

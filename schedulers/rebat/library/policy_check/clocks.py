@@ -19,7 +19,7 @@ class SteppedClock:
     start_ns : int
         Its first time, in nanoseconds since the Unix epoch.
     step_ns : int
-        What each reading adds, in nanoseconds.
+        How far each reading advances the clock, in nanoseconds.
     """
 
     def __init__(self, start_ns: int, step_ns: int) -> None:

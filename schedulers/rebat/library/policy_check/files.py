@@ -66,7 +66,7 @@ def _write(policy: str, check: str, failing: FailingCase, folder: Path) -> Path:
 
 
 def _json(record: dict[str, Any]) -> str:
-    """Return JSON that can be in a Python string; it has no backslash."""
+    """Return JSON without backslashes, which can be embedded in a Python string."""
     text = msgspec.json.format(msgspec.json.encode(record), indent=1).decode()
     return text.replace("\\", "\\\\")
 

@@ -52,8 +52,8 @@ def check_run(result: RunResult) -> None:
 def check_nodes(ledger: Ledger, slack_us: int = 0) -> None:
     """Check that no node runs two attempts, and that no attempt runs on a dead node.
 
-    An attempt may hang on a dead node until the failure is detected. ``slack_us`` is how long a
-    kill takes to arrive, on a platform with latency.
+    An attempt may hang on a dead node until the failure is detected. ``slack_us`` is the time that
+    a kill takes to arrive, on a platform with latency.
     """
     held, hung_us = defaultdict(list), {}
     for record in ledger.attempts:
@@ -73,7 +73,7 @@ def check_nodes(ledger: Ledger, slack_us: int = 0) -> None:
 
 
 def check_ends(ledger: Ledger) -> None:
-    """Check that every job ends once, with its last attempt, and that the others were interrupted.
+    """Check that every job ends once, with its last attempt; earlier attempts were interrupted.
 
     The attempts of a job must not overlap.
     """

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Additional messages without news, and instants in several messages.
+"""Additional messages without news, and instants that are split into several messages.
 
-No decision may depend on them.
+No decision may depend on either of them.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Noise:
 
 
 def _repairs_apart(message: Message) -> Iterator[Message]:
-    """Yield a message; failures of nodes that it also repairs are in a second message."""
+    """Yield a message; a failure of a node that it also repairs is in a second message."""
     repaired: set[int] = set()
     first, second = [], []
     for event in message.events:

@@ -85,7 +85,7 @@ def play(spec: str, case: CheckCase, how: How) -> Played:
 
 
 def _play(policy: Preset | OwnPolicy, case: CheckCase, how: How, seed: int) -> Played:
-    """Play a case; the global random generators have this seed."""
+    """Play a case; the global random generators are seeded with ``seed``."""
     random.seed(seed)
     np.random.seed(seed)
     run = _Run(policy, case)
@@ -128,7 +128,7 @@ class _Run:
         self.engine: Engine
 
     def play(self, how: How) -> None:
-        """Simulate, then check the ledger; ``rule`` is the check that is going on."""
+        """Simulate, then check the ledger; ``rule`` is the current check."""
         acknowledged = how in (How.WIRE, How.NOISY)
         self.engine = Engine(
             self.case.workload,
@@ -182,7 +182,7 @@ class _Run:
 
 
 def _noisy(handle: Scheduler) -> Scheduler:
-    """Add messages without news, and notices of no concern to any policy."""
+    """Add messages without news, and notices that contain nothing a policy needs."""
     rng = random.Random(0)
     noise = Noise(WholeInstants(handle), rng, apart=True)
 

@@ -73,7 +73,7 @@ class Player:
         return Played("safety", f"{CRASHES} (exit status {ended})")
 
     def _start(self) -> subprocess.Popen[bytes]:
-        """Start a process that imports modules from the same folders as this one."""
+        """Start a process that imports modules from the same folders as this process."""
         spec, hash_seed, *clock = self._spec, *self._settings
         module = "rebat.library.policy_check.player"
         path = os.pathsep.join(filter(None, sys.path))

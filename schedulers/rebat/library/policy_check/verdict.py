@@ -29,11 +29,11 @@ TIMEOUT_S = 30.0
 """Default time limit for a run of a case, in seconds."""
 
 MOST, FEW = 300, 10
-"""Maximum number of runs to shrink a case; the smaller number if each run needs a new process."""
+"""Maximum number of runs to shrink a case; `FEW` if each run needs a new process."""
 
 
 class FailingCase(msgspec.Struct, frozen=True):
-    """The smallest case that was found to fail a check."""
+    """A case that fails a check, after shrinking."""
 
     seed: int
     problem: str
@@ -151,7 +151,7 @@ class _Checker:
         """Whether no further case is played, because the policy hangs or ends its process."""
 
     def test(self, seed: int, case: CheckCase) -> None:
-        """Test a case with each check that has not failed; shrink the case if one fails."""
+        """Test a case with each check that has not failed; shrink the case if a check fails."""
         for name, problem in self._problems(case):
             row = next(row for row in self.rows if row.name == name)
             row.cases += 1
@@ -185,7 +185,7 @@ class _Checker:
 
 
 def test_case(players: Players, rule: PolicyRule, case: CheckCase) -> str:
-    """Return what is wrong in a case; empty: nothing, or the check does not cover the case."""
+    """Return what is wrong in a case; empty if nothing is wrong or the check does not apply."""
     record: dict[str, Any] = case_record(case)
     usual = players.usual.play(record)
     return rule.test(players, record, usual) if rule.covers(record, usual) else ""

@@ -34,7 +34,7 @@ class Watched(Policy):
     def _steps(
         self, name: str, view: View, call: Callable[[], Iterable[Proposal]]
     ) -> Iterator[Proposal]:
-        """Yield proposals; the session changes the view only between two of them.
+        """Yield proposals; the session may change the view only between two proposals.
 
         Raises
         ------

@@ -92,7 +92,7 @@ class TrainingCase(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def parsed_tiers(self) -> Tiers:
-        """The tiers; without them, remote storage with the times of the case."""
+        """The tiers; if none are set, remote storage with the times of the case."""
         if self.tiers is not None:
             return parse_tiers(self.tiers)
         return Tiers(Tier("remote", self.write_s, self.load_s, self.period_s))
@@ -172,7 +172,7 @@ class TrainingCase(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return sum(w * value(stage.of(cause)) for cause, w in self.law.cause_shares.items())
 
     def job(self, interval_s: float | None = None) -> TrainingJob:
-        """Return the case for closed forms: with mean durations, and enough spares."""
+        """Return the case for the closed forms, which assume mean durations and enough spares."""
         return TrainingJob(
             mtbf_s=self.mtbf_s,
             interval_s=interval_s or self.period_s,
@@ -199,7 +199,7 @@ def failures_of(rate: float | None, model: str | None, repair: str | None) -> Fl
     Raises
     ------
     InputError
-        Without or with both of them, and for a model that is no training cluster.
+        If neither or both are set, and for a model that is not a training cluster.
     """
     if (rate is None) == (model is None):
         problem = "are both set" if rate is not None else "are both missing"

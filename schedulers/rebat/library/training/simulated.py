@@ -25,7 +25,7 @@ FAILURES = 200
 """Expected number of failures of a simulation."""
 
 MOST_PATTERNS = 200_000
-"""Maximum number of patterns of checkpoints of a simulation."""
+"""Maximum number of checkpoint patterns in a simulation."""
 
 USES = ("useful", "checkpoint", "recovery", "waste_failure")
 
@@ -108,7 +108,7 @@ def policy_of(case: TrainingCase, seed: int) -> Runnable:
 
 
 def workload_of(case: TrainingCase, failures: int) -> Workload:
-    """Return the workload: a job of whole patterns of checkpoints."""
+    """Return the workload: one job that consists of complete checkpoint patterns."""
     pattern = case.pattern
     fields, _ = profile_fields(case.parsed_tiers, pattern, case.law.software, case.law.group)
     length_s = float(str(fields["checkpoint_period"])) + case.parsed_tiers.deep.write_s

@@ -6,7 +6,8 @@ elements. Two failures at the same time may therefore be in another order than i
 recorded messages show. This module reproduces the sort of GNU's standard library step by step:
 median-of-three quicksort down to 16 elements, then an insertion sort (introsort, Musser 1997).
 Introsort falls back to a heap sort after ``2 log2 n`` bad partitions. This module does not
-reproduce the fallback. Equal elements then keep the order of the last partition.
+reproduce the fallback. In this case, equal elements keep the order that they have after the last
+partition.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ class Trend(NamedTuple):
 
 
 def together(exposure: Exposure) -> dict[int, int]:
-    """Return the number of failures by number of nodes that fail at the same time."""
+    """Return the number of failures for each number of nodes that fail at the same time."""
     _, sizes = np.unique(exposure.at_us, return_counts=True)
     numbers, counts = np.unique(sizes, return_counts=True)
     return dict(zip(numbers.tolist(), counts.tolist(), strict=True))
@@ -74,7 +74,7 @@ def rate_over_time(
 
 
 def trend(exposure: Exposure, end_us: int) -> Trend | None:
-    """Return whether the rate changes, by Laplace's test; None without failures.
+    """Return whether the rate changes, by Laplace's test; None if there are no failures.
 
     If the rate is constant, the mean time of n failures is normal with the mean end / 2 and the
     standard deviation end / sqrt(12 n).

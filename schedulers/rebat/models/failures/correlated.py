@@ -28,7 +28,8 @@ class Correlation(msgspec.Struct, frozen=True, kw_only=True):
         has the nodes k * group to (k + 1) * group - 1.
     cascade : float
         Probability that a failure causes another failure, which may cause more failures. On
-        average, each failure leads to cascade / (1 - cascade) more failures.
+        average, each failure leads to cascade / (1 - cascade) further failures, directly or
+        indirectly.
     cascade_window_s : float
         Maximum delay of the caused failure, in seconds. The delay is uniformly distributed.
     cascade_within : int
@@ -106,7 +107,10 @@ class Correlated(Law, frozen=True):
         return self.of.seeded or self.correlation.cascade > 0
 
     def outages(self, n_nodes: int, seed: int) -> Iterator[Outage]:
-        """Yield outages of entire groups, sorted by time; `machine_events` joins overlaps."""
+        """Yield outages of entire groups, sorted by time.
+
+        The outages may overlap; `machine_events` joins them.
+        """
         return self._spread(self.of.outages(n_nodes, seed), n_nodes, seed)
 
     def until(self, outages: Iterator[Outage], horizon_s: float) -> Iterator[Outage]:

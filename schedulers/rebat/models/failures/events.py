@@ -29,7 +29,7 @@ from rebat.models.failures.batsim_order import batsim_order
 UNAVAILABLE, AVAILABLE = "machine_unavailable", "machine_available"
 
 Numbers = Literal["cores", "nodes"]
-"""What the numbers in an event file are, if nodes have several cores."""
+"""Whether the numbers in an event file are nodes or cores, if nodes have several cores."""
 
 MAX_NODE = 10_000_000
 """Larger node ids are errors."""
@@ -43,7 +43,7 @@ class MachineEvent(msgspec.Struct, frozen=True):
     cause : str, optional
         The cause of a failure, if it is known. Batsim ignores it.
     cores_per_node : int, optional
-        What the line of an event file states, until it is compared with the run.
+        The value stated in the line of an event file, until it is compared with the run's value.
     """
 
     at_us: int

@@ -66,7 +66,8 @@ def read_texts(path: Path, number: int) -> list[GenericEvent]:
     Returns
     -------
     list of GenericEvent
-        In Batsim's order: by time alone. The data are ``id`` (``ee0!3``) and the text ``data``.
+        In Batsim's order: sorted only by time. The data are ``id`` (``ee0!3``) and the text
+        ``data``.
 
     Raises
     ------

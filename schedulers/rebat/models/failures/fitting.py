@@ -212,7 +212,7 @@ def likeliest_scale_s(kind: type[NodeLaws], shape: float, times: UpTimes) -> flo
 def _weibull_shape(times: UpTimes) -> float | None:
     """Return the shape at which the profile likelihood has slope 0; None if outside `SHAPES`."""
     logs = np.log(np.concatenate(times))
-    logs -= logs.max()  # powers of numbers from 0 to 1
+    logs -= logs.max()  # so that only powers of numbers from 0 to 1 are computed
     mean_of_failed = logs[: len(times.failed_s)].mean()
 
     def slope(log_shape: float) -> float:

@@ -190,13 +190,13 @@ class Fleet(Law, frozen=True, dict=True):
         nodes = self.hardware_share * rack * self.mean_repair_s / self._mtbf_of_nodes_s(n_nodes)
         if SWITCH in self._harmless or not self.switch_rate:
             return nodes
-        rate = failure_rate(n_nodes, self.switch_rate)  # of nodes, by a failure of their switch
+        rate = failure_rate(n_nodes, self.switch_rate)  # node failures caused by switches
         return nodes + rate * self._repair.of(SWITCH).mean_s
 
     def mtbf_on(self, n_nodes: int | None) -> float:
         """Return the MTBF (s) of a machine with this number of nodes; of one node if it is None.
 
-        It includes failures of switches. It is that after the burn-in.
+        The MTBF includes failures of switches, and is valid after the burn-in.
         """
         count = n_nodes or 1
         of_nodes_s = self._mtbf_of_nodes_s(count)
@@ -250,7 +250,7 @@ class Fleet(Law, frozen=True, dict=True):
             yield at_us, number * self.switch, self.switch, SWITCH, self._repair_us(SWITCH, rng)
 
     def _poisson_hits(self, rates: Floats, rng: Generator) -> Iterator[tuple[int, int]]:
-        """Yield time (us) and node of failures; a share of them remains as the nodes age."""
+        """Yield time (us) and node of failures; as nodes age, more failures are left out."""
         if self.new_factor == 1:
             yield from _exponential_hits(rates, rng)
         most = self._excess(0.0)
@@ -259,7 +259,7 @@ class Fleet(Law, frozen=True, dict=True):
                 yield at_us, node
 
     def _excess(self, time_s: float) -> float:
-        """Return the failure rate of nodes at a time, divided by that after the burn-in."""
+        """Return the failure rate of nodes at a time, divided by the rate after the burn-in."""
         return 1 + (self.new_factor - 1) * math.exp(-(self.age_s + time_s) / self.burn_in_s)
 
     def _weibull_hits(

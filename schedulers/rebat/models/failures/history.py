@@ -37,7 +37,7 @@ class History(msgspec.Struct, frozen=True, eq=False):
 
 
 class Remembered:
-    """Events that can be iterated several times. They are drawn when needed, and only once."""
+    """Events that can be iterated several times; each is drawn when needed, and only once."""
 
     def __init__(self, events: Iterable[MachineEvent]) -> None:
         self._source, self._drawn = iter(events), list[MachineEvent]()

@@ -43,7 +43,7 @@ LAWS: dict[str, type[Law]] = {
 
 
 def law_named(name: str) -> type[Law]:
-    """Return the class of a law by the name of the law, or of the machine to which it is fitted.
+    """Return the class of a law, by the law's name or by the name of the machine it is fitted to.
 
     Raises
     ------

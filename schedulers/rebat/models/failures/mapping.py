@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Maps a machine's failure record onto a machine of another size.
 
-There are three ways. None of them is exact.
+There are three ways to map a record. None of them is exact.
 
 rank
     Node i of M becomes node i * N // M of N. The machine has the same number of failures, and

@@ -120,10 +120,10 @@ def _ages(node: Ints, down_us: Ints, repaired_us: Ints) -> Ints:
 def lemons(exposure: Exposure, significance: float = SIGNIFICANCE) -> list[Lemon]:
     """Return the nodes that fail significantly more often than the others, the worst first.
 
-    All nodes are compared with the same renewal process (`repeated.chances`), so that bursts of
-    failures of a node, which all nodes have, list no node. Holm's correction keeps the probability
-    of any false alarm at most ``significance``. Then the lives of the listed nodes are left out and
-    the other nodes are tested again, until no node is added.
+    All nodes are compared with the same renewal process (`repeated.chances`), so that a node is not
+    listed only because failures of every node come in bursts. Holm's correction keeps the
+    probability of any false alarm at most ``significance``. Then the lives of the listed nodes are
+    left out and the other nodes are tested again, until no node is added.
     """
     counts = exposure.counts
     if not counts.any():
@@ -174,10 +174,11 @@ def job_sizes(n_nodes: int) -> list[int]:
 def mttf_by_size(exposure: Exposure, sizes: Sequence[int]) -> list[SizeMttf]:
     """Return the mean time to failure of jobs of each size.
 
-    Jobs of k nodes occupy nodes 0 to k-1, k to 2k-1 and so on, as many as the machine holds. The
-    MTTF is the up node-time of these nodes, divided by k and by the number of failures of the jobs.
-    A failure that hits several nodes of a job at the same time counts once for this job. A job
-    replaces nodes that are down: k nodes that are up for an hour are one hour of one job.
+    Jobs of k nodes occupy nodes 0 to k-1, k to 2k-1 and so on, for as many jobs as the machine
+    holds. The MTTF is the up node-time of these nodes, divided by k and by the number of failures
+    of the jobs. A failure that hits several nodes of a job at the same time counts once for this
+    job. A job replaces nodes that are down: k nodes that are up for an hour are one hour of one
+    job.
     """
     _, times = np.unique(exposure.at_us, return_inverse=True)
     return [_mttf(exposure, times, size) for size in sizes]

@@ -43,7 +43,7 @@ class PerNodeLaw(Law, frozen=True, kw_only=True):
     kind: ClassVar[type[NodeLaws]]
     normals: ClassVar[tuple[tuple[str, str], ...]]
     """Names of the fields with mean and standard deviation: first of the scale parameters, then of
-    the shape parameters. Without fields for shape parameters, they are 1."""
+    the shape parameters. If there are no fields for shape parameters, all shapes are 1."""
 
     downtime_s: float = 540.0
 

@@ -17,7 +17,8 @@ from rebat.models.failures.law import Law, Outage
 from rebat.models.failures.per_node import NodeLaws, alike
 
 SHAPES = (0.1, 1000.0)
-"""Minimum and maximum shape. Outside, the gaps are too uneven or too even for microseconds."""
+"""Minimum and maximum shape. Outside this range, the gaps are too uneven or too even to be
+represented in microseconds."""
 
 MAX_SIGMA = 10.0
 

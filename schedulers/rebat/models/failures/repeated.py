@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Probability that a node fails often by chance, also if the failures of a node come in bursts.
 
-All nodes are compared with the same renewal process: first life, then lives after a failure, both
-estimated from the record by the product limit of Kaplan and Meier (JASA 53, 1958). If failures of a
-node come in bursts, its lives after a failure are short, and many failures are less surprising than
-for a Poisson process.
+All nodes are compared with the same renewal process: a first life, then lives after a failure. Both
+distributions are estimated from the record by the product limit of Kaplan and Meier (JASA 53,
+1958). If failures of a node come in bursts, its lives after a failure are short, and many failures
+of one node are less surprising than under a Poisson process.
 """
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ class FailureSeries:
     def _draw(self) -> None:
         """Draw more failures of every node.
 
-        The series is then complete until the first time at which a node has no later failure yet.
+        The series is then complete until the earliest of the nodes' last drawn failures.
         Each call draws a quarter more chunks, so that the work to copy arrays stays proportional to
         the work to draw failures.
         """

@@ -84,7 +84,10 @@ def events_of_spans(spans: Iterable[Span]) -> list[MachineEvent]:
 
 
 def outages_of(events: Iterable[MachineEvent]) -> list[Outage]:
-    """Return the outages in events, sorted by time; nodes that fail and return together are one."""
+    """Return the outages in events, sorted by time.
+
+    Nodes that fail and return at the same times are one outage.
+    """
     since: dict[int, tuple[int, int]] = {}
     members: defaultdict[tuple[int, int, int], list[int]] = defaultdict(list)
     for number, event in enumerate(events):

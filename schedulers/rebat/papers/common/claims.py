@@ -164,7 +164,7 @@ def _judged(
 def compared(
     about: str, text: str, paper: str, numbers: Mapping[str, tuple[Interval | None, float]]
 ) -> Judgement:
-    """Return the verdict on a group of published values: the size of each, and no direction.
+    """Return the judgement of a group of published values: a size for each, but no direction.
 
     Parameters
     ----------
@@ -184,9 +184,9 @@ def compared(
 def extreme(
     pick: Callable[..., Interval], samples: Sequence[BySeed], distance_from: float | None = None
 ) -> Interval | None:
-    """Return the largest or smallest of several means; None without values.
+    """Return the largest or smallest of several means; None if there are no values.
 
-    The interval is widened so that it is valid for all means together with 95 %.
+    The interval is widened: with 95 % confidence it holds for all means at the same time.
 
     Parameters
     ----------

@@ -24,7 +24,7 @@ Published = float | tuple[float, float]
 
 
 def place_of(estimate: Interval, published: Published) -> str:
-    """Return the size of a published value; for a range, of its value closest to rebat's mean.
+    """Return the size verdict of a published value (of a range: its value closest to rebat's mean).
 
     >>> place_of(Interval(2.0, 1.5, 2.5, 9, (0.0, 4.0)), 3.5)
     'near'
@@ -82,7 +82,7 @@ class Judgement(msgspec.Struct, frozen=True):
 
     @property
     def number(self) -> float:
-        """rebat's number without its interval; not a number for a group of published values."""
+        """rebat's number without its interval; NaN for a group of published values."""
         return self.estimate.mean if self.estimate else float("nan")
 
     @property

@@ -93,7 +93,7 @@ class Index(Generic[Where, Case]):
         return cell
 
     def mean(self, where: Where, case: Case, metric: str, of: str | None = None) -> float | None:
-        """Return the mean over the seeds; None without values."""
+        """Return the mean over the seeds; None if there are no values."""
         numbers = self.values(where, case, metric, of)
         return fmean(numbers.values()) if numbers else None
 
@@ -146,7 +146,7 @@ def simulations(
     case_of : callable
         Parses the name of a policy.
     by_grid : bool
-        Whether the same runs are separate settings if they are in two grids.
+        Whether a run that is in two grids belongs to two separate settings.
 
     Raises
     ------

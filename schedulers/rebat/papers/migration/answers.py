@@ -71,7 +71,7 @@ def _nearest(index: Runs) -> Iterator[str]:
 
 
 def _distance(index: Runs, loads: Mapping[int, ComparedGroup], case: MigrationCase) -> float:
-    """Return the root mean square distance from the published changes of the mixed share."""
+    """Return the root mean square distance from the paper's changes of the share of mixed nodes."""
     squares = []
     for load, (base, forms) in loads.items():
         without, with_ = MIXED[load]

@@ -142,7 +142,7 @@ class Loads(NamedTuple):
     falls: Mapping[int, BySeed]
 
     def gap(self, end: int) -> BySeed:
-        """Return the mean of the middle loads minus the value at an end, not paired.
+        """Return the mean of the middle loads minus the value at an end; seeds are not paired.
 
         Workloads with the same seed but different loads have different jobs.
         """

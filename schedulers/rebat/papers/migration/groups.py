@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The runs for each part of the evaluation.
 
-Runs are selected by policy. If the paper publishes numbers, they are also selected by the name of
-the workload.
+Runs are selected by policy and, if the paper publishes numbers, also by the name of the workload.
 """
 
 from __future__ import annotations
@@ -68,7 +67,7 @@ def table_2(index: Runs) -> dict[int, ComparedGroup]:
 
 
 def drained(index: Runs) -> Iterator[ComparedGroup]:
-    """Yield settings with drains: nodes emptied by waiting, and by migration."""
+    """Yield settings with drains, which empty nodes by waiting or by migration."""
     for setting in index.settings:
         if setting.scenario.operations and {WITHOUT, WAITING} <= {*index.cases(setting)}:
             yield ComparedGroup(Run(setting, WAITING), [Run(setting, WITHOUT)])
@@ -87,7 +86,7 @@ def eternal(index: Runs) -> Iterator[ComparedGroup]:
 
 
 def _reacting(index: Runs, word: str) -> Iterator[ComparedGroup]:
-    """Yield settings with a reaction: the first policy without it, and all other policies."""
+    """Yield settings with a reaction: the first policy without the reaction, and all others."""
     for setting in index.settings:
         cases = index.cases(setting)
         base = next((case for case in cases if not case.react), None)

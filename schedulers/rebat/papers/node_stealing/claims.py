@@ -93,7 +93,7 @@ def _of_workload(table: Mapping[str, T]) -> Callable[[InSemantics], T | None]:
 
 
 def _share(part: str, whole: str, complement: bool = False) -> Callable[..., Interval | None]:
-    """Return a function for the mean of part / whole under SFSJ, or of 1 - part / whole."""
+    """Return a function that computes the mean of part / whole (or 1 - part / whole) under SFSJ."""
 
     def number(on: InSemantics) -> Interval | None:
         parts, wholes = on.values("h111", part), on.values("h111", whole)

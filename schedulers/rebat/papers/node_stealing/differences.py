@@ -56,8 +56,8 @@ class Named(NamedTuple):
     def difference(self) -> str:
         """The difference from the paper or the program, as text.
 
-        If an axis sets ``semantics``, the other axes are left out. They only keep values that
-        ``semantics`` would change.
+        If an axis sets ``semantics``, the other axes are left out. These axes only restore defaults
+        that ``semantics`` would change.
         """
         if any(axis.startswith("semantics=") for axis in self.axes):
             return next(axis for axis in self.axes if axis.startswith("semantics="))
@@ -76,7 +76,7 @@ def parsed(policy: str) -> Named:
 
 
 def counterpart(policy: str, others: Iterable[str]) -> str | None:
-    """Return the Baseline of the same version that has most of a policy's axes and no others.
+    """Return the Baseline of the same version that has most of a policy's axes and no other axes.
 
     >>> counterpart("h111:margin=5", ["baseline", "baseline:margin=5", "authors-baseline"])
     'baseline:margin=5'

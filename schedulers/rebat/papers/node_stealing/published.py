@@ -133,8 +133,8 @@ OUTLIERS: dict[str, dict[tuple[str, str], tuple[float, ...]]] = {
         ("h112", "flow_mean_s"): (3.58,),
     },
 }  # fmt: skip
-"""Table 10: values divided by Baseline's, for jobs of [1, 128] nodes, that Figures 19 to 21 leave
-out. Rows of Figure 21 without a size are assumed to be about the same jobs."""
+"""Table 10: the ratios to Baseline that Figures 19 to 21 leave out as outliers. They are for jobs
+of [1, 128] nodes. Rows of Figure 21 without a size are assumed to be for the same jobs."""
 
 
 def idle_as_program(share: float, window_days: float = 20.0, divisor_days: float = 30.0) -> float:

@@ -30,18 +30,18 @@ def index_of(path: Path) -> RunIndex[str]:
 
 
 def base_of(policy: str) -> str:
-    """Return the policy to compare with: Baseline in the same semantics."""
+    """Return the policy to compare with: Baseline in the same version."""
     return PROGRAM + "baseline" if policy.startswith(PROGRAM) else "baseline"
 
 
 def policies(runs: RunIndex[str], setting: Setting) -> list[str]:
-    """Return the policies that have results in any semantics, baseline first."""
+    """Return the policies that have results in any version, baseline first."""
     names = {case.removeprefix(PROGRAM) for case in runs.cases(setting)}
     return sorted(names, key=lambda name: (name != "baseline", name))
 
 
 def semantics(runs: RunIndex[str], setting: Setting) -> list[str]:
-    """Return the prefixes of the semantics with runs: '' for the paper, `PROGRAM`."""
+    """Return the prefixes of the versions that have runs: '' (the paper's), `PROGRAM`."""
     return sorted({PROGRAM if c.startswith(PROGRAM) else "" for c in runs.cases(setting)})
 
 

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The subjects of the node-stealing paper's claims: a month or a sweep, in one semantics."""
+"""The subjects of the node-stealing paper's claims: a month or a sweep, in one version.
+
+A version is called *semantics* in the code: that of the paper, or that of the authors' program.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ T = TypeVar("T")
 
 
 class InSemantics(NamedTuple):
-    """The runs of a setting in one semantics."""
+    """The runs of a setting in one version (paper's or program's)."""
 
     runs: RunIndex[str]
     setting: Setting
@@ -73,14 +76,14 @@ class InSemantics(NamedTuple):
 
 
 class OverMtbf(NamedTuple):
-    """The settings of one downtime, in ascending order of the MTBF, in one semantics."""
+    """The settings with one downtime in one version, in ascending order of the MTBF."""
 
     runs: RunIndex[str]
     settings: Family
     semantics: str
 
     def each(self) -> list[InSemantics]:
-        """Return the settings, each in this semantics."""
+        """Return the settings, each in this version."""
         return [InSemantics(self.runs, setting, self.semantics) for setting in self.settings]
 
     @property
@@ -98,5 +101,5 @@ Number = Callable[[InSemantics], Interval | None]
 
 
 def mean_ratio(metric: str, of: str | None = None) -> Number:
-    """Return a function for the mean ratio of SFSJ to Baseline."""
+    """Return a function that computes the mean ratio of SFSJ to Baseline."""
     return lambda on: interval(on.ratios(metric, of))

@@ -55,7 +55,7 @@ def _pick(
     pick: Callable[..., Interval], metric: str, of: str | None = None,
     mtbf: Callable[[float], bool] = lambda mtbf_s: True, distance_from: float | None = None,
 ) -> Number:  # fmt: skip
-    """Return a function for the ratio that ``pick`` selects among the MTBFs that pass a test."""
+    """Return a function that applies ``pick`` to the ratios at the MTBFs that pass a test."""
     return lambda on: extreme(pick, _samples(on, metric, of, mtbf), distance_from)
 
 

@@ -78,12 +78,12 @@ def _correlations(idle: Sequence[BySeed], gains: Sequence[BySeed]) -> Iterable[f
 
 
 def _least_rise(variant: str, metric: str) -> Number:
-    """Return a function for the smallest ratio of a variant to H111 over the size classes."""
+    """Return a function that computes a variant's smallest ratio to H111 over the size classes."""
     return lambda on: extreme(min, [on.over_h111(variant, metric, of) for of in on.classes])
 
 
 def _of_largest(*variants: str) -> Number:
-    """Return a function for the ratio to H111 of the largest jobs.
+    """Return a function that computes the ratio to H111 for the largest jobs.
 
     If there are several variants, the ratio farthest from 1 counts.
     """

@@ -13,8 +13,11 @@ from rebat.papers.replacement.runs import ReplacementCase, Runs, rise
 from rebat.results.intervals import Interval, interval, spread
 
 Column = tuple[str, bool, str]
-"""A policy, whether it replaces nodes, and the value: a rise, the utilisation or the share of a
-source of replacements. A rise is the relative increase of the makespan due to failures."""
+"""A policy, whether it replaces nodes, and the value in the column.
+
+The value is a rise, the utilisation, or the share of replacements from one source. A rise is the
+relative increase of the makespan due to failures.
+"""
 
 COLUMNS: dict[str, tuple[Column, ...]] = {
     published.MIXED: (
@@ -67,7 +70,7 @@ def _rows(runs: Runs, columns: Sequence[Column], workload: str) -> Iterator[tupl
 
 
 def _varies(setting: Setting, workload: str) -> bool:
-    """Return whether the name of a setting is that of a variant of a workload of Table III."""
+    """Return whether a setting is a variant of a workload of Table III, by its name."""
     return setting.workload not in published.FIGURES and setting.workload.startswith(f"{workload}-")
 
 

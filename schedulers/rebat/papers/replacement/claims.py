@@ -40,7 +40,7 @@ from rebat.results.intervals import BySeed, combined, interval, minus, relative
 MALLEABLE = ("pra", "pwa", "dbes")
 CLOSE = 0.02
 """Two makespans are close, or almost the same, if their relative difference is below this value.
-The paper calls two makespans close that differ by this value."""
+The paper uses the word close for two makespans with this difference."""
 
 NEGLIGIBLE = 0.02
 EQUAL_SHARES = 0.05
@@ -68,7 +68,7 @@ class InWorkload(NamedTuple):
         return rise(self.runs, self.setting, ReplacementCase(name, replaces))
 
     def share(self, name: str, source: str) -> BySeed:
-        """Return the share of failures of nodes with a job for which a source replaced the node."""
+        """Return the share of failures that hit a job after which a source replaced the node."""
         return self.values(name, f"share_{source}", True)
 
     def without_step_4(self, metric: str) -> BySeed:
@@ -205,7 +205,10 @@ ON_MIXED = (
 
 
 def _three(on: InWorkload) -> BySeed:
-    """Return longest / shortest - 1 of DBES's makespans: no failures, failures, replacement."""
+    """Return longest / shortest - 1 of three makespans of DBES.
+
+    The three runs are: without failures, with failures, and with failures and replacement.
+    """
     of = (on.free("dbes"), on.values("dbes"), on.values("dbes", replaces=True))
     return relative(combined(max, *of), combined(min, *of))
 

@@ -24,7 +24,7 @@ MAGNITUDE = 10.0
 
 
 class SpareNodes(NamedTuple):
-    """The runs with a pool, by pool size, and the runs with spares of each job, by their number."""
+    """The runs with a pool, by pool size, and with spares of each job, by spares per job."""
 
     runs: Runs
     pools: dict[int, Run[ReplacementCase]]
@@ -56,7 +56,8 @@ class SpareNodes(NamedTuple):
     def sufficient(self) -> int | None:
         """The smallest pool under which no more jobs wait than in the run `largest`.
 
-        Compared is the median share of the jobs that a failure hits. None if there is no such pool.
+        The comparison is between median shares: waiting jobs among the jobs that a failure hits.
+        None if there is no such pool.
         """
         limit = self._waiting(self.largest)
         sizes = [size for size, run in self.pools.items() if size and self._waiting(run) <= limit]
@@ -120,7 +121,7 @@ def _row(spares: SpareNodes, name: str, reserved: str, run: Run[ReplacementCase]
 
 
 def _fewer(on: SpareNodes) -> BySeed:
-    """Return the spare processors of all jobs / the smallest sufficient pool.
+    """Return the ratio of the spare processors of all jobs to the smallest sufficient pool.
 
     Empty if no pool is sufficient.
     """

@@ -64,7 +64,7 @@ class InSweep(NamedTuple):
         return {x: la[x] - lpt[x] for x in la if x in lpt}
 
     def at(self, x: float, reservations: str | None = None) -> dict[str, float]:
-        """Return the mean of each heuristic; empty if one was not simulated."""
+        """Return the mean of each heuristic; empty if any heuristic was not simulated."""
         lines = self.sweep.all_best(reservations or self.reservations)
         results = {name: line[x] for name, line in lines.items() if x in line}
         return results if len(results) == len(HEURISTICS) else {}
@@ -105,8 +105,8 @@ def with_both(
 ) -> Iterator[Judgement]:  # fmt: skip
     """Judge a claim with both kinds of reservations.
 
-    If the claim holds only with stale reservations, this is the reason why it does not hold with
-    Algorithm 1.
+    If the claim holds only with stale reservations, the report states this as the reason why it
+    does not hold with Algorithm 1.
     """
     results: dict[str, Judgement] = {}
     for reservations, kind in KINDS:
@@ -126,7 +126,7 @@ def with_both(
 
 
 def _two_best(rules: tuple[str, str]) -> Callable[[InSweep], float | None]:
-    """Return a function for the best other rule's mean minus the larger mean of ``rules``."""
+    """Return a function that subtracts the larger mean of ``rules`` from the best other mean."""
 
     def number(on: InSweep) -> float | None:
         lines = {rule: on.line(rule) for rule in on.sweep.sets.rules(on.sweep.source)}

@@ -30,7 +30,8 @@ LARGEST = {"R-LIST": 1.5, "R-SHELF": 1.8}
 """Upper bounds for the largest ratios in Table 1 (section 5.3)."""
 
 LOW_DEVIATION = 0.1
-"""Standard deviations over days up to this value count as low. Those in Table 1 reach 0.088."""
+"""Standard deviations over days up to this value count as low. The deviations in Table 1 reach
+0.088."""
 
 
 class InDays(NamedTuple):
@@ -64,16 +65,16 @@ class InDays(NamedTuple):
         return self.sets.of(self._cell(heuristic, rule, q))
 
     def mean(self, heuristic: str, rule: str = "LPT", q: float | None = None) -> float | None:
-        """Return the mean over the days; None without results."""
+        """Return the mean over the days; None if there are no results."""
         return self.sets.mean_of(self._cell(heuristic, rule, q))
 
     def means(self, rule: str = "LPT") -> dict[str, float]:
-        """Return the mean of each heuristic; empty if one was not simulated."""
+        """Return the mean of each heuristic; empty if any heuristic was not simulated."""
         results = {h: mean for h in HEURISTICS if (mean := self.mean(h, rule)) is not None}
         return results if len(results) == len(HEURISTICS) else {}
 
     def all_days(self, heuristics: Sequence[str]) -> list[Sets]:
-        """Return the days of each heuristic; empty if one was not simulated."""
+        """Return the days of each heuristic; empty if any heuristic was not simulated."""
         results = [self.days(heuristic) for heuristic in heuristics]
         return results if all(results) else []
 

@@ -49,7 +49,7 @@ class RatioPanel(NamedTuple):
 
 
 def colour_of(name: str) -> str:
-    """Return the colour of a rule or a heuristic; both kinds of reservations have the same."""
+    """Return the colour of a rule or a heuristic; it is the same for both kinds of reservations."""
     plain = name.removesuffix(f", {STALE}")
     return RULE_COLOURS.get(plain) or HEURISTIC_COLOURS.get(plain) or PRINTED_COLOUR
 

@@ -98,7 +98,7 @@ def _drawn(counts: SyntheticIn, seed: int) -> Iterator[JobSet]:
 
 
 def _days(days: DaysIn, where: str, document: Document) -> list[JobSet]:
-    """Return the job sets of a trace's days; empty without a trace."""
+    """Return the job sets of a trace's days; empty if there is no trace."""
     own: Path | None = document.path.parent / days.file if days.file else None
     path = document.trace or own
     if path is None:

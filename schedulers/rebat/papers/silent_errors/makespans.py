@@ -154,7 +154,7 @@ def makespans(
 
 
 class _Campaign(NamedTuple):
-    """The simulations to run for each file; the names are valid."""
+    """The simulations to run for each file; all names have been checked."""
 
     heuristics: tuple[resilient.Heuristic, ...]
     rules: tuple[str, ...]

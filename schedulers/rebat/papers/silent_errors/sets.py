@@ -117,7 +117,8 @@ class JobSets(Index[str, Cell]):
     def of(self, cell: Cell, metric: str = "mean") -> Sets:
         """Return the values by job set.
 
-        Heuristics without reservations have the same values as with the reservations `TRUE`.
+        Heuristics without reservations only have results under `TRUE`; these are used for both
+        kinds.
         """
         results = self.values(cell.source, cell, metric)
         if not results and cell.heuristic in ("R-LIST-0", *SHELVES):
@@ -125,7 +126,7 @@ class JobSets(Index[str, Cell]):
         return results
 
     def mean_of(self, cell: Cell) -> float | None:
-        """Return the mean over the job sets; None without results."""
+        """Return the mean over the job sets; None if there are no results."""
         values = self.of(cell)
         return fmean(values.values()) if values else None
 
@@ -143,7 +144,7 @@ class JobSets(Index[str, Cell]):
         return ResampledSets(self, row)
 
     def means(self, cell: Cell) -> list[float] | None:
-        """Return the mean of a cell for each row of `weights`; None without results."""
+        """Return the mean of a cell for each row of `weights`; None if there are no results."""
         if cell not in self._means:
             values = self.of(cell)
             resamples = self._resamples_of(cell.source)
@@ -214,7 +215,7 @@ class ResampledSets(JobSets):
         return self._sets.rules(source)
 
     def mean_of(self, cell: Cell) -> float | None:
-        """Return the weighted mean over the job sets; None without results."""
+        """Return the weighted mean over the job sets; None if there are no results."""
         means = self._sets.means(cell)
         return None if means is None else means[self._row]
 
@@ -224,7 +225,7 @@ class ResampledSets(JobSets):
         return dict(zip(xs, means[self._row], strict=True)) if xs else {}
 
     def of(self, cell: Cell, metric: str = "mean") -> Sets:
-        """Return values by job set, those of weight 2 twice."""
+        """Return the values by job set; a job set of weight 2 appears twice."""
         values = self._sets.of(cell, metric)
         copies = self._sets.copies(cell.source, self._row)
         return {copy: values[copy[0]] for copy in copies if copy[0] in values}
@@ -262,13 +263,13 @@ class Sweep(NamedTuple):
     def all_best(
         self, reservations: str = TRUE, heuristics: Sequence[str] = HEURISTICS
     ) -> dict[str, dict[float, float]]:
-        """Return `best` of each heuristic; empty if one was not simulated."""
+        """Return `best` of each heuristic; empty if any heuristic was not simulated."""
         results = {name: self.best(name, reservations) for name in heuristics}
         return results if all(results.values()) else {}
 
 
 def over_q(sets: JobSets, source: str) -> Sweep:
-    """Return the sweep of Figure 2, for the number of processors with most probabilities."""
+    """Return the sweep of Figure 2, at the size with results for the most probabilities."""
     results: dict[int, set[float]] = {}
     for cell in sets.cases(source):
         results.setdefault(cell.n_procs, set()).add(cell.q)
@@ -277,7 +278,7 @@ def over_q(sets: JobSets, source: str) -> Sweep:
 
 
 def over_procs(sets: JobSets, source: str) -> Sweep:
-    """Return the sweep of Figure 3, for the probability with results at the most sizes."""
+    """Return the sweep of Figure 3, at the probability with results at the most sizes."""
     results: dict[float, set[int]] = {}
     for cell in sets.cases(source):
         results.setdefault(cell.q, set()).add(cell.n_procs)

@@ -92,7 +92,7 @@ class JobSetGrid(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class SetSpec(msgspec.Struct, frozen=True):
-    """The job set of a unit and the name of its source; `identity` of the unit has other data."""
+    """The job set of a unit and its source's name; the unit's `identity` has the other data."""
 
     source: str
     drawn: bool

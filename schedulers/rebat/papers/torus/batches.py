@@ -141,7 +141,7 @@ class Batches(Index[BatchSetting, PlacementCase]):
         return sorted((s for s in traces if traces[s][0] == scale_h), key=lambda s: traces[s])
 
     def setting(self, trace: Trace, size: int) -> BatchSetting | None:
-        """Return the paper's setting with a trace; None without runs.
+        """Return the paper's setting with a trace; None if it has no runs.
 
         Raises
         ------
@@ -184,7 +184,7 @@ class Batches(Index[BatchSetting, PlacementCase]):
         return {seed: 1 - mine[seed] / theirs[seed] for seed in mine if seed in theirs}
 
     def faps_gains(self, trace: Trace, size: int, hours: float, which: str, over: str) -> BySeed:
-        """Return the gains of FAPS in the paper's setting; empty without runs."""
+        """Return the gains of FAPS in the paper's setting; empty if it has no runs."""
         setting = self.setting(trace, size)
         return (
             self.gains(setting, PlacementCase(hours * HOUR_S, "faps", which), over)

@@ -89,7 +89,7 @@ def _of_faps(
     pick: Any, traces: Sequence[Trace], size: int, hours: Sequence[float], which: str,
     over: Sequence[str] = (LINEAR,),
 ) -> _Number:  # fmt: skip
-    """Return a function for the largest or smallest gain over traces, durations and policies."""
+    """Return a function that computes an extreme gain over traces, durations and policies."""
 
     def number(batches: Batches) -> Interval | None:
         return extreme(pick, [

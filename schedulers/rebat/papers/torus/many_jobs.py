@@ -159,7 +159,7 @@ _NOT_TRIED = "not in the paper, which knows the law exactly"
 def _less(
     ours: str, base: str, metric: str = "failures_hit"
 ) -> Callable[[InSetting], Interval | None]:
-    """Return a function for the mean difference of two policies, first minus second."""
+    """Return a function that computes the mean difference of two policies, first minus second."""
 
     def number(on: InSetting) -> Interval | None:
         first, second = (named(on.runs.cases(on.setting), wanted) for wanted in (ours, base))

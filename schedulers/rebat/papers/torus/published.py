@@ -51,7 +51,8 @@ GAINS: dict[tuple[Trace, float, str], tuple[float, ...]] = {
     ((5800, 32), 72, RPS): (0.79,),
 }
 """Trace, duration (h) and policy that FAPS is compared with -> the gains published in section 3.
-The paper states no duration for 5.6, 5.1, 23.5 and 79 %. They are compared with the longest jobs.
+The paper states no duration for 5.6, 5.1, 23.5 and 79 %. rebat compares these gains with its runs
+of the longest jobs.
 """
 
 LARGEST_GAIN = 0.82

@@ -75,13 +75,13 @@ class ChosenPlan:
         self.clear()
 
     def rejuvenated(self, nodes: list[int], under: Sequence[str] = ()) -> None:
-        """Record that nodes are usable again; nodes under an attempt become free at its end."""
+        """Record that nodes are usable again; those held by an attempt become free when it ends."""
         self._usable[nodes] = True
 
     # ---- plans
 
     def append(self, queue: SortedQueue, first: int, last: int) -> None:
-        """Make a first-fit reservation for each position before ``last`` that has none."""
+        """Make a first-fit reservation for each position before ``last`` without a reservation."""
         self._settle()
         self._fill(queue, last)
 

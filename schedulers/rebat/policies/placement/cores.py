@@ -22,8 +22,8 @@ from rebat.policies.placement.plans import Placement, PlacementOptions
 from rebat.policies.variants import choice
 
 FITS = {"best": True, "first": False}
-"""Whether an attempt that fits on one node takes the fullest node with room (True) or the first.
-Larger attempts take all cores of the emptiest nodes first (True), or of the first nodes."""
+"""True: an attempt that fits on one node takes the fullest node with room, and a larger attempt
+takes all cores of the emptiest nodes. False: both take the first nodes."""
 
 
 class CoresOfNodes(msgspec.Struct, frozen=True):

@@ -126,7 +126,7 @@ class BoxPlan:
         self.clear()
 
     def rejuvenated(self, nodes: list[int], under: Sequence[str] = ()) -> None:
-        """Record that nodes are usable again; nodes under an attempt become free at its end."""
+        """Record that nodes are usable again; those held by an attempt become free when it ends."""
         np.subtract.at(self._unusable, self._division.blocks.of_node[nodes], 1)
         self._timeline.die(self._unusable)
         self._given_back.opened[0], self._given_back.blocks[:] = FOREVER_US, ~np.uint64(0)
@@ -134,7 +134,7 @@ class BoxPlan:
     # ---- plans
 
     def append(self, queue: SortedQueue, first: int, last: int) -> None:
-        """Make a first-fit reservation for each position before ``last`` that has none."""
+        """Make a first-fit reservation for each position before ``last`` without a reservation."""
         self._settle()
         self._fill(queue, last, FOREVER_US)
 
@@ -145,7 +145,7 @@ class BoxPlan:
             self.clear()
 
     def _outlive(self) -> bool:
-        """Extend attempts that are past their planned end by 1 us; return whether there are any."""
+        """Extend, by 1 us, attempts past their planned end; return whether there are any."""
         ends = self._timeline.rows.end
         overdue = [row for row in self._holds.values() if ends[row] <= self._now_us]
         if overdue:

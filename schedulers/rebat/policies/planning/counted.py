@@ -25,7 +25,7 @@ Change = tuple[int, int, int]
 
 
 DEEP = 64
-"""Minimum number of attempts to place for which a plan spread over blocks is faster."""
+"""If more attempts than this are placed, a plan that is divided into blocks is faster."""
 
 MOST_LATER = 1024
 """Maximum number of pending changes of the base."""
@@ -121,7 +121,7 @@ class CountedPlan:
                 self._overdue.append(attempt_id)
 
     def _extend(self) -> list[str]:
-        """Extend attempts that are past their planned end by 1 us; return their ids."""
+        """Extend, by 1 us, attempts past their planned end; return their ids."""
         overdue = [name for name in self._overdue if name in self._holds]
         self._overdue.clear()
         for attempt_id in overdue:
@@ -181,7 +181,7 @@ class CountedPlan:
             self._change(end, 1)
 
     def rejuvenated(self, nodes: list[int], under: Sequence[str] = ()) -> None:
-        """Record that nodes are usable again; nodes under an attempt become free at its end."""
+        """Record that nodes are usable again; those held by an attempt become free when it ends."""
         self._change(FOREVER_US, len(nodes))
         for attempt_id in under:
             size, end = self._holds[attempt_id]

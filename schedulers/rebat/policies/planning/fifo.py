@@ -113,8 +113,8 @@ class Fifo(Planning):
     def planned(self, view: View) -> PlannedStarts:
         """Return the queue without planned starts, and the attempt that each attempt waits for.
 
-        An attempt that waits for no other attempt was tried. If enough nodes are free, they include
-        no place for it.
+        An attempt that waits for no other attempt did not fit: too few nodes are free, or the free
+        nodes include no place for it.
         """
         starts = PlannedStarts.of_attempts([a for a, _ in self._waiting(view)], {})
         starts.behind = np.array([ahead for _, ahead in self._waiting(view)], dtype=np.int64)
@@ -196,7 +196,7 @@ class Fifo(Planning):
     def _victims(
         self, view: View, room: Room, attempt: Attempt, places: list[Partition]
     ) -> list[Proposal]:
-        """Return the stops, each with a checkpoint, that make room for an attempt; else nothing."""
+        """Return the stops (with checkpoints) that make room for an attempt; empty if none do."""
         tier = places[0].tier
         if all(place.tier >= tier for place in self._places):
             return []

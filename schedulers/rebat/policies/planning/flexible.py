@@ -3,7 +3,8 @@
 
 Section III of Prabhakaran, Neumann and Wolf, "Efficient Fault Tolerance through Dynamic Node
 Replacement", 2018. A moldable job gets its size on arrival (SA). A malleable job is planned at its
-minimum and may start on more nodes. Every change of size is a stop without loss, and a move.
+minimum and may start on more nodes. Every change of size is a stop without loss, followed by a
+move.
 """
 
 from __future__ import annotations

@@ -87,7 +87,7 @@ class NamedPlan:
         slices.fail(self._table, dead.intervals)
 
     def rejuvenated(self, nodes: list[int], under: Sequence[str] = ()) -> None:
-        """Record that nodes are usable again; nodes under an attempt become free at its end."""
+        """Record that nodes are usable again; those held by an attempt become free when it ends."""
         alive = NodeSet.of(nodes)
         self._make_room(0, alive)
         slices.repair(self._table, alive.intervals)
@@ -108,7 +108,7 @@ class NamedPlan:
         self._place(queue, last)
 
     def _place(self, queue: SortedQueue, last: int) -> None:
-        """Make a first-fit reservation for each position before ``last`` that has none."""
+        """Make a first-fit reservation for each position before ``last`` without a reservation."""
         named_lists.place(self._table, queue.size, queue.duration, last)
         self._copy_starts(queue)
 
@@ -151,7 +151,7 @@ class NamedPlan:
         queue.start[:n] = self._table.start[:n]
 
     def _settle(self, last: int) -> None:
-        """Extend attempts that are past their planned end by 1 us.
+        """Extend, by 1 us, attempts past their planned end.
 
         If a reservation was due but its attempt did not start, delete all reservations.
         """

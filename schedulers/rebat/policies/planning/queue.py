@@ -137,7 +137,7 @@ class SortedQueue:
 
 
 WithoutPlace = Callable[[set[int]], list[int]]
-"""Returns the numbers of nodes for which the nodes that are free now include no place."""
+"""Function that returns the sizes (numbers of nodes) without a place on the nodes free now."""
 
 
 class AvailabilityPlan(Protocol):

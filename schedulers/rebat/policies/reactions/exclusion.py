@@ -23,7 +23,7 @@ LEMON = "lemon"
 
 
 class Exclusion:
-    """Drains a node when its failures have hit jobs several times; it returns after a repair."""
+    """Drains a node when its failures have hit jobs several times; undrains it after a repair."""
 
     def __init__(self, options: ExclusionOptions, context: Context) -> None:
         self._hits, self._within_us = options.hits, to_us(options.within)

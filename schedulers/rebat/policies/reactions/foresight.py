@@ -89,7 +89,7 @@ class Foresight(Periodic):
                 yield Stop(attempt.id, Cause.MOVED, When.IMAGE, then, WHY)
 
     def _target(self, view: View, job: Running, free: Mask, bad: Mask) -> NodeSet | None:
-        """Return safe nodes for a job, which may include its present nodes; None if too few."""
+        """Return safe nodes for a job, possibly its present nodes; None if there are too few."""
         attempt = job.attempt
         safe = free | (job.nodes.mask(view.n_nodes) & ~(bad | view.machine.drained))
         request = Request.now(attempt)

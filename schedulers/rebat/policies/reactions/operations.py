@@ -112,7 +112,7 @@ class Operations:
     # ---- nodes
 
     def _drain(self, view: View, news: News, operation: Operation) -> Iterator[Proposal]:
-        """Steps 2 to 5: start to empty all nodes of an operation; if a job cannot move, none."""
+        """Steps 2 to 5: start to empty the nodes of an operation, unless a job cannot move."""
         cores = self._cores(view, operation)
         new = cores.where(~view.machine.drained_for(ORDER))
         if not new.size:
@@ -214,7 +214,7 @@ class Operations:
         return None
 
     def _target(self, view: View, job: Running, operation: Operation) -> Move | None:
-        """Return a move to the lowest free cores of the operation's nodes; None if too few.
+        """Return a move to the operation's lowest free cores; None if too few are free.
 
         The present cores of the job count as free.
         """

@@ -20,8 +20,8 @@ class Periodic:
     """A reaction whose ``act`` is called at the multiples of a period.
 
     Unless the reaction is ``restless``, a call is skipped if nothing has changed since the previous
-    multiple. The decisions of ``act`` must then not depend on time alone. No call is made while no
-    job runs or waits.
+    multiple. If calls are skipped, the decisions of ``act`` must not depend on time alone. No call
+    is made while no job runs or waits.
 
     Parameters
     ----------

@@ -25,8 +25,8 @@ from rebat.policies.variants import number
 class Preemption(Periodic):
     """Stops jobs until the head of the queue fits, beginning with the last in the queue order.
 
-    A planning can start other jobs than the head on these nodes, for example jobs of a partition of
-    a higher tier. Therefore a job is stopped only once for the same head.
+    The planning can start jobs other than the head on the released nodes, for example jobs of a
+    partition of a higher tier. Therefore a job is stopped only once for the same head.
     """
 
     def __init__(self, options: PreemptionOptions, context: Context) -> None:

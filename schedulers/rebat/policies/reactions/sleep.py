@@ -80,7 +80,7 @@ class Sleep:
         if (view.queue or view.waiting) and len(self._asleep(view)):
             if changed:
                 times.append(view.now_us + PATIENCE_US)
-            if view.waiting:  # no news arrives when these jobs are requeued
+            if view.waiting:  # the policy gets no news when these jobs are requeued
                 times.append(view.now_us + LONGER_US)
         return min(times, default=0)
 

@@ -115,7 +115,10 @@ class NodeStealing:
             yield Stop(failed.attempt.id, Cause.NODE_FAILURE, When.NOW, Wait(on=victim_id))
 
     def _accepted(self, view: View, failed: Running, victim: Running, left: Remaining) -> bool:
-        """Return whether the criterion accepts the steal; ``left`` remains of the victim."""
+        """Return whether the criterion accepts the steal.
+
+        ``left`` is what remains of the victim.
+        """
         failed_left = view.after_stop(failed.attempt.id)
         return self._criterion(self._case(view, failed, victim, failed_left, left))
 
@@ -133,7 +136,7 @@ class NodeStealing:
         return Request.later(msgspec.structs.replace(attempt, n_nodes=least))
 
     def _victim(self, view: View, failed: Running, nodes: Mask, spared: set[str]) -> Running | None:
-        """Return the first candidate in the order of the victim rule; None without candidates."""
+        """Return the first candidate in the order of the victim rule; None if there are none."""
         candidates = [
             self._candidate(view, running)
             for running in view.running.values()

@@ -35,8 +35,8 @@ Ints = npt.NDArray[np.int64]
 class AttemptOutcome(NamedTuple):
     """An attempt of a job; times in microseconds.
 
-    ``start_us`` is -1 if the attempt never ran, ``end_us`` if it was rejected. ``kept_us`` is the
-    progress kept, ``lost_us`` the part of it that was lost later.
+    ``start_us`` is -1 if the attempt never ran, and ``end_us`` is -1 if it was rejected.
+    ``kept_us`` is the progress kept, ``lost_us`` the part of this progress that was lost later.
     """
 
     number: int
@@ -175,7 +175,7 @@ class RunBook:
         return self.record.rows[order[first:last]]
 
     def planned_us(self, serial: int, plan: int) -> int | None:
-        """Return the planned start of an attempt after a plan; None without a reservation."""
+        """Return the planned start of an attempt after a plan; None if it has no reservation."""
         rows = self._changes_of(serial)
         rows = rows[(rows[:, 2] == PlanChange.PLANNED) & (rows[:, 0] <= plan)]
         return int(rows[-1, 3]) if len(rows) and rows[-1, 3] < FOREVER_US else None

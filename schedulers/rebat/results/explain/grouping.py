@@ -18,7 +18,7 @@ Placed = tuple[int, Moment]
 
 
 def grouped(moments: Iterable[Moment]) -> list[Moment]:
-    """Return the moments with one moment for similar ones, sorted by time.
+    """Return the moments, with similar moments joined, sorted by time.
 
     Consecutive moves of the same cause become one move. An obstacle that returns while an attempt
     waits becomes one obstacle.

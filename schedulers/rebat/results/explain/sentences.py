@@ -175,7 +175,7 @@ NEVER_RAN = {
 
 
 def _because(facts: Facts, first: bool = False) -> str:
-    """Return the causes; with ``first``, of the first of several moments."""
+    """Return the causes; if ``first``, they are those of the first of several moments."""
     stopped = [cause["job"] for cause in facts["causes"] if cause["kind"] == "stop"]
     texts = [_cause(cause) for cause in facts["causes"] if not _follows(cause, stopped)]
     if not texts:

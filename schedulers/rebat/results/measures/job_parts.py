@@ -109,8 +109,9 @@ def _of_attempt(record: AttemptRecord) -> Iterator[JobPart]:
 def cumulated_ettr(parts: Sequence[JobPart], times_us: Floats) -> tuple[Floats, Floats]:
     """Return the effective training time ratio up to each time, without and with queueing.
 
-    Both are node-weighted: kept work without checkpoints / time on nodes, or / time since the
-    submission. Work accrues evenly over its part. Before the first time on nodes, the ratio is NaN.
+    Both are node-weighted: kept work without checkpoints, divided by the time on nodes or by the
+    time since the submission. Work accrues evenly over its part. Before the first time on nodes,
+    the ratio is NaN.
     """
     edges = np.array([parts[0].start_us, *(part.end_us for part in parts)], dtype=np.float64)
     lengths = np.diff(edges) * [part.n_nodes for part in parts]

@@ -152,7 +152,7 @@ def uses_of(ledger: Ledger, window: Window, accounting: Accounting) -> Uses:
 def _node_us(
     uses: Uses, ledger: Ledger, width: Widths, walltime_kills: WalltimeKills
 ) -> dict[str, float]:
-    """Return the node-microseconds of each use; the useful time of wasted jobs is wasted."""
+    """Return the node-microseconds of each use; the useful time of wasted jobs counts as waste."""
     amounts = defaultdict(lambda: np.zeros(len(width), dtype=np.int64), uses)
     useful = amounts["useful"]
     for name, jobs in _wasted(ledger, walltime_kills):
@@ -248,7 +248,7 @@ def free_steps(ledger: Ledger, n_nodes: int) -> Steps:
     changes = [(at, nodes.size if up else -nodes.size) for at, up, nodes in events]
     for hold, until in _holds(ledger):
         changes += [(hold.since_us, -hold.nodes.size), (until, hold.nodes.size)]
-    for down, up in hung_on_dead(ledger):  # neither free nor twice not free
+    for down, up in hung_on_dead(ledger):  # a down node in use was subtracted twice
         changes += [(down, 1), (up, -1)]
     if ledger.shared:
         changes += zip(*(part.tolist() for part in repeats(holds_of_attempts(ledger))), strict=True)

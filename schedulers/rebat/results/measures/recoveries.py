@@ -29,8 +29,8 @@ class Recoveries(msgspec.Struct, frozen=True):
     Attributes
     ----------
     ettr, ettr_queued
-        Effective training time: kept work of all jobs, without checkpoints, / their time on nodes,
-        or / their time from submission to end; both weighted by nodes.
+        Effective training time: kept work of all jobs, without checkpoints, divided by their time
+        on nodes, or by their time from submission to end. Both are weighted by nodes.
     mttf_s
         Time on nodes of all jobs / number of failures that hit them.
     second_order
@@ -95,7 +95,7 @@ def lost_us(record: AttemptRecord) -> int:
 
 
 def hung_on_dead(ledger: Ledger) -> list[Span]:
-    """Return the times in which a node is down and an attempt hangs on it, one per outage.
+    """Return for each outage the time in which an attempt hangs on the node that is down.
 
     These node-seconds count as downtime, not as recovery.
     """

@@ -52,7 +52,7 @@ class Fairness(msgspec.Struct, frozen=True):
 
 
 def service_of(rows: JobRows) -> Service | None:
-    """Return the service of finished jobs; None without jobs."""
+    """Return the service of finished jobs; None if there are no jobs."""
     if not rows:
         return None
     waits, flows, held = rows.column("waiting_time"), rows.column("flow"), _held(rows)

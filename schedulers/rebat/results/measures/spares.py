@@ -45,8 +45,8 @@ def spares(ledger: Ledger, window: Window) -> Spares | None:
     """Return the use of spare nodes; None if the policy reserves no nodes.
 
     While a job that lost nodes waits, the policy lends all spare nodes to the queue. A lent node
-    counts if the job starts on it when it leaves the reserve. Other lent nodes are ordinary nodes:
-    their time is neither ready nor replacing.
+    counts as replacing if this job starts on it when the node leaves the reserve. Other lent nodes
+    are ordinary nodes: their time is neither ready nor replacing.
     """
     reserved = [drain for drain in ledger.drained if drain.why == SPARE]
     if not reserved:
@@ -86,7 +86,8 @@ def _replacing(ledger: Ledger, outages: Outages) -> Iterator[Span]:
                 continue
             in_use = (_released_us(attempts[number:], node) for node in taken)
             down = (up for node in failed.nodes or () for up in _up_again(outages, node, at_us))
-            # As many nodes replace as are both in use and needed: pair the latest with the latest.
+            # A spare node replaces a failed node until the earlier of two ends. Pair the latest
+            # ends.
             pairs = zip(sorted(in_use, reverse=True), sorted(down, reverse=True), strict=False)
             yield from ((at_us, min(pair)) for pair in pairs)
 

@@ -29,7 +29,7 @@ class Training(msgspec.Struct, frozen=True):
         Kept work / time from submission to end. A job that does not run counts with its requested
         nodes.
     mttf_s
-        Run time of the jobs / number of failures that hit them; None without failures.
+        Run time of the jobs / number of failures that hit them; None if there are no failures.
     """
 
     ettr: float
@@ -94,6 +94,6 @@ def _training(rows: JobRows, tallies: Mapping[str, _Tally]) -> Training | None:
 
 
 def _mttf_s(jobs: Sequence[_Tally]) -> float | None:
-    """Return run time / failures; None without failures."""
+    """Return run time / failures; None if there are no failures."""
     failures = sum(job.failures for job in jobs)
     return sum(job.run_s for job in jobs) / failures if failures else None

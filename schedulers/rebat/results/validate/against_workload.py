@@ -133,8 +133,10 @@ def _written_us(length_us: int | None, walltime_us: int | None, digits: int | No
 
 
 def _lengths(profiles: Mapping[str, dict[str, Any]]) -> Callable[[str], int | None]:
-    """Return a function for the length of a profile; the length is None if it depends on the
-    platform."""
+    """Return a function that returns the length of a profile.
+
+    The length is None if it depends on the platform.
+    """
     lengths: dict[str, int | None] = {}
 
     def length_us(name: str) -> int | None:

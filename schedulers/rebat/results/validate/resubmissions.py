@@ -27,7 +27,7 @@ ProfileOf = Callable[[Key, Attempts], str | None]
 
 
 def profile_of(main: str, workload: Workload | None) -> ProfileOf:
-    """Return a function for the profile of a job: from the workload, or from its first row."""
+    """Return a function that finds a job's profile, in the workload or in the job's first row."""
     jobs = {(main, job.id): job.profile for job in workload.jobs} if workload else {}
 
     def name(key: Key, attempts: Attempts) -> str | None:
@@ -116,9 +116,9 @@ def _submission(
 ) -> Iterator[Finding]:
     """Check that a job is resubmitted at the end of its attempt, or later for a stolen node.
 
-    If it waits for a stolen node, a job ends, or a node fails or is repaired, at the time of the
-    resubmission. A job that starts on another number of nodes is rejected, resubmitted and started
-    at the same time.
+    If the job waited for a stolen node, the time of the resubmission must be a time at which a job
+    ends, or at which a node fails or is repaired. A job that starts on another number of nodes is
+    rejected, resubmitted and started at the same time.
     """
     if row.submit_us is None:
         return

@@ -87,7 +87,7 @@ def sweep(
     """Yield clashes in the order of time: one per pair of jobs, one per job and failure.
 
     If two jobs are on one node, the sweep continues with the later job. The first clash of a node
-    is always reported; later clashes that follow from it may be missing.
+    is always reported; later clashes that follow from the first may be missing.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ def sweep(
     slack_us : int
         How long a job may continue on a failed node.
     hung_us : mapping
-        How much longer an attempt may, by its id.
+        How much longer an attempt may continue, by its id.
     """
     agenda = [
         *(

@@ -210,7 +210,7 @@ class TimeReader:
             )
 
     def _dates(self, cells: list[str], place: Place) -> Timestamps:
-        """Parse dates; those with a zone in UTC, others unchanged."""
+        """Parse dates; convert dates with a zone to UTC, leave others unchanged."""
         values = np.full(len(cells), np.nan)
         for position, cell in enumerate(cells):
             text = cell.strip()

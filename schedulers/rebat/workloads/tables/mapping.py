@@ -69,7 +69,10 @@ class SpanColumn(TextColumn, frozen=True, kw_only=True):
 
 
 class CountColumn(TextColumn, frozen=True, kw_only=True):
-    """A column of numbers of nodes, GPUs or cores; ``per_node`` units are a node, rounded up."""
+    """A column of numbers of nodes, GPUs or cores.
+
+    ``per_node`` units make up a node; the number of nodes is rounded up.
+    """
 
     per_node: Positive = 1.0
 

@@ -199,7 +199,10 @@ class _TraceBuilder:
         return submit_s, start_s, run_s
 
     def _sizes(self, count: int) -> tuple[Floats, Floats]:
-        """Return requested and allocated nodes; 0 if unknown. With one column, both are equal."""
+        """Return requested and allocated nodes; 0 if unknown.
+
+        If the table has only one of the two columns, both values are equal.
+        """
         columns = [
             np.nan_to_num(self._floats(field, count), nan=0.0)
             for field in ("requested", "allocated")
@@ -220,7 +223,7 @@ class _TraceBuilder:
         return np.concatenate(parts) if parts else np.full(count, "", dtype=object)
 
     def _ids(self, lines: Any) -> Any:
-        """Return the ids; without a column, numbers from 1."""
+        """Return the ids; numbers from 1 if there is no column of ids."""
         if self._parts.get("id"):
             return self._texts("id", len(lines))
         return np.array([str(number) for number in range(1, len(lines) + 1)], dtype=object)

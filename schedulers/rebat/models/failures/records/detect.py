@@ -14,7 +14,7 @@ from rebat.models.failures.records import fta, lanl, plain
 from rebat.models.failures.records.record import opened
 
 AUTO = "auto"
-"""Value of the option for the format: the format is detected."""
+"""Value of the option ``format`` that requests detection."""
 
 EVENTS = "events"
 """The format of Batsim's own event files."""

@@ -46,7 +46,7 @@ def read_lanl(path: Path, system: int | None) -> Record:
     path : Path
         The CSV file, plain, .gz or .xz.
     system : int or None
-        Number of the system; optional if the file has only one.
+        Number of the system; optional if the file has only one system.
 
     Raises
     ------

@@ -216,7 +216,10 @@ def _date(text: str, name: str) -> datetime:
 
 @cache
 def _place(location: str) -> tuple[str, Ints | None]:
-    """Return what an event takes down, and the nodes; or why it takes down no nodes, and None."""
+    """Return the kind of part that an event takes down, and its nodes.
+
+    If the event takes down no node: the reason, and None.
+    """
     if location in ("", "NULL"):
         return "no location", None
     if _IO.match(location):

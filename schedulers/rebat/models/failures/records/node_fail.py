@@ -40,7 +40,7 @@ class FailedAttempt(NamedTuple):
 
 
 class AttemptRecords(NamedTuple):
-    """The attempts in a dump of sacct that started, and the attempts that a failed node ended."""
+    """A dump of sacct: the attempts that started, and among them those that a failed node ended."""
 
     table: AttemptTable
     attempts: Indices
@@ -89,10 +89,10 @@ def read_attempts(path: Path, zone: str | None, lines: Lines) -> AttemptRecords:
 def downs_of(
     failed: Iterable[FailedAttempt], records: AttemptRecords, lines: Lines, used: str = USED
 ) -> list[DownRow]:
-    """Return the down intervals that attempts show, sorted by time; count the attempts.
+    """Return the down intervals inferred from attempts, sorted by time, and count the attempts.
 
-    Attempts whose failed node is unknown are dropped. ``used`` is the name of the other attempts in
-    the counts.
+    Attempts whose failed node is unknown are dropped. The other attempts are counted under the name
+    ``used``.
     """
     identified = []
     for node, at_s, count in _culprits(failed):

@@ -28,7 +28,7 @@ class Record(msgspec.Struct, frozen=True, eq=False):
         Overlapping or adjacent outages of a node are joined. Failures at the same time are one
         event.
     taken, dropped : Counter
-        Number of used lines by what they take down; number of dropped lines by reason.
+        Number of used lines by the kind of part that fails; number of dropped lines by reason.
     n_outages : int
         Number of outages of single nodes in the file.
     n_joined : int

@@ -36,7 +36,10 @@ SOURCES = ONLY_EVENTS, BOTH, ONLY_ATTEMPTS = "only in events", "in both", "only 
 
 
 def cuts(down: DownRow, attempt: FailedAttempt) -> bool:
-    """Return whether a node was down during an attempt on it, or soon after its end."""
+    """Return whether a down interval explains why an attempt failed.
+
+    The interval must overlap the attempt, or begin soon after the attempt ends.
+    """
     return attempt.start_s < down.up_s and down.down_s <= attempt.end_s + TOGETHER_S
 
 
@@ -122,7 +125,7 @@ def _sources(rows: Iterable[DownRow], failed: Iterable[FailedAttempt]) -> Counte
 
 
 def _source(outage: DownRow, rows: list[DownRow], attempts: list[FailedAttempt]) -> str:
-    """Return which records show an outage; its rows are the rows that begin during the outage."""
+    """Return which records show an outage, from the rows that begin during the outage."""
     kinds = {row.kind for row in rows if outage.down_s <= row.down_s <= outage.up_s}
     if kinds == {WITHOUT_EVENT}:
         return ONLY_ATTEMPTS
