@@ -95,7 +95,7 @@ def _two_tiers() -> str:
         tiers="memory=1s/3min@2.6min+remote=30s/10min@31.2min",
     )
     return _cells(
-        "11", "two tiers, loads that failures can strike", "", "", case.closed_ettr, simulated(case)
+        "11", "two tiers, failures possible during loads", "", "", case.closed_ettr, simulated(case)
     )
 
 
@@ -115,8 +115,8 @@ def _others() -> list[str]:
         f"| 9 | FT-HSDP, MTBF 18 min, stall 10 min | 44 % | {1 - 10 / 18:.1%} |",
         f"| 9 | FT-HSDP, MTBF 18 min, stall 3 min | 80 % | {1 - 3 / 18:.1%} |",
         f"| 10 | MTBF of 1,024 GPUs, rate 23.7 | 7.9 h | {mtbf_h(128, 23.7)} |",
-        f"| 11 | two tiers, loads that failures cannot strike | 0.933604 | {_safe():.6f} |",
-        f"| | spare nodes of 2,048 nodes, rate 3.79, repair 4 h: 99th percentile | 5 | "
+        f"| 11 | two tiers, no failures during loads | 0.933604 | {_safe():.6f} |",
+        f"| | spare nodes that cover the failures of 2,048 nodes 99 % of the time, rate 3.79, repair 4 h | 5 | "
         f"{spare_nodes(in_repair / 6)} |",
         f"| | the same, repair 1 d | 15 | {spare_nodes(in_repair)} |",
     ]

@@ -45,11 +45,11 @@ def generate(name: str, seed: int, out: Path) -> None:
     torus-load: jobs for a machine that allocates boxes. Sizes are powers of two. Parameters:
     load=80 (percent of the nodes), nodes=4096, days=30.
 
-    cirne-berman: rigid, moldable and malleable jobs (Prabhakaran et al. 2018). Parameters:
-    mix=mixed, moldable-rigid or malleable-rigid with jobs=1000, or
-    rigid=400,moldable=300,malleable=300; processors=500; accuracy=1 (run time / estimate);
-    arrivals=zero, poisson or a trace file, with load=80 (percent, from the first to the last
-    arrival) or gap_s=60 (mean gap).
+    cirne-berman: rigid, moldable and malleable jobs (Prabhakaran et al. 2018). Jobs: either
+    mix=mixed, moldable-rigid or malleable-rigid and jobs=1000, or the number of each kind:
+    rigid=400,moldable=300,malleable=300. Arrivals: arrivals=zero, poisson or a trace file; except
+    for zero, also load=80 (percent, from the first to the last arrival) or gap_s=60 (mean gap).
+    Further parameters: processors=500, accuracy=1 (run time / estimate).
 
     cluster-day: a day of 8 nodes with 16 cores (Rodríguez-Pascual et al. 2019). Parameters: load=50
     (percent), parallelism=2 and length_s=1800 (means), nodes, cores, hours, accuracy=1,

@@ -68,6 +68,7 @@ class Packed(Sequence[T]):
         weakref.finalize(self, self._file.close)
         self._blocks: list[tuple[int, int]] = []
         self._last: list[T] = []
+        self._read: dict[str, Ints] = {}
         self._changes: dict[int, dict[str, Any]] = {}
         self._open: tuple[int, list[T]] = -1, []
         for item in items:
@@ -87,6 +88,7 @@ class Packed(Sequence[T]):
         if block == len(self._blocks):
             for name, value in changes.items():
                 setattr(self._last[offset], name, value)
+            self._read.clear()
             return
         self._changes.setdefault(place, {}).update(changes)
         self._open = -1, []
@@ -106,9 +108,16 @@ class Packed(Sequence[T]):
             raise InputError(problem, tempfile.gettempdir(), expected) from None
         self._blocks.append((start, len(items)))
         self._last = []
+        self._read.clear()
 
     def _column(self, name: str) -> Ints:
-        """Return a column of the last block."""
+        """Return a column of the last block; it is read again only after a change."""
+        column = self._read.get(name)
+        if column is None or len(column) != len(self._last):
+            column = self._read[name] = self._extracted(name)
+        return column
+
+    def _extracted(self, name: str) -> Ints:
         values: Iterable[Any] = map(self._packing.getters[name], self._last)
         if name in self._codes:
             codes, texts = self._codes[name], list(values)

@@ -106,7 +106,7 @@ def simulate(
     uptime_us : array, optional
         How long each node has been up at the start, in microseconds (default: 0).
     cores_per_node : int
-        The machine's nodes are cores, and this number of consecutive cores forms a node.
+        The hosts of the machine are cores; this number of consecutive cores forms a node.
     operations
         Operations of an administrator (see `models.operations`), in nodes, not cores.
     max_attempts : int

@@ -191,7 +191,7 @@ def cheapest_restarts(costs: Ints, freed: Ints, job: Ints, need: int) -> Restart
 
 
 def cheapest(rows: Rows, wanted: int) -> tuple[list[Restart], int]:
-    """Solve by dynamic programming over the number of freed nodes: exact and fast."""
+    """Return the cheapest restarts, by dynamic programming over the freed nodes: exact and fast."""
     best = cheapest_restarts(*_arrays(rows), wanted)
     return ([rows[i] for i in best.rows.tolist()], best.total) if best else ([], 0)
 

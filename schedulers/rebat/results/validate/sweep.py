@@ -92,13 +92,14 @@ def sweep(
     Parameters
     ----------
     rows : sequence of JobRecord
-        Rows with a run time of 0 or less are ignored. Batsim writes 0 as `NULL_RUN_US`.
+        Rows with a run time of 0 or less are ignored. Batsim writes 0 as `NULL_RUN_US`, so
+        its rows are not ignored.
     events : sequence of MachineEvent
-        By time, alternating per node.
+        In order of time; failures and repairs of a node alternate.
     slack_us : int
         How long a job may continue on a failed node.
     hung_us : mapping
-        How much longer an attempt may continue, by its id.
+        Additional time that an attempt may stay on a failed node, because it hangs, by its id.
     """
     agenda = [
         *(
