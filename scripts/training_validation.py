@@ -116,8 +116,8 @@ def _others() -> list[str]:
         f"| 9 | FT-HSDP, MTBF 18 min, stall 3 min | 80 % | {1 - 3 / 18:.1%} |",
         f"| 10 | MTBF of 1,024 GPUs, rate 23.7 | 7.9 h | {mtbf_h(128, 23.7)} |",
         f"| 11 | two tiers, no failures during loads | 0.933604 | {_safe():.6f} |",
-        f"| | spare nodes that cover the failures of 2,048 nodes 99 % of the time, rate 3.79, repair 4 h | 5 | "
-        f"{spare_nodes(in_repair / 6)} |",
+        "| | spare nodes that cover the failures of 2,048 nodes 99 % of the time, rate 3.79, "
+        f"repair 4 h | 5 | {spare_nodes(in_repair / 6)} |",
         f"| | the same, repair 1 d | 15 | {spare_nodes(in_repair)} |",
     ]
 
