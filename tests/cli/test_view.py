@@ -14,6 +14,7 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from urllib.error import HTTPError
 from urllib.parse import urlsplit
@@ -21,6 +22,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from rebat.cli.main import main
+from rebat.cli.page_server import _PageServer
 
 ROOT = Path(__file__).parents[2]
 
@@ -145,6 +147,17 @@ def answered(address: str, path: str, **headers: str) -> tuple[int, int]:
     connection.endheaders()
     answer = connection.getresponse()
     return answer.status, len(answer.read())
+
+
+def test_a_browser_that_closes_early_prints_no_error(capfd) -> None:
+    """A reset connection is no error of the server; others are printed."""
+    with _PageServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as server:
+        for error, printed in ((ConnectionResetError("reset"), False), (ValueError("odd"), True)):
+            try:
+                raise error
+            except Exception:
+                server.handle_error(None, ("127.0.0.1", 1))
+            assert (str(error) in capfd.readouterr().err) == printed
 
 
 def test_the_page_is_for_who_knows_its_address_on_this_machine(toy: Path) -> None:

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import html
 import secrets
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -40,7 +42,7 @@ def serve_page(page: str, port: int, open_browser: bool) -> None:
     """
     token = secrets.token_urlsafe(TOKEN_BYTES)
     try:
-        server = ThreadingHTTPServer((HOST, port), _handler(page.encode(), token))
+        server = _PageServer((HOST, port), _handler(page.encode(), token))
     except OSError as error:
         raise InputError(
             f"cannot serve: {error.strerror}", f"--port {port}", "a free port"
@@ -53,6 +55,13 @@ def serve_page(page: str, port: int, open_browser: bool) -> None:
         if open_browser:
             _open(doorway)
         server.serve_forever()
+
+
+class _PageServer(ThreadingHTTPServer):
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Print no error if a browser closes the connection early."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
 
 
 @contextmanager

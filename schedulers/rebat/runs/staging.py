@@ -159,7 +159,8 @@ def prepared(workload: Workload, scenario: Scenario) -> Workload:
             check_ids([*jobs.ids()])
     except InputError as error:
         raise error.at(f"workload {workload.name}") from None
-    workload = msgspec.structs.replace(workload, jobs=jobs)
+    if jobs is not workload.jobs:
+        workload = msgspec.structs.replace(workload, jobs=jobs)
     n_nodes = scenario.nodes or workload.n_nodes
     checkpointing = _with_checkpoints(workload, scenario.checkpoint, n_nodes)
     return _with_silent_errors(checkpointing, scenario.silent_errors)

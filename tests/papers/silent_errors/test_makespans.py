@@ -82,7 +82,10 @@ def test_a_set_without_id_has_the_files_name_and_may_be_compressed(tmp_path):
         ({"jobs": [{"p": 1, "t": 1}, {"p": 1, "t": 1.5}]}, r"\$\.jobs\[1\]\.t: Expected `int`"),
         ({"jobs": [{"p": 1, "t": 1}, {"p": True, "t": 1}]}, r"\$\.jobs\[1\]\.p: Expected `int`"),
         ({"jobs": [{"p": 1}]}, r"\$\.jobs\[0\]: Object missing required field `t`"),
-        ({"scenarios": [{"f": [0, 0]}, {"f": [0]}]}, r"\$\.scenarios\[1\]\.f: has 1 numbers"),
+        (
+            {"scenarios": [{"f": [0, 0]}, {"f": [0]}]},
+            r"\$\.scenarios\[1\]\.f: contains 1 failure counts",
+        ),
         ({"scenarios": [{"f": [0, -1]}]}, r"\$\.scenarios\[0\]\.f\[1\]: Expected `int` >= 0"),
         ({"n": 3}, r"\$\.n: n is 3 \(expected 2"),
         ({"verif": 1}, r"\$\.verif: verif is 1"),
