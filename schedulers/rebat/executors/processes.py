@@ -102,7 +102,7 @@ def _serve(pipe: Any, work: Work[Any, Any]) -> None:
     """Receive tasks and send outcomes until the pipe is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles interrupts
     threading.Thread(target=_die_with_parent, daemon=True).start()
-    gc.freeze()  # exclude imported modules from garbage collection
+    imported = False
     with suppress(OSError):
         while True:
             try:
@@ -113,6 +113,10 @@ def _serve(pipe: Any, work: Work[Any, Any]) -> None:
                 pipe.send(_Trouble(reason(error)))
             else:
                 pipe.send(_answer(work, task))
+                if not imported:  # exclude modules, which the first task imports, from collections
+                    gc.collect()
+                    gc.freeze()
+                    imported = True
 
 
 class _Trouble(NamedTuple):
