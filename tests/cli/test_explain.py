@@ -161,9 +161,9 @@ def test_the_explorer_contains_the_story_of_each_job(toy, tmp_path, capsys, monk
     main(["view", str(toy), "--html", str(tmp_path / "toy.html")])
     capsys.readouterr()
     for shown in pages[0]["runs"]:
-        for job, told in zip(shown["jobs"], shown["stories"], strict=True):
+        for job, sentences in zip(shown["jobs"], shown["stories"], strict=True):
             text = printed(capsys, str(toy / shown["name"]), job)
-            assert told.splitlines() == [line for line in text.splitlines() if line]
+            assert sentences.splitlines() == [line for line in text.splitlines() if line]
 
 
 @pytest.mark.parametrize(

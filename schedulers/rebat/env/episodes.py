@@ -16,6 +16,7 @@ import msgspec
 import numpy as np
 from greenlet import GreenletExit, getcurrent, greenlet
 
+from rebat.core.compact_jobs import compact
 from rebat.core.errors import InputError
 from rebat.core.jobs import Job, Workload
 from rebat.core.options import SessionOptions
@@ -81,7 +82,7 @@ class Episodes:
         self._window_us = None if window_s is None else to_us(window_s)
         loaded = [w if isinstance(w, Workload) else load_workload(w) for w in workloads]
         self._workloads = [_sorted(prepared(w, self._scenario)) for w in loaded]
-        self._submits = [[job.submit_us for job in w.jobs] for w in self._workloads]
+        self._submits = [compact(w.jobs).submit_us().tolist() for w in self._workloads]
         self._n_first = [self._count(submits) for submits in self._submits]
 
     def _count(self, submits: list[int]) -> int:
@@ -124,8 +125,9 @@ class Episodes:
 
 
 def _sorted(workload: Workload) -> Workload:
+    """Return the workload with its jobs in order of submission, in columns as the engine reads."""
     jobs = sorted(workload.jobs, key=lambda job: job.submit_us)
-    return msgspec.structs.replace(workload, jobs=jobs)
+    return msgspec.structs.replace(workload, jobs=compact(jobs))
 
 
 def _earlier(job: Job, by_us: int) -> Job:

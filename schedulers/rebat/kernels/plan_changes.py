@@ -10,12 +10,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from rebat.core.units import FOREVER_US
+from rebat.kernels.counts import NEVER
 from rebat.kernels.jit import loop, step
 
 NO_OBSTACLE, PLANNED, TOO_FEW, RESERVED, NO_PLACE, IN_ORDER, NOT_STARTED, REASON = range(8)
-
-NEVER = FOREVER_US
 
 
 @step

@@ -58,35 +58,34 @@ class Guarded(Policy):
     def planned(self, view: View) -> PlannedStarts | None:
         """Return the checked planned starts of queued attempts."""
         method = getattr(self._policy, "planned", super().planned)
-        answer = self._report(view, method)
+        where, answer = self._report(view, method)
         if answer is None or (isinstance(answer, PlannedStarts) and answer.describes(view)):
             return answer
-        raise self._wrong(view, method, answer, "PlannedStarts.of(view, {...}), or None")
+        raise _wrong(where, method, answer, "PlannedStarts.of(view, {...}), or None")
 
     def reasons(self, view: View) -> Mapping[str, str]:
         """Return the checked reasons of queued attempts."""
         method = getattr(self._policy, "reasons", super().reasons)
-        answer = self._report(view, method)
+        where, answer = self._report(view, method)
         if isinstance(answer, Mapping):
             queued = all(name in view.queue for name in answer)
             if queued and all(isinstance(text, str) for text in answer.values()):
                 return answer
-        raise self._wrong(view, method, answer, "a dict of texts by id of a queued attempt")
+        raise _wrong(where, method, answer, "a dict of texts by id of a queued attempt")
 
-    def _report(self, view: View, method: Callable[..., Any]) -> Any:
-        """Return what a method reports; raise PolicyError if it raises or exits."""
+    def _report(self, view: View, method: Callable[..., Any]) -> tuple[str, Any]:
+        """Return a method's name with the time, and its answer, for errors in the answer.
+
+        Raises
+        ------
+        PolicyError
+            If the method raises or exits.
+        """
+        where = self._where(view, method)
         try:
-            return method(view)
+            return where, method(view)
         except (Exception, SystemExit) as error:
-            text = " ".join(f"{type(error).__name__}: {error}".split())
-            where = self._where(view, method)
-            raise PolicyError(f"{self._line_of(error, method)}: {where}: {text}") from error
-
-    def _wrong(
-        self, view: View, method: Callable[..., Any], answer: object, expected: str
-    ) -> PolicyError:
-        text = f"returned {_short(answer)} (expected {expected})"
-        return PolicyError(f"{place_of(method)}: {self._where(view, method)}: {text}")
+            raise self._raised(where, method, error) from error
 
     def _where(self, view: View, method: Callable[..., Any]) -> str:
         return f"{self._name}.{method.__name__} at {to_s(view.now_us):.12g} s"
@@ -114,12 +113,12 @@ class Guarded(Policy):
                 yield from answer
                 return
         except (Exception, SystemExit) as error:
-            text = " ".join(f"{type(error).__name__}: {error}".split())
-            raise PolicyError(f"{self._line_of(error, method)}: {where}: {text}") from error
-        raise PolicyError(
-            f"{place_of(method)}: {where}: returned {_short(answer)} "
-            "(expected a list of proposals, or to yield them)"
-        )
+            raise self._raised(where, method, error) from error
+        raise _wrong(where, method, answer, "a list of proposals, or to yield them")
+
+    def _raised(self, where: str, method: Callable[..., Any], error: BaseException) -> PolicyError:
+        text = " ".join(f"{type(error).__name__}: {error}".split())
+        return PolicyError(f"{self._line_of(error, method)}: {where}: {text}")
 
     def _line_of(self, error: BaseException, method: Callable[..., Any]) -> str:
         """Return the last executed line of the policy's files; else the place of the method."""
@@ -128,6 +127,11 @@ class Guarded(Policy):
         if own:
             return f"{Path(own[-1].filename).name}:{own[-1].lineno}"
         return str(getattr(error, "place", "")) or place_of(method)
+
+
+def _wrong(where: str, method: Callable[..., Any], answer: object, expected: str) -> PolicyError:
+    text = f"returned {_short(answer)} (expected {expected})"
+    return PolicyError(f"{place_of(method)}: {where}: {text}")
 
 
 def _error_in(proposal: object) -> str | None:

@@ -171,9 +171,7 @@ class PlanRecorder:
 
     def _compared(self, planned: PlannedStarts, view: View) -> int:
         """Add the changes of planned starts and obstacles; return the number of rows."""
-        need = self._n + 2 * len(planned.serials)
-        if need > len(self._rows):
-            self._rows = np.concatenate([self._rows, np.empty_like(self._rows, shape=(need, 4))])
+        self._make_room(2 * len(planned.serials))
         return int(
             plan_changes.changed(
                 planned.serials,
@@ -191,14 +189,20 @@ class PlanRecorder:
             )
         )
 
+    def _make_room(self, n_rows: int) -> None:
+        """Make the array of rows large enough for ``n_rows`` more rows."""
+        need = self._n + n_rows
+        if need > len(self._rows):
+            more = np.empty((need, len(ROW_COLUMNS)), dtype=np.int64)
+            self._rows = np.concatenate([self._rows, more])
+
     def _explain(self, attempt: Attempt, text: str) -> None:
         """Add a reason of the policy, if it is not the attempt's last reason."""
         number = self._texts.setdefault(text, len(self._texts))
         if self._reasons.get(attempt.serial) == number:
             return
         self._reasons[attempt.serial] = number
-        if self._n == len(self._rows):
-            self._rows = np.concatenate([self._rows, np.empty_like(self._rows)])
+        self._make_room(1)
         self._rows[self._n] = len(self._plans), attempt.serial, PlanChange.REASON, number
         self._n += 1
 
