@@ -12,13 +12,13 @@ from rebat.core.units import to_us
 from rebat.models.checkpoint import (
     Checkpointing,
     add_young_daly,
-    checkpoint_time_us,
     checkpointing_of,
     n_below_period,
     with_checkpoints_us,
     work_in_us,
     young_daly_period_s,
 )
+from rebat.models.checkpoint_times import checkpoint_time_us
 from rebat.models.interruptions import (
     after_next_checkpoint,
     after_proactive_checkpoint,

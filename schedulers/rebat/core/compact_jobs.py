@@ -77,6 +77,16 @@ class CompactJobs(Sequence[Job]):
         uses = np.bincount(self._profiles, minlength=len(self._profile_names))
         return dict(zip(self._profile_names, uses.tolist(), strict=True))
 
+    def sized_profiles(self) -> Iterator[tuple[str, int, int]]:
+        """Yield profiles with the numbers of nodes of their jobs, and the number of these jobs."""
+        sizes = np.array(self._n_nodes, dtype=np.int64)
+        base = int(sizes.max(initial=0)) + 1
+        codes = np.array(self._profiles, dtype=np.int64)
+        pairs, counts = np.unique(codes * base + sizes, return_counts=True)
+        for pair, count in zip(pairs.tolist(), counts.tolist(), strict=True):
+            profile, size = divmod(pair, base)
+            yield self._profile_names[profile], size, count
+
     def with_extra(self) -> Iterator[Job]:
         """Yield the jobs with additional fields."""
         extra = np.array([bool(fields) for fields in self._extra_fields], dtype=bool)

@@ -13,12 +13,16 @@ import uuid
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import IO, Any
 
 import msgspec
 
 from rebat.core.errors import InputError
+
+_LINES = 1024
+"""Number of lines that are written together."""
 
 
 @contextmanager
@@ -100,7 +104,8 @@ def write_text(path: Path, text: str) -> None:
 
 def write_lines(path: Path, lines: Iterable[str]) -> None:
     """Write a text file line by line; see `write_parts`."""
-    write_parts(path, (f"{line}\n" for line in lines))
+    rest = iter(lines)
+    write_parts(path, iter(lambda: "".join([f"{line}\n" for line in islice(rest, _LINES)]), ""))
 
 
 def write_json(path: Path, record: Any) -> None:

@@ -230,14 +230,11 @@ def delay_us(profile: dict[str, Any]) -> int:
 
 def number(fields: dict[str, Any], key: str, most: float, kind: str = "a number") -> float:
     """Return a field as a number; raise InputError unless it is from 0 to ``most``."""
-    expected = f"{kind}, from 0 to {most:.0e}"
-    if key not in fields:
-        raise InputError("missing", key, expected)
-    value = fields[key]
-    plain = isinstance(value, int | float) and not isinstance(value, bool)
-    if not (plain and 0 <= value <= most):
-        raise InputError(f"is {short(value)}", key, expected)
-    return float(value)
+    value: Any = fields.get(key)
+    if type(value) in (int, float) and 0 <= value <= most:
+        return float(value)
+    problem = f"is {short(value)}" if key in fields else "missing"
+    raise InputError(problem, key, f"{kind}, from 0 to {most:.0e}")
 
 
 def with_parts(profiles: Profiles, name: str) -> dict[str, dict[str, Any]]:

@@ -40,12 +40,18 @@ class Packing(Generic[T]):
     numbers : sequence of str
         Fields with integers, as dotted names.
     names : sequence of str
-        Fields with texts of few distinct values, as dotted names. A column contains their codes.
+        Fields with few distinct values, such as texts, as dotted names. A column contains their
+        codes.
+    text : str, optional
+        Field with texts that can be read without the items.
     """
 
-    def __init__(self, struct: type[T], numbers: Sequence[str], names: Sequence[str] = ()) -> None:
+    def __init__(
+        self, struct: type[T], numbers: Sequence[str], names: Sequence[str] = (), text: str = ""
+    ) -> None:
         self.getters = {name: attrgetter(name) for name in (*numbers, *names)}
         self.names = names
+        self.text = attrgetter(text) if text else None
         self.numbers = {name: number for number, name in enumerate(self.getters)}
         self.encode = msgspec.msgpack.Encoder(enc_hook=_plain).encode
         self.decode: Callable[[bytes], list[T]] = msgspec.msgpack.Decoder(
@@ -63,10 +69,10 @@ class Packed(Sequence[T]):
 
     def __init__(self, packing: Packing[T], items: Iterable[T] = ()) -> None:
         self._packing = packing
-        self._codes: dict[str, dict[str, int]] = {name: {} for name in packing.names}
+        self._codes: dict[str, dict[Any, int]] = {name: {} for name in packing.names}
         self._file = tempfile.SpooledTemporaryFile(max_size=MOST_BYTES)  # noqa: SIM115
         weakref.finalize(self, self._file.close)
-        self._blocks: list[tuple[int, int]] = []
+        self._blocks: list[tuple[int, int, int]] = []
         self._last: list[T] = []
         self._read: dict[str, Ints] = {}
         self._changes: dict[int, dict[str, Any]] = {}
@@ -83,7 +89,7 @@ class Packed(Sequence[T]):
             self._pack()
 
     def amend(self, place: int, **changes: Any) -> None:
-        """Change fields of an item other than the texts of columns."""
+        """Change fields of an item other than `texts` and the fields with few values."""
         block, offset = divmod(place, BLOCK)
         if block == len(self._blocks):
             for name, value in changes.items():
@@ -99,14 +105,15 @@ class Packed(Sequence[T]):
     def _pack(self) -> None:
         columns = np.stack([self._column(name) for name in self._packing.getters])
         items = self._packing.encode(self._last)
+        texts = _encoded(list(map(self._packing.text, self._last))) if self._packing.text else b""
         try:
             start = self._file.seek(0, 2)
-            self._file.write(columns.tobytes() + items)
+            self._file.write(columns.tobytes() + items + texts)
         except OSError as error:
             problem = f"cannot store the records of the run: {error.strerror}"
             expected = "a TMPDIR with more space"
             raise InputError(problem, tempfile.gettempdir(), expected) from None
-        self._blocks.append((start, len(items)))
+        self._blocks.append((start, len(items), len(texts)))
         self._last = []
         self._read.clear()
 
@@ -120,10 +127,8 @@ class Packed(Sequence[T]):
     def _extracted(self, name: str) -> Ints:
         values: Iterable[Any] = map(self._packing.getters[name], self._last)
         if name in self._codes:
-            codes, texts = self._codes[name], list(values)
-            for text in dict.fromkeys(texts):
-                codes.setdefault(text, len(codes))
-            values = map(codes.__getitem__, texts)
+            codes = self._codes[name]
+            values = [codes.setdefault(value, len(codes)) for value in values]
         return np.fromiter(values, dtype=np.int64, count=len(self._last))
 
     # ---- reading
@@ -161,27 +166,40 @@ class Packed(Sequence[T]):
         return self._open[1][offset]
 
     def column(self, name: str) -> Ints:
-        """Return a field of all items; for a field of texts, their codes in `values`."""
+        """Return a field of all items; for a field with few values, their codes in `values`."""
         parts = []
-        for start, _ in self._blocks:
+        for start, _, _ in self._blocks:
             self._file.seek(start + self._start(name))
             parts.append(np.frombuffer(self._file.read(BLOCK * 8), dtype=np.int64))
         return np.concatenate([*parts, self._column(name)])
+
+    @property
+    def _items_start(self) -> int:
+        """Where the items begin in a block, in bytes."""
+        return len(self._packing.getters) * BLOCK * 8
 
     def _start(self, name: str) -> int:
         """Return where a column begins in a block, in bytes."""
         return self._packing.numbers[name] * BLOCK * 8
 
-    def values(self, name: str) -> list[str]:
-        """Return the distinct texts of a field, in the order of their codes."""
-        self._column(name)  # the last block may have new texts
+    def values(self, name: str) -> list[Any]:
+        """Return the distinct values of a field, in the order of their codes."""
+        self._column(name)  # the last block may have new values
         return list(self._codes[name])
 
-    def having(self, name: str, *texts: str) -> npt.NDArray[np.bool_]:
-        """Return the mask of the items whose field has one of these texts."""
-        column, values = self.column(name), self.values(name)
-        codes = [code for code, value in enumerate(values) if value in texts]
+    def having(self, name: str, *values: str) -> npt.NDArray[np.bool_]:
+        """Return the mask of the items whose field has one of these values."""
+        column, all_values = self.column(name), self.values(name)
+        codes = [code for code, value in enumerate(all_values) if value in values]
         return np.isin(column, codes)
+
+    def texts(self) -> Iterator[str]:
+        """Yield the text of each item, see `Packing`."""
+        assert self._packing.text is not None
+        for start, n_items, n_texts in self._blocks:
+            self._file.seek(start + self._items_start + n_items)
+            yield from msgspec.msgpack.decode(self._file.read(n_texts), type=list[str])
+        yield from map(self._packing.text, self._last)
 
     def where(self, mask: npt.NDArray[np.bool_]) -> Iterator[T]:
         """Yield the items of a mask in order."""
@@ -194,13 +212,16 @@ class Packed(Sequence[T]):
         """Return the items of a block; the last block is not packed."""
         if block == len(self._blocks):
             return self._last
-        start, size = self._blocks[block]
-        self._file.seek(start + len(self._packing.getters) * BLOCK * 8)
+        start, size, _ = self._blocks[block]
+        self._file.seek(start + self._items_start)
         items = self._packing.decode(self._file.read(size))
         for place in self._changes.keys() & range(block * BLOCK, (block + 1) * BLOCK):
             for name, value in self._changes[place].items():
                 setattr(items[place % BLOCK], name, value)
         return items
+
+
+_encoded = msgspec.msgpack.Encoder().encode
 
 
 def _plain(value: Any) -> Any:

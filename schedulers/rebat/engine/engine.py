@@ -160,7 +160,8 @@ class Engine(Decisions):
         self._exchange(scheduler, (self._began(),))
         rounds = 0
         while True:
-            self._outbox[:0] = self._take_notices()
+            if self._notices:
+                self._outbox[:0] = self._take_notices()
             if not self._outbox:
                 if self._over():
                     break

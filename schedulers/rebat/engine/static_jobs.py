@@ -41,8 +41,9 @@ class StaticJobs:
         columns = [jobs.submit_us() for _, jobs in self._workloads]
         submit_us = np.concatenate([np.empty(0, dtype=np.int64), *columns])
         order = np.argsort(submit_us, kind="stable")
-        for _, places in groupby(_integers(order), submit_us.__getitem__):
-            group = list(map(self._at, places))
+        jobs = map(self._at, _integers(order))
+        for _, same in groupby(jobs, lambda placed: placed[1].submit_us):
+            group = list(same)
             if len(group) > 1:
                 group.sort(key=lambda placed: f"{placed[0]}!{placed[1].id}")
             yield group

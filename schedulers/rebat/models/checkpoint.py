@@ -18,6 +18,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from rebat.core.compact_jobs import compact
 from rebat.core.errors import InputError
 from rebat.core.jobs import Job, Workload
 from rebat.core.options import YoungDaly
@@ -122,69 +123,6 @@ def work_in_us(c: Checkpointing | None, length_us: int) -> int:
     return c.first_period_us + cycles * c.period_us + last_us
 
 
-def checkpoint_time_us(
-    c: Checkpointing | None, until_us: int, length_us: int, ended: bool, accounting: Accounting
-) -> int:
-    """Return the time of checkpoints in the first ``until_us`` of an attempt's progress.
-
-    Parameters
-    ----------
-    c : Checkpointing, optional
-    until_us, length_us : int
-        Progress after the recovery in microseconds: the part to examine, and the total.
-    ended : bool
-        Whether the job completed with this attempt, possibly with a closing checkpoint.
-    accounting : 'exact' or 'program'
-
-    >>> c = Checkpointing(100, 10, 7, first_period_us=100)
-    >>> [checkpoint_time_us(c, 160, 160, True, how) for how in ("exact", "program")]
-    [20, 10]
-    >>> checkpoint_time_us(c, 155, 160, True, "exact")
-    15
-    """
-    if c is None:
-        return 0
-    deep_us = _deep_us(c, until_us, length_us, ended, accounting)
-    return deep_us + (_light_us(c, until_us - deep_us) if c.light else 0)
-
-
-def _light_us(c: Checkpointing, worked_us: int) -> int:
-    """Return the time of light checkpoints in a progress without regular checkpoints.
-
-    With a single light tier, its parts are counted from the start of the attempt.
-    """
-    assert c.light is not None
-    if len(c.light.tiers) == 1:
-        return c.light.written_us(worked_us)
-    begin_us = c.period_us - c.first_period_us
-    return c.light.written_us(begin_us + worked_us) - c.light.written_us(begin_us)
-
-
-def _deep_us(
-    c: Checkpointing, until_us: int, length_us: int, ended: bool, accounting: Accounting
-) -> int:
-    """Return the time of regular checkpoints; see `checkpoint_time_us`."""
-    n_complete = max(0, length_us - c.first_period_us + c.period_us) // c.cycle_us
-    last_us = c.first_period_us + (n_complete - 1) * c.cycle_us + c.cost_us if n_complete else 0
-    period_us = c.period_us if n_complete else c.first_period_us
-    if until_us <= last_us:
-        return _regular_us(c, until_us)
-    complete_us = n_complete * c.cost_us
-    if accounting == "program":
-        return complete_us
-    if ended and c.closing:
-        period_us = min(period_us, max(0, length_us - last_us - c.cost_us))
-    return complete_us + max(0, until_us - last_us - period_us)
-
-
-def _regular_us(c: Checkpointing, until_us: int) -> int:
-    """Return the time of the checkpoints that end complete periods."""
-    if until_us <= c.first_period_us:
-        return 0
-    cycles, position_us = divmod(until_us - c.first_period_us, c.cycle_us)
-    return cycles * c.cost_us + min(position_us, c.cost_us)
-
-
 def with_checkpoints_us(c: Checkpointing | None, work_us: int) -> int:
     """Return a length without recovery: the work, and a checkpoint per period (eq. 1).
 
@@ -214,10 +152,10 @@ def young_daly_period_s(n_nodes: int, machine_nodes: int, mtbf_s: float, cost_s:
 def n_below_period(workload: Workload, n_nodes: int, mtbf_s: float, cost_s: float) -> int:
     """Return the number of delay jobs that are shorter than one Young/Daly period."""
     return sum(
-        workload.profiles[job.profile].get("type") == "delay"
-        and workload.profiles[job.profile]["delay"]
-        < young_daly_period_s(job.n_nodes, n_nodes, mtbf_s, cost_s)
-        for job in workload.jobs
+        count
+        for name, size, count in compact(workload.jobs).sized_profiles()
+        if workload.profiles[name].get("type") == "delay"
+        and workload.profiles[name]["delay"] < young_daly_period_s(size, n_nodes, mtbf_s, cost_s)
     )
 
 
@@ -321,19 +259,23 @@ def checkpointing_of(profile: dict[str, Any]) -> Checkpointing | None:
     """
     if "checkpoint_period" not in profile:
         return None
-    names = ("checkpoint_period", "checkpoint_cost", "recovery_cost", "Tfirst", "Rfirst")
-    values = []
-    for name in names:
-        value = profile.get(name, profile["checkpoint_period"] if name == "Tfirst" else 0)
-        if not isinstance(value, int | float) or not 0 <= value <= MAX_SECONDS:
-            raise InputError(f"profile field {name} is {value!r}", expected="seconds, 0 or more")
-        values.append(to_us(value))
-    period, cost, recovery, first_period, first_recovery = values
+    period = _duration_us(profile, "checkpoint_period", 0)
+    cost = _duration_us(profile, "checkpoint_cost", 0)
+    recovery = _duration_us(profile, "recovery_cost", 0)
+    first_period = _duration_us(profile, "Tfirst", profile["checkpoint_period"])
+    first_recovery = _duration_us(profile, "Rfirst", 0)
     if period == 0:
         raise InputError("profile field checkpoint_period is 0", expected="seconds, above 0")
     closing = profile.get("checkpoint_rounding") != "floor"
     light = light_of(profile)
     return Checkpointing(period, cost, recovery, first_period, first_recovery, closing, light=light)
+
+
+def _duration_us(profile: dict[str, Any], name: str, default: float) -> int:
+    value = profile.get(name, default)
+    if not isinstance(value, (int, float)) or not 0 <= value <= MAX_SECONDS:
+        raise InputError(f"profile field {name} is {value!r}", expected="seconds, 0 or more")
+    return round(value * US_PER_S)
 
 
 def derived_checkpointing(

@@ -72,6 +72,8 @@ class Hangs:
         ``hit`` are new failures by attempt. If recoveries have stages, the attempts
         hang first.
         """
+        if not (hit or self.hanging):
+            return [], {}
         jobs, later = self._jobs, self._board.options.dialect.two_passes
         stages = self._stages or self._registry.has_light
         if not stages and not any(failure.cause for failure in hit.values()):

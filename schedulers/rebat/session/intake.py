@@ -75,7 +75,7 @@ class Intake:
         """Return whether an event only acknowledges a decision."""
         if isinstance(event, JobSubmitted):
             return event.job_id in self._registry.registered
-        return isinstance(event, CallRequested | NoMoreExternalEvents)
+        return isinstance(event, (CallRequested, NoMoreExternalEvents))
 
     def hit(self) -> dict[str, Failure]:
         """Return the attempts on nodes that failed since the last call.

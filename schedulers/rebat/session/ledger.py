@@ -51,11 +51,6 @@ class AttemptRecord(msgspec.Struct, gc=False, array_like=True):
         return bool(self.failure or self.stages)
 
     @property
-    def checkpoints(self) -> bool:
-        """Whether the attempt has a recovery or writes checkpoints."""
-        return self.checkpointing is not None
-
-    @property
     def image_us(self) -> int:
         """Cost to restart from the image with which the attempt began; 0: without an image."""
         return self.checkpointing.image_us if self.checkpointing else 0
@@ -94,7 +89,6 @@ ATTEMPTS = Packing(
         "hung_us",
         "imaged",
         "image_us",
-        "checkpoints",
         "hit",
         "attempt.n_nodes",
         "attempt.submit_us",
@@ -104,7 +98,8 @@ ATTEMPTS = Packing(
         "attempt.number",
         "attempt.priority",
     ),
-    names=("cause", "state", "why"),
+    names=("cause", "state", "why", "checkpointing"),
+    text="attempt.job_id",
 )
 
 

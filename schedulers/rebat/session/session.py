@@ -219,8 +219,9 @@ class Session:
         board, transactions = self._board, self._transactions
         news, board.news = board.news, News()
         news.hit, called_off = transactions.hangs.report(self._intake.hit())
-        news.woken = transactions.agenda.woken()
-        board.changes.woken += news.woken
+        if transactions.agenda.wakes:
+            news.woken = transactions.agenda.woken()
+            board.changes.woken += news.woken
         if news.hit:
             n_free, hit = self._claims.n_free, {running.attempt.id for running in news.hit}
             news.called_off = [*called_off]

@@ -207,8 +207,9 @@ def _job(raw: Any, position: int, profiles: dict[str, dict[str, Any]], machine: 
 
 def check_extra(job: Job, machine: int) -> None:
     """Raise InputError for an invalid shape or trait of a job."""
-    check_shape(shape_of(job.extra), job.n_nodes, machine)
-    traits_of(job.extra)
+    if job.extra:
+        check_shape(shape_of(job.extra), job.n_nodes, machine)
+        traits_of(job.extra)
 
 
 def _job_fields(job_id: str, raw: dict[str, Any], profiles: dict[str, dict[str, Any]]) -> Job:
@@ -228,6 +229,8 @@ def _job_id(raw: dict[str, Any]) -> str:
     if isinstance(value, bool) or not isinstance(value, int | str) or value == "":
         raise InputError(f"invalid job id {short(value)}", "id", "an integer or a non-empty text")
     text = str(value)
+    if text.isalnum():
+        return text
     if "!" in text:
         raise InputError(
             f"job id {text!r} contains '!'", "id", "the id without 'w0!', which Batsim adds"

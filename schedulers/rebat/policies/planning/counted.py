@@ -27,6 +27,9 @@ Change = tuple[int, int, int]
 DEEP = 64
 """If more attempts than this are placed, a plan that is divided into blocks is faster."""
 
+FEW = 4
+"""Maximum number of changes for which a loop is faster than an array."""
+
 MOST_LATER = 1024
 """Maximum number of pending changes of the base."""
 
@@ -46,13 +49,12 @@ class Profile:
             more = np.zeros(2 * need - len(self.t), dtype=np.int64)
             self.t, self.f = np.concatenate([self.t, more]), np.concatenate([self.f, more])
 
-    def copy_from(self, other: Profile) -> None:
-        """Copy another profile into this one."""
-        self.n = 0
-        self.room_for(other.n)
-        self.n = other.n
-        self.t[: self.n] = other.t[: self.n]
-        self.f[: self.n] = other.f[: self.n]
+    def copy_from(self, other: Profile, rectangles: int = 0) -> None:
+        """Copy another profile into this one, with room for ``rectangles`` more rectangles."""
+        n = self.n = other.n
+        self.room_for(rectangles)
+        self.t[:n] = other.t[:n]
+        self.f[:n] = other.f[:n]
 
     def change(self, start_us: int, end_us: int, delta: int) -> None:
         """Add ``delta`` free nodes in an interval."""
@@ -61,6 +63,10 @@ class Profile:
 
     def change_all(self, changes: Sequence[Change]) -> None:
         """Apply several changes in order."""
+        if len(changes) <= FEW:
+            for change in changes:
+                self.change(*change)
+            return
         self.room_for(len(changes))
         table = np.array(changes, dtype=np.int64)
         self.n = counts.change_all(self.t, self.f, self.n, table)
@@ -122,6 +128,8 @@ class CountedPlan:
 
     def _extend(self) -> list[str]:
         """Extend, by 1 us, attempts past their planned end; return their ids."""
+        if not self._overdue:
+            return []
         overdue = [name for name in self._overdue if name in self._holds]
         self._overdue.clear()
         for attempt_id in overdue:
@@ -237,10 +245,11 @@ class CountedPlan:
         With ``first``, the first ``depth`` attempts of the queue get reservations, including
         attempts that can start now.
         """
+        if not len(queue):
+            return
         self._extend()
         plan = self._plan
-        plan.copy_from(self._base.profile(self._now_us))
-        plan.room_for(len(queue))
+        plan.copy_from(self._base.profile(self._now_us), len(queue))
         plan.n = counts.backfill(
             plan.t,
             plan.f,

@@ -81,6 +81,9 @@ class SortedQueue:
 
         These attempts stay in the queue.
         """
+        if not self.attempts:
+            self._proposed = []
+            return self._proposed
         k = counts.due(self.start, len(self.attempts), now_us, self._positions)
         self._proposed = [(at, self.attempts[at]) for at in self._positions[:k].tolist()]
         return self._proposed

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cache
 from math import isnan
 from typing import Any
 
@@ -151,12 +152,22 @@ def node_events_csv(ledger: Ledger) -> Iterator[str]:
 
 
 def _line(values: Sequence[Any]) -> str:
-    return ",".join([_cell(value) for value in values])
+    """Return a row: numbers with six decimals, integers and texts; None and NaN are empty."""
+    form = _form(tuple(map(type, values)))
+    line = form % tuple([name_field(v) if type(v) is str else v for v in values])
+    if "nan" in line and any(map(_is_nan, values)):
+        return _line([None if _is_nan(v) else v for v in values])
+    return line
 
 
-def _cell(value: Any) -> str:
-    if isinstance(value, float):
-        return "" if isnan(value) else f"{value:.6f}"
-    if isinstance(value, int):
-        return str(value)
-    return "" if value is None else name_field(str(value))
+def _is_nan(value: Any) -> bool:
+    return isinstance(value, float) and isnan(value)
+
+
+@cache
+def _form(kinds: tuple[type, ...]) -> str:
+    """Return the format of a row with values of these types."""
+    return ",".join(_CELLS[kind] for kind in kinds)
+
+
+_CELLS = {int: "%d", float: "%.6f", str: "%s", type(None): "%.0s"}

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import compress
 from math import isnan
 from typing import Any, overload
 
@@ -203,11 +204,10 @@ def _set_names(
 ) -> None:
     """Set job ids and owners, from the first attempt of each job."""
     table["user"] = table["queue"] = ""
-    order = np.argsort(first)
-    places = np.zeros(len(attempts), dtype=np.bool_)
-    places[first] = True
-    for row, record in zip(order.tolist(), attempts.where(places), strict=True):
-        job_id = record.attempt.job_id
+    is_first = np.zeros(len(attempts), dtype=np.bool_)
+    is_first[first] = True
+    ids = compress(attempts.texts(), is_first.tolist())
+    for row, job_id in zip(np.argsort(first).tolist(), ids, strict=True):
         table["job_id"][row] = job_name(job_id)
         if job_id in owners:
             table["user"][row], table["queue"][row] = owners[job_id]

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import msgspec
 import numpy as np
@@ -13,16 +13,20 @@ import numpy.typing as npt
 
 from rebat.core.attempts import OVER, Cause
 from rebat.core.units import FOREVER_US, US_PER_S
-from rebat.models.checkpoint import Accounting, checkpoint_time_us
+from rebat.models.checkpoint import Accounting
+from rebat.models.checkpoint_times import Patterns, checkpoint_times_us
 from rebat.results.measures.recoveries import down_intervals, hung_on_dead
 from rebat.results.measures.sharing import Widths, holds_of_attempts, node_us, repeats, widths
 from rebat.results.measures.steps import Steps, steps_of
-from rebat.session.ledger import AttemptRecord, Hold, Ledger
+from rebat.session.ledger import Hold, Ledger
 
 Ints = npt.NDArray[np.int64]
 
 USES = ("useful", "checkpoint", "recovery", "failure", "stealing", "silent", "walltime", "moving")
 """Uses of the time of attempts."""
+
+_CHUNK = 2**16
+"""Number of attempts whose uses are computed at the same time."""
 
 Window = tuple[int, int]
 """Half-open interval of times in microseconds."""
@@ -133,19 +137,29 @@ Uses = dict[str, Ints]
 
 def uses_of(ledger: Ledger, window: Window, accounting: Accounting) -> Uses:
     """Return the time of each attempt in a window by use; see `_parts`."""
-    first, last = window
     attempts = ledger.attempts
-    start_us, end_us = attempts.column("start_us"), attempts.column("end_us")
-    within = (start_us >= 0) & (end_us > first) & (start_us < last)
-    plain = within & (attempts.column("checkpoints") == 0) & (attempts.column("lost_us") == 0)
-    plain &= attempts.column("useful_us") == end_us - start_us
-    uses: Uses = defaultdict(lambda: np.zeros(len(start_us), dtype=np.int64))
-    uses["useful"][plain] = (np.minimum(end_us, last) - np.maximum(start_us, first))[plain]
-    others = within & ~plain
-    for place, record in zip(np.flatnonzero(others), attempts.where(others), strict=True):
-        for name, us in _parts(record, first, last, accounting).items():
-            if us:
-                uses[name][place] += us
+    times = AttemptTimes(*map(attempts.column, AttemptTimes._fields))
+    cause, which = attempts.column("cause"), attempts.column("checkpointing")
+    causes, patterns = attempts.values("cause"), attempts.values("checkpointing")
+    over = np.array([value in OVER for value in causes], dtype=bool)
+    uses: Uses = defaultdict(lambda: np.zeros(len(cause), dtype=np.int64))
+    within = np.flatnonzero(
+        (times.start_us >= 0) & (times.end_us > window[0]) & (times.start_us < window[1])
+    )
+    for places in np.array_split(within, 1 + len(within) // _CHUNK):  # to save memory
+        some = AttemptTimes(*(column[places] for column in times))
+        pattern = Patterns.of(which[places], patterns)
+        parts = _parts(some, pattern, over[cause[places]], window, accounting)
+        for name in ("recovery", "checkpoint", "useful"):
+            uses[name][places] += parts[name]
+        for code, value in enumerate(causes):
+            of_cause = cause[places] == code
+            if of_cause.any():
+                uses[_LOST[value]][places[of_cause]] += parts["lost"][of_cause]
+        later = np.flatnonzero(parts["lost later"])
+        for place, us in zip(places[later].tolist(), parts["lost later"][later], strict=True):
+            if (lost_to := attempts[place].lost_to) is not None:
+                uses[_LOST[lost_to]][place] += us
     return uses
 
 
@@ -176,34 +190,54 @@ def _wasted(
         yield "failure", np.isin(serials, given_up)
 
 
-def _parts(record: AttemptRecord, first: int, last: int, accounting: Accounting) -> dict[str, int]:
-    """Return the time of an attempt within the window by use, in microseconds per node.
+class AttemptTimes(NamedTuple):
+    """Times of attempts in microseconds, as int64 arrays; see `AttemptRecord`."""
+
+    start_us: Ints
+    end_us: Ints
+    useful_us: Ints
+    lost_us: Ints
+    hung_us: Ints
+
+
+def _parts(
+    times: AttemptTimes,
+    c: Patterns,
+    over: npt.NDArray[np.bool_],
+    window: Window,
+    accounting: Accounting,
+) -> dict[str, Ints]:
+    """Return the time of attempts within the window by use, in microseconds per node.
 
     An attempt consists of its recovery, the kept progress (alternating work and checkpoints), the
     progress that was lost later, the time lost at its end, and the time for which it hung after a
-    failure. After a proactive checkpoint (timing T2) the last part is this checkpoint.
+    failure. After a proactive checkpoint (timing T2) the last part is this checkpoint. ``over``
+    marks the attempts with which a job did all its work.
     """
-    c = record.checkpointing
-    run = record.end_us - record.start_us
-    recovery_end = min(c.first_recovery_us, run) if c else 0
-    done_end = min(recovery_end + record.useful_us, run)
-    kept_end = done_end - min(record.lost_us, done_end - recovery_end)
-    lo, hi = max(first - record.start_us, 0), min(last - record.start_us, run)
-    recovery = _overlap(0, recovery_end, lo, hi)
-    progress_us = _overlap(recovery_end, kept_end, lo, hi)
-    lost_later = _overlap(kept_end, done_end, lo, hi)
-    hung_from = max(done_end, run - record.hung_us)
-    lost = _overlap(done_end, hung_from, lo, hi)
-    recovery += _overlap(hung_from, run, lo, hi)
-    into = min(max(lo, recovery_end), kept_end) - recovery_end
-    progress = (done_end - recovery_end, record.cause in OVER, accounting)
-    checkpoint = checkpoint_time_us(c, into + progress_us, *progress)
-    checkpoint -= checkpoint_time_us(c, into, *progress)
-    parts = {"recovery": recovery, "checkpoint": checkpoint, "useful": progress_us - checkpoint}
-    if record.lost_to:
-        parts[_LOST[record.lost_to]] = lost_later
-    parts[_LOST[record.cause]] = parts.get(_LOST[record.cause], 0) + lost
-    return parts
+    run = times.end_us - times.start_us
+    recovery_end = np.minimum(c.first_recovery_us, run)
+    done_end = np.minimum(recovery_end + times.useful_us, run)
+    kept_end = done_end - np.minimum(times.lost_us, done_end - recovery_end)
+    hung_from = np.maximum(done_end, run - times.hung_us)
+    lo = np.maximum(window[0] - times.start_us, 0)
+    hi = np.minimum(window[1] - times.start_us, run)
+
+    def within(begin: Ints | int, end: Ints) -> Ints:
+        part: Ints = np.maximum(0, np.minimum(end, hi) - np.maximum(begin, lo))
+        return part
+
+    progress_us = within(recovery_end, kept_end)
+    into = np.minimum(np.maximum(lo, recovery_end), kept_end) - recovery_end
+    progress = (done_end - recovery_end, over, accounting)
+    checkpoint = checkpoint_times_us(c, into + progress_us, *progress)
+    checkpoint -= checkpoint_times_us(c, into, *progress)
+    return {
+        "recovery": within(0, recovery_end) + within(hung_from, run),
+        "checkpoint": checkpoint,
+        "useful": progress_us - checkpoint,
+        "lost later": within(kept_end, done_end),
+        "lost": within(done_end, hung_from),
+    }
 
 
 def stretches_of(window: Window) -> tuple[Window, Window, Window]:

@@ -8,11 +8,15 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 import msgspec
+import numpy as np
+import numpy.typing as npt
 
 from rebat.core.attempts import OVER, SECOND_ORDER
 from rebat.core.nodes import NodeSet
+from rebat.core.packed import Packed
 from rebat.core.units import FOREVER_US, US_PER_S
-from rebat.models.checkpoint import checkpoint_time_us
+from rebat.models.checkpoint_times import Patterns, checkpoint_time_us, checkpoint_times_us
+from rebat.results.measures.sharing import dot
 from rebat.session.ledger import AttemptRecord, Ledger
 
 Span = tuple[int, int]
@@ -62,22 +66,32 @@ def recoveries(ledger: Ledger) -> Recoveries | None:
             stages[name] += us * record.attempt.n_nodes / US_PER_S
         all_us = lost_us(record) + sum(record.stages.values())
         lost[record.failure or UNKNOWN] += all_us * record.attempt.n_nodes / US_PER_S
-    done, on_nodes, ran_us, submitted = 0, 0, 0, {}
-    for record in attempts.where(attempts.column("start_us") >= 0):
-        n_nodes, run_us = record.attempt.n_nodes, record.end_us - record.start_us
-        done += work_us(record) * n_nodes
-        on_nodes += run_us * n_nodes
-        ran_us += run_us
-        submitted[record.attempt.job_id] = (record.end_us - record.attempt.submit_us) * n_nodes
-    in_system = sum(submitted.values())
+    ran = attempts.column("start_us") >= 0
+    names = ("start_us", "end_us", "attempt.submit_us", "attempt.job_serial")
+    start_us, end_us, submit_us, job = (attempts.column(name)[ran] for name in names)
+    sizes = attempts.column("attempt.n_nodes")[ran]
+    done = dot(_works_us(attempts)[ran], sizes.tolist())
+    on_nodes = dot(end_us - start_us, sizes.tolist())
+    last = len(job) - 1 - np.unique(job[::-1], return_index=True)[1]  # last attempt of each job
+    in_system = dot((end_us - submit_us)[last], sizes[last].tolist())
     return Recoveries(
         ettr=done / on_nodes if on_nodes else 0.0,
         ettr_queued=done / in_system if in_system else 0.0,
-        mttf_s=ran_us / US_PER_S / int(hit.sum()),
+        mttf_s=int((end_us - start_us).sum()) / US_PER_S / int(hit.sum()),
         second_order=int(attempts.having("why", SECOND_ORDER).sum()),
         stages=dict(sorted(stages.items())),
         lost=dict(sorted(lost.items())),
     )
+
+
+def _works_us(attempts: Packed[AttemptRecord]) -> npt.NDArray[np.int64]:
+    """Return `work_us` of each attempt."""
+    over = attempts.having("cause", *OVER)
+    useful_us = attempts.column("useful_us")
+    kept_us = useful_us - attempts.column("lost_us")
+    distinct = attempts.values("checkpointing")
+    patterns = Patterns.of(attempts.column("checkpointing"), distinct)
+    return kept_us - checkpoint_times_us(patterns, kept_us, useful_us, over, "exact")
 
 
 def work_us(record: AttemptRecord) -> int:

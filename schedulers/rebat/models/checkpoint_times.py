@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The time of checkpoints in the progress of attempts (section 5.2 of Du et al. 2024)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from rebat.models.checkpoint import NEVER, Accounting, Checkpointing
+
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+
+class Patterns(NamedTuple):
+    """The checkpointing of each attempt, as int64 and bool arrays of shape (n,).
+
+    Attempts without checkpoints have the values of `NEVER`.
+    """
+
+    which: Ints
+    """Index into ``distinct``."""
+    distinct: Sequence[Checkpointing | None]
+    period_us: Ints
+    cost_us: Ints
+    first_period_us: Ints
+    first_recovery_us: Ints
+    closing: Bools
+
+    @classmethod
+    def of(cls, which: Ints, distinct: Sequence[Checkpointing | None]) -> Patterns:
+        """Return the patterns of attempts; ``which`` are indices into ``distinct``."""
+        rows = [
+            (c.period_us, c.cost_us, c.first_period_us, c.first_recovery_us, c.closing)
+            for c in (each or NEVER for each in distinct)
+        ]
+        table = np.array(rows, dtype=np.int64).reshape(-1, 5).T
+        period, cost, first, recovery, closing = (column[which] for column in table)
+        return cls(which, distinct, period, cost, first, recovery, closing != 0)
+
+    @property
+    def cycle_us(self) -> Ints:
+        """T + C."""
+        return self.period_us + self.cost_us
+
+
+def checkpoint_times_us(
+    c: Patterns, until_us: Ints, length_us: Ints, ended: Bools, accounting: Accounting
+) -> Ints:
+    """Return the time of checkpoints in the first ``until_us`` of the progress of attempts.
+
+    Parameters
+    ----------
+    c : Patterns
+    until_us, length_us : int64 arrays, shape (n,)
+        Progress after the recovery in microseconds: the part to examine, and the total.
+    ended : bool array, shape (n,)
+        Whether the job completed with this attempt, possibly with a closing checkpoint.
+    accounting : 'exact' or 'program'
+    """
+    time_us = _deep_us(c, until_us, length_us, ended, accounting)
+    light = np.array([bool(each and each.light) for each in c.distinct], dtype=bool)
+    for at in np.flatnonzero(light[c.which]).tolist():
+        pattern = c.distinct[c.which[at]]
+        assert pattern is not None
+        time_us[at] += _light_us(pattern, int(until_us[at] - time_us[at]))
+    return time_us
+
+
+def checkpoint_time_us(
+    c: Checkpointing | None, until_us: int, length_us: int, ended: bool, accounting: Accounting
+) -> int:
+    """Return the time of checkpoints of one attempt; see `checkpoint_times_us`.
+
+    >>> c = Checkpointing(100, 10, 7, first_period_us=100)
+    >>> [checkpoint_time_us(c, 160, 160, True, how) for how in ("exact", "program")]
+    [20, 10]
+    >>> checkpoint_time_us(c, 155, 160, True, "exact")
+    15
+    """
+    pattern = Patterns.of(np.zeros(1, dtype=np.int64), [c])
+    until, length = (np.array([us], dtype=np.int64) for us in (until_us, length_us))
+    return int(checkpoint_times_us(pattern, until, length, np.array([ended]), accounting)[0])
+
+
+def _light_us(c: Checkpointing, worked_us: int) -> int:
+    """Return the time of light checkpoints in a progress without regular checkpoints.
+
+    With a single light tier, its parts are counted from the start of the attempt.
+    """
+    assert c.light is not None
+    if len(c.light.tiers) == 1:
+        return c.light.written_us(worked_us)
+    begin_us = c.period_us - c.first_period_us
+    return c.light.written_us(begin_us + worked_us) - c.light.written_us(begin_us)
+
+
+def _deep_us(
+    c: Patterns, until_us: Ints, length_us: Ints, ended: Bools, accounting: Accounting
+) -> Ints:
+    """Return the time of regular checkpoints; see `checkpoint_times_us`."""
+    n_complete = np.maximum(0, length_us - c.first_period_us + c.period_us) // c.cycle_us
+    after_us = c.first_period_us + (n_complete - 1) * c.cycle_us + c.cost_us
+    last_us = np.where(n_complete > 0, after_us, 0)
+    complete_us = n_complete * c.cost_us
+    if accounting == "program":
+        return np.where(until_us <= last_us, _regular_us(c, until_us), complete_us)
+    period_us = np.where(n_complete > 0, c.period_us, c.first_period_us)
+    closing_us = np.minimum(period_us, np.maximum(0, length_us - last_us - c.cost_us))
+    period_us = np.where(ended & c.closing, closing_us, period_us)
+    beyond_us = complete_us + np.maximum(0, until_us - last_us - period_us)
+    return np.where(until_us <= last_us, _regular_us(c, until_us), beyond_us)
+
+
+def _regular_us(c: Patterns, until_us: Ints) -> Ints:
+    """Return the time of the checkpoints that end complete periods."""
+    cycles, position_us = np.divmod(until_us - c.first_period_us, c.cycle_us)
+    time_us = cycles * c.cost_us + np.minimum(position_us, c.cost_us)
+    return np.where(until_us <= c.first_period_us, 0, time_us)
