@@ -46,7 +46,9 @@ def original(text: str) -> str:
 
 def name_field(text: str) -> str:
     """Return a name from an external source as a field of a CSV file."""
-    return text if _PLAIN.fullmatch(text) else csv_field(guarded(text))
+    if text.isalnum() or _PLAIN.fullmatch(text):
+        return text
+    return csv_field(guarded(text))
 
 
 def csv_line(values: Iterable[object]) -> str:

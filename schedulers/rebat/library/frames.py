@@ -27,7 +27,9 @@ def jobs(results: Sequence[RunResult]) -> DataFrame:
     import pandas as pd
 
     columns = JobRow.__struct_fields__
-    parts = [pd.DataFrame(result.rows.table)[list(columns)] for result in results]
+    parts = [
+        pd.DataFrame({name: result.rows.column(name) for name in columns}) for result in results
+    ]
     return _with_policies(parts, results)
 
 

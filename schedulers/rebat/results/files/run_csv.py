@@ -76,8 +76,8 @@ def recoveries_csv(ledger: Ledger) -> Iterator[str]:
 def rows_csv(rows: JobRows, columns: Sequence[str] = JOB_COLUMNS) -> Iterator[str]:
     """Yield rebat_jobs.csv, or other columns: a row per original job."""
     yield ",".join(columns)
-    for row in rows.table[list(columns)]:
-        yield _line(row.item())
+    for values in rows.values(columns):
+        yield _line(values)
 
 
 def groups_csv(rows: JobRows, column: str) -> Iterator[str]:

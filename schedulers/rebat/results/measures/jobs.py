@@ -69,8 +69,8 @@ Owners = Mapping[str, tuple[str, str]]
 """Batsim id of a job -> its user and queue; empty if unknown."""
 
 
-_DTYPES = {"int": "i8", "float": "f8", "float | None": "f8", "str": "O"}
-_TABLE = np.dtype([(name, _DTYPES[kind]) for name, kind in JobRow.__annotations__.items()])
+Columns = dict[str, npt.NDArray[Any]]
+"""Field of a row -> its values, in the order of the rows; missing numbers are NaN."""
 
 
 class JobRows(Sequence[JobRow]):
@@ -79,22 +79,22 @@ class JobRows(Sequence[JobRow]):
     Rows are created on access. Missing numbers are NaN in columns.
     """
 
-    def __init__(
-        self, table: npt.NDArray[Any], places: npt.NDArray[np.int64] | None = None
-    ) -> None:
-        """Create rows from a table, or from the rows of a table at some places."""
-        self._table, self._places = table, places
-
-    @property
-    def table(self) -> npt.NDArray[Any]:
-        """The rows as a structured array."""
-        return self._table if self._places is None else self._table[self._places]
+    def __init__(self, columns: Columns, places: npt.NDArray[np.int64] | None = None) -> None:
+        """Create rows from columns, or from some places of columns."""
+        self._columns, self._places = columns, places
 
     def __len__(self) -> int:
-        return len(self._table if self._places is None else self._places)
+        return len(self._columns["job_id"] if self._places is None else self._places)
 
     def __iter__(self) -> Iterator[JobRow]:
-        return (_from_table(values) for values in self.table)
+        return map(_row, self.values(JobRow.__struct_fields__))
+
+    def values(self, names: Sequence[str]) -> Iterator[tuple[Any, ...]]:
+        """Yield the values of some columns for each row; missing numbers are NaN."""
+        columns = [self.column(name) for name in names]
+        for first in range(0, len(self), _CHUNK):  # to save memory
+            parts = (column[first : first + _CHUNK].tolist() for column in columns)
+            yield from zip(*parts, strict=True)
 
     @overload
     def __getitem__(self, which: int) -> JobRow: ...
@@ -102,15 +102,15 @@ class JobRows(Sequence[JobRow]):
     def __getitem__(self, which: slice | npt.NDArray[Any]) -> JobRows: ...
     def __getitem__(self, which: int | slice | npt.NDArray[Any]) -> JobRow | JobRows:
         """Return a row, or the rows of a slice, a mask or an array of positions."""
-        places = np.arange(len(self._table)) if self._places is None else self._places
+        places = np.arange(len(self)) if self._places is None else self._places
         selected = places[which]
         if isinstance(selected, np.ndarray):
-            return JobRows(self._table, selected)
-        return _from_table(self._table[selected])
+            return JobRows(self._columns, selected)
+        return next(iter(self[np.array([which])]))
 
     def column(self, name: str) -> npt.NDArray[Any]:
         """Return a column."""
-        column: npt.NDArray[Any] = self._table[name]
+        column = self._columns[name]
         return column if self._places is None else column[self._places]
 
     @property
@@ -120,9 +120,13 @@ class JobRows(Sequence[JobRow]):
         return mask
 
 
-def _from_table(values: np.void) -> JobRow:
-    fields: Any = [None if isinstance(v, float) and isnan(v) else v for v in values.item()]
+def _row(values: tuple[Any, ...]) -> JobRow:
+    fields: Any = [None if isinstance(v, float) and isnan(v) else v for v in values]
     return JobRow(*fields)
+
+
+_CHUNK = 2**14
+"""Number of rows that are read at the same time."""
 
 
 def job_rows(ledger: Ledger, owners: Owners | None = None) -> JobRows:
@@ -130,47 +134,51 @@ def job_rows(ledger: Ledger, owners: Owners | None = None) -> JobRows:
     attempts = ledger.attempts
     serials = attempts.column("attempt.job_serial")
     _, first, job = np.unique(serials, return_index=True, return_inverse=True)
-    molded, rejected = attempts.having("cause", Cause.MOLDED), _rejected(attempts)
-    table = np.zeros(len(first), dtype=_TABLE)
-    table["size"] = attempts.column("attempt.n_nodes")[first]
-    table["submission_time"] = attempts.column("attempt.submit_us")[first] / US_PER_S
-    states = np.array(["", *attempts.values("state")], dtype=object)
-    last = np.zeros(len(table), dtype=np.int64)
-    last[job[~molded]] = 1 + attempts.column("state")[~molded]  # the last value is assigned
-    table["final_state"] = states[last]
-    _set_times(table, attempts, job, ~molded & ~rejected)
+    molded = attempts.having("cause", Cause.MOLDED)
+    rejected = attempts.having("cause", Cause.REJECTED)
+    columns = _names(attempts, first, owners or {})
+    columns["size"] = attempts.column("attempt.n_nodes")[first]
+    columns["submission_time"] = attempts.column("attempt.submit_us")[first] / US_PER_S
+    columns |= _times(attempts, job, ~molded & ~rejected, len(first))
     for name in ("finish_time", "waiting_time", "flow"):
-        table[name][job[rejected]] = np.nan  # also if the job ran before
-    table["resizes"] = _resizes(attempts, job, len(table))
-    _set_names(table, attempts, first, owners or {})
-    _set_wasted(table, ledger, job)
-    return JobRows(table)
+        columns[name][job[rejected]] = np.nan  # also if the job ran before
+    columns["resizes"] = _resizes(attempts, job, len(first))
+    columns |= _wasted(ledger, job, len(first))
+    states = np.array(["", *attempts.values("state")], dtype=object)
+    last = np.zeros(len(first), dtype=np.int64)
+    last[job[~molded]] = 1 + attempts.column("state")[~molded]  # the last value is assigned
+    return JobRows(columns | {"final_state": states[last]})
 
 
-def _rejected(attempts: Packed[AttemptRecord]) -> npt.NDArray[np.bool_]:
-    return attempts.having("cause", Cause.REJECTED)
-
-
-def _set_times(
-    table: npt.NDArray[Any],
+def _times(
     attempts: Packed[AttemptRecord],
     job: npt.NDArray[np.int64],
     ran: npt.NDArray[np.bool_],
-) -> None:
-    """Set the columns that count or add the attempts of each job; ``ran`` marks these attempts."""
-    names = ("start_us", "end_us", "attempt.queued_us", "attempt.submit_us", "attempt.n_nodes")
-    start_us, end_us, queued_us, submit_us, sizes = (attempts.column(n)[ran] for n in names)
-    of, n_jobs = job[ran], len(table)
-    table["attempts"] = np.bincount(of, minlength=n_jobs)
+    n_jobs: int,
+) -> Columns:
+    """Return the columns that count or add the attempts of each job.
+
+    ``ran`` marks the attempts that ran. Each column of the attempts is read when it is needed, to
+    save memory.
+    """
+    of = job[ran]
+
+    def column(name: str) -> npt.NDArray[np.int64]:
+        return attempts.column(name)[ran]
+
+    columns: Columns = {"attempts": np.bincount(of, minlength=n_jobs)}
     for name, cause in (("failures", Cause.NODE_FAILURE), ("stolen", Cause.STOLEN)):
-        table[name] = np.bincount(job[attempts.having("cause", cause)], minlength=n_jobs)
+        columns[name] = np.bincount(job[attempts.having("cause", cause)], minlength=n_jobs)
     for name in ("first_start", "finish_time", "flow"):
-        table[name] = np.nan
-    table["first_start"][of[::-1]] = start_us[::-1] / US_PER_S
-    table["finish_time"][of] = end_us / US_PER_S
-    table["flow"][of] = (end_us - submit_us) / US_PER_S
-    table["waiting_time"] = np.bincount(of, (start_us - queued_us) / US_PER_S, n_jobs)
-    table["node_seconds"] = np.bincount(of, _products_s(end_us - start_us, sizes), n_jobs)
+        columns[name] = np.full(n_jobs, np.nan)
+    columns["first_start"][of[::-1]] = column("start_us")[::-1] / US_PER_S
+    columns["finish_time"][of] = column("end_us") / US_PER_S
+    columns["flow"][of] = (column("end_us") - column("attempt.submit_us")) / US_PER_S
+    wait_us = column("start_us") - column("attempt.queued_us")
+    columns["waiting_time"] = np.bincount(of, wait_us / US_PER_S, n_jobs)
+    held_s = _products_s(column("end_us") - column("start_us"), column("attempt.n_nodes"))
+    columns["node_seconds"] = np.bincount(of, held_s, n_jobs)
+    return columns
 
 
 def _products_s(length_us: npt.NDArray[np.int64], sizes: npt.NDArray[np.int64]) -> Any:
@@ -196,40 +204,46 @@ def _resizes(
     return np.bincount(of[1:][changed], minlength=n_jobs)
 
 
-def _set_names(
-    table: npt.NDArray[Any],
-    attempts: Packed[AttemptRecord],
-    first: npt.NDArray[np.int64],
-    owners: Owners,
-) -> None:
-    """Set job ids and owners, from the first attempt of each job."""
-    table["user"] = table["queue"] = ""
+def _names(
+    attempts: Packed[AttemptRecord], first: npt.NDArray[np.int64], owners: Owners
+) -> Columns:
+    """Return job ids and owners; ``first`` is the place of the first attempt of each job."""
     is_first = np.zeros(len(attempts), dtype=np.bool_)
     is_first[first] = True
-    ids = compress(attempts.texts(), is_first.tolist())
-    for row, job_id in zip(np.argsort(first).tolist(), ids, strict=True):
-        table["job_id"][row] = job_name(job_id)
-        if job_id in owners:
-            table["user"][row], table["queue"][row] = owners[job_id]
+    ids = list(compress(attempts.texts(), is_first.tolist()))
+    rows = np.argsort(first)
+    columns: Columns = {"job_id": _of_rows(rows, list(map(job_name, ids)))}
+    none = np.broadcast_to(np.array("", dtype=object), len(first))  # takes no memory
+    for at, name in enumerate(OWNERS):
+        texts = [owners.get(job_id, ("", ""))[at] for job_id in ids] if owners else []
+        columns[name] = _of_rows(rows, texts) if owners else none
+    return columns
 
 
-def _set_wasted(table: npt.NDArray[Any], ledger: Ledger, job: npt.NDArray[np.int64]) -> None:
-    """Set the node-seconds that each job lost.
+def _of_rows(rows: npt.NDArray[np.int64], texts: Sequence[str]) -> npt.NDArray[Any]:
+    """Return a column in which the row ``rows[i]`` has the text ``texts[i]``."""
+    column = np.empty(len(rows), dtype=object)
+    column[rows] = texts
+    return column
+
+
+def _wasted(ledger: Ledger, job: npt.NDArray[np.int64], n_jobs: int) -> Columns:
+    """Return the node-seconds that each job lost.
 
     If attempts share nodes, node-seconds are the shares of node time.
     """
     attempts = ledger.attempts
     if not ledger.shared:
         lost = attempts.having("cause", *_LOSSES)
-        wasted = np.zeros(len(table))
+        wasted = np.zeros(n_jobs)
         for row, record in zip(job[lost].tolist(), attempts.where(lost), strict=True):
             wasted[row] += to_s(lost_us(record) * record.attempt.n_nodes)
-        table["wasted_node_seconds"] = wasted
-        return
-    width = widths(ledger, (0, FOREVER_US))
+        return {"wasted_node_seconds": wasted}
+    width, columns = widths(ledger, (0, FOREVER_US)), Columns()
     for name, length_us in (("node_seconds", _held_us), ("wasted_node_seconds", lost_us)):
         values = [to_s(length_us(r)) * nodes for r, nodes in zip(attempts, width, strict=True)]
-        table[name] = np.bincount(job, values, len(table))
+        columns[name] = np.bincount(job, values, n_jobs)
+    return columns
 
 
 def _held_us(record: AttemptRecord) -> int:
