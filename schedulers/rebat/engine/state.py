@@ -43,7 +43,7 @@ class EngineState:
         self.now_us = 0
         self.ended: Packed[EndedJob] = ended_jobs()
         self.profiles: dict[str, dict[str, dict[str, Any]]] = {}
-        self._uses: dict[tuple[str, str], int] = {}
+        self._uses: dict[str, dict[str, int]] = {}
         self._pool = NodePool(n_nodes)
         self._static = StaticJobs()
         self._jobs: dict[str, EngineJob] = {}
@@ -83,8 +83,8 @@ class EngineState:
 
     def _use(self, workload: str, profile: str, n_jobs: int = 1) -> None:
         """Count jobs with this profile."""
-        use = (workload, profile)
-        self._uses[use] = self._uses.get(use, 0) + n_jobs
+        uses = self._uses.setdefault(workload, {})
+        uses[profile] = uses.get(profile, 0) + n_jobs
 
     def _hold(self, job: EngineJob, profiles: dict[str, dict[str, Any]]) -> None:
         job.profiles = profiles
@@ -159,9 +159,9 @@ class EngineState:
 
     def _collect(self, job: EngineJob) -> None:
         """Forget the profile of a job that ended, if it was its last job."""
-        use = (job.workload, job.profile)
-        self._uses[use] -= 1
-        if not self._uses[use] and not self.options.profile_reuse:
+        uses = self._uses[job.workload]
+        uses[job.profile] -= 1
+        if not uses[job.profile] and not self.options.profile_reuse:
             del self.profiles[job.workload][job.profile]
 
     def _on_call(self, name: str) -> None:

@@ -38,15 +38,18 @@ class StaticJobs:
 
     def groups(self) -> Iterator[list[Placed]]:
         """Yield the jobs of each time of submission, ordered by id as text."""
-        columns = [jobs.submit_us() for _, jobs in self._workloads]
-        submit_us = np.concatenate([np.empty(0, dtype=np.int64), *columns])
-        order = np.argsort(submit_us, kind="stable")
-        jobs = map(self._at, _integers(order))
+        jobs = map(self._at, _integers(self._order()))
         for _, same in groupby(jobs, lambda placed: placed[1].submit_us):
             group = list(same)
             if len(group) > 1:
                 group.sort(key=lambda placed: f"{placed[0]}!{placed[1].id}")
             yield group
+
+    def _order(self) -> npt.NDArray[np.int32]:
+        """Return the places of the jobs, sorted by submission."""
+        columns = [jobs.submit_us() for _, jobs in self._workloads]
+        submit_us = np.concatenate([np.empty(0, dtype=np.int64), *columns])
+        return np.argsort(submit_us, kind="stable").astype(np.int32)
 
     def find(self, job_id: str) -> Placed | None:
         """Return the job with an id such as ``w0!12``; None if there is none.
@@ -73,7 +76,7 @@ class StaticJobs:
         raise IndexError(place)
 
 
-def _integers(values: npt.NDArray[np.int64]) -> Iterator[int]:
+def _integers(values: npt.NDArray[np.int32]) -> Iterator[int]:
     """Yield the values as integers of Python, a chunk at a time to save memory."""
     for first in range(0, len(values), _CHUNK):
         yield from values[first : first + _CHUNK].tolist()

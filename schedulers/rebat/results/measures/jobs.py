@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import compress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import compress, islice
 from math import isnan
 from typing import Any, overload
 
@@ -125,6 +125,9 @@ def _row(values: tuple[Any, ...]) -> JobRow:
     return JobRow(*fields)
 
 
+SHORT = 12
+"""Maximum length of texts in a column of fixed width."""
+
 _CHUNK = 2**14
 """Number of rows that are read at the same time."""
 
@@ -166,19 +169,24 @@ def _times(
     def column(name: str) -> npt.NDArray[np.int64]:
         return attempts.column(name)[ran]
 
-    columns: Columns = {"attempts": np.bincount(of, minlength=n_jobs)}
+    columns: Columns = {"attempts": _counts(of, n_jobs)}
     for name, cause in (("failures", Cause.NODE_FAILURE), ("stolen", Cause.STOLEN)):
-        columns[name] = np.bincount(job[attempts.having("cause", cause)], minlength=n_jobs)
+        columns[name] = _counts(job[attempts.having("cause", cause)], n_jobs)
     for name in ("first_start", "finish_time", "flow"):
         columns[name] = np.full(n_jobs, np.nan)
     columns["first_start"][of[::-1]] = column("start_us")[::-1] / US_PER_S
     columns["finish_time"][of] = column("end_us") / US_PER_S
     columns["flow"][of] = (column("end_us") - column("attempt.submit_us")) / US_PER_S
     wait_us = column("start_us") - column("attempt.queued_us")
-    columns["waiting_time"] = np.bincount(of, wait_us / US_PER_S, n_jobs)
+    columns["waiting_time"] = _sums(of, wait_us / US_PER_S, n_jobs)
     held_s = _products_s(column("end_us") - column("start_us"), column("attempt.n_nodes"))
-    columns["node_seconds"] = np.bincount(of, held_s, n_jobs)
+    columns["node_seconds"] = _sums(of, held_s, n_jobs)
     return columns
+
+
+def _sums(jobs: npt.NDArray[np.int64], values: Any, n_jobs: int) -> npt.NDArray[np.float64]:
+    """Return the sum of the values of each job."""
+    return np.bincount(jobs, values, n_jobs).astype(np.float64, copy=False)
 
 
 def _products_s(length_us: npt.NDArray[np.int64], sizes: npt.NDArray[np.int64]) -> Any:
@@ -195,13 +203,18 @@ EXACT = 2.0**53
 
 def _resizes(
     attempts: Packed[AttemptRecord], job: npt.NDArray[np.int64], n_jobs: int
-) -> npt.NDArray[np.int64]:
+) -> npt.NDArray[np.int32]:
     """Return how often the number of nodes of each job changed."""
     ran = attempts.column("start_us") >= 0
     order = np.argsort(job[ran], kind="stable")
     of, sizes = job[ran][order], attempts.column("attempt.n_nodes")[ran][order]
     changed = (of[1:] == of[:-1]) & (sizes[1:] != sizes[:-1])
-    return np.bincount(of[1:][changed], minlength=n_jobs)
+    return _counts(of[1:][changed], n_jobs)
+
+
+def _counts(jobs: npt.NDArray[np.int64], n_jobs: int) -> npt.NDArray[np.int32]:
+    """Return how often each job occurs."""
+    return np.bincount(jobs, minlength=n_jobs).astype(np.int32)
 
 
 def _names(
@@ -210,21 +223,31 @@ def _names(
     """Return job ids and owners; ``first`` is the place of the first attempt of each job."""
     is_first = np.zeros(len(attempts), dtype=np.bool_)
     is_first[first] = True
-    ids = list(compress(attempts.texts(), is_first.tolist()))
     rows = np.argsort(first)
-    columns: Columns = {"job_id": _of_rows(rows, list(map(job_name, ids)))}
-    none = np.broadcast_to(np.array("", dtype=object), len(first))  # takes no memory
-    for at, name in enumerate(OWNERS):
-        texts = [owners.get(job_id, ("", ""))[at] for job_id in ids] if owners else []
-        columns[name] = _of_rows(rows, texts) if owners else none
-    return columns
+
+    def column(text_of: Callable[[str], str]) -> npt.NDArray[Any]:
+        texts = _texts(map(text_of, compress(attempts.texts(), is_first.tolist())))
+        ordered = np.empty_like(texts)
+        ordered[rows] = texts
+        return ordered
+
+    if not owners:
+        nobody = np.broadcast_to(np.array("", dtype=object), len(first))  # takes no memory
+        return {"job_id": column(job_name), **dict.fromkeys(OWNERS, nobody)}
+    return {
+        "job_id": column(job_name),
+        "user": column(lambda job_id: owners.get(job_id, ("", ""))[0]),
+        "queue": column(lambda job_id: owners.get(job_id, ("", ""))[1]),
+    }
 
 
-def _of_rows(rows: npt.NDArray[np.int64], texts: Sequence[str]) -> npt.NDArray[Any]:
-    """Return a column in which the row ``rows[i]`` has the text ``texts[i]``."""
-    column = np.empty(len(rows), dtype=object)
-    column[rows] = texts
-    return column
+def _texts(texts: Iterator[str]) -> npt.NDArray[Any]:
+    """Return texts as an array. Short texts have a fixed width, which takes less memory."""
+    parts: list[npt.NDArray[Any]] = [np.empty(0, dtype="U1")]
+    while chunk := list(islice(texts, _CHUNK)):
+        width = max(map(len, chunk))
+        parts.append(np.array(chunk, dtype=f"U{width}" if width <= SHORT else object))
+    return np.concatenate(parts)
 
 
 def _wasted(ledger: Ledger, job: npt.NDArray[np.int64], n_jobs: int) -> Columns:
@@ -242,7 +265,7 @@ def _wasted(ledger: Ledger, job: npt.NDArray[np.int64], n_jobs: int) -> Columns:
     width, columns = widths(ledger, (0, FOREVER_US)), Columns()
     for name, length_us in (("node_seconds", _held_us), ("wasted_node_seconds", lost_us)):
         values = [to_s(length_us(r)) * nodes for r, nodes in zip(attempts, width, strict=True)]
-        columns[name] = np.bincount(job, values, n_jobs)
+        columns[name] = _sums(job, values, n_jobs)
     return columns
 
 
