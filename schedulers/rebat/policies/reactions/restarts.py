@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Choice of moldable jobs that start again on fewer nodes, to free nodes for a failed job.
+"""Choice of moldable jobs that restart on fewer nodes, to free nodes for a hit job.
 
 This is the integer program of equation 3 of Prabhakaran, Neumann and Wolf 2018: choose at most one
 new size per job, so that enough nodes become free and the sum of the delays is minimal.
@@ -28,10 +28,10 @@ LONGEST_US = 2**48
 
 
 class Restart(msgspec.Struct, frozen=True):
-    """A running job on fewer nodes; ``delay_us``: its end minus the first promised end (eq. 2).
+    """A restart on fewer nodes; ``delay_us`` is the end minus the end promised first (eq. 2).
 
-    Only sizes below the present size are allowed. The solver would otherwise choose larger sizes
-    because of their negative delays.
+    Only sizes below the current size are allowed. Otherwise the solver would choose larger sizes,
+    which have negative delays.
     """
 
     running: Running
@@ -45,7 +45,7 @@ class Restart(msgspec.Struct, frozen=True):
 
 
 class Replacement(msgspec.Struct, frozen=True):
-    """A replacement: the step that helps, the attempt's new nodes, and the jobs that restart."""
+    """A replacement: its step, the new nodes of the attempt, and the jobs that restart."""
 
     step: str
     nodes: list[int]
@@ -53,7 +53,7 @@ class Replacement(msgspec.Struct, frozen=True):
 
 
 class RestartRound:
-    """The nodes that one call of the reaction can use, and the jobs that could free nodes.
+    """The nodes available to one call of the reaction, and the jobs that could free nodes.
 
     Attributes
     ----------
@@ -64,9 +64,9 @@ class RestartRound:
     lenders : list of Member
         Malleable jobs that could shrink.
     moldable : dict
-        Attempts that could start again, by id.
+        Attempts that could restart, by id.
     nodes : dict
-        Nodes of each lender, by id of the attempt.
+        Nodes of each lender, by the id of its attempt.
     """
 
     def __init__(
