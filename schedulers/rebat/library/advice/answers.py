@@ -34,7 +34,7 @@ MOST_CLASSES = 3
 
 
 class Figure(msgspec.Struct, frozen=True):
-    """A number behind an answer: a change, with its 95 % interval if there is one."""
+    """A number on which an answer is based: a change, with its 95 % interval if there is one."""
 
     name: str
     metric: str
@@ -43,7 +43,7 @@ class Figure(msgspec.Struct, frozen=True):
     high: float | None
     n: int
     kind: str = "ratio"
-    """``ratio`` to the reference, or ``difference`` from it."""
+    """Kind of the change: ``ratio`` to the reference, or ``difference`` from it."""
 
 
 class AnsweredQuestion(msgspec.Struct, frozen=True):

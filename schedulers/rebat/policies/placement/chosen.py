@@ -22,7 +22,7 @@ from rebat.policies.planning.queue import SortedQueue, WithoutPlace
 
 
 class Use(msgspec.Struct):
-    """Nodes in use or reserved during [start, end), of which the attempt uses the first ones."""
+    """Nodes in use or reserved during [start, end); the attempt uses the first ones."""
 
     start_us: int
     end_us: int

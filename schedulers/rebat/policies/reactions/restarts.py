@@ -106,11 +106,11 @@ class RestartRound:
 
 
 def expected_wait_us(state: RestartRound, short: int, repair_us: int | None) -> int:
-    """Return the expected time (microseconds) until ends of jobs and repairs free ``short`` nodes.
+    """Return the expected time (us) until ``short`` nodes become free by ends of jobs or repairs.
 
-    Jobs end at their walltimes. Each downtime is expected to be the mean, ``repair_us`` (None:
-    repairs are not counted). If a node has been down for longer, its repair is expected at the next
-    multiple of the mean.
+    Jobs are expected to end at their walltimes, and a node is expected to be down for the mean time
+    ``repair_us``. If a node has been down for longer, its repair is expected at the next multiple
+    of the mean. If ``repair_us`` is None, repairs are ignored.
     """
     view = state.view
     back = [
@@ -129,9 +129,10 @@ def expected_wait_us(state: RestartRound, short: int, repair_us: int | None) -> 
 
 
 Solver = Callable[[Rows, int], tuple[list[Restart], int]]
-"""Function that chooses restarts. Arguments: the rows, job by job, and the number of nodes wanted.
-It returns the chosen rows and the sum of their delays in microseconds. If the rows cannot free
-enough nodes, it returns no rows."""
+"""Function that chooses restarts. Arguments: the possible restarts (rows), sorted by job, and the
+number of nodes wanted. It returns the chosen rows and the sum of their delays in microseconds. If
+all rows together cannot free enough nodes, it returns no rows.
+"""
 
 
 class Restarts(NamedTuple):
@@ -142,9 +143,10 @@ class Restarts(NamedTuple):
 
 
 def cheapest_restarts(costs: Ints, freed: Ints, job: Ints, need: int) -> Restarts | None:
-    """Choose rows, at most one per job, that free enough nodes at the minimum total cost.
+    """Choose rows that free enough nodes at the minimum total cost, at most one row per job.
 
-    Ties go to the fewest rows, then to the lowest rows in lexicographic order.
+    A row is a possible restart of a job. Of several solutions with the minimum cost, the function
+    returns the one with the fewest rows, then the lowest rows in lexicographic order.
 
     Parameters
     ----------
@@ -191,13 +193,13 @@ def cheapest_restarts(costs: Ints, freed: Ints, job: Ints, need: int) -> Restart
 
 
 def cheapest(rows: Rows, wanted: int) -> tuple[list[Restart], int]:
-    """Return the cheapest restarts, by dynamic programming over the freed nodes: exact and fast."""
+    """Return the cheapest restarts by dynamic programming over the freed nodes."""
     best = cheapest_restarts(*_arrays(rows), wanted)
     return ([rows[i] for i in best.rows.tolist()], best.total) if best else ([], 0)
 
 
 def by_milp(rows: Rows, wanted: int) -> tuple[list[Restart], int]:
-    """Solve by scipy's branch and bound (HiGHS), as the authors did with GLPK; slower."""
+    """Return the cheapest restarts by scipy's branch and bound (HiGHS), which is slower."""
     from scipy.optimize import Bounds, LinearConstraint, milp
 
     if not rows:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One row per original job, over all its attempts."""
+"""The outcome of each original job over all its attempts, one row per job."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ from rebat.session.ledger import AttemptRecord, Ledger
 
 
 class JobRow(msgspec.Struct, gc=False):
-    """The outcome of a job; times in seconds from the start of the run.
+    """The outcome of a job; times are in seconds from the start of the run.
 
     Attributes
     ----------
     size
         Requested number of nodes.
     waiting_time
-        Time from submission to end during which the job held no nodes.
+        Total time, between submission and end, during which the job held no nodes.
     flow
         Finish minus submission; None for a rejected job.
     stolen
-        How often the job was a victim.
+        Number of times that the job was a victim.
     wasted_node_seconds
         Work lost to interruptions and silent errors, times nodes.
     node_seconds
         Node-seconds held by all attempts.
     resizes
-        How often the number of nodes changed.
+        Number of times that the job changed its number of nodes.
     user, queue
         Owner of the job; empty if unknown.
     """
@@ -65,7 +65,7 @@ JOB_COLUMNS = tuple(
     name for name in JobRow.__struct_fields__ if name not in (*SIZE_COLUMNS[2:], *OWNERS)
 )
 Owners = Mapping[str, tuple[str, str]]
-"""Batsim id of a job -> its user and queue; empty if unknown."""
+"""User and queue for each Batsim id of a job; empty if unknown."""
 
 
 _DTYPES = {"int": "i8", "float": "f8", "float | None": "f8", "str": "O"}
@@ -73,7 +73,7 @@ _TABLE = np.dtype([(name, _DTYPES[kind]) for name, kind in JobRow.__annotations_
 
 
 class JobRows(Sequence[JobRow]):
-    """The rows of a run as a table, because there can be millions.
+    """The rows of a run, stored as a table because there can be millions.
 
     Rows are created on access. Missing numbers are NaN in columns.
     """
@@ -81,7 +81,7 @@ class JobRows(Sequence[JobRow]):
     def __init__(
         self, table: npt.NDArray[Any], places: npt.NDArray[np.int64] | None = None
     ) -> None:
-        """Create rows from a table, or from the rows of a table at some places."""
+        """Create rows from a table, or from its rows at the positions ``places``."""
         self._table, self._places = table, places
 
     @property
@@ -135,11 +135,11 @@ def job_rows(ledger: Ledger, owners: Owners | None = None) -> JobRows:
     table["submission_time"] = attempts.column("attempt.submit_us")[first] / US_PER_S
     states = np.array(["", *attempts.values("state")], dtype=object)
     last = np.zeros(len(table), dtype=np.int64)
-    last[job[~molded]] = 1 + attempts.column("state")[~molded]  # the last value is assigned
+    last[job[~molded]] = 1 + attempts.column("state")[~molded]  # the last value wins
     table["final_state"] = states[last]
     _set_times(table, attempts, job, ~molded & ~rejected)
     for name in ("finish_time", "waiting_time", "flow"):
-        table[name][job[rejected]] = np.nan  # also if the job ran before
+        table[name][job[rejected]] = np.nan  # also if earlier attempts ran
     table["resizes"] = _resizes(attempts, job, len(table))
     _set_names(table, attempts, first, owners or {})
     _set_wasted(table, ledger, job)
@@ -156,7 +156,7 @@ def _set_times(
     job: npt.NDArray[np.int64],
     ran: npt.NDArray[np.bool_],
 ) -> None:
-    """Set the columns that count or add the attempts of each job; ``ran`` marks these attempts."""
+    """Set the columns that are counts or sums over attempts that ran, marked by ``ran``."""
     names = ("start_us", "end_us", "attempt.queued_us", "attempt.submit_us", "attempt.n_nodes")
     start_us, end_us, queued_us, submit_us, sizes = (attempts.column(n)[ran] for n in names)
     of, n_jobs = job[ran], len(table)
@@ -173,7 +173,7 @@ def _set_times(
 
 
 def _products_s(length_us: npt.NDArray[np.int64], sizes: npt.NDArray[np.int64]) -> Any:
-    """Return length x size in seconds, rounded once; products may exceed 64 bits."""
+    """Return length x size in seconds, rounded only once, even if products exceed 64 bits."""
     seconds = length_us * sizes / US_PER_S
     for at in np.flatnonzero(length_us.astype(float) * sizes >= EXACT).tolist():
         seconds[at] = to_s(int(length_us[at]) * int(sizes[at]))
@@ -187,7 +187,7 @@ EXACT = 2.0**53
 def _resizes(
     attempts: Packed[AttemptRecord], job: npt.NDArray[np.int64], n_jobs: int
 ) -> npt.NDArray[np.int64]:
-    """Return how often the number of nodes of each job changed."""
+    """Return the number of changes of each job's number of nodes."""
     ran = attempts.column("start_us") >= 0
     order = np.argsort(job[ran], kind="stable")
     of, sizes = job[ran][order], attempts.column("attempt.n_nodes")[ran][order]
@@ -216,7 +216,7 @@ def _set_names(
 def _set_wasted(table: npt.NDArray[Any], ledger: Ledger, job: npt.NDArray[np.int64]) -> None:
     """Set the node-seconds that each job lost.
 
-    If attempts share nodes, node-seconds are the shares of node time.
+    If attempts share nodes, the node time is divided among them.
     """
     attempts = ledger.attempts
     if not ledger.shared:
@@ -240,7 +240,7 @@ _LOSSES = INTERRUPTED | {Cause.SILENT_ERROR}
 
 
 def lost_us(record: AttemptRecord) -> int:
-    """Return the lost run time of an unsuccessful attempt, without recovery and kept progress."""
+    """Return the run time of an unsuccessful attempt minus its recovery and kept progress."""
     if record.cause not in _LOSSES:
         return 0
     recovery = record.checkpointing.first_recovery_us if record.checkpointing else 0
