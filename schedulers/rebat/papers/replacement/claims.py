@@ -69,9 +69,7 @@ class InWorkload(NamedTuple):
         return rise(self.runs, self.setting, ReplacementCase(name, replaces))
 
     def share(self, name: str, source: str) -> BySeed:
-        """Return the share of failures (of nodes with a job) after which a source replaced the
-        node.
-        """
+        """Return the share of failures that hit a job after which a source replaced the node."""
         return self.values(name, f"share_{source}", True)
 
     def without_step_4(self, metric: str) -> BySeed:

@@ -90,8 +90,7 @@ Runs = RunIndex[ReplacementCase]
 
 
 def index_of(path: Path) -> Runs:
-    """Return the index of the simulations in ``results.parquet``; it lists settings with failures.
-    """
+    """Return the index of the simulations in ``results.parquet``; it lists those with failures."""
     return with_failures(RunIndex(simulations(path, case_of), DERIVED))
 
 

@@ -49,8 +49,7 @@ class DaysIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class JobSet(NamedTuple):
-    """A job set: its name in reports and random streams, and its jobs; times are in microseconds.
-    """
+    """A job set: its name (in reports and random streams), and its jobs with times in us."""
 
     name: str
     times: Ints

@@ -16,8 +16,7 @@ _OVER = {LINEAR: "Slurm-linear", RPS: "RPS"}
 
 
 def tables(batches: Batches) -> Iterator[Table]:
-    """Yield two tables: the number of published gains that each convention explains, and the gains.
-    """
+    """Yield two tables: how many published gains each convention explains, and all gains."""
     if len(batches.conventions) > 1:
         yield _counts(batches)
         yield _gains(batches)
