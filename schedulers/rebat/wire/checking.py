@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Check of recorded conversations: is each message understood, and would rebat write it again?
+"""Check of recorded conversations: whether rebat can read each message and write it again.
 
 Two forms of recordings are read: the lines of ``rebat serve --record``, and lines with ``from``
 (``batsim`` or ``edc``), ``frame``, ``raw`` and ``message``, as decision components for Batsim 5

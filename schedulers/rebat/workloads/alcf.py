@@ -34,8 +34,7 @@ REQUIRED = (
 )
 
 MACHINE_NODES = {"mira": 49152, "intrepid": 40960}
-"""Number of nodes by MACHINE_NAME (Du et al. 2024, section 5.2). Other machines need ``n_nodes``.
-"""
+"""Number of nodes by MACHINE_NAME (Du et al. 2024, 5.2); other machines need ``n_nodes``."""
 
 _NAMES = ("MACHINE_NAME", "USERNAME_GENID", "QUEUE_NAME", "EXIT_STATUS")
 """Optional columns."""

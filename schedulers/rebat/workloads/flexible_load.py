@@ -93,8 +93,7 @@ class FlexibleLoad(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def counts(self) -> tuple[int, int, int]:
-        """Number of rigid, moldable and malleable jobs. Jobs that remain after rounding are rigid.
-        """
+        """Number of rigid, moldable and malleable jobs; jobs left after rounding are rigid."""
         if any(number is not None for number in (self.rigid, self.moldable, self.malleable)):
             if self.mix is not None or self.jobs is not None:
                 name = "mix" if self.mix is not None else "jobs"

@@ -29,8 +29,7 @@ PARTIAL_STATUSES = (2, 3, 4)
 """Status of partial executions. Their records follow the summary record of the job."""
 
 EARLIEST_EPOCH_S = 5e8
-"""Times above this value (1985) count from the Unix epoch, because some traces omit UnixStartTime.
-"""
+"""Times above this value (1985) are Unix times, even if the trace omits UnixStartTime."""
 
 _HEADER = re.compile(r";\s*(MaxNodes|MaxProcs|UnixStartTime):\s*(-?\d+)")
 

@@ -293,9 +293,9 @@ def _build(trace: TraceColumns, options: TraceOptions) -> Workload:
 
 
 def _owners(trace: TraceColumns) -> list[dict[str, Any]]:
-    """Return user, queue and the extras of each job as fields; jobs with equal values share a dict.
+    """Return user, queue and ``extras`` of each job as fields; equal jobs share a dict.
 
-    ``extras`` contains the same object for equal values.
+    In ``extras``, equal values are the same object.
     """
     pairs = list(zip(trace.users.tolist(), trace.queues.tolist(), strict=True))
     fields = {pair: {n: v for n, v in zip(OWNERS, pair, strict=True) if v} for pair in set(pairs)}
@@ -322,7 +322,7 @@ def _capped(sizes: Floats, cap: int | None, n_nodes: int, notes: list[str]) -> F
 
 
 def _unique(ids: list[str], notes: list[str]) -> list[str]:
-    """Add a suffix to repeated job numbers, because a log has a record per restart of a job."""
+    """Add suffixes to repeated job numbers, because a log has a record for each restart."""
     if len(set(ids)) == len(ids):
         return ids
     seen: dict[str, int] = {}

@@ -173,8 +173,7 @@ class TrainingCase(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return sum(w * value(stage.of(cause)) for cause, w in self.law.cause_shares.items())
 
     def job(self, interval_s: float | None = None) -> TrainingJob:
-        """Return the job for the closed forms, which assume mean durations and enough spare nodes.
-        """
+        """Return the job for the closed forms, which assume mean durations and enough spares."""
         return TrainingJob(
             mtbf_s=self.mtbf_s,
             interval_s=interval_s or self.period_s,
