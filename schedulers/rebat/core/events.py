@@ -100,8 +100,7 @@ class SimulationEnded(Event, frozen=True):
 
 
 class Message(msgspec.Struct, frozen=True):
-    """A message of the simulator: the time of sending, and the events since the previous message.
-    """
+    """A message of the simulator: time of sending, and the events since the previous message."""
 
     now_us: int
     events: tuple[Event, ...]

@@ -223,6 +223,6 @@ def _undisturbed() -> Iterator[None]:
         yield
     finally:
         for name, handler in before.items():
-            signal.signal(name, handler or signal.SIG_DFL)  # None means that the handler was not set from Python
+            signal.signal(name, handler or signal.SIG_DFL)  # None: not set by Python
         for number in received:
             signal.raise_signal(number)

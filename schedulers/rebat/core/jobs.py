@@ -171,8 +171,7 @@ def _composed(name: str, profile: dict[str, Any], parts: Sequence[_Extent]) -> _
 
 
 def _parts_first(profiles: Profiles, names: Sequence[str]) -> Iterable[str]:
-    """Return these profiles and all their parts; parts come before the profiles that contain them.
-    """
+    """Return these profiles and all their parts, with the parts of a profile before it."""
     parts: dict[str, list[str]] = {}
     open_names = list(reversed(names))
     while open_names:

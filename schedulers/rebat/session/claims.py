@@ -161,10 +161,9 @@ class Claims:
         self._changed.update(dict.fromkeys(nodes))
 
     def news(self) -> Iterator[tuple[int, bool, bool]]:
-        """Yield each changed node, whether it is usable, and whether that is new since the last
-        report.
+        """Yield each changed node, whether it is usable, and whether this is new to the policy.
 
-        It is not new if, for example, the node was repaired and failed again since the last report.
+        It is not new, for example, if the node was repaired and failed again since the last report.
         """
         for node in self._changed:
             unusable, reported = bool(self._pool.down[node]), self._reported_unusable

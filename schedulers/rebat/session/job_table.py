@@ -99,7 +99,7 @@ class JobTable:
             young_daly = self._board.options.young_daly
             checkpointing = derived_checkpointing(attempt.n_nodes, machine_nodes, young_daly)
             if checkpointing is None and self._board.options.starts_cost:
-                checkpointing = NEVER  # the job writes no checkpoints, but its later attempts have a cost
+                checkpointing = NEVER  # later attempts have a cost
         self.has_light |= checkpointing is not None and checkpointing.light is not None
         period_s = 0.0
         if checkpointing and self._board.options.dialect.digits == "six":
@@ -122,10 +122,7 @@ class JobTable:
             raise taken_id(self._like_resubmissions[job_id], job_id)
 
     def forget(self, job_id: str, alive: Callable[[str], bool]) -> None:
-        """Delete the data of a job that has ended and has no more attempts, to save memory.
-
-        This saves memory.
-        """
+        """Delete the data of a job that has ended and has no more attempts, to save memory."""
         attempts = [job_id]
         while self._is_of(job_id, following := resubmission_id(job_id, len(attempts))):
             attempts.append(following)

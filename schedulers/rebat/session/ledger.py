@@ -225,7 +225,7 @@ class Ledger(msgspec.Struct):
         for tier, at_risk_us in enumerate(remaining.at_risk):
             safe = (
                 at_risk_us < remaining.useful_us
-            )  # checkpoints of this attempt contain the rest
+            )  # the rest is in checkpoints of this attempt
             parts = [] if safe or tier >= len(tiers) else tiers[tier]
             if at_risk_us:
                 us = min(at_risk_us, record.useful_us)

@@ -99,8 +99,7 @@ class Waiting(msgspec.Struct):
 
     @property
     def n_lost(self) -> int:
-        """Number of nodes of the job that are no longer held, because they failed or were drained.
-        """
+        """Number of nodes of the job that are not held, because they failed or were drained."""
         return self.stopping.running.attempt.n_nodes - self.n_held
 
 
@@ -196,8 +195,7 @@ class Lifecycle:
         self.stopping[stopping.stop.attempt_id] = stopping
 
     def end(self, attempt_id: str) -> Running | None:
-        """Remove and return a running attempt, which releases its nodes; None if it is not running.
-        """
+        """Remove and return a running attempt that releases its nodes; None if it does not run."""
         return self.running.pop(attempt_id, None)
 
     def over(self, job_id: str) -> None:

@@ -209,7 +209,7 @@ class Session:
 
     def _begin(self, event: SimulationBegan) -> None:
         board = self._board
-        board.began = msgspec.structs.replace(event, profiles={})  # the registry stores these options
+        board.began = msgspec.structs.replace(event, profiles={})  # the registry has the profiles
         board.registering = bool(event.config.get("dynamic-jobs-enabled"))
         groups_of(event.n_nodes, board.options.cores_per_node)
         self._set_up(event.n_nodes)

@@ -50,8 +50,7 @@ class Starts:
         return refusal
 
     def _mold(self, attempt: Attempt, size: int) -> Attempt:
-        """Reject a queued attempt and register its work in another size; the job is not rejected.
-        """
+        """Replace a queued attempt by an attempt in another size, which Batsim registers."""
         board = self._board
         board.out.append(RejectJob(at_us=board.now_us, job_id=attempt.id))
         self._never_ran(attempt, Cause.MOLDED)

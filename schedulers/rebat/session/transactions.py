@@ -207,9 +207,7 @@ class Transactions:
         return scheduled
 
     def carry_out_due(self) -> bool:
-        """Carry out the stops that are due, and end the waits that are due; return whether any
-        attempt is killed.
-        """
+        """Carry out due stops, and end due waits; return whether any attempt is killed."""
         board, jobs = self._board, self._jobs
         if not (jobs.scheduled or jobs.waiting):
             return False

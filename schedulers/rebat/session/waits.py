@@ -121,8 +121,7 @@ class Waits:
                 self.end(job_id)
 
     def second_pass(self) -> bool:
-        """Carry out the steps of the second pass if no kill is pending; return whether any exist.
-        """
+        """Carry out the second pass if no kill is pending; return whether there were any steps."""
         if self._jobs.stopping or not self._jobs.waiting:
             return False
         postponed = [(name, w) for name, w in self._jobs.waiting.items() if w.over or w.shrinks]
