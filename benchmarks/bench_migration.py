@@ -41,8 +41,7 @@ def days() -> None:
 
 
 def growth() -> None:
-    """Run more nodes with more jobs of the same sizes, then the largest machine with larger jobs.
-    """
+    """Run more nodes with jobs of the same sizes, then the largest machine with larger jobs."""
     for nodes in (8, 64, 512, 4096):
         day = ClusterDay(load=75, nodes=nodes, parallelism=16, length_s=18_000)
         print(f"{nodes:,} nodes of 16 cores, a day at a load of 75 %, jobs of 16 cores")

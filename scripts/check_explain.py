@@ -128,7 +128,7 @@ class Records:
 
 
 def moves(records: Records, name: str) -> list[tuple[int, int | None, int | None]]:
-    """Yield (plan, from, to) of an attempt's moves; a time is None without a reservation."""
+    """Return (plan, from, to) of an attempt's moves; a time is None without a reservation."""
     start = records.attempts.loc[name, "start_time"]
     before: int | None = None
     sequence: list[tuple[int, int | None, int | None]] = []

@@ -3,12 +3,10 @@
 
 - Batsim 5 checks neither the size of an allocation nor whether its nodes are free. It has no
   failures: an external event is a text.
-- Jobs may be registered at any time. A requested feature decides whether the simulation waits for
-  the end of registration.
+- Jobs may be registered at any time; a feature decides whether the simulation waits for the end.
 - Without the features ``dynamic_registration`` and ``profile_reuse``, the end of the first job of
   a profile removes this profile and its parts. Their names stay taken.
-- Sequences that the scheduler registers can run, and a sequence may have parts from other
-  workloads.
+- Sequences that the scheduler registers can run. Their parts may be from other workloads.
 - If a call is requested for a time in the past, it is sent immediately. Calls may be periodic.
 
 All profiles are stored under complete ids, ``w0!d10``.
@@ -178,8 +176,7 @@ class Engine5(PeriodicCalls, Engine):
         """Do nothing: Batsim 5 does not record which nodes are free."""
 
     def _is_forgotten(self, job: EngineJob) -> bool:
-        """Return whether the scheduler knows that a job ended, after which Batsim forgets the job.
-        """
+        """Return whether the scheduler knows that a job ended; then Batsim forgets the job."""
         if not job.state:
             return False
         unsent = (event for event in self._outbox if isinstance(event, JobCompleted))
@@ -226,8 +223,7 @@ class Engine5(PeriodicCalls, Engine):
         self._outbox.append(JobsKilled(at_us=self.now_us, job_ids=tuple(jobs), progress=killed))
 
     def _collect(self, job: EngineJob) -> None:
-        """Forget the profile of a job when the scheduler knows that the job ended or was rejected.
-        """
+        """Forget a job's profile when the scheduler knows that the job ended or was rejected."""
         if self.options.dynamic_jobs and self.options.profile_reuse:
             return
         if job.state == REJECTED:
@@ -271,7 +267,7 @@ class Engine5(PeriodicCalls, Engine):
         if profile not in self._all:
             raise self._abort(AbortRule.UNKNOWN_PROFILE, f"{profile} of job {decision.job_id}")
         walltime_us = to_us(fields["walltime"]) if "walltime" in fields else None
-        if walltime_us == 0:  # Batsim reports a walltime of 0 as no walltime, but kills the job at its start
+        if walltime_us == 0:  # reported as no walltime, but kills the job at its start
             del fields["walltime"]
         fields["subtime"] = to_s(self.now_us)
         job = EngineJob(

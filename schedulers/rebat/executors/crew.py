@@ -104,7 +104,7 @@ class Crew:
             return
         missing = {name for name, job in self.jobs.items() if job.job_id not in queue}
         self._drop_ended(missing & self.unlisted)
-        self.unlisted = missing  # a job has ended if two listings lack it, because a queue may list new jobs late
+        self.unlisted = missing  # ended if two listings lack it: queues may list new jobs late
         refused = self._submit()
         if refused and not n_workers:
             raise RebatError(f"executor {self.system.name}: {refused}")

@@ -113,7 +113,7 @@ def _serve(pipe: Any, work: Work[Any, Any]) -> None:
                 pipe.send(_Trouble(reason(error)))
             else:
                 pipe.send(_answer(work, task))
-                if not imported:  # exclude the modules that the first task imports from garbage collection
+                if not imported:  # no garbage collection of the imported modules
                     gc.collect()
                     gc.freeze()
                     imported = True

@@ -37,7 +37,7 @@ def content_hash(source: Source) -> str:
 
 def generated(source: Source) -> Workload:
     """Return the workload of a generator."""
-    from rebat.workloads.generate import generator  # imported here, because runs of files need no generator
+    from rebat.workloads.generate import generator  # runs of files need none
 
     return generator(source.generator or "")(source.seed)
 

@@ -55,8 +55,7 @@ def scenario_of(spec: RunSpec) -> ScenarioLabel:
 
 
 def _law_text(spec: RunSpec) -> str | None:
-    """Return the law's other parameters and its start time, with paths from the campaign's folder.
-    """
+    """Return the law's other parameters and start time; paths are from the campaign's folder."""
     failures = spec.scenario.failures
     if failures is None:
         return None

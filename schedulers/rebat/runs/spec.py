@@ -58,8 +58,7 @@ class CheckpointModel(msgspec.Struct, frozen=True):
 
 
 class PerfectCheckpoints(msgspec.Struct, frozen=True, tag_field="model", tag="perfect"):
-    """Checkpoints with which interrupted jobs lose no work and no time (Prabhakaran et al. 2018).
-    """
+    """Checkpoints without loss of work or time at interruptions (Prabhakaran et al. 2018)."""
 
 
 class TierCheckpoints(msgspec.Struct, frozen=True, tag_field="model", tag="tiers"):

@@ -223,9 +223,7 @@ class Ledger(msgspec.Struct):
         tiers = self.at_risk.pop(record.attempt.job_id, [])
         after: list[list[Part]] = []
         for tier, at_risk_us in enumerate(remaining.at_risk):
-            safe = (
-                at_risk_us < remaining.useful_us
-            )  # the rest is in checkpoints of this attempt
+            safe = at_risk_us < remaining.useful_us  # a checkpoint of this attempt has the rest
             parts = [] if safe or tier >= len(tiers) else tiers[tier]
             if at_risk_us:
                 us = min(at_risk_us, record.useful_us)
