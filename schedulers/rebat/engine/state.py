@@ -28,14 +28,14 @@ from rebat.engine.static_jobs import StaticJobs
 from rebat.models.node_pool import NodePool
 
 HELD = 0
-"""Tag of all nodes that are in use; the engine does not record which job uses a node."""
+"""Tag of all nodes in use, because the engine does not record which job uses a node."""
 
 Happening = Callable[[Any], None]
-"""Handler of a pending event."""
+"""Function that handles a pending event."""
 
 
 class EngineState:
-    """State of a simulation, and the changes of state that need no decision."""
+    """The state of a simulation, with the changes of state that need no decision."""
 
     def __init__(self, n_nodes: int, options: EngineOptions) -> None:
         self.options = options
@@ -47,7 +47,9 @@ class EngineState:
         self._pool = NodePool(n_nodes)
         self._static = StaticJobs()
         self._jobs: dict[str, EngineJob] = {}
-        """Jobs that are alive, jobs whose end the scheduler does not know, and registered jobs."""
+        """Jobs that have not ended, jobs whose end the scheduler does not know, and registered
+        jobs.
+        """
         self._gone: list[str] = []
         """Static jobs that ended since the last message."""
         self._n_registered = 0
@@ -158,7 +160,7 @@ class EngineState:
         self._pool.release(nodes)
 
     def _collect(self, job: EngineJob) -> None:
-        """Forget the profile of a job that ended, if it was its last job."""
+        """Forget the profile of a job that ended, if no other job uses the profile."""
         uses = self._uses[job.workload]
         uses[job.profile] -= 1
         if not uses[job.profile] and not self.options.profile_reuse:

@@ -20,9 +20,9 @@ _CHUNK = 4096
 
 
 class StaticJobs:
-    """The jobs of all workloads. There may be millions, so each job is created when it is read.
+    """The jobs of all workloads. There may be millions, so job objects are created at access.
 
-    The attribute ``n`` is their number.
+    The attribute ``n`` is the number of jobs.
     """
 
     def __init__(self) -> None:
@@ -37,7 +37,7 @@ class StaticJobs:
         self.n += len(jobs)
 
     def groups(self) -> Iterator[list[Placed]]:
-        """Yield the jobs of each time of submission, ordered by id as text."""
+        """Yield the jobs of each submission time, ordered by id as text."""
         jobs = map(self._at, _integers(self._order()))
         for _, same in groupby(jobs, lambda placed: placed[1].submit_us):
             group = list(same)
@@ -54,8 +54,8 @@ class StaticJobs:
     def find(self, job_id: str) -> Placed | None:
         """Return the job with an id such as ``w0!12``; None if there is none.
 
-        The first call takes time in proportion to the number of jobs, and so does each call that
-        finds a job.
+        The run time of the first call, and of each call that finds a job, is proportional to the
+        number of jobs.
         """
         if self._ids is None:
             self._ids = IdSet(
@@ -77,6 +77,6 @@ class StaticJobs:
 
 
 def _integers(values: npt.NDArray[np.int32]) -> Iterator[int]:
-    """Yield the values as integers of Python, a chunk at a time to save memory."""
+    """Yield the values as Python integers, converted in chunks to save memory."""
     for first in range(0, len(values), _CHUNK):
         yield from values[first : first + _CHUNK].tolist()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Waiting times and slowdowns, worked out by hand."""
+"""Waiting times and slowdowns, computed by hand."""
 
 from __future__ import annotations
 

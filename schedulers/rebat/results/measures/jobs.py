@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One row per original job, over all its attempts."""
+"""The outcome of each original job over all its attempts, one row per job."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ from rebat.session.ledger import AttemptRecord, Ledger
 
 
 class JobRow(msgspec.Struct, gc=False):
-    """The outcome of a job; times in seconds from the start of the run.
+    """The outcome of a job; times are in seconds from the start of the run.
 
     Attributes
     ----------
     size
         Requested number of nodes.
     waiting_time
-        Time from submission to end during which the job held no nodes.
+        Total time, between submission and end, during which the job held no nodes.
     flow
         Finish minus submission; None for a rejected job.
     stolen
-        How often the job was a victim.
+        Number of times that the job was a victim.
     wasted_node_seconds
         Work lost to interruptions and silent errors, times nodes.
     node_seconds
         Node-seconds held by all attempts.
     resizes
-        How often the number of nodes changed.
+        Number of times that the job changed its number of nodes.
     user, queue
         Owner of the job; empty if unknown.
     """
@@ -66,7 +66,7 @@ JOB_COLUMNS = tuple(
     name for name in JobRow.__struct_fields__ if name not in (*SIZE_COLUMNS[2:], *OWNERS)
 )
 Owners = Mapping[str, tuple[str, str]]
-"""Batsim id of a job -> its user and queue; empty if unknown."""
+"""User and queue for each Batsim id of a job; empty if unknown."""
 
 
 Columns = dict[str, npt.NDArray[Any]]
@@ -74,7 +74,7 @@ Columns = dict[str, npt.NDArray[Any]]
 
 
 class JobRows(Sequence[JobRow]):
-    """The rows of a run as a table, because there can be millions.
+    """The rows of a run, stored as a table because there can be millions.
 
     Rows are created on access. Missing numbers are NaN in columns.
     """
@@ -190,7 +190,7 @@ def _sums(jobs: npt.NDArray[np.int64], values: Any, n_jobs: int) -> npt.NDArray[
 
 
 def _products_s(length_us: npt.NDArray[np.int64], sizes: npt.NDArray[np.int64]) -> Any:
-    """Return length x size in seconds, rounded once; products may exceed 64 bits."""
+    """Return length x size in seconds, rounded only once, even if products exceed 64 bits."""
     seconds = length_us * sizes / US_PER_S
     for at in np.flatnonzero(length_us.astype(float) * sizes >= EXACT).tolist():
         seconds[at] = to_s(int(length_us[at]) * int(sizes[at]))
@@ -253,7 +253,7 @@ def _texts(texts: Iterator[str]) -> npt.NDArray[Any]:
 def _wasted(ledger: Ledger, job: npt.NDArray[np.int64], n_jobs: int) -> Columns:
     """Return the node-seconds that each job lost.
 
-    If attempts share nodes, node-seconds are the shares of node time.
+    If attempts share nodes, the node time is divided among them.
     """
     attempts = ledger.attempts
     if not ledger.shared:
@@ -277,7 +277,7 @@ _LOSSES = INTERRUPTED | {Cause.SILENT_ERROR}
 
 
 def lost_us(record: AttemptRecord) -> int:
-    """Return the lost run time of an unsuccessful attempt, without recovery and kept progress."""
+    """Return the run time of an unsuccessful attempt minus its recovery and kept progress."""
     if record.cause not in _LOSSES:
         return 0
     recovery = record.checkpointing.first_recovery_us if record.checkpointing else 0
