@@ -108,7 +108,7 @@ def _heading(column: Column) -> str:
         "requeued": "waits",
         "by_restart": "start over",
     }.get(value, value)
-    return published.WORDS[name] + (" with replacement" if replaces else "") + f": {words}"
+    return f"{words}, {published.WORDS[name]}{' with replacement' if replaces else ''}"
 
 
 def _table(workload: str, columns: Sequence[Column], rows: Mapping[str, Row]) -> Table:
@@ -181,5 +181,5 @@ def _sentence(workload: str, rows: Mapping[str, Row]) -> str:
             most = max(moved, key=lambda label: abs(moved[label]))
             parts.append(f"{_heading(column)}: {100 * moved[most]:+.1f} points ({most})")
     if parts:
-        sentences.append(f"Largest change of each column: {'; '.join(parts)}.")
+        sentences.append(f"Largest change of each column, and its row: {'; '.join(parts)}.")
     return " ".join(sentences)
