@@ -192,7 +192,7 @@ def test_the_command_line_runs_says_how_far_it_is_and_cleans(tmp_path: Path, cap
     command("status", *where)
     out = capsys.readouterr().out
     assert "small: 6 of 6 runs done" in out
-    assert "4 results belong to no run" in out
+    assert "4 results without a run" in out
     command("clean", *where)
     assert "removed 4 results" in capsys.readouterr().out
     assert len(list((results / "runs").iterdir())) == 6

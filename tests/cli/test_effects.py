@@ -91,7 +91,7 @@ def test_a_selection_of_no_job_is_told(tmp_path: Path, capsys) -> None:
         ("", ["contains no failure"]),
         (
             DOWN + DOWN.replace("machine_un", "machine_Un"),
-            ["1 events of type 'machine_Unavailable' ignored; did you mean machine_unav"],
+            ["1 event of type 'machine_Unavailable' ignored; did you mean machine_unav"],
         ),
         (
             '{"type": "meteor", "timestamp": 3}\n' * 2,

@@ -123,7 +123,7 @@ def test_failures_of_nodes_are_no_errors(tmp_path) -> None:
     assert lines[1].split()[:2] == ["scenario", "errors"]
     assert lines[2].split()[:2] == ["0", "0"]
     assert "errors: attempts that end with a silent error; node failures do not count." in lines
-    assert "  2 attempts of the run were killed; they do not count as errors." in lines
+    assert "  attempts of the run that were killed (not counted as errors): 2" in lines
 
 
 def test_a_job_with_the_id_of_a_resubmission_has_its_own_errors(tmp_path) -> None:
@@ -154,7 +154,7 @@ def test_a_job_killed_at_its_walltime_counts_as_far_as_it_runs(tmp_path) -> None
 
 
 def test_jobs_larger_than_the_machine_are_told(tmp_path) -> None:
-    told = "2 of 5 jobs are larger than the 2 nodes and are left out"
+    told = "left out: 2 of 5 jobs, because they are larger than the 2 nodes"
     result = CliRunner().invoke(bound, [TOY, "--nodes", "2"], catch_exceptions=False)
     assert result.stdout.splitlines()[1] == told
     assert result.stderr == f"rebat: warning: {told}\n"

@@ -161,7 +161,7 @@ def test_the_first_line_is_the_verdict(capsys) -> None:
     Path("b.csv").write_text(edited(toy_csv(), "4", execution_time="99"))
     assert status("validate", "b.csv") == 1
     first, *findings = capsys.readouterr().out.splitlines()
-    assert first == "b.csv: not valid: 7 rows, 1 findings"
+    assert first == "b.csv: not valid: 7 rows, 1 finding"
     assert findings[0] == "columns that contradict each other: 1"
 
 

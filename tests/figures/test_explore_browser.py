@@ -256,7 +256,7 @@ def test_the_first_difference_of_two_policies_is_shown(opened, timelines, width:
     lines = tab.locator("#status").inner_text().splitlines()
     assert lines[0].startswith(f"baseline and sfsj differ at {parted.at_us / 1e6:g} s")
     assert [line.split(": ")[0] for line in lines[1:3]] == ["baseline", "sfsj"]
-    assert lines[3].startswith("Both knew: ")
+    assert lines[3].startswith("State before, in both runs: ")
     x0, x1, *_ = seen(tab)
     assert x0 < parted.at_us / 1e3 < x1 <= x0 + 0.11 * max(t.makespan_us for t in timelines) / 1e3
     lines_at = "explorer.runs.map(r => r.figure.center.find(c => c.name === 'parting'))"

@@ -228,7 +228,7 @@ def test_a_record_that_gives_no_law_is_refused() -> None:
         fit_nodes(RECORD, 3, law="x")
     with pytest.raises(InputError, match="a law cannot be fitted to 0 failures"):
         fit_nodes([], 3)
-    with pytest.raises(InputError, match="a law cannot be fitted to 1 failures"):
+    with pytest.raises(InputError, match="a law cannot be fitted to 1 failure"):
         fit_nodes(RECORD[-1:], 3)
     with pytest.raises(InputError, match="node 1 is not on the machine"):
         fit_nodes(RECORD, 1)

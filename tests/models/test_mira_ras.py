@@ -148,7 +148,7 @@ def test_what_cannot_be(tmp_path, line, match) -> None:
     [
         ("", "is empty"),
         ("System,nodes\n", "x.cor:1: begins with 'System,nodes'"),
-        ("#count=2\n" + event("R00"), "1 events.*expected 2"),
+        ("#count=2\n" + event("R00"), "1 event.*expected 2"),
     ],
 )
 def test_a_file_of_another_form_or_cut(tmp_path, text, match) -> None:

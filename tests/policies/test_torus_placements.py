@@ -241,7 +241,7 @@ def test_faps_is_told_how_long_ago_nodes_failed() -> None:
 
 def test_hazards_of_another_machine_are_an_error() -> None:
     choose = BoxChooser(Site("4"), LOWEST, LeastHazard(some_laws(1)))
-    with pytest.raises(InputError, match="has laws for 1 nodes"):
+    with pytest.raises(InputError, match="has laws for 1 node"):
         simulate(machine(4, (1, 1)), Custom(Scheduler(ListScheduling(
             placement=lambda m: BoxPlan(m, choose)))))  # fmt: skip
 

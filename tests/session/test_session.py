@@ -146,9 +146,9 @@ def test_without_dynamic_jobs_a_failure_names_the_missing_flag() -> None:
     ("proposal", "reason"),
     [
         (Start("w0!9"), "not in the queue"),
-        (Start("w0!1", NodeSet.parse("0")), "cannot run on 1 nodes: it requested 2"),
+        (Start("w0!1", NodeSet.parse("0")), "cannot run on 1 node: it requested 2"),
         (Start("w0!1", NodeSet.parse("3-4")), "node 4 is not up and free"),
-        (Start("w0!2"), "needs 5 nodes, but 4 are free"),
+        (Start("w0!2"), "needs 5 nodes; free nodes: 4"),
         (Reject("w0!9", "why not"), "not in the queue"),
     ],
 )

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import combinations, pairwise
 from typing import NamedTuple
 
+from rebat.core.counted import counted
 from rebat.core.errors import InputError
 
 FREE_TEXT = frozenset(
@@ -61,7 +62,7 @@ class Problems:
     def notes(self) -> list[str]:
         """Return a sentence per reason, with the number of its first line."""
         return [
-            f"{n} line{'s' if n > 1 else ''} dropped: {reason} (first: line {self.first[reason]})"
+            f"{counted(n, 'line')} dropped: {reason} (first: line {self.first[reason]})"
             for reason, n in sorted(self.counts.items())
         ]
 

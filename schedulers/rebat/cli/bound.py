@@ -11,6 +11,7 @@ import click
 
 from rebat.cli.json_output import json_option, print_json
 from rebat.cli.types import MACHINE, WORKLOAD
+from rebat.core.counted import counted
 from rebat.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -226,7 +227,7 @@ def _record(instance: Instance, rows: Sequence[ScenarioBounds]) -> dict[str, Any
 def _lines(instance: Instance, rows: Sequence[ScenarioBounds]) -> list[str]:
     titles = ("scenario", "errors", "(5) t_max(f)", "(6) A(f)/P", "L(f)", "R-LIST-0", "LJF")
     return [
-        f"{instance.name}: {len(instance.times)} jobs on {instance.n_procs} nodes; "
+        f"{instance.name}: {counted(len(instance.times), 'job')} on {counted(instance.n_procs, 'node')}; "
         f"times in {instance.unit}",
         *([_left_out(instance)] if instance.too_large else []),
         *(map(_row, [titles, *rows])),
@@ -239,7 +240,7 @@ def _meaning(instance: Instance) -> list[str]:
     lines = ["errors: attempts that end with a silent error; node failures do not count."]
     if instance.n_killed:
         lines.append(
-            f"  {instance.n_killed} attempts of the run were killed; they do not count as errors."
+            f"  attempts of the run that were killed (not counted as errors): {instance.n_killed}"
         )
     return lines
 
@@ -247,8 +248,8 @@ def _meaning(instance: Instance) -> list[str]:
 def _left_out(instance: Instance) -> str:
     total = len(instance.times) + instance.too_large
     return (
-        f"{instance.too_large} of {total} jobs are larger than the {instance.n_procs} nodes "
-        "and are left out"
+        f"left out: {instance.too_large} of {counted(total, 'job')}, because they are larger than "
+        f"the {instance.n_procs} nodes"
     )
 
 

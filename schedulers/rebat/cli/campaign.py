@@ -14,6 +14,7 @@ from rebat.cli.json_output import json_option, print_json
 from rebat.cli.types import CAMPAIGN, FILE, FOLDER, NODES
 from rebat.console.output import print_line
 from rebat.console.progress import campaign_bar
+from rebat.core.counted import counted
 from rebat.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -128,7 +129,7 @@ def status(file: Path, results: Path | None, trace: Path | None, as_json: bool) 
     for grid, part in parts.items():
         click.echo(f"{grid}: {part.sentence}")
     stale = (
-        f"; {total.stale} results belong to no run (see 'rebat campaign clean')"
+        f"; {counted(total.stale, 'result')} without a run in the file (see 'rebat campaign clean')"
         if total.stale
         else ""
     )
@@ -253,7 +254,9 @@ def clean(file: Path, results: Path | None, trace: Path | None) -> None:
     with store.locked(opened.owner):
         removed = store.clean(opened.units)
         write_tables(store, opened)
-    click.echo(f"removed {removed} results that belong to no run from {store.folder}")
+    click.echo(
+        f"removed {counted(removed, 'result')} without a run in the file from {store.folder}"
+    )
 
 
 def _open(file: Path, results: Path | None, trace: Path | None) -> tuple[Campaign, Path]:

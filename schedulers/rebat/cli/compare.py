@@ -12,6 +12,7 @@ import click
 from rebat.cli.compare_batsched import Compared, batsched_record, verdict, with_batsched
 from rebat.cli.json_output import json_option, print_json
 from rebat.cli.types import FOLDER, WORKLOAD, FiniteRange
+from rebat.core.counted import counted
 from rebat.core.errors import InputError
 from rebat.core.units import format_duration, to_s
 
@@ -154,8 +155,8 @@ def _two_runs(
         _print_record({**facts, **sides}, {"": result}, out, force)
         return result.same(allocations)
     click.echo(_verdict(result, allocations))
-    click.echo(f"A: {in_a.path}, {len(in_a.records)} rows")
-    click.echo(f"B: {in_b.path}, {len(in_b.records)} rows")
+    click.echo(f"A: {in_a.path}, {counted(len(in_a.records), 'row')}")
+    click.echo(f"B: {in_b.path}, {counted(len(in_b.records), 'row')}")
     for line in _lines(result, allocations):
         click.echo(line)
     _write({"": result}, out, force)
@@ -215,7 +216,7 @@ def _save(results: dict[str, Comparison], out: Path | None, force: bool) -> None
 
 def _verdict(result: Comparison, allocations: bool) -> str:
     if result.same(allocations):
-        return f"The runs are equal: {len(result.pairs)} jobs."
+        return f"The runs are equal: {counted(len(result.pairs), 'job')}."
     parts = [
         f"{len(result.differing)} of {len(result.pairs)} common jobs have different times or states"
     ]
@@ -227,14 +228,14 @@ def _verdict(result: Comparison, allocations: bool) -> str:
 
 def _lines(result: Comparison, allocations: bool) -> list[str]:
     counts = (
-        f"{len(result.pairs)} jobs in both runs, {len(result.only_a)} only in A, "
+        f"{counted(len(result.pairs), 'job')} in both runs, {len(result.only_a)} only in A, "
         f"{len(result.only_b)} only in B"
     )
     lines = [counts, *_spread_lines(result)]
     if result.other_states:
-        lines.append(f"different final state: {result.other_states} jobs")
+        lines.append(f"different final state: {counted(result.other_states, 'job')}")
     if allocations:
-        lines.append(f"different nodes: {result.other_nodes} jobs")
+        lines.append(f"different nodes: {counted(result.other_nodes, 'job')}")
     if result.first is not None:
         lines += _first_lines(result.first)
     return lines + _metric_lines(result)
@@ -269,7 +270,9 @@ def _running(records: Sequence[JobRecord], most: int = 8) -> str:
     nodes = sum(len(record.nodes) for record in records)
     names = ", ".join(record.job_id for record in records[:most])
     more = f" and {len(records) - most} more" if len(records) > most else ""
-    return f"{len(records)} jobs on {nodes} nodes" + (f" ({names}{more})" if records else "")
+    return f"{counted(len(records), 'job')} on {counted(nodes, 'node')}" + (
+        f" ({names}{more})" if records else ""
+    )
 
 
 def _metric_lines(result: Comparison) -> list[str]:

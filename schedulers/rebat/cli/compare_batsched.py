@@ -8,6 +8,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rebat.core.counted import counted
 from rebat.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -86,11 +87,12 @@ def verdict(compared: Compared) -> str:
     policy, source, result = compared
     n_jobs = len(result.pairs)
     if result.same(allocations=True):
-        outcome = f"equal, {n_jobs} jobs with the same states, times and nodes"
+        outcome = f"equal, {counted(n_jobs, 'job')} with the same states, times and nodes"
     else:
         alone = len(result.only_a) + len(result.only_b)
         outcome = (
-            f"DIFFERENT: of {n_jobs} common jobs, {len(result.differing)} have different times or "
-            f"states and {result.other_nodes} different nodes; {alone} jobs are in one run only"
+            f"DIFFERENT: {counted(n_jobs, 'job')} in both runs (different times or states: "
+            f"{len(result.differing)}, different nodes: {result.other_nodes}), "
+            f"{counted(alone, 'job')} in only one run"
         )
     return f"{policy:<22} against {source} Batsched: {outcome}"

@@ -9,6 +9,7 @@ import click
 
 from rebat.cli.output_file import output_file
 from rebat.cli.types import NODES
+from rebat.core.counted import counted
 from rebat.core.errors import InputError
 
 
@@ -65,4 +66,6 @@ def export(run: Path, form: str, tracks: int, out: Path) -> None:
     size_mb, group = out.stat().st_size / 1e6, nodes_per_track(timeline.n_nodes, tracks)
     per_track = "a node" if group == 1 else f"{group} nodes"
     attempts = int(timeline.ran.sum())
-    click.echo(f"{out}: {attempts} attempts, {per_track} per track, {size_mb:.1f} MB, {form}")
+    click.echo(
+        f"{out}: {counted(attempts, 'attempt')}, {per_track} per track, {size_mb:.1f} MB, {form}"
+    )

@@ -13,6 +13,7 @@ from rebat.cli.json_output import json_option, print_json
 from rebat.cli.scenario_options import scenario_options
 from rebat.cli.types import DURATION, FILE, MACHINE
 from rebat.console.tables import Sheet
+from rebat.core.counted import counted
 from rebat.core.errors import InputError
 from rebat.core.units import format_duration, to_us
 
@@ -209,8 +210,9 @@ def _within(
 
 def _lines(facts: dict[str, Any], names: Sequence[str]) -> list[str]:
     lines = [
-        f"{facts['dates']} failures of the machine; {facts['failures']} failures of single nodes, "
-        f"on {facts['nodes_hit']} nodes"
+        f"{counted(facts['dates'], 'failure')} of the machine; "
+        f"{counted(facts['failures'], 'failure')} of single nodes, "
+        f"on {counted(facts['nodes_hit'], 'node')}"
     ]
     if facts["mtbf_s"]:
         of_machine, of_nodes = (format_duration(facts[key]) for key in ("mtbf_s", "node_mtbf_s"))
@@ -238,7 +240,9 @@ def _lemon_lines(worst: Sequence[Lemon], names: Sequence[str]) -> list[str]:
     for lemon in worst[:MOST_LEMONS]:
         others = "the others: none" if lemon.factor is None else f"{lemon.factor:.3g} x the others"
         name = names[lemon.node] if names else str(lemon.node)
-        lines.append(f"  {name:<25}  {lemon.failures} failures ({others}), p = {lemon.p:.1e}")
+        lines.append(
+            f"  {name:<25}  {counted(lemon.failures, 'failure')} ({others}), p = {lemon.p:.1e}"
+        )
     if len(worst) > MOST_LEMONS:
         lines.append(f"  and {len(worst) - MOST_LEMONS} more (--json lists all)")
     return lines

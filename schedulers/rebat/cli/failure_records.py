@@ -12,6 +12,7 @@ import click
 from rebat.cli.input_kind import reject_jobs
 from rebat.cli.output_file import output_file
 from rebat.cli.types import DURATION, FILE, MACHINE, SEED
+from rebat.core.counted import counted
 from rebat.core.errors import InputError
 from rebat.core.units import FOREVER_US, format_duration, parse_duration, to_s, to_us
 
@@ -209,7 +210,7 @@ def _origin(record: Record, begin: str | None) -> str:
 def _summary(events: list[MachineEvent]) -> str:
     count = sum(not event.available for event in events)
     length = format_duration(to_s(events[-1].at_us)) if events else "0 s"
-    return f"{count} failures in {length}"
+    return f"{counted(count, 'failure')} in {length}"
 
 
 def _lines(record: Record) -> list[str]:

@@ -15,6 +15,7 @@ from rebat.cli.failure_records import export, import_, map_
 from rebat.cli.output_file import output_file
 from rebat.cli.scenario_options import LAW, LawCommand, scenario_options
 from rebat.cli.types import DURATION, FILE, MACHINE, SEED
+from rebat.core.counted import counted
 from rebat.core.errors import InputError
 from rebat.core.units import format_duration
 
@@ -70,7 +71,7 @@ def generate(nodes: int, out: Path, **options: Any) -> None:
     )
     write_events(events, out, cores_per_node=scenario.cores_per_node)
     count = sum(not event.available for event in events)
-    click.echo(f"{out}: {count} failures in {format_duration(options['horizon'])}")
+    click.echo(f"{out}: {counted(count, 'failure')} in {format_duration(options['horizon'])}")
 
 
 @failures.command()
@@ -106,7 +107,7 @@ def nodes(law: str, n_nodes: int, seed: int, out: Path) -> None:
         raise InputError("the law has no parameters per node", law, " or ".join(FAMILIES))
     table = NodeTable(per_node.nodes(n_nodes, seed), np.zeros(n_nodes))
     write_nodes(out, table)
-    click.echo(f"{out}: {n_nodes} nodes, {table.laws.family}")
+    click.echo(f"{out}: {counted(n_nodes, 'node')}, {table.laws.family}")
 
 
 @failures.command()
@@ -173,7 +174,8 @@ def _fit_lines(fit: Fit) -> list[str]:
     n_shared = len(fit.table) - fit.n_own
     scale, shape = format_duration(fit.pooled.scale_s), f"{fit.pooled.shape:.4g}"
     return [
-        f"{fit.n_failures} failures of {len(fit.table)} nodes in {format_duration(fit.until_s)}",
+        f"{counted(fit.n_failures, 'failure')} of {counted(len(fit.table), 'node')} in "
+        f"{format_duration(fit.until_s)}",
         f"nodes with an individual shape {fit.n_own}; with the common shape: {n_shared}",
         f"{fit.table.laws.family} of all uptimes".ljust(31) + f"scale {scale}, shape {shape}",
         f"log-likelihood (seconds)       {fit.log_likelihood:.10g}",

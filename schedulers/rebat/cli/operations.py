@@ -9,6 +9,7 @@ import click
 
 from rebat.cli.output_file import output_file
 from rebat.cli.types import DURATION, MACHINE, NODES
+from rebat.core.counted import counted
 
 
 @click.command()
@@ -73,4 +74,4 @@ def operations(
 
     lines = list(rolling_maintenance(n_nodes, length_s, nodes_at_once, begin_s or 0.0))
     write_operations(lines, out)
-    click.echo(f"{out}: {len(lines)} operations, up to {lines[-1]['timestamp']:g} s")
+    click.echo(f"{out}: {counted(len(lines), 'operation')}, up to {lines[-1]['timestamp']:g} s")

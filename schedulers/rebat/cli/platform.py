@@ -11,6 +11,7 @@ import click
 from rebat.cli.json_output import json_option, print_json
 from rebat.cli.output_file import output_file
 from rebat.cli.types import PLATFORM
+from rebat.core.counted import counted
 from rebat.core.units import format_duration
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def generate(spec: str, zero_latency: bool, out: Path, **hardware: str | None) -
     parsed = parse_spec(spec)
     write_platform(parsed, out, msgspec.convert(msgspec.structs.asdict(base) | chosen, Hardware))
     shape = f", torus {parsed.torus}" if parsed.torus else ""
-    click.echo(f"{out}: {parsed.n_nodes} nodes{shape}")
+    click.echo(f"{out}: {counted(parsed.n_nodes, 'node')}{shape}")
 
 
 @platform.command()

@@ -12,6 +12,7 @@ import click
 from rebat.cli.completing import complete_policy
 from rebat.cli.json_output import json_option, print_json
 from rebat.cli.types import DURATION, FOLDER
+from rebat.core.counted import counted
 from rebat.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -109,7 +110,7 @@ def _lines(checked: PolicyCheck, out: Path | None) -> list[str]:
             jobs = len(row.failing.case.workload.jobs)
             lines.append(f"{'':14}{row.failing.problem}")
             lines.append(
-                f"{'':14}smallest case: seed {row.failing.seed}, {jobs} jobs{_where(row, out)}"
+                f"{'':14}smallest case: seed {row.failing.seed}, {counted(jobs, 'job')}{_where(row, out)}"
             )
     return lines
 

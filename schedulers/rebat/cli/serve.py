@@ -14,6 +14,7 @@ import click
 from rebat.cli.completing import complete_policy
 from rebat.cli.json_output import json_option, print_json
 from rebat.cli.types import DURATION, FILE, FOLDER, NODES, PROTOCOL
+from rebat.core.counted import counted
 from rebat.core.errors import InputError
 from rebat.core.units import format_duration, to_s
 
@@ -302,7 +303,7 @@ def _report(session: Session, spans: list[float]) -> None:
     ledger = session.ledger
     cuts = statistics.quantiles(spans, n=100, method="inclusive") if len(spans) > 1 else spans * 99
     log(
-        f"{len(spans)} messages, {len(ledger.attempts)} attempts ended, {len(ledger.refusals)} "
-        f"proposals refused; decision time p50 {cuts[49] * 1e6:.0f} us, "
+        f"{counted(len(spans), 'message')}, {counted(len(ledger.attempts), 'attempt')} ended, "
+        f"{counted(len(ledger.refusals), 'proposal')} refused; decision time p50 {cuts[49] * 1e6:.0f} us, "
         f"p99 {cuts[98] * 1e6:.0f} us, total {format_duration(sum(spans))}"
     )

@@ -11,6 +11,7 @@ import click
 
 from rebat.cli.json_output import json_option, print_json, reject_with_json
 from rebat.cli.types import DURATION, FILE, MACHINE
+from rebat.core.counted import counted
 
 if TYPE_CHECKING:
     from rebat.results.files.batsim_files import JobsFile
@@ -139,7 +140,9 @@ def validate(
         print_json(_record(table, errors, usual))
     else:
         verdict = "not valid" if errors else "valid"
-        click.echo(f"{table.path}: {verdict}: {len(table.records)} rows, {len(errors)} findings")
+        click.echo(
+            f"{table.path}: {verdict}: {counted(len(table.records), 'row')}, {counted(len(errors), 'finding')}"
+        )
         names = names_in(node_list_of(table.path.parent))
         for line in _lines(errors, show):
             click.echo(with_names(line, names))

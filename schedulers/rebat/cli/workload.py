@@ -14,6 +14,7 @@ from rebat.cli.scenario_options import PREPARATION, scenario_options
 from rebat.cli.types import SEED, WORKLOAD, WORKLOAD_OR_RUN, FiniteRange
 from rebat.cli.workload_describe import describe
 from rebat.cli.workload_import import import_
+from rebat.core.counted import counted
 from rebat.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -71,7 +72,9 @@ def generate(name: str, seed: int, out: Path) -> None:
 
     generated = generator(name)(seed)
     save_workload(generated, out)
-    click.echo(f"{out}: {len(generated.jobs)} jobs, {generated.n_nodes} nodes")
+    click.echo(
+        f"{out}: {counted(len(generated.jobs), 'job')}, {counted(generated.n_nodes, 'node')}"
+    )
 
 
 @workload.command()
@@ -185,7 +188,7 @@ def prepare(file: Path, out: Path, **options: Any) -> None:
         ),
         out,
     )
-    click.echo(f"{out}: {len(with_additions.jobs)} jobs, {n_nodes} nodes")
+    click.echo(f"{out}: {counted(len(with_additions.jobs), 'job')}, {counted(n_nodes, 'node')}")
 
 
 def _in_words(scenario: ScenarioOptions) -> str:
@@ -278,7 +281,7 @@ def export(file: Path, form: str, of: Path | None, name: str | None, out: Path) 
         write_workload(loaded, out)
     else:
         write_document(to_five(loaded, name or "w0"), out)
-    click.echo(f"{out}: {len(loaded.jobs)} jobs, {form}")
+    click.echo(f"{out}: {counted(len(loaded.jobs), 'job')}, {form}")
 
 
 def _parquet(path: Path) -> Path:

@@ -10,6 +10,7 @@ import click
 
 from rebat.cli.json_output import json_option, print_json
 from rebat.cli.types import DURATION, WORKLOAD
+from rebat.core.counted import counted
 from rebat.core.units import format_duration
 
 
@@ -59,7 +60,7 @@ def describe(
 
 def _lines(facts: dict[str, Any]) -> list[str]:
     lines = [
-        f"{facts['jobs']} jobs for {facts['nodes']} nodes, "
+        f"{counted(facts['jobs'], 'job')} for {counted(facts['nodes'], 'node')}, "
         f"submitted over {format_duration(facts['span_s'])}"
     ]
     if facts["stress"] is not None:

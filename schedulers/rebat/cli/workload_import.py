@@ -12,6 +12,7 @@ import click
 from rebat.cli.input_kind import reject_failures
 from rebat.cli.output_file import output_file
 from rebat.cli.types import DURATION, FILE, FOLDER, MACHINE, NODES, WORKLOAD_OUT
+from rebat.core.counted import counted
 from rebat.core.errors import InputError
 from rebat.core.folders import atomic_folder
 from rebat.workloads.formats import ABOUT, ACCOUNTING, AUTO, TABLE
@@ -276,4 +277,4 @@ def _print_import(imported: Workload, out: Path) -> None:
             f"  {short:.1%} of the jobs are shorter than a Young/Daly period for an MTBF of 1 d "
             "and checkpoints of 5 min"
         )
-    click.echo(f"{out}: {len(imported.jobs)} jobs, {imported.n_nodes} nodes")
+    click.echo(f"{out}: {counted(len(imported.jobs), 'job')}, {counted(imported.n_nodes, 'node')}")

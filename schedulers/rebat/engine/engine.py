@@ -166,7 +166,8 @@ class Engine(Decisions):
                 if self._over():
                     break
                 if self._stuck():
-                    raise self._abort(AbortRule.DEADLOCK, f"{self._unfinished} jobs have not ended")
+                    left = f"jobs that have not ended: {self._unfinished}"
+                    raise self._abort(AbortRule.DEADLOCK, left)
                 self._advance(self._heap[0][0], self.options.split_instants)
                 if not self._outbox:
                     continue

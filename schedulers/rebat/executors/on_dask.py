@@ -96,7 +96,7 @@ def _outcome(future: Any, task: T, lost: Lost[T, R], left: int, watch: Callable[
     if future.status == "cancelled" and future.client.status == "running":
         return _DROPPED
     if future.status != "error":
-        raise RebatError(f"lost the Dask cluster; {left + 1} runs are left")
+        raise RebatError(f"lost the Dask cluster; runs left: {left + 1}")
     outcome = lost(task, _lost_reason(future.exception()))
     future.release()
     return outcome

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from rebat.core.counted import counted
 from rebat.core.files import file_hash
 from rebat.library.node_names import node_list
 from rebat.library.result import Result
@@ -28,8 +29,8 @@ class RecordedResult(msgspec.Struct, frozen=True):
         """Facts about the schedule for readers."""
         summary = self.result.runs[0].summary
         first = (
-            f"schedule: {summary.attempts} attempts of {summary.jobs} jobs, "
-            f"{summary.node_failures} failures of nodes, useful utilisation "
+            f"schedule: {counted(summary.attempts, 'attempt')} of {counted(summary.jobs, 'job')}, "
+            f"{counted(summary.node_failures, 'failure')} of nodes, useful utilisation "
             f"{summary.useful_utilisation:.2%}"
         )
         return [first, *(f"schedule: {note}" for note in self.source.notes)]

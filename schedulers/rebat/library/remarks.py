@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from rebat.core.attempts import job_name
+from rebat.core.counted import counted
 from rebat.core.jobs import Workload
 from rebat.core.units import format_duration, to_s
 from rebat.models.checkpoint import n_below_period
@@ -80,7 +81,7 @@ def _of_events(file: Path) -> Iterator[Remark]:
     for kind, count in jobs.generic_types.items():
         near = difflib.get_close_matches(kind.lower(), (UNAVAILABLE, AVAILABLE), n=1)
         hint = f"; did you mean {near[0]}?" if near else ""
-        yield Remark("warning", f"{file}: {count} events of type {kind!r} ignored{hint}")
+        yield Remark("warning", f"{file}: {counted(count, 'event')} of type {kind!r} ignored{hint}")
 
 
 def _of_overload(workload: Workload, jobs: Sequence[Hopeless]) -> Iterator[Remark]:
@@ -104,12 +105,13 @@ def of_results(results: Sequence[RunResult]) -> Iterator[Remark]:
         if summary.rejected:
             yield Remark(
                 "warning",
-                f"{result.policy} rejected {summary.rejected} jobs{_first_rejection(result)}",
+                f"{result.policy} rejected {counted(summary.rejected, 'job')}"
+                f"{_first_rejection(result)}",
             )
         if summary.given_up:
             yield Remark(
                 "warning",
-                f"{result.policy} gave up {summary.given_up} jobs (the first is job "
+                f"{result.policy} gave up {counted(summary.given_up, 'job')} (the first is job "
                 f"{job_name(result.ledger.given_up[0])}), because failures interrupted each of "
                 f"them --max-attempts times. They count as failed; {WHAT_TO_DO}",
             )

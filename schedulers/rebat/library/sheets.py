@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from textwrap import fill
 
 from rebat.console.tables import Sheet
+from rebat.core.counted import counted
 from rebat.core.units import format_duration
 from rebat.results.catalogue import USUAL, VERDICT, metric
 from rebat.results.comparison import comparable_with, comparison, main_lines
@@ -66,7 +67,7 @@ def by_metric(
     caption = [_measured(list(summaries.values())), "shares refer to node time unless stated"]
     caption += [f"changes against {base}"] * bool(others) + [WHY_NOT] * bool(incomparable)
     caption += [f"other metrics: {others_in}"] * (len(rows) < len(lines))
-    title = f"{summaries[base].jobs} jobs, {summaries[base].n_nodes} nodes"
+    title = f"{counted(summaries[base].jobs, 'job')}, {counted(summaries[base].n_nodes, 'node')}"
     return Sheet(title, "; ".join(caption), ["metric", base, *heads], rows)
 
 
@@ -136,7 +137,7 @@ def _sorted(
 
 def _seeds(seeds: Seeds) -> str:
     n = len(seeds.seeds)
-    return f"{n} {'seed' if n == 1 else 'seeds'}, {len(seeds.policies)} policies"
+    return f"{counted(n, 'seed')}, {counted(len(seeds.policies), 'policy', 'policies')}"
 
 
 def _intervals(base: str) -> str:

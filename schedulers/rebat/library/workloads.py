@@ -6,6 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rebat.core.counted import counted
 from rebat.core.errors import InputError
 from rebat.core.files import file_hash
 from rebat.core.jobs import Workload, duration_us
@@ -62,7 +63,8 @@ class LoadedWorkload(Workload, frozen=True):
         facts = describe(self)
         stress = "" if facts["stress"] is None else f", stress {facts['stress']:.2f}"
         return (
-            f"<workload {self.name}: {len(self.jobs)} jobs for {self.n_nodes} nodes, "
+            f"<workload {self.name}: {counted(len(self.jobs), 'job')} for "
+            f"{counted(self.n_nodes, 'node')}, "
             f"submitted over {format_duration(facts['span_s'])}{stress}>"
         )
 

@@ -11,6 +11,7 @@ import math
 import msgspec
 import numpy as np
 
+from rebat.core.counted import counted
 from rebat.core.errors import InputError
 from rebat.core.nodes import NodeSet
 from rebat.models.blocks import TorusBlocks
@@ -79,7 +80,7 @@ class BoxList:
         n_nodes = self.blocks.of_nodes.n_nodes
         if len(table) != n_nodes:
             raise InputError(
-                f"contains laws for {len(table)} nodes", expected=f"laws for {n_nodes}"
+                f"contains laws for {counted(len(table), 'node')}", expected=f"laws for {n_nodes}"
             )
         if busy.size and int(busy.intervals[-1, 1]) >= n_nodes:
             problem = f"node {busy.intervals[-1, 1]} is not on the torus"
@@ -90,7 +91,7 @@ class BoxList:
         cost = np.where(self.blocks.whole(free), self.blocks.sums(hazard), math.inf)
         index = self.boxes.least(cost)
         if index < 0:
-            problem = f"no box of {self.box_nodes} nodes is free"
+            problem = f"no box of {counted(self.box_nodes, 'node')} is free"
             raise InputError(problem, "busy nodes", "fewer busy nodes")
         box = self.boxes.box(index)
         nodes = self.blocks.nodes(box)

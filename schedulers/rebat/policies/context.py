@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
+from rebat.core.counted import counted
 from rebat.core.dialect import PAPER, Dialect
 from rebat.policies.composition import Planning, Reaction
 from rebat.policies.malleable.managers import MANAGERS
@@ -36,7 +37,7 @@ class SizeLimit(msgspec.Struct, frozen=True):
         """Return why a job that requires ``n_nodes`` nodes never starts; None if it can start."""
         if n_nodes <= self.most:
             return None
-        reason = f"requires {n_nodes} nodes, the maximum is {self.most}"
+        reason = f"requires {counted(n_nodes, 'node')}, the maximum is {self.most}"
         if not self.n_spares:
             return reason
         return (

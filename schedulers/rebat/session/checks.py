@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from rebat.contract import Drain, Move, Refusal, Start, Stop, Undrain, Wait, When
 from rebat.core.attempts import Attempt, Running
+from rebat.core.counted import counted
 from rebat.core.nodes import NodeSet
 from rebat.kernels.pool import FREE
 from rebat.session.claims import Claims
@@ -27,7 +28,7 @@ def why_not_start(attempt: Attempt | None, start: Start, claims: Claims) -> Refu
     elif start.nodes is not None:
         return not_free(start.attempt_id, start.nodes, claims)
     elif size > claims.n_free:
-        reason = f"needs {size} nodes, but {claims.n_free} are free"
+        reason = f"needs {counted(size, 'node')}; free nodes: {claims.n_free}"
     return Refusal(start.attempt_id, reason) if reason else None
 
 

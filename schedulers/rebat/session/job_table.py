@@ -10,6 +10,7 @@ import msgspec
 
 from rebat.contract import Refusal, Submission
 from rebat.core.attempts import Attempt, resubmission_id, split_attempt, taken_id
+from rebat.core.counted import counted
 from rebat.core.errors import InputError
 from rebat.core.events import JobSubmitted, SimulationBegan
 from rebat.core.shapes import RIGID, Malleable, Moldable, shape_of
@@ -157,7 +158,7 @@ class JobTable:
         job = self.submissions[work.attempt.job_id]
         if not job.shape.allows(n_nodes, job.n_nodes):
             shape = f"it requested {job.n_nodes}, and its shape is {job.shape}"
-            reason = f"cannot run on {n_nodes} nodes: {shape}"
+            reason = f"cannot run on {counted(n_nodes, 'node')}: {shape}"
         elif self._content(work).get("type") != "delay":
             reason = "cannot change its number of nodes: only delays can be scaled"
         return Refusal(attempt_id, reason) if reason else None

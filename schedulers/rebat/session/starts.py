@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from rebat.contract import Refusal, Reject, Start
 from rebat.core.attempts import Attempt, Cause, Running
+from rebat.core.counted import counted
 from rebat.core.decisions import ExecuteJob, RejectJob
 from rebat.core.nodes import NodeSet
 from rebat.session import checks
@@ -46,7 +47,9 @@ class Starts:
             return None
         refusal = self._registry.why_not_size(attempt.id, size)
         if not refusal and (never := self._registry.why_not_again(attempt.id)):
-            refusal = Refusal(attempt.id, f"cannot start on {size} nodes: {never.reason}")
+            refusal = Refusal(
+                attempt.id, f"cannot start on {counted(size, 'node')}: {never.reason}"
+            )
         return refusal
 
     def _mold(self, attempt: Attempt, size: int) -> Attempt:

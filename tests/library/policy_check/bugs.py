@@ -170,7 +170,7 @@ BUGS = {
     def jobs(self, view, changes):
         return sorted(view.queue.values(), key=lambda a: -a.n_nodes)
 """,
-        "starvation", "job w0!other of 1 nodes",
+        "starvation", "job w0!other of 1 node",
     ),
     "starves old jobs": Bug(
         """

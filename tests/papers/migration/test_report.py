@@ -133,7 +133,7 @@ def test_the_page_has_every_part(ran, tmp_path) -> None:
             "Energy of a day",
             "boxes: defragmentation of a torus",
             "boxes, worn: proactive migration",
-            "every form of compaction lowers the mixed share",
+            "every variant of compaction lowers the share of mixed nodes",
             "T * H_16 = 3.3807 T",
             "Is defragmentation useful on boxes?",
             "Is proactive migration better than node stealing and replacement on boxes, worn?",
@@ -239,11 +239,11 @@ def test_claims_on_compaction_follow_from_their_numbers() -> None:
         ("cluster", [0.5, 0.6]), ("compaction", [0.4, 0.4]), ("compaction:period=9", [0.42, 0.5])
     )
     found = _verdicts(_told(numbers))
-    assert found["load 50 %", "every form of compaction lowers the mixed share"]
-    assert found["load 50 %", "every form of compaction raises the full share"]
+    assert found["load 50 %", "every variant of compaction lowers the share of mixed nodes"]
+    assert found["load 50 %", "every variant of compaction raises the share of full nodes"]
     numbers["g", "load-50", "compaction:period=9"]["node_states_mixed"] = [0.62, 0.52]
     found = _verdicts(_told(numbers))
-    assert not found["load 50 %", "every form of compaction lowers the mixed share"]
+    assert not found["load 50 %", "every variant of compaction lowers the share of mixed nodes"]
 
 
 def test_middle_loads_are_held_against_each_end() -> None:
@@ -251,7 +251,7 @@ def test_middle_loads_are_held_against_each_end() -> None:
     for load, with_ in ((25, 0.3), (50, 0.2), (75, 0.2), (90, 0.15)):
         numbers |= _mixed(("cluster", [0.4]), ("compaction", [with_]), load=load)
     found = _verdicts(_told(numbers))
-    claim = "compaction gains more at the middle loads than at"
+    claim = "compaction reduces the share of mixed nodes more at 50 and 75 % than at"
     assert found["load 25 %", f"{claim} 25 %"]
     assert not found["load 90 %", f"{claim} 90 %"]
 
@@ -286,8 +286,8 @@ def test_priorities_are_judged_at_75_alone() -> None:
     found = _verdicts(_told(numbers))
     about = "two partitions, load 75 %"
     assert found == {
-        (about, "migration raises the full share of the high partition"): True,
-        (about, "migration lowers the mixed share of the high partition"): True,
+        (about, "migration raises the share of full nodes in the high partition"): True,
+        (about, "migration lowers the share of mixed nodes in the high partition"): True,
     }
     assert len([*tables.tables(_told(numbers))]) == 2
 
@@ -313,9 +313,9 @@ def test_what_of_the_energy_sleeping_alone_saves() -> None:
     kwh = {"cluster": 10.0, "cluster:react=sleep": 7.0, "compaction:react=compaction+sleep": 6.0}
     numbers = {("g", "w", policy): {"energy_kwh": [value]} for policy, value in kwh.items()}
     (sentence,) = answers.answers(_told(numbers))
-    assert "sleeping alone -30.0%, with compaction -40.0%; sleeping alone achieves 75%" in (
-        sentence.replace("\N{NO-BREAK SPACE}", " ")
-    )
+    text = sentence.replace("\N{NO-BREAK SPACE}", " ")
+    assert "only sleeping -30.0%, sleeping and compaction -40.0%" in text
+    assert "only sleeping achieves 75%" in text
     claim = "w", "compaction saves energy if empty nodes sleep"
     assert _verdicts(_told(numbers))[claim]
     numbers["g", "w", "compaction:react=compaction+sleep"]["energy_kwh"] = [8.0]
@@ -352,7 +352,7 @@ def test_published_values_are_judged_in_groups() -> None:
     judged = {group.claim: group for group in printed.judgements(_told(numbers, 1))}
     first = judged["without migration 53.5 % of node time is mixed"]
     assert (first.direction, first.sizes) == ("", ["inside"])
-    fall = judged["compaction: the mixed share changes by -11.8 points"]
+    fall = judged["compaction: the share of mixed nodes changes by -11.8 points"]
     assert (fall.sizes, fall.rule) == (["outside"], "1 published values: 50 % is outside")
     few = _mixed(("cluster", [0.53, 0.54]), ("compaction", [0.3, 0.3]))
     sizes = [size for group in printed.judgements(_told(few, 1)) for size in group.sizes]
@@ -370,7 +370,7 @@ def test_an_interval_is_left_out_if_all_seeds_agree() -> None:
 def test_seeds_leave_a_claim_undecided_or_are_too_few() -> None:
     """The mixed share falls by 0.15 on average, and rises under two seeds of five."""
     numbers = _mixed(("cluster", [0.5] * 5), ("compaction", [0.1, 0.2, 0.3, 0.55, 0.6]))
-    claim = "every form of compaction lowers the mixed share"
+    claim = "every variant of compaction lowers the share of mixed nodes"
     (judged,) = (j for j in claims.judgements(_told(numbers, 1)) if j.claim == claim)
     assert judged.direction == "undecided"
     assert judged.rule == "mean of the smallest change of the 1 forms, below 0"

@@ -199,7 +199,7 @@ def test_clean_removes_what_the_file_asks_for_no_more(tmp_path: Path, done) -> N
     results = tmp_path / "r"
     shutil.copytree(done[1], results)
     file = small(tmp_path, SMALL.replace("[0, 0.5]", "[0.5]"))
-    assert "4 results belong to no run" in call("status", file, results)
+    assert "4 results without a run" in call("status", file, results)
     assert "removed 4 results" in call("clean", file, results)
     assert len(list((results / "runs").iterdir())) == 4
     assert {row["q"] for row in rows(results)} == {0.5}

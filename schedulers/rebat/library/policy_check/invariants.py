@@ -7,6 +7,7 @@ from collections import defaultdict
 from itertools import pairwise
 
 from rebat.core.attempts import INTERRUPTED, Cause
+from rebat.core.counted import counted
 from rebat.core.decisions import Reply
 from rebat.core.errors import RebatError
 from rebat.core.events import Message
@@ -101,7 +102,7 @@ def check_sizes(ledger: Ledger, slack_us: int = 0) -> None:
         attempt = record.attempt
         if record.nodes is not None:
             size, ran_us = len(record.nodes), record.end_us - record.start_us
-            require(size == attempt.n_nodes, f"{attempt.id} runs on {size} nodes")
+            require(size == attempt.n_nodes, f"{attempt.id} runs on {counted(size, 'node')}")
             require(attempt.queued_us <= record.start_us, f"{attempt.id} starts too early")
             require(ran_us <= attempt.walltime_us + slack_us, f"{attempt.id} exceeds its walltime")
 
@@ -135,6 +136,7 @@ def check_starts(ledger: Ledger) -> None:
             waited_us, bound_us = record.start_us - attempt.submit_us, until * longest_us
             require(
                 waited_us <= bound_us,
-                f"job {attempt.job_id} of {attempt.n_nodes} nodes waits {to_s(waited_us):g} s "
-                f"(bound: {until} jobs of {to_s(longest_us):g} s)",
+                f"job {attempt.job_id} of {counted(attempt.n_nodes, 'node')} waits "
+                f"{to_s(waited_us):g} s "
+                f"(bound: {counted(until, 'job')} of {to_s(longest_us):g} s)",
             )

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
+from rebat.core.counted import counted
 from rebat.core.errors import InputError, unknown_name
 from rebat.core.units import US_PER_S, to_us
 from rebat.models.failures.events import MachineEvent, check_alternation, down_intervals
@@ -173,11 +174,13 @@ def log_likelihood(kind: type[NodeLaws], parameters: Parameters, times: UpTimes)
 
 def _pooled(kind: type[NodeLaws], node_times: Sequence[UpTimes], n_failures: int) -> Parameters:
     if n_failures < 2:
-        raise InputError(f"a law cannot be fitted to {n_failures} failures", expected="at least 2")
+        raise InputError(
+            f"a law cannot be fitted to {counted(n_failures, 'failure')}", expected="at least 2"
+        )
     all_times = UpTimes(*(np.concatenate(column) for column in zip(*node_times, strict=True)))
     parameters = likeliest(kind, all_times)
     if parameters is None:
-        message = f"no {kind.family} law fits the up-times of {n_failures} failures"
+        message = f"no {kind.family} law fits the up-times of {counted(n_failures, 'failure')}"
         raise InputError(message, expected="more failures, with different up-times")
     return parameters
 

@@ -15,10 +15,11 @@ HEADINGS = ("Claims of the paper and rebat's results", "Statements of rebat")
 """Headings of the two tables of claims."""
 
 HOW_TO_READ = (
-    "A claim holds if rebat's entire interval is within the range of the rule. It is contradicted "
-    "if the entire interval is outside this range. Otherwise it is undecided. A published value is "
-    "inside if it lies in rebat's interval. It is near if it lies outside the interval, but within "
-    "the range of 95 % of single runs. Otherwise it is outside."
+    "A claim holds if rebat's entire interval is within the range that the rule allows. It is "
+    "contradicted if the entire interval is outside this range. Otherwise it is undecided. A "
+    "published value is inside if it lies in rebat's interval. It is near if it lies outside "
+    "this interval, but within the range of 95 % of single runs. In all other cases it is "
+    "outside."
 )
 
 _TEMPLATE = """<!DOCTYPE html>

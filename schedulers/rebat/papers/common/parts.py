@@ -52,8 +52,8 @@ class Picture(msgspec.Struct, frozen=True):
 
 
 BOXES_NOTE = (
-    "Each box shows the values of all failure scenarios. The paper leaves out the points in its "
-    "Table 10. They are included here."
+    "Each box shows the values of all failure scenarios. The paper does not show the points in "
+    "its Table 10. This figure shows them."
 )
 
 

@@ -64,9 +64,9 @@ def _nearest(index: Runs) -> Iterator[str]:
         best = min(distances, key=lambda name: distances[name])
         texts = ", ".join(f"{name} {100 * value:.1f}" for name, value in distances.items())
         yield (
-            f"Which form of compaction is closest to Figure 4? {best[:1].upper()}{best[1:]}. The "
-            "distances from the published changes of the mixed share, in points (root mean square "
-            f"over the loads): {texts}."
+            f"Which variant of compaction is closest to Figure 4? {best[:1].upper()}{best[1:]}. "
+            "The list shows the root mean square differences from the published changes of the "
+            f"share of mixed nodes, over the loads, in points: {texts}."
         )
 
 
@@ -101,12 +101,12 @@ def _drains(index: Runs) -> Iterator[str]:
             "job pays for the entire checkpoint and restart when it continues, up to "
             f"{LONGEST_S:g} s for a job of {CORES} tasks. Waiting takes {narrow(mean_s, minutes)} "
             f"min on average and {narrow(max_s, minutes)} min at most, for the "
-            f"{narrow(empty, share)} of nodes that were empty before they returned to service. But "
-            "under waiting the jobs on the node continue to run: migration changes the mean flow "
-            f"by {flow} compared with waiting. If each of the {CORES} cores ran a separate job "
-            "with an exponential run time of mean T, waiting would take "
-            f"T * H_{CORES} = {WAITING_FACTOR:.4f} T: {minutes(WAITING_FACTOR * _T_S)} min "
-            f"for jobs of {_T_S / 60:g} min. With fewer jobs on a node, waiting takes less time."
+            f"{narrow(empty, share)} of nodes that were empty before they returned to service. "
+            "But while an administrator waits, the jobs on the node continue to run. Compared "
+            f"with waiting, migration changes the mean flow by {flow}. If each of the {CORES} "
+            "cores ran a separate job with an exponential run time of mean T, waiting would take "
+            f"T * H_{CORES} = {WAITING_FACTOR:.4f} T: {minutes(WAITING_FACTOR * _T_S)} min for "
+            f"jobs of {_T_S / 60:g} min. With fewer jobs on a node, waiting takes less time."
         )
 
 
@@ -115,15 +115,14 @@ def _eternal(index: Runs) -> Iterator[str]:
         used = effect(change_of(index, mixed, alone, "useful_utilisation"), points, " points")
         turnaround = effect(ratio_of(index, mixed, alone, "turnaround_normal_mean_s"), change)
         yield (
-            f"What do eternal jobs gain and cost ({mixed.setting.workload})? Useful utilisation "
-            f"changes by {used}, to "
-            f"{narrow(mean_of(index, mixed, 'useful_utilisation'), share)}. "
+            f"What is the effect of eternal jobs ({mixed.setting.workload})? Useful utilisation "
+            f"changes by {used}, to {narrow(mean_of(index, mixed, 'useful_utilisation'), share)}. "
             f"The mean turnaround of normal jobs changes by {turnaround}. There are "
-            f"{narrow(mean_of(index, mixed, 'migrations_a_day'), number)} preemptions a day, "
-            f"which take {narrow(mean_of(index, mixed, 'cost_share'), share)} of the core time. In "
+            f"{narrow(mean_of(index, mixed, 'migrations_a_day'), number)} preemptions a day. They "
+            f"take {narrow(mean_of(index, mixed, 'cost_share'), share)} of the core time. In "
             "these simulations a preempted job leaves its cores immediately and pays for the "
-            "checkpoint when it continues. On a real cluster normal jobs wait until the checkpoint "
-            "is written."
+            "checkpoint when it continues. On a real cluster, normal jobs would wait until the "
+            "checkpoint is written."
         )
 
 
@@ -132,7 +131,7 @@ def _energy(index: Runs) -> Iterator[str]:
     if texts:
         yield (
             "Does compaction save energy, and how much energy does sleeping save without "
-            "compaction? Energy of a day compared with nodes that never sleep: "
+            "compaction? Changes of the energy of a day, compared with nodes that never sleep: "
             f"{'; '.join(texts)}."
         )
 
@@ -150,11 +149,11 @@ def _saved(index: Runs, group: ComparedGroup) -> str:
     def text(name: str) -> str:
         return effect(ratio_of(index, runs[name], group.base, "energy_kwh"), change)
 
-    awake = f"; compaction without sleeping {text(AWAKE)}" if AWAKE in runs else ""
+    awake = f", only compaction {text(AWAKE)}" if AWAKE in runs else ""
     return (
-        f"{group.base.setting.workload}: sleeping alone {text('sleeping')}, with compaction "
-        f"{text('compaction and sleeping')}; sleeping alone achieves "
-        f"{narrow(interval(part), '{:.0%}'.format)} of this saving{awake}"
+        f"{group.base.setting.workload}: only sleeping {text('sleeping')}, sleeping and "
+        f"compaction {text('compaction and sleeping')} (only sleeping achieves "
+        f"{narrow(interval(part), '{:.0%}'.format)} of this saving){awake}"
     )
 
 
@@ -202,7 +201,7 @@ def _moved(index: Runs, group: ComparedGroup, ours: Run[MigrationCase]) -> str:
     if not any(index.values(*ours, "migrations_count").values()):
         used = [index.values(*run, "useful_utilisation") for run in (ours, group.base)]
         same = used[0] == used[1]
-        return "No job was moved" + (", so the baseline has the same result." if same else ".")
+        return "No job was moved" + (", so the result is that of the baseline." if same else ".")
     hits = [narrow(mean_of(index, run, "failures_hit"), number) for run in (ours, group.base)]
     flows = ", ".join(
         f"{words} flow {effect(ratio_of(index, ours, group.base, f'flow_{metric}_s'), change)}"
@@ -213,7 +212,7 @@ def _moved(index: Runs, group: ComparedGroup, ours: Run[MigrationCase]) -> str:
         )
     )
     return (
-        f"Failures of nodes with a job: {hits[0]}, baseline {hits[1]}. Compared with the baseline: "
+        f"Failures that hit a job: {hits[0]} (baseline: {hits[1]}). Compared with the baseline: "
         f"{flows}."
     )
 

@@ -74,13 +74,13 @@ def _of_all(pick: Callable[[list[float]], float], metric: str) -> Callable[[InGr
     return lambda on: combined(pick, *on.changes(metric))
 
 
-_LEAST = "mean of the smallest change of the {n} forms"
+_LEAST = "mean of the smallest change of the {n} variants"
 COMPACTION = (
-    _claim("every form of compaction lowers the mixed share", _LEAST,
+    _claim("every variant of compaction lowers the share of mixed nodes", _LEAST,
            _of_all(max, "node_states_mixed"), BELOW, "{mixed} (section 4.4, Figure 4)"),
 )  # fmt: skip
 COMPACTION_AT_50 = tuple(
-    _claim(f"every form of compaction raises the {state} share", _LEAST,
+    _claim(f"every variant of compaction raises the share of {state} nodes", _LEAST,
            _of_all(min, f"node_states_{state}"), ABOVE,
            f"{{{state}}} (section 4.4, Figure 3)")
     for state in ("full", "empty")
@@ -91,7 +91,7 @@ OVERHEAD = (
            "overhead is kept to a minimum (sections 1 and 4.1)"),
 )  # fmt: skip
 PRIORITIES = tuple(
-    _claim(f"migration {words} the {state} share of the high partition", "mean change",
+    _claim(f"migration {words} the share of {state} nodes in the high partition", "mean change",
            _change(f"partition_states_high_{state}"), rule,
            f"{{{state}}} (section 4.5, Table 2)")
     for state, rule, words in (("full", ABOVE, "raises"), ("mixed", BELOW, "lowers"))
@@ -116,7 +116,7 @@ ETERNAL = (
 )  # fmt: skip
 ENERGY = (
     _claim("compaction saves energy if empty nodes sleep",
-           "mean relative change of the energy, compared with sleeping alone",
+           "mean relative change of the energy, compared with only sleeping",
            _change("energy_kwh", share=True), BELOW,
            "named as an application, not measured (sections 3.3.4 and 5)", own=True),
 )  # fmt: skip
@@ -138,7 +138,7 @@ AGAINST = {("foresee",): ("baseline", "stealing", "replacement"),
 
 
 class Loads(NamedTuple):
-    """The subject of a claim on several loads: the decrease of the mixed share for each load."""
+    """The subject of a claim on several loads: the decrease of the mixed share, by load."""
 
     falls: Mapping[int, BySeed]
 
@@ -151,8 +151,8 @@ class Loads(NamedTuple):
 
 
 MIDDLE = tuple(
-    Claim(f"{{form}} gains more at the middle loads than at {end} %",
-          f"mean fall of the mixed share at 50 and 75 %, minus the fall at {end} %", ABOVE,
+    Claim(f"{{form}} reduces the share of mixed nodes more at 50 and 75 % than at {end} %",
+          f"mean reduction at 50 and 75 %, minus the reduction at {end} %", ABOVE,
           "section 4.4",
           lambda on, end=end: interval(on.gap(end)),
           f"load {end} %")

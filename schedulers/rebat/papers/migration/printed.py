@@ -55,7 +55,7 @@ def _figure_4(index: Runs, loads: Mapping[int, ComparedGroup]) -> Iterator[Judge
             for run in item.others
             if run.case == case
         }
-        text = f"{case.label}: the mixed share changes by {_all(changes)} points"
+        text = f"{case.label}: the share of mixed nodes changes by {_all(changes)} points"
         yield _group(about, text, "Figure 4", changes)
 
 

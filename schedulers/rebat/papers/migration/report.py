@@ -38,20 +38,20 @@ def _seconds(memory_mb: int) -> str:
 
 REMARKS = (
     "The days are drawn from the distributions that the paper names. The mean run time and the "
-    "mean number of cores are only in figures of the paper. rebat chooses them so that the share "
-    "of mixed nodes without migration is close to the paper's. The listings of the paper's two "
-    "algorithms are not available either. In rebat, compaction empties one node per minute while "
-    "no job waits. All jobs of the node move to one other node or, with several targets, to any "
-    "nodes with room. Node time covers 24 hours and is integrated exactly. The paper samples it "
-    "every 5 s.",
+    "mean number of cores are only in figures of the paper, which are not available. rebat uses "
+    "values with which the share of mixed nodes without migration is close to the paper's. The "
+    "listings of the paper's two algorithms are not available either. In rebat, compaction "
+    "empties one node per minute while no job waits. All jobs of this node move to one other "
+    "node or, with several targets, to several nodes with enough free cores. Node time is "
+    "measured over 24 hours. rebat computes it exactly, while the paper samples it every 5 s.",
     "Intervals are over the seeds of the workloads, or over the seeds of the failures if there are "
     "failures. Differences are paired by seed. No interval is shown if all seeds have the same "
     "value. The paper's values are from a single day. The direction of the changes in Table 2 at "
     "90 % is not judged, because the paper calls the percentages roughly the same.",
-    "The cost of a migration is in core-seconds: the seconds of Table 1 that the job pays when it "
-    f"continues, times its cores. The seconds in Table 1 are {_seconds(100)}, {_seconds(1000)}. "
-    "Energy depends on three assumed values, which are not measured: the power of a node that "
-    "sleeps, is empty, and is full (axis power).",
+    "The cost of a migration is in core-seconds: the seconds of Table 1 that the job pays when "
+    f"it continues, times its cores. The seconds in Table 1 are {_seconds(100)}, "
+    f"{_seconds(1000)}. Energy depends on three assumed values, which are not measured: the power "
+    "of a sleeping node, of an empty node and of a full node (axis power).",
 )
 
 

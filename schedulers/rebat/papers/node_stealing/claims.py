@@ -32,9 +32,9 @@ def _from(low: float, high: float) -> Rule:
 
 
 _REAL = (
-    "The jobs of generated months fill the machine less well than those of real months. On Mira's "
-    "November 2018 with 30 seeds the ratio is {} with the semantics of the paper and {} with those "
-    "of the program (docs/findings/differences.md)"
+    "In generated months more nodes remain free between the jobs than in real months. On Mira's "
+    "November 2018 with 30 seeds the ratio is {} as in the paper and {} as in the program "
+    "(docs/findings/differences.md)"
 )
 
 T = TypeVar("T")
@@ -107,7 +107,7 @@ _HIGHER = "SFSJ has a higher useful utilisation than Baseline"
 
 MONTHS = (
     Claim("failures lengthen the mean flow of jobs above 2048 nodes more than of jobs below 512",
-          "smallest increase of a class of large jobs minus the largest of small jobs", ABOVE,
+          "smallest increase of the classes of large jobs minus the largest of small jobs", ABOVE,
           "dramatically higher (section 2, observation 1)", _large_suffer_more),
     Claim("failures shorten the largest flow of the smallest jobs ({smallest})",
           "Baseline: largest flow with / without failures, minus 1", BELOW,

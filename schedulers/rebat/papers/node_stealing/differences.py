@@ -27,14 +27,14 @@ def report(
     """Return the report of a campaign's ``results.parquet``."""
     runs = RunIndex(simulations(path, str))
     return Report(
-        title="What drives the gain of node stealing",
+        title="What causes the gain of node stealing",
         lead=(
-            "The paper of Du, Marchal, Pallez and Robert (CCPE 2024) and its program differ in "
-            "several details. This report shows the ratio of node stealing to Baseline with the "
-            "semantics of the paper and with those of the program. Then it replaces one detail at "
-            "a time by that of the other version. The effect of a detail is the change of the "
-            "ratio. Ratios and effects are paired by seed. = marks an interval that contains 1 (no "
-            "gain) or 0 (no effect)."
+            "The paper of Du, Marchal, Pallez and Robert (CCPE 2024) and the authors' program "
+            "differ in several rules. This report shows the ratio of node stealing to Baseline "
+            "for two versions: with the rules of the paper, and with the rules of the program. "
+            "Other rows show the effect of one rule: the change of this ratio if the version "
+            "uses this rule of the other version. Ratios and effects are paired by seed. The "
+            "mark = means that the interval contains 1 (no gain) or 0 (no effect)."
         ),
         judgements=[],
         tables=[*_tables(runs), *tables],

@@ -25,12 +25,12 @@ def report(
         title="Node stealing for failed jobs: evaluation repeated",
         lead=(
             "Y. Du, L. Marchal, G. Pallez, Y. Robert: Improving Batch Schedulers with Node "
-            "Stealing for Failed Jobs, CCPE 2024. This report simulates sections 5 to 7 and shows "
-            "the published values next to those of rebat. Generated months have the statistics of "
-            "the paper's workloads, but other jobs: compare trends, not digits. Policies run with "
-            "the semantics of the paper (as in the paper) or with those of the authors' program "
-            "(as in the program). If a month was generated several times, "
-            "means and intervals are over the generated months."
+            "Stealing for Failed Jobs, CCPE 2024. This report simulates sections 5 to 7 and "
+            "shows the published values next to those of rebat. Generated months have the "
+            "statistics of the paper's workloads, but other jobs. So compare trends, not exact "
+            "values. Policies follow either the text of the paper (as in the paper) or the "
+            "authors' program (as in the program). If a month was generated several times, means "
+            "and intervals are over the generated months."
         ),
         judgements=list(judgements(runs)),
         tables=[*workloads, *tables(runs)],

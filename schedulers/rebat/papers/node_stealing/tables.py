@@ -68,9 +68,9 @@ def _utilisation(runs: RunIndex[str], setting: Setting) -> Table:
     texts = {policy: percent(value) for policy, value in printed.items()}
     columns, rows = _compared(runs, setting, texts, {"": useful, "of all node time, ": of_all})
     title = f"{setting.workload}: useful utilisation ({setting.scenario.label})"
-    note = f"share of node time that was up; {seeds_note(runs, setting)}"
+    note = f"share of the node time that was up; {seeds_note(runs, setting)}"
     if setting.scenario.accounting == "program":
-        note += "; checkpoints counted as in the program: a final checkpoint is useful time"
+        note += "; checkpoints are counted as in the program: a final checkpoint is useful time"
     return Table("Tables 4, 7, 8", title, columns, rows, note)
 
 
@@ -107,7 +107,10 @@ def _steals(runs: RunIndex[str], setting: Setting) -> Table:
     texts = {policy: f"{steals:.1f} + {empty:.1f}" for policy, (steals, empty) in printed.items()}
     columns, rows = _compared(runs, setting, texts, {"": counts})
     title = f"{setting.workload}: reactions to failures that hit a job ({setting.scenario.label})"
-    note = "steals decided + other reactions (a node was free, or no victim), in the window; "
+    note = (
+        "number of decisions to steal + number of other reactions (a node was free, or there was "
+        "no victim), in the window; "
+    )
     return Table("Tables 5b, 9", title, columns, rows, note + seeds_note(runs, setting))
 
 

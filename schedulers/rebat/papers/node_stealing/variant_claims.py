@@ -103,7 +103,7 @@ VARIANTS = (
           below(1), "by up to 5 % (section 7.3); Table 8 has at most 4 %", _lowest_ratio,
           published=_published_lowest),
     Claim("the more often a node is idle, the smaller the impact of stealing",
-          "correlation over the variants of idle time and distance from Baseline's utilisation",
+          "correlation of idle time with distance from Baseline's utilisation, over the variants",
           BELOW, "the table clearly shows (section 7.3)", _impact_by_idle_time),
     Claim("H311 (wait for the next checkpoint) has the lowest useful utilisation",
           "H311's value minus the lowest value of the other policies", BELOW,

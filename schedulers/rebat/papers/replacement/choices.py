@@ -102,8 +102,13 @@ def _printed(workload: str, column: Column) -> float | None:
 
 def _heading(column: Column) -> str:
     name, replaces, value = column
-    words = {"by_idle": "idle", "requeued": "waits", "by_restart": "start over"}.get(value, value)
-    return published.WORDS[name] + (" with replacement" if replaces else "") + f": {words}"
+    words = {
+        "rise": "increase of the makespan",
+        "by_idle": "idle nodes",
+        "requeued": "waits",
+        "by_restart": "start over",
+    }.get(value, value)
+    return f"{words}, {published.WORDS[name]}{' with replacement' if replaces else ''}"
 
 
 def _table(workload: str, columns: Sequence[Column], rows: Mapping[str, Row]) -> Table:
@@ -124,7 +129,7 @@ def _table(workload: str, columns: Sequence[Column], rows: Mapping[str, Row]) ->
     ]
     lines.append(["paper", *(paper(column) for column in columns), ""])
     head = ["parameter", *(_heading(column) for column in columns)]
-    head.append("distance from the published rises, points")
+    head.append("root mean square difference from the published increases, points")
     title = f"{workload}: one parameter changed at a time (first row: reference)"
     return Table("open in the paper", title, head, lines)
 
@@ -157,13 +162,15 @@ def _sentence(workload: str, rows: Mapping[str, Row]) -> str:
     distances = {
         label: d for label, row in rows.items() if (d := _distance(workload, row)) is not None
     }
-    parts = []
+    sentences = [f"Which open parameter has the largest effect ({workload})?"]
     if distances:
         best = min(distances, key=lambda label: distances[label])
-        text = f"{best!r} is closest to the published rises (distance {100 * distances[best]:.1f}"
+        text = f"The row {best!r} is closest to the published increases of the makespan (root mean "
+        text += f"square difference {100 * distances[best]:.1f} points"
         if first in distances:
-            text += f" points; {first!r}: {100 * distances[first]:.1f}"
-        parts.append(f"{text} points)")
+            text += f"; {first!r}: {100 * distances[first]:.1f} points"
+        sentences.append(f"{text}).")
+    parts = []
     for column in reference:
         moved = {
             label: row[column].mean - reference[column].mean
@@ -172,7 +179,7 @@ def _sentence(workload: str, rows: Mapping[str, Row]) -> str:
         }
         if moved:
             most = max(moved, key=lambda label: abs(moved[label]))
-            parts.append(
-                f"{most!r} changes '{_heading(column)}' most ({100 * moved[most]:+.1f} points)"
-            )
-    return f"{workload}, open parameters: " + "; ".join(parts) + "."
+            parts.append(f"{_heading(column)}: {100 * moved[most]:+.1f} points ({most})")
+    if parts:
+        sentences.append(f"Largest change of each column, and its row: {'; '.join(parts)}.")
+    return " ".join(sentences)

@@ -27,20 +27,20 @@ LEAD = (
     "own failures."
 )
 REMARKS = (
-    "The workloads are drawn from the distributions published in the paper. They are not the "
-    "paper's workloads. The paper leaves several parameters open: the arrival of jobs, the "
-    "accuracy of estimates, the distributions of failures and repairs, and the decisions of "
-    "DBES. rebat chooses these parameters. The tables of open parameters vary some of them one "
-    "at a time.",
-    "Values are paired: a workload with failures is compared with the same workload without, and "
-    "policies are compared on the same failures. The sources of replacements are shares of all "
-    "attempts that a failure hits. The paper does not state whether it counts jobs, attempts or "
-    "processors.",
-    "The interval of a median is between two of the sorted values, for ten values the 2nd and the "
-    "9th. It contains the true median with 95 %. Fewer than six values have no interval. "
-    "This report does not use means, because they would depend on single workloads: a job "
-    "that needs nearly all processors waits until nearly every node is repaired, and repair "
-    "times have a heavy tail.",
+    "The workloads are drawn from the distributions published in the paper. The workloads of the "
+    "paper itself are not available. The paper leaves several parameters open: the arrival of "
+    "jobs, the accuracy of estimates, the distributions of failures and repairs, and the "
+    "decisions of DBES. rebat chooses these parameters. The tables of open parameters show the "
+    "effect of changing some of these parameters, one at a time.",
+    "Values are paired: a workload with failures is compared with the same workload without "
+    "failures, and policies are compared under the same failures. Each source of replacements "
+    "(for example idle nodes) is a share of all attempts that a failure hits. The paper does not "
+    "state whether it counts jobs, attempts or processors.",
+    "The 95 % interval of a median is between two of the sorted values: for ten values, between "
+    "the 2nd and the 9th. For fewer than six values there is no interval. This report does not "
+    "use means, because a mean can depend mostly on a single workload: a job that needs nearly "
+    "all processors waits until nearly every node is repaired, and repair times have a heavy "
+    "tail.",
 )
 
 

@@ -112,9 +112,9 @@ def answers(runs: Runs) -> Iterator[str]:
         texts = ", ".join(f"{kind} {spread(gain, points)}" for kind, gain in gains.items() if gain)
         if texts:
             yield (
-                f"How does replacement compare with node stealing on {setting.workload}? Gain over "
-                "the baseline on the same failures, in points of useful utilisation: "
-                f"{texts}. For rigid jobs only idle nodes can replace failed nodes. Replacement "
-                "keeps the nodes of the job that are up, and waits if no node is idle. Stealing "
-                "takes a node from another job instead."
+                f"How does replacement compare with node stealing on {setting.workload}? Changes "
+                "of the useful utilisation relative to the baseline under the same failures, in "
+                f"points: {texts}. For rigid jobs only idle nodes can replace failed nodes. With "
+                "replacement, a job without an idle node waits. With stealing, this job takes a "
+                "node from another job."
             )

@@ -119,8 +119,8 @@ def with_both(
     ours, stale = results.get(TRUE), results.get(STALE)
     if ours and stale and stale.holds and not ours.holds:
         why = (
-            f"The cause is the reservations: with stale ones the value is {stale.ours}, "
-            "and the claim holds."
+            "The cause is the kind of reservations: with stale reservations the value is "
+            f"{stale.ours}, and the claim holds."
         )
         results[TRUE] = msgspec.structs.replace(ours, why=why)
     yield from results.values()

@@ -115,9 +115,9 @@ def _fewer_failures(on: InDays) -> str:
     if printed is None or ours > printed / 2:
         return ""
     return (
-        f"At this q-bar {ours:.1f} attempts fail per day of the trace, and {printed:.1f} per day "
-        "in the paper. At q-bar = 0.2 more attempts fail on Mira's days of January and February "
-        "2020 than on the paper's days, and the value is 0.0211 "
+        f"At this q-bar {ours:.1f} attempts fail per day of the trace, but {printed:.1f} per day "
+        "in the paper. At q-bar = 0.2 more attempts fail on the days of the trace (January and "
+        "February 2020) than on the paper's days. The value is then 0.0211 "
         "(campaigns/silent-errors/more-failures.toml)."
     )
 
@@ -207,9 +207,9 @@ def _few_jobs(on: InDays) -> str:
     n_days = min(map(len, crowded))
     deviation = max(map(pstdev, crowded)) if n_days > 1 else LOW_DEVIATION + 1
     return "" if deviation > LOW_DEVIATION else (
-        f"The cause is days with few jobs. All of the paper's days have {LEAST_JOBS} or more jobs. "
-        f"On the {n_days} days with as many jobs the deviation is {deviation:.4f}, and the claim "
-        "holds."
+        f"The cause is days with few jobs. All days of the paper have {LEAST_JOBS} or more jobs. "
+        f"On the {n_days} days of the trace with {LEAST_JOBS} or more jobs the deviation is "
+        f"{deviation:.4f}, and the claim holds."
     )  # fmt: skip
 
 

@@ -21,13 +21,14 @@ from rebat.papers.silent_errors.sets import JobSets
 from rebat.papers.silent_errors.tables import synthetic_tables, table_1
 
 STALE_REMARK = (
-    "Why two kinds of reservations: Algorithm 1 deletes all reservations at every completion and "
-    "recomputes them. The authors' public program never deletes a reservation. A failed job "
-    "therefore waits behind all earlier reservations, and processors stay idle that Algorithm 1 "
-    "would use. With these stale reservations R-LIST-Q is about 25 % above R-LIST-0 at "
-    "q-bar = 0.5, as in Figure 4(a) of the paper. With Algorithm 1 the difference is smaller. The "
-    "published figures therefore seem to come from the program. This is not proven, because the "
-    "inputs of the figures are not published."
+    "The report has results for two kinds of reservations. Whenever a job ends, Algorithm 1 "
+    "deletes all reservations and computes them again. The authors' public program never deletes "
+    "a reservation. A failed job therefore waits behind all earlier reservations, and some "
+    "processors stay idle although Algorithm 1 would use them. With these stale reservations the "
+    "makespan of R-LIST-Q is about 25 % longer than that of R-LIST-0 at q-bar = 0.5, as in "
+    "Figure 4(a) of the paper. With Algorithm 1 the difference is smaller. The published figures "
+    "therefore seem to come from the program. This is not proven, because the inputs of the "
+    "figures are not published."
 )
 
 
@@ -44,8 +45,8 @@ def report(
             "A. Benoit, V. Le Fèvre, P. Raghavan, Y. Robert, H. Sun: Design and comparison of "
             "resilient scheduling heuristics for parallel jobs, Inria RR-9296, 2020. This report "
             "simulates section 5. Values are makespans divided by their lower bounds, averaged "
-            "over failure scenarios and job sets. Job sets are synthetic, or come from days that "
-            "are not those of the paper: compare trends, not digits."
+            "over failure scenarios and job sets. Job sets are synthetic, or come from other "
+            "days than those of the paper. So compare trends, not exact values."
         ),
         remarks=[STALE_REMARK],
         judgements=[

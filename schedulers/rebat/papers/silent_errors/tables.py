@@ -51,7 +51,7 @@ def synthetic_tables(sets: JobSets, source: str) -> Iterator[Table]:
             "paper",
         ],
         _against(qs),
-        f"{_UNIT}; Q over 0 is R-LIST-Q / R-LIST-0 - 1. {qs.basis}.",
+        f"{_UNIT}; the columns Q over 0 are R-LIST-Q / R-LIST-0 - 1. {qs.basis}.",
     )
     for rule in ("LPT", "LA"):
         title = f"{source}: mean normalised makespan, {rule}, P = {qs.fixed:,}"

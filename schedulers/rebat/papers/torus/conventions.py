@@ -45,7 +45,7 @@ def _counts(batches: Batches) -> Table:
         rows.append([convention, which, *(str(counts[p]) for p in (INSIDE, NEAR, OUTSIDE))])
     rows.sort(key=lambda row: (-int(row[2]), -int(row[3]), row[0], row[1]))
     columns = ["convention", "list", "inside", "near", "outside"]
-    title = "published gains that each convention explains, best first"
+    title = "published gains that each pair of assumptions explains, best first"
     return Table("not in the paper", title, columns, rows)
 
 
@@ -59,5 +59,5 @@ def _gains(batches: Batches) -> Table:
         [convention, which, *(f"{gain} {place}".strip() for gain, place in cells)]
         for convention, which, cells in _rows(batches)
     ]
-    title = "gains of FAPS by convention; published values in the headings"
+    title = "gains of FAPS for each pair of assumptions; published values in the headings"
     return Table("section 3", title, ["convention", "list", *heads], rows)

@@ -79,7 +79,7 @@ def _gains(batches: Batches, setting: BatchSetting) -> Table:
             rows.append([hours, case.policy, case.which or "", aborts, *cells])
     columns = ["jobs of", "policy", "list", "aborts"]
     columns += ["over Slurm-linear", "paper", "over RPS, same list", "paper"]
-    title = f"{setting.label}: how much sooner the batch completes, relative to the other policy"
+    title = f"{setting.label}: gain of FAPS (how much sooner its batch completes)"
     return Table(figure_of(batches, setting), title, columns, rows)
 
 

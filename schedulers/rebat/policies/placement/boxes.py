@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rebat.contract import Machine
+from rebat.core.counted import counted
 from rebat.core.errors import InputError
 from rebat.core.nodes import NodeSet
 from rebat.kernels.box_free import LINEAR, LOWEST, line
@@ -64,7 +65,7 @@ class Site(msgspec.Struct, frozen=True):
             if n_nodes not in KNOWN:
                 names = ", ".join(f"{torus} ({n})" for n, torus in KNOWN.items())
                 raise InputError(
-                    f"no torus is known for {n_nodes} nodes",
+                    f"no torus is known for {counted(n_nodes, 'node')}",
                     "axis torus",
                     f"its extents, like torus=4x4x2, or one of {names}",
                 )
@@ -174,7 +175,7 @@ class LeastHazard(msgspec.Struct, frozen=True):
     def check(self, n_nodes: int) -> None:
         """Raise InputError if the hazards were computed for a different machine."""
         if isinstance(self.hazards, Sized) and len(self.hazards) != n_nodes:
-            error = f"has laws for {len(self.hazards)} nodes"
+            error = f"has laws for {counted(len(self.hazards), 'node')}"
             raise InputError(error, "axis foresight", f"laws for the machine's {n_nodes}")
 
 

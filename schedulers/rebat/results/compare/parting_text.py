@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from rebat.core.counted import counted
 from rebat.core.nodes import NodeSet
 from rebat.core.units import format_duration, to_s
 from rebat.results.compare.parting import Ends, Knowledge, Parting, PolicyChoice
@@ -17,7 +18,7 @@ SAME = "{} and {} make the same decisions in the entire run"
 
 
 class DifferenceText(NamedTuple):
-    """The text: decisions of both policies, the state before them, and the effect on ends."""
+    """The decisions of both policies, the state before them, and how many jobs end earlier."""
 
     decisions: list[str]
     knowledge: str
@@ -32,11 +33,13 @@ def difference_text(names: tuple[str, str], parted: Parting, result: Ends) -> Di
         f"after {parted.n_equal} equal decisions",
         *(_decided(name, choices) for name, choices in zip(names, parted.only, strict=True)),
     ]
+    verb = "ends" if result.earlier == 1 else "end"
     end = (
-        f"In the end: {result.earlier} jobs end earlier with {second}, {result.later} later, "
+        f"In the end: {counted(result.earlier, 'job')} {verb} earlier with {second}, "
+        f"{result.later} later, "
         f"{result.same} at the same time."
     )
-    return DifferenceText(decisions, f"Both knew: {_knowledge(parted.knew)}.", end)
+    return DifferenceText(decisions, f"State before, in both runs: {_knowledge(parted.knew)}.", end)
 
 
 def _decided(name: str, choices: Sequence[PolicyChoice]) -> str:
@@ -47,7 +50,7 @@ def _decided(name: str, choices: Sequence[PolicyChoice]) -> str:
 
 def _choice(choice: PolicyChoice) -> str:
     again = f", attempt {choice.attempt}" if choice.attempt else ""
-    size = f"{choice.nodes} node{'s' if choice.nodes != 1 else ''}"
+    size = counted(choice.nodes, "node")
     if choice.verb == "reject":
         return f"reject job {choice.job}"
     where = NodeSet.from_intervals(choice.places)
@@ -58,9 +61,10 @@ def _choice(choice: PolicyChoice) -> str:
 
 def _knowledge(knew: Knowledge) -> str:
     first = ", ".join(knew.queue[:MOST_NAMED])
-    queue = f"{len(knew.queue)} jobs in the queue"
+    queue = f"{counted(len(knew.queue), 'job')} in the queue"
     if first:
         more = ", ..." if len(knew.queue) > MOST_NAMED else ""
         queue += f" ({first}{more})"
     held = f", {knew.held} held" if knew.held else ""
-    return f"{queue}, {len(knew.running)} running, {knew.free} nodes free, {knew.down} down{held}"
+    free = f"{counted(knew.free, 'node')} free"
+    return f"{queue}, {len(knew.running)} running, {free}, {knew.down} down{held}"

@@ -24,6 +24,7 @@ from typing import Literal, NamedTuple, get_args
 import msgspec
 import numpy as np
 
+from rebat.core.counted import counted
 from rebat.core.errors import InputError
 from rebat.core.nodes import NodeSet
 from rebat.core.units import to_us
@@ -181,7 +182,7 @@ def _fatal_events(lines: Iterable[str], where: str) -> Iterator[_Fatal]:
         except InputError as error:
             raise error.at(f"{where}:{number}") from None
     if stated != count:
-        problem = f"contains {count} events" if number else "is empty"
+        problem = f"contains {counted(count, 'event')}" if number else "is empty"
         raise InputError(
             problem, where, f"{stated}, as stated in line 1" if number else "#count=..."
         )
