@@ -19,6 +19,7 @@ from rebat.core.packed import Packed
 from rebat.core.units import US_PER_S
 from rebat.models.blocks import Allotment
 from rebat.results.measures.platform import Window, free_steps
+from rebat.results.measures.steps import Steps
 from rebat.session.ledger import AttemptRecord, Ledger
 
 Ints = npt.NDArray[np.int64]
@@ -49,7 +50,11 @@ class Fragmentation(msgspec.Struct, frozen=True):
 
 
 def fragmentation(
-    ledger: Ledger, n_nodes: int, window: Window, allotted: Allotment | None = None
+    ledger: Ledger,
+    n_nodes: int,
+    window: Window,
+    allotted: Allotment | None = None,
+    free: Steps | None = None,
 ) -> Fragmentation:
     """Return the fragmentation in a window of a run.
 
@@ -61,14 +66,16 @@ def fragmentation(
     window : Window
     allotted : Allotment, optional
         Function from the requested to the allocated number of nodes (default: both are equal).
+    free : Steps, optional
+        The result of `free_steps`, if it is known.
     """
     first, last = window
-    at, free = free_steps(ledger, n_nodes)
+    at, n_free = free or free_steps(ledger, n_nodes)
     heads = list(_heads(ledger))
     times = np.unique(np.concatenate([at, *(t for head in heads for t in head[:2]), [first, last]]))
     times = times[(first <= times) & (times < last)]
     lengths = np.diff(np.append(times, last))
-    unused = free[np.searchsorted(at, times, "right") - 1]
+    unused = n_free[np.searchsorted(at, times, "right") - 1]
     wanted = _wanted(times, heads)
     blocked = np.where((wanted > 0) & (wanted <= unused), lengths, 0)
     blocked_us, node_us = int(blocked.sum()), int((blocked * unused).sum())

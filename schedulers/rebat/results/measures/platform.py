@@ -99,8 +99,12 @@ def platform_time(
     walltime_kills: WalltimeKills = "wasted",
     accounting: Accounting = "exact",
     uses: Uses | None = None,
+    free: Steps | None = None,
 ) -> PlatformTime:
-    """Return the use of node time in a window; ``uses``: the result of `uses_of`, if known."""
+    """Return the use of node time in a window.
+
+    ``uses`` and ``free`` are the results of `uses_of` and `free_steps`, if they are known.
+    """
     first, last = window
     uses = uses or uses_of(ledger, window, accounting)
     parts = _node_us(uses, ledger, widths(ledger, window), walltime_kills)
@@ -114,7 +118,7 @@ def platform_time(
         for hold, until in _holds(ledger)
     )
     dead = sum(_overlap(down, up, first, last) for down, up in hung_on_dead(ledger))
-    idle, idle_share = _idle(ledger, n_nodes, window)
+    idle, idle_share = _idle(free or free_steps(ledger, n_nodes), window)
     return PlatformTime(
         total=n_nodes * (last - first) / US_PER_S,
         useful=parts["useful"] / US_PER_S,
@@ -292,10 +296,10 @@ def free_steps(ledger: Ledger, n_nodes: int) -> Steps:
     return steps_of(times_us, np.concatenate([-size, size, by]))
 
 
-def _idle(ledger: Ledger, n_nodes: int, window: Window) -> tuple[int, float]:
+def _idle(steps: Steps, window: Window) -> tuple[int, float]:
     """Return the idle node time (us) of the window, and the share of time with an idle node."""
     first, last = window
-    at, free = free_steps(ledger, n_nodes)
+    at, free = steps
     lengths = np.diff(np.append(np.clip(at, first, last), last))
     idle = int((free * lengths).sum())
     share = float(lengths[free > 0].sum()) / (last - first) if last > first else 0.0

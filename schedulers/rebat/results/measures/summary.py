@@ -46,6 +46,7 @@ from rebat.results.measures.platform import (
     PlatformTime,
     WalltimeKills,
     Window,
+    free_steps,
     platform_time,
     uses_of,
 )
@@ -227,10 +228,11 @@ def summarise(
     window = measures.window or (PAPER_WINDOW if month else (0, max(makespan, 1)))
     kills, accounting = measures.walltime_kills, measures.accounting
     uses = uses_of(ledger, window, accounting)
-    platform = platform_time(ledger, n_nodes, window, kills, accounting, uses)
+    free = free_steps(ledger, n_nodes)
+    platform = platform_time(ledger, n_nodes, window, kills, accounting, uses, free)
+    blocked = fragmentation(ledger, n_nodes, window, layout.allotted, free)
     waiting = backlog(ledger, window, accounting, uses)
-    del uses  # free memory before the rows are created
-    blocked = fragmentation(ledger, n_nodes, window, layout.allotted)
+    del uses, free  # reduces the memory needed for the rows
     rows = job_rows(ledger, layout.owners)
     selected = select(rows, measures.selection or (Selection() if month else EVERY_JOB))
 
