@@ -35,8 +35,8 @@ REMARKS = (
     "the benefit over RPS is 7.3 % in one sentence and 5.1 % in another.",
     "With the list of 16 boxes, rebat's gains are close to the small published gains (48 h, "
     "scale 22000 h). rebat's gain is close to the published 48 % (48 h, scale 5800 h) only with "
-    "the list of all boxes. No single list reproduces both. On a new machine no list of boxes reaches "
-    "79 or 82 %. On a machine aged 438,000 h the list of all boxes reaches 79.8 % "
+    "the list of all boxes. No single list reproduces both. On a new machine no list of boxes "
+    "reaches 79 or 82 %. On a machine aged 438,000 h the list of all boxes reaches 79.8 % "
     "(docs/findings/torus.md).",
     "Claims are judged separately for each list, on the paper's torus (8x8x8x8) with its 1000 "
     "jobs and its repair time of 540 s. If a number is the largest or smallest of several "
