@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Benchmarks of the main work: ``make bench``, or ``python -m benchmarks [names]``.
+"""Benchmarks of the main features: ``make bench``, or ``python -m benchmarks [names]``.
 
-Each benchmark prints its measurements; none is a test. Real traces are read from the folder in the
-environment variable REBAT_TRACES (default: ../shared/traces), and skipped if they are missing.
+Each benchmark only prints its measurements, and tests nothing. Real traces are read from the folder
+in the environment variable REBAT_TRACES (default: ../shared/traces), and skipped if they are
+missing.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ TRACES = Path(os.environ.get("REBAT_TRACES", ROOT.parent / "shared" / "traces"))
 
 
 def best_of(times: int, action: Callable[[], object]) -> float:
-    """Return the shortest wall time of some repetitions in seconds, after a warm-up run."""
+    """Return the shortest wall-clock time of several repetitions (s), after a warm-up run."""
     action()
     spans = []
     for _ in range(times):
@@ -98,7 +99,7 @@ BENCHMARKS = {"engine": engine, "process": process, "growth": growth}
 
 
 def main(names: Sequence[str]) -> None:
-    """Run the named benchmarks, or all."""
+    """Run the benchmarks with these names, or all."""
     for name in names or BENCHMARKS:
         print(f"-- {name}: {(BENCHMARKS[name].__doc__ or '').splitlines()[0]}")
         BENCHMARKS[name]()

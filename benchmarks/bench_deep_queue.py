@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Engine time of conservative backfilling when all jobs wait from the start, on one core.
+"""Run time of conservative backfilling with a long queue, on one core.
 
     python -m benchmarks.bench_deep_queue [jobs ...]
 
-The jobs are submitted at time 0 to 1,000 nodes. Sizes are uniform up to 200, run times up to two
-hours, and walltimes are 1.1 to 3 times longer. Therefore, every end moves nearly all reservations.
-Each line also prints the ratio of its time to that of the previous number of jobs.
+All jobs are submitted at time 0 to 1,000 nodes. Sizes are uniform up to 200 nodes, and run times
+are uniform up to two hours. Walltimes are 1.1 to 3 times the run times. Therefore, every end of a
+job moves nearly all reservations. Each line also contains the ratio of its time to the time with
+the previous number of jobs.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ def deep_queue(n_jobs: int, seed: int = 0) -> Workload:
 
 
 def seconds(n_jobs: int, policy: str) -> float:
-    """Return the process time of one complete run; kernels are already compiled."""
+    """Return the processor time of one complete run; kernels must already be compiled."""
     workload, scheduler = deep_queue(n_jobs), preset(policy)
     start = time.process_time()
     simulate(workload, scheduler)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Steps per second of the environment: ``python -m benchmarks.bench_env [SECONDS]``.
 
-For each decision, an agent that takes the first valid action plays for this time (default: 10 s) in
-one process, then in two processes with AsyncVectorEnv.
+For each decision, an agent that chooses the first valid action plays for this number of seconds
+(default: 10) in one process, then in two processes with AsyncVectorEnv.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
         "base": "greedy-sfsj",
     },
 }  # fmt: skip
-"""Name -> settings of the environment, on the synthetic workload for 128 nodes."""
+"""Settings of the environment by name, on the synthetic workload for 128 nodes."""
 
 
 def make(settings: dict[str, Any]) -> BatchScheduling:
@@ -65,7 +65,7 @@ def together(settings: dict[str, Any], seconds: float, processes: int = 2) -> fl
 def main(seconds: float) -> None:
     """Measure each decision."""
     for name, settings in SETTINGS.items():
-        alone(settings, 1)  # compile
+        alone(settings, 1)  # compile the kernels
         rate, episodes = alone(settings, seconds)
         print(
             f"{name:<28} 1 process    {rate:8,.0f} steps/s   {episodes:6.1f} episodes/s", flush=True

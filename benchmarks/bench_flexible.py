@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs, growth and dependents of moldable and malleable jobs with failures, on one core.
+"""Run time with moldable and malleable jobs and failures, on one core.
 
 python -m benchmarks.bench_flexible [runs] [growth] [dependents]
 """
@@ -28,7 +28,7 @@ LAW = "renewal:mtbf=1h"
 
 
 def stage(jobs: int, arrivals: str, failing: bool) -> Stage:
-    """Return the paper's machine with its mixed workload of ``jobs`` jobs."""
+    """Return the machine of the paper with its mixed workload of ``jobs`` jobs."""
     load = 80.0 if arrivals != "zero" else None
     workload = flexible_load(0, FlexibleLoad(jobs=jobs, arrivals=arrivals, load=load))
     law = parse_law(LAW) if failing else None
@@ -38,7 +38,7 @@ def stage(jobs: int, arrivals: str, failing: bool) -> Stage:
 
 
 def timed(scene: Stage, policy: str, times: int) -> None:
-    """Print the best process time of some runs."""
+    """Print the best processor time of several runs."""
     best, attempts, span_h = float("inf"), 0, 0.0
     for _ in range(times):
         began = time.process_time()
@@ -57,7 +57,7 @@ def runs() -> None:
         for failing in (False, True):
             scene = stage(1000, arrivals, failing)
             print(f"1,000 jobs, arrivals {arrivals}, {'failures' if failing else 'no failures'}")
-            scene.run(preset("dbes"))  # compiles
+            scene.run(preset("dbes"))  # compiles the kernels
             for policy in POLICIES if failing else POLICIES[:5]:
                 timed(scene, policy, 3)
 
@@ -72,7 +72,7 @@ def growth() -> None:
 
 
 def waiting() -> None:
-    """Count the dependents of 60 running jobs among 2,000 reservations."""
+    """Time the count of the reservations (of 2,000) that depend on 60 running jobs."""
     rng = np.random.default_rng(0)
     run_end, run_size = rng.integers(1, 10**6, 60), rng.integers(1, 40, 60)
     start = np.sort(rng.integers(1, 5 * 10**7, 2_000))

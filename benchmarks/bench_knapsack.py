@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Time to choose the cheapest restarts, on one core.
+"""Run time of the choice of the cheapest restarts, on one core.
 
     python benchmarks/bench_knapsack.py
 
-Each of 30 or 300 running jobs has five smaller sizes; 4, 16 or 64 nodes are needed.
+There are 30 or 300 running jobs with five smaller sizes each, and 4, 16 or 64 nodes are needed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ REPETITIONS = 200
 
 
 def milliseconds(n_jobs: int, need: int) -> float:
-    """Return the median time of some instances, without the first run, which compiles."""
+    """Return the median time of several instances, without the first run, which compiles."""
     rng = np.random.default_rng(1)
     spans = []
     for _ in range(REPETITIONS + 1):

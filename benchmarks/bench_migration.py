@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cores of nodes, compaction and other migration, on one core: a day, and its growth.
+"""Run time with cores of nodes, compaction and other migration, on one core.
 
 python -m benchmarks.bench_migration [days] [growth]
 """
@@ -18,7 +18,7 @@ DAYS = ("cluster", "compaction", "compaction:targets=several", "priorities", "ti
 
 
 def timed(day: ClusterDay, policy: str, times: int) -> None:
-    """Print the best process time of some runs."""
+    """Print the best processor time of several runs."""
     workload, best, attempts, moves = cluster_day(0, day), float("inf"), 0, 0
     for _ in range(times):
         began = time.process_time()
@@ -41,7 +41,7 @@ def days() -> None:
 
 
 def growth() -> None:
-    """Run more nodes with more jobs of the same sizes; then the largest machine with wide jobs."""
+    """Run more nodes with jobs of the same sizes, then the largest machine with larger jobs."""
     for nodes in (8, 64, 512, 4096):
         day = ClusterDay(load=75, nodes=nodes, parallelism=16, length_s=18_000)
         print(f"{nodes:,} nodes of 16 cores, a day at a load of 75 %, jobs of 16 cores")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Engine time of Batsched's schedulers, planning on named nodes, on one core.
+"""Run time of Batsched's schedulers, which plan on named nodes, on one core.
 
     python -m benchmarks.bench_named WORKLOAD [WORKLOAD ...]
 
@@ -22,7 +22,7 @@ POLICIES = ("batsched-conservative", "batsched-easy", "batsched-fcfs")
 
 
 def engine_seconds(workload: Workload, policy: Preset, repetitions: int = 3) -> float:
-    """Return the shortest wall time of some complete runs, in seconds."""
+    """Return the shortest wall-clock time of several complete runs, in seconds."""
     spans = []
     for _ in range(repetitions):
         start = time.perf_counter()

@@ -3,8 +3,8 @@
 
     python benchmarks/bench_resilient.py [jobs ...]
 
-The job sets are the paper's synthetic ones (P = 10,000, average failure probability 0.3), with
-100, 1,000 and 10,000 jobs by default.
+The job sets are drawn like the synthetic sets of the paper (P = 10,000, average failure probability
+0.3), by default with 100, 1,000 and 10,000 jobs.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ CASES = [
 def scenarios_per_second(
     name: str, reservations: str, rule: str, n_jobs: int, repetitions: int = 3
 ) -> float:
-    """Return the best rate of some repetitions, after a run that compiles the kernel."""
+    """Return the best rate of several repetitions, after a run that compiles the kernel."""
     n_procs = silent_errors.SYNTHETIC_PROCS
     times, sizes = silent_errors.synthetic_jobs(1, 0, n_jobs)
     rate = silent_errors.error_rate(times, sizes, MEAN_PROBABILITY)

@@ -2,8 +2,8 @@
 """Growth of a run with the number of jobs: processor seconds and peak memory of each process.
 
 Jobs of 1 to 128 nodes and 10 s to 5 h on 4,096 nodes at 70 % load, EASY backfilling, an MTBF of 1 h
-of the machine, Young/Daly checkpoints. A million jobs are about ten months. Each size runs in a
-process of its own, from the file to the results.
+of the machine, Young/Daly checkpoints. A million jobs are about ten months. Each number of jobs
+runs in a separate process, from the file to the results.
 
 Run: ``python -m benchmarks.bench_scale [JOBS ...]`` (default: 10000 100000 1000000)
 """

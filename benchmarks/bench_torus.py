@@ -42,7 +42,7 @@ def decisions() -> None:
 
 
 def decide(boxes: Boxes, laws: NodeLaws, uptime_s: Floats) -> None:
-    """Make some decisions for jobs of 48 h."""
+    """Make several decisions for jobs of 48 h."""
     for _ in range(DECISIONS):
         boxes.least(laws.hazard(uptime_s, 48 * 3600.0))
 

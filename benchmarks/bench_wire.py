@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Decisions per second over ZeroMQ, in the protocols of Batsim 4 and 5, in turn.
+"""Decisions per second over ZeroMQ, alternately in the protocols of Batsim 4 and 5.
 
-Run: ``python -m benchmarks.bench_wire [REPETITIONS]``. The scheduler is a process of its own. Times
-include the engine, which takes Batsim's place.
+Run: ``python -m benchmarks.bench_wire [REPETITIONS]``. The scheduler is a separate process. Times
+include the engine, which replaces Batsim.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def timed(
 
 
 def main(repetitions: int = 7) -> None:
-    """Time both protocols in turn, after one run of each to warm up."""
+    """Time both protocols alternately, after a warm-up run of each."""
     workload = add_young_daly(
         synthetic(1, n_jobs=2000), n_nodes=128, mtbf_s=1800, cost_s=60.0, recovery_s=60.0
     )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Flame graphs of commands, one above the other with the same scale of time.
+"""Flame graphs of commands, one above another, with the same time scale.
 
 Run: ``py-spy record --rate 500 --format raw --output a.raw -- python -m rebat run ...``, then
 ``python -m benchmarks.flame_graph OUT.png 500 before=a.raw after=b.raw``
@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 MACHINERY = ("importlib", "<frozen", "click/", "runpy", "__main__")
-"""Files whose frames are left out: they call the code that is of interest."""
+"""Files whose frames are left out, because they only call the measured code."""
 DEEPEST = 11
 """Maximum number of frames in a stack."""
 
 Tree = dict[str, tuple[float, Any]]
-"""Label of a frame -> its seconds, and the frames that it calls."""
+"""For each label of a frame, its seconds and the frames that it calls."""
 
 
 def tree_of(path: Path, rate_hz: float) -> Tree:
@@ -48,7 +48,7 @@ def labels(stack: str) -> Iterator[str]:
 
 
 def draw(axes: Any, level: Tree, left_s: float, depth: int, full_s: float) -> None:
-    """Draw the frames of a level next to each other, each above the frames that it calls."""
+    """Draw the frames of a level next to each other, and below each the frames that it calls."""
     for label, (spent, below) in sorted(level.items()):
         colour = f"C{sum(map(ord, label)) % 10}"
         axes.barh(-depth, spent, 0.95, left_s, color=colour, alpha=0.55, edgecolor="w", lw=0.4)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Drive a real Slurm, export its accounting as the documentation says, and check rebat's imports.
+"""Check rebat's imports with a real Slurm, whose accounting is exported as documented.
 
 Needs a Slurm of at least two nodes with accounting, and the right to set nodes down:
 
@@ -10,8 +10,8 @@ Needs a Slurm of at least two nodes with accounting, and the right to set nodes 
     scripts/one-machine-slurm.sh down
 
 It submits jobs that succeed, fail, reach their limit and are cancelled, and takes a node down under
-a job. Then it compares the imported jobs, attempts and down times with what it did. This takes two
-to three minutes. Exit status 0: equal; 1: different.
+a job. Then it compares the imported jobs, attempts and down times with the actual ones. This takes
+two to three minutes. Exit status 0: equal; 1: different.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ from pathlib import Path
 from rebat.accounting.sacct import EXPORT, EXPORT_EVENTS
 
 SLACK_S = 3.0
-"""Slurm's times have whole seconds, and end a job some time after its cause."""
+"""Tolerance in seconds: Slurm's times are whole seconds, and a job ends some time after the cause.
+"""
 
 NODE = "node2"
 
@@ -78,7 +79,7 @@ def play() -> tuple[dict[str, str], tuple[float, float]]:
     ends[cancelled] = "cancelled"
     while slurm("squeue", "--noheader"):
         time.sleep(1)
-    time.sleep(10)  # the database is some seconds late
+    time.sleep(10)  # the database is updated some seconds later
     return ends | {f"{hit} before": "node failure"}, (down_s, up_s)
 
 
@@ -108,7 +109,7 @@ def imported(folder: Path, since_s: float) -> None:
 
 
 def differences(folder: Path, ends: dict[str, str], down: tuple[float, float]) -> list[str]:
-    """Return what the imports say differently."""
+    """Return lines on the differences between the imports and the actual jobs."""
     causes = {}
     with (folder / "past/recorded/rebat_attempts.csv").open() as file:
         for row in csv.DictReader(file):

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Check the stories of ``rebat explain`` against the records of a run.
 
-The stories of random jobs are read as JSON, complete and grouped. Every fact is compared with
-rebat_plans.npz, the tables of jobs and attempts and the node events. The comparison uses numpy and
-pandas only, and none of the code that writes the stories.
+The stories of random jobs are read as JSON, in complete and in grouped form. Every fact is compared
+with rebat_plans.npz, the tables of jobs and attempts, and the node events. The comparison uses only
+numpy and pandas, not the code that writes the stories.
 
     rebat run mira-like-june-2017 -p baseline -p easy -p sfsj --mtbf 1h --downtime 1h \
         --checkpoint young-daly --explain --out out/june
     python scripts/check_explain.py out/june/baseline
 
-The exit status is 1 if a fact differs. With --plant, one recorded start is changed after the
-stories are read, so the check must fail.
+The exit status is 1 if a fact differs. With --plant, a recorded start is changed after the stories
+are read, so that the check must fail.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ LOSSES = ("node failure", "stolen", "moved", "preempted", "silent error")
 
 
 class Wrong(Exception):
-    """A fact of a story differs from the records."""
+    """Error: a fact of a story differs from the records."""
 
 
 def same(label: str, stated: Any, recorded: Any) -> None:
-    """Raise Wrong if a fact differs; numbers may differ by half a microsecond."""
+    """Raise Wrong if a fact differs. Numbers may differ by half a microsecond."""
     if isinstance(stated, float) or isinstance(recorded, float):
         equal = stated is not None and math.isclose(stated, recorded, rel_tol=0, abs_tol=5e-7)
     else:
@@ -65,21 +65,21 @@ def same(label: str, stated: Any, recorded: Any) -> None:
 
 
 def says(sentence: str, *texts: str) -> None:
-    """Raise Wrong if the sentence lacks one of the texts."""
+    """Raise Wrong if one of the texts is missing in the sentence."""
     for text in texts:
         if text not in sentence:
             raise Wrong(f"the sentence {sentence!r} lacks {text!r}")
 
 
 def time_text(seconds: float) -> str:
-    """A time as the sentences print it."""
+    """Return a time as in the sentences."""
     whole = math.floor(seconds)
     text = f"{whole % 86400 // 3600:02d}:{whole % 3600 // 60:02d}:{whole % 60:02d}"
     return text if whole < 86400 else f"{whole // 86400} d {text}"
 
 
 def span_text(seconds: float) -> str:
-    """A duration as the sentences print it."""
+    """Return a duration as in the sentences."""
     if seconds < 1:
         return f"{seconds:.3g} s"
     whole = math.floor(seconds)
@@ -116,19 +116,19 @@ class Records:
         self.texts = file["texts"].tolist()
 
     def rows(self, name: str) -> list[tuple[int, int, int]]:
-        """(plan, kind, value) of an attempt."""
+        """Return (plan, kind, value) of each change of an attempt."""
         of = self.row["serial"] == self.serials.get(name, -1)
         columns = (self.row[column][of].tolist() for column in ("plan", "kind", "value"))
         return list(zip(*columns, strict=True))
 
     def planned(self, name: str, plan: int) -> int | None:
-        """The planned start of an attempt after a plan."""
+        """Return the planned start of an attempt after a plan."""
         values = [v for p, kind, v in self.rows(name) if kind == PLANNED and p <= plan]
         return values[-1] if values and values[-1] < NEVER else None
 
 
 def moves(records: Records, name: str) -> list[tuple[int, int | None, int | None]]:
-    """(plan, from, to) of an attempt's planned starts; a start without a reservation is none."""
+    """Return (plan, from, to) of an attempt's moves; a time is None without a reservation."""
     start = records.attempts.loc[name, "start_time"]
     before: int | None = None
     sequence: list[tuple[int, int | None, int | None]] = []
@@ -145,7 +145,7 @@ def moves(records: Records, name: str) -> list[tuple[int, int | None, int | None
 
 
 def to_us(seconds: float) -> int:
-    """Seconds as whole microseconds; -1 if there is no time."""
+    """Return seconds as whole microseconds; -1 if there is no time."""
     return -1 if math.isnan(seconds) else round(seconds * 1e6)
 
 
@@ -203,7 +203,7 @@ def check_move(records: Records, name: str, stated: dict, expected: tuple) -> No
 
 
 def check_obstacle(records: Records, name: str, stated: dict, row: tuple[int, int, int]) -> None:
-    """Compare one obstacle, and test its meaning."""
+    """Compare one obstacle, and check that it is true."""
     plan, kind, value = row
     at_us, free = int(records.plan["at_us"][plan]), int(records.plan["n_free"][plan])
     size = int(records.attempts.loc[name, "size"])
@@ -227,7 +227,7 @@ def check_obstacle(records: Records, name: str, stated: dict, row: tuple[int, in
 
 
 def lost(attempt: Any) -> float:
-    """Run time of an attempt that was not kept, or was lost later."""
+    """Return the run time of an attempt that was not kept, or was lost later."""
     if attempt["cause"] not in LOSSES:
         return float(attempt["lost_seconds"])
     ran = attempt["finish_time"] - attempt["start_time"]
@@ -276,7 +276,7 @@ def check_end(records: Records, name: str, stated: dict) -> None:
 
 
 def on(nodes: str, node: int) -> bool:
-    """Whether a node is in a set like ``0-3 7``."""
+    """Return whether a node is in a set like ``0-3 7``."""
     pairs = (part.split("-") for part in nodes.split())
     return any(int(pair[0]) <= node <= int(pair[-1]) for pair in pairs)
 
@@ -306,7 +306,7 @@ def check_story(records: Records, job: str, story: dict[str, Any]) -> int:
 
 
 def check_attempt(records: Records, name: str, moments: list[dict]) -> Counter[str]:
-    """Compare the moments of an attempt; return how many of each kind were compared."""
+    """Compare the moments of an attempt; return the number of compared moments by kind."""
     of = {kind: [m for m in moments if m["kind"] == kind] for kind in ("obstacle", "reason")}
     planned = [m for m in moments if m["kind"] in ("planned", "moved", "unplanned")]
     attempt, checked = records.attempts.loc[name], Counter[str]()
@@ -362,7 +362,7 @@ def check_grouped(complete: dict[str, Any], short: dict[str, Any]) -> None:
 
 
 def story_of(folder: Path, job: str, *options: str) -> dict[str, Any]:
-    """The JSON of ``rebat explain``."""
+    """Return the JSON of ``rebat explain``."""
     done = CliRunner().invoke(cli, ["explain", str(folder), job, "--json", *options])
     if done.exit_code:
         raise Wrong(f"rebat explain failed: {done.exception}")

@@ -17,7 +17,7 @@ from rebat.campaign.kinds import KINDS
 from rebat.papers.common.parts import Picture
 
 FINDINGS = Path(__file__).parents[1] / "docs/findings"
-# Folder with kept results: beginnings of the titles of the pictures that the page shows.
+# By folder with kept results: beginnings of the titles of the pictures on its page.
 FIGURES: dict[str, tuple[str, ...]] = {
     "node-stealing": ("june-2017: SFSJ / Baseline",),
     "silent-errors": ("synthetic: percentages above R-LIST-0, P = 10,000",),

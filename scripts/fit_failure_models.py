@@ -8,7 +8,7 @@ writes failure_events/models.toml. Obtain the records from their publishers: Los
 LA-UR-05-7318 and LogAider's filtered fatal events of Mira with its maintenance periods.
 
 The MTBF and the mean repair time are those of the record. The shape of the gaps and the sigma of
-the repairs are the most likely values for these means.
+the repairs are the most likely values, given these means.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from rebat.models.failures.records.record import Record
 from rebat.models.failures.samples import samples
 
 SYSTEMS = (3, 4, 5, 8, 9, 12, 18, 19, 20)
-"""Systems with at least 128 nodes and 250 failures; the record of system 11 has an invalid node."""
+"""Systems with at least 128 nodes and 250 failures, except 11, whose record has an invalid node."""
 
 SMALLEST_SHARE = 0.01
-"""Sizes of groups with a smaller share of the failures are left out."""
+"""Minimum share of the failures of a size of groups; other sizes are left out."""
 
 LANL = "Los Alamos National Laboratory, LA-UR-05-7318 (Schroeder and Gibson 2006)"
 MIRA = (

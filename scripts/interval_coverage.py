@@ -16,7 +16,7 @@ import numpy as np
 from rebat.results.intervals import interval
 
 SAMPLES = 2_000
-"""Samples per cell; the share of a cell has a standard error of at most 0.5 points near 95 %."""
+"""Samples per cell. Near 95 %, the standard error of a share is at most 0.5 points."""
 
 SIZES = (5, 6, 9, 10, 20, 30)
 
@@ -29,7 +29,7 @@ LAWS: Mapping[str, tuple[Draw, float, float]] = {
     "log-normal, skewness 6": (lambda rng, n: rng.lognormal(0, 1, n), exp(0.5), 1.0),
     "two points, 0 or 1": (lambda rng, n: rng.integers(0, 2, n).astype(float), 0.5, 0.5),
 }
-"""Law -> sampler, mean, median."""
+"""Sampler, mean and median of each law."""
 
 
 def coverage(draw: Draw, truth: float, n: int, of_median: bool) -> float:
@@ -43,7 +43,7 @@ def coverage(draw: Draw, truth: float, n: int, of_median: bool) -> float:
 
 
 def main() -> None:
-    """Print a row per law: the coverage of means, then of medians, by number of values."""
+    """Print a row per law, with the coverage by number of values: of means, then of medians."""
     print("| values of | " + " | ".join(f"{n}" for n in SIZES) + " |")
     print("|---" * (len(SIZES) + 1) + "|")
     for of_median, words in ((False, "mean"), (True, "median")):

@@ -23,7 +23,7 @@ def executed(path: Path) -> nbformat.NotebookNode:
         client = NotebookClient(notebook, timeout=300, resources={"metadata": {"path": folder}})
         client.execute()
     for cell in notebook.cells:
-        cell.metadata.clear()  # the times of its execution
+        cell.metadata.clear()  # remove the times of the execution
     return notebook
 
 

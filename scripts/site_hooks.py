@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hooks of mkdocs: insert commands, axes and metrics from the code, and show what a block needs."""
+"""Hooks of mkdocs: insert commands, axes and metrics from the code, and needs of blocks."""
 
 from __future__ import annotations
 

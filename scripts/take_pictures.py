@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Take the pictures in docs/images (README and site) again, from real runs.
+"""Take new pictures for docs/images (README and site) from real runs.
 
 Needs ``pip install playwright`` and the program chromium. Run it from a checkout::
 
@@ -29,7 +29,7 @@ def month() -> rebat.Result:
 
 
 def photograph(page: Path, image: str, act: Callable[[Any], None], height: int) -> None:
-    """Open a page in a browser, act on it, and save the visible part as a picture."""
+    """Open a page in a browser, call ``act`` on it, and save the visible part as a picture."""
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as driver:
@@ -44,7 +44,7 @@ def photograph(page: Path, image: str, act: Callable[[Any], None], height: int) 
 
 
 def area(tab: Any) -> dict[str, int]:
-    """Return where the charts of both policies are, with their axis."""
+    """Return the area of the page with the charts of both policies and their axis."""
     panels = [panel.bounding_box() for panel in tab.locator("section.gantt").all()]
     top = int(panels[0]["y"])
     bottom = int(panels[-1]["y"] + panels[-1]["height"])

@@ -14,7 +14,7 @@ nodes, summed over jobs) relative to the rule fewest-nodes (V1).
 
 ``evaluate`` simulates entire months that differ from the months of the training, and writes
 FOLDER/evaluation.json: paired changes of the flow, with 95 % intervals over the months. ``table``
-writes them as FOLDER/evaluation.md.
+writes these changes as a table to FOLDER/evaluation.md.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class Named:
 
 
 def start_weights() -> np.ndarray:
-    """Return weights with which the agent decides as V1, unless V1's first candidate is invalid."""
+    """Return weights with which the agent decides like V1, unless V1's choice is invalid."""
     weights = np.zeros(len(VICTIM.candidate) + len(VICTIM.context) + 1)
     weights[NAMES.index("rank V1")] = -2.0
     weights[-1] = -3.0
@@ -145,7 +145,7 @@ def measured(month: Workload, seed: int, policy: Any) -> dict[str, float]:
 
 
 def evaluate(folder: Path, n_months: int) -> None:
-    """Compare the agent with rules on months that it was not trained on."""
+    """Compare the agent with rules, on months that were not used for training."""
     agent = LinearAgent.load(folder / "victim-agent.npz")
     runs: list[dict[str, Any]] = []
     for number in range(n_months):
@@ -164,7 +164,7 @@ def evaluate(folder: Path, n_months: int) -> None:
 
 
 def changes(runs: list[dict[str, Any]]) -> dict[str, dict[str, list[float | None]]]:
-    """Return the agent's paired change by policy and measure: mean, low and high end."""
+    """Return the paired change of the agent by policy and measure: mean and ends of interval."""
     table: dict[str, dict[str, list[float | None]]] = {}
     for base in POLICIES:
         table[base] = {}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Write the table of published numbers of training clusters: printed, closed form, simulated.
+"""Write a table of numbers of training clusters: published, in closed form, and simulated.
 
 ``python scripts/training_validation.py docs/findings/training/validation.md``
 """
@@ -26,7 +26,7 @@ MINUTE, HOUR = 60.0, 3600.0
 
 
 class Row(NamedTuple):
-    """A published number: its case with times in minutes; no interval: Young's optimum."""
+    """A published number and its case; times are in minutes. Default interval: Young's optimum."""
 
     number: str
     title: str

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The engine in the place of Batsim 5: for recorded conversations, and for random cases."""
+"""The engine instead of Batsim 5: for recorded conversations, and for random cases."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random scenarios full of coincident dates, played in three ways that must agree.
+"""Random scenarios with many simultaneous events, run in three ways that must agree.
 
-``python -m tests.coincidences 10000`` plays so many; the suite plays some hundred.
+``python -m tests.coincidences 10000`` runs this number; the test suite runs some hundred.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests share: where recorded data lies, and builders of small scenarios."""
+"""Common parts of the tests: folders of recorded data, and builders of small scenarios."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Workloads of rigid, moldable and malleable jobs, and what every run of them must keep."""
+"""Workloads of rigid, moldable and malleable jobs, and the rules for each of their runs."""
 
 from __future__ import annotations
 

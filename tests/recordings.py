@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where recorded data lie: ``tests/data``, or the folder of larger ones beside the project."""
+"""Folders of recorded data: ``tests/data``, or the folder of larger files beside the project."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random runs over the whole product, with latency, split instants, and a policy that never rests.
+"""Random runs over the design space, with latency, split messages, and random proposals.
 
-``python -m tests.restless 20000`` plays so many; the suite plays some hundred.
+``python -m tests.restless 20000`` runs this number; the test suite runs some hundred.
 """
 
 from __future__ import annotations

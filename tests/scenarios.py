@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Builders that read as a sentence; the checks of runs are those of ``rebat policy check``."""
+"""Builders of scenarios that read like sentences, and the checks of ``rebat policy check``."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rules of the code base: imports point one way; decisions depend on their input alone."""
+"""Rules of the code: imports have one direction; decisions depend only on their input."""
 
 from __future__ import annotations
 

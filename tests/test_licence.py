@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every source file says under which licence it is."""
+"""Every source file names its licence."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A test run without the folder ``shared`` ends with a line that counts what was not tested."""
+"""A test run without the folder ``shared`` ends with a line that counts the skipped tests."""
 
 from __future__ import annotations
 

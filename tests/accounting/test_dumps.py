@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Dumps of any field order, and hostile dumps."""
+"""Slurm dumps with the fields in any order, and invalid dumps."""
 
 from __future__ import annotations
 

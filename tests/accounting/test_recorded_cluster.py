@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A recorded Slurm cluster: records against the truth of its log."""
+"""A recorded Slurm cluster: its records compared with its log."""
 
 from __future__ import annotations
 

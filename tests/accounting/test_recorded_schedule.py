@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The past as a run: recorded schedules against the truth of a cluster, and a slow count."""
+"""Recorded schedules as runs, compared with the log of a cluster and with a slow count."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Small campaigns for tests: files, and what a results folder holds."""
+"""Small campaigns for tests: their files, and the contents of results folders."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Campaigns: resumable at any moment, the same bytes whoever ran them and however often."""
+"""Campaigns can be resumed at any time; each way of running them gives the same bytes."""
 
 from __future__ import annotations
 

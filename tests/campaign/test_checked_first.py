@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What cannot be run is said before anything runs, and nothing is taken for it."""
+"""Invalid campaigns and commands are errors before a run starts or takes memory."""
 
 from __future__ import annotations
 

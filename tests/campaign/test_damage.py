@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Results that were changed, folders that are another command's, files that are nonsense."""
+"""Changed results, folders of other commands, and invalid files."""
 
 from __future__ import annotations
 

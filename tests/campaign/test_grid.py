@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Campaign files: what they expand to, and what is refused before anything runs."""
+"""Campaign files: the runs that they define, and errors before a run starts."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reports from a kept table alone: neither the runs nor their inputs are needed."""
+"""Reports from a saved table: neither the runs nor their inputs are needed."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Packs, the results of many runs in one file: nothing is lost, repeated, or hidden."""
+"""Packs, the results of many runs in one file: no result is lost or repeated."""
 
 from __future__ import annotations
 

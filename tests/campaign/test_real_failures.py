@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The shipped campaigns under recorded failures: every run of them is one that can be."""
+"""The included campaigns with recorded failures: all their runs are possible."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keys, result files, tables: what determines them, and nothing else."""
+"""Keys, result files and tables: the inputs on which they depend."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A Dask cluster of our own: who has not its keys runs no code, reads no page, finds no port."""
+"""Our Dask cluster: without its keys, users can neither run code nor read pages nor find a port."""
 
 from __future__ import annotations
 

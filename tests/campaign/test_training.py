@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Campaigns of training clusters: checkpoints in tiers, and the shipped files."""
+"""Campaigns of training clusters: checkpoints in tiers, and the included files."""
 
 from __future__ import annotations
 

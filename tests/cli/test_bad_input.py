@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bad input: one line that says what and where, exit status 2, nothing half-written."""
+"""Invalid input: one line with the error and its place, exit status 2, no incomplete files."""
 
 from __future__ import annotations
 

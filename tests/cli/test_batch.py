@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``rebat batch``: its table, what it prints, and what it refuses."""
+"""``rebat batch``: its table, its output, and its errors."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``rebat compare --batsched``: recorded schedules, and a program in Batsched's place."""
+"""``rebat compare --batsched``: recorded schedules, and a program instead of Batsched."""
 
 from __future__ import annotations
 

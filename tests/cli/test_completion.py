@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Completion of the command line: what the shells show after TAB."""
+"""Completion of the command line: the proposals of the shells after TAB."""
 
 from __future__ import annotations
 

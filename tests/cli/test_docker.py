@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The commands of docker-compose.yml as processes, and what the script for one machine refuses."""
+"""The commands of docker-compose.yml as processes, and errors of the script for one machine."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options and inputs that do nothing do not pass in silence."""
+"""Options and inputs without effect are reported."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``rebat explain``: the story of a job."""
+"""``rebat explain``: the history of a job."""
 
 from __future__ import annotations
 

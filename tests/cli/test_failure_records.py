@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``rebat failures import``, ``export``, ``map`` and ``describe``: files, and what they say."""
+"""``rebat failures import``, ``export``, ``map`` and ``describe``: files and output."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files of another kind: the importers say what a file is and which command reads it."""
+"""Files of another kind: the importers name the kind and the command that reads it."""
 
 from __future__ import annotations
 

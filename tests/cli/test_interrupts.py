@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Signals and full disks end a command with one line; nothing half-written is left."""
+"""Signals and full disks end a command with one line and without incomplete files."""
 
 from __future__ import annotations
 

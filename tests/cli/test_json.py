@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every command with a table prints it as JSON too, with the numbers of the table."""
+"""Commands with a table can also print it as JSON, with the same numbers."""
 
 from __future__ import annotations
 

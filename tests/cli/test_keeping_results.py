@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nothing that was computed is lost, and no two results are mixed in one folder."""
+"""No computed result is lost, and no folder mixes two results."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The commands platform, compare and validate: results, exit status, bad input in one line."""
+"""The commands platform, compare and validate: results, exit status, errors in one line."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``rebat policy new`` and ``rebat policy check``: what they print and write."""
+"""``rebat policy new`` and ``rebat policy check``: their output and files."""
 
 from __future__ import annotations
 

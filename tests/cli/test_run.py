@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The main job, from the command line to its files."""
+"""``rebat run``, from the command line to its files."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``rebat view``: a file, or a server on this machine alone that Ctrl-C ends."""
+"""``rebat view``: a file, or a server that only this machine can reach and Ctrl-C ends."""
 
 from __future__ import annotations
 

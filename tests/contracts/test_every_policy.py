@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every scheduler by name must keep, whatever happens."""
+"""Rules that each scheduler by name must keep in every case."""
 
 from __future__ import annotations
 

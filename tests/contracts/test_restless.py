@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random points of the whole product, with latency, split instants and random proposals."""
+"""Random points of the design space, with latency, split messages and random proposals."""
 
 from __future__ import annotations
 

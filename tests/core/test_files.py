@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files: whole or not at all, what is no file stays what it is, modes are the user's."""
+"""Files are complete or not written, devices stay devices, and the user's modes are kept."""
 
 from __future__ import annotations
 

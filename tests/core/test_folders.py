@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Results folders: two commands on one, killed commands, and what stands in the way."""
+"""Results folders: two commands in one, killed commands, and other files at their place."""
 
 from __future__ import annotations
 

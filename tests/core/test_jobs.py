@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Profiles: how long they run, and those that never could."""
+"""Profiles: their durations, and profiles that cannot run."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Node sets that are packed are the same sets."""
+"""Packed node sets are equal to the original sets."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Packed sequences, compact jobs and sets of ids behave as lists, tuples and sets do."""
+"""Packed sequences, compact jobs and sets of ids behave like lists, tuples and sets."""
 
 from __future__ import annotations
 

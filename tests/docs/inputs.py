@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Small files that stand in for what readers of the documentation have: traces, mostly."""
+"""Small files instead of the files that readers of the documentation have, mostly traces."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The pages of the documentation, and what of them can be run.
+"""The pages of the documentation, and their parts that can be run.
 
-- ``sh`` blocks are run, all of a page one after the other in one folder; each must end well.
-- ``console`` blocks are run too: what follows a line with ``$`` is what it prints; ``...`` stands
-  for lines, or for the rest of one, that are left out.
+- ``sh`` blocks of a page are run in order in one folder; each must succeed.
+- ``console`` blocks are run too: a line with ``$`` is followed by its output, in which ``...``
+  stands for omitted lines or the omitted rest of a line.
 - A ``python`` or ``json`` block with a title is a file.
-- ``<!-- needs: X -->`` before a block: it is run where X is at hand, which is not here.
+- ``<!-- needs: X -->`` before a block: it is run only where X is available, not in the tests.
 - ``<!-- files: A B -->``: inputs that a reader has, see `inputs`.
 """
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Words and constructions that rebat does not use, and where they occur.
 
-A reminder for writers, not a grammar: most readers are not native speakers, and skim. Run it on
-any files or folders::
+This list helps writers, but is no grammar. Most readers are not native speakers and do not read
+every word. Run it on any files or folders::
 
     python -m tests.docs.plain_words docs schedulers/rebat/cli
 

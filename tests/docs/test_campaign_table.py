@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is said of the campaigns that come with rebat: how many runs, and no durations."""
+"""The documentation of the included campaigns: their numbers of runs, and no durations."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every command of the documentation is run, in the order of its page, in a folder of its own."""
+"""The commands of each page of the documentation are run in order in a separate folder."""
 
 from __future__ import annotations
 

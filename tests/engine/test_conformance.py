@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The engine, fed the recorded replies of real schedulers, says what the real Batsim said."""
+"""For recorded replies of real schedulers, the engine sends the messages of the real Batsim."""
 
 from __future__ import annotations
 

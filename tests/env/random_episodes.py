@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Random episodes: ``python -m tests.env.random_episodes 1000``.
 
-A random agent plays the episodes of both decisions, half of the number each. The invariants of the
-session are checked after every message, and the finished run is checked as ``rebat policy check``
-checks one.
+A random agent runs episodes of both decisions, half of the number each. The invariants of the
+session are checked after each message. The finished run is checked like in ``rebat policy check``.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Agents as policies: they decide as the rules that they copy, and run wherever a policy runs."""
+"""Agents as policies: they decide like the rules that they copy, and can replace any policy."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Campaigns on batch systems: the same bytes, no job left behind, and refusals in one line."""
+"""Campaigns on batch systems: the same bytes, no remaining jobs, and errors in one line."""
 
 from __future__ import annotations
 

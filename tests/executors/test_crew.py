@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The jobs of a campaign: as many as asked for, replaced only when they have surely ended."""
+"""The jobs of a campaign: the requested number, and replaced only after their certain end."""
 
 from __future__ import annotations
 

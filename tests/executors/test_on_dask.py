@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A task that Dask drops while its cluster is alive is submitted again."""
+"""A task that Dask drops while its cluster runs is submitted again."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A reader of Perfetto traces: protobuf fields, then the slices of each track by a stack."""
+"""A reader of Perfetto traces: protobuf fields, then the slices of each track with a stack."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The page to explore: one file that needs no other, foreign names as text, data as they are."""
+"""The page to explore: one file that needs no other, names as text, unchanged data."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The page in a headless Chromium: drawn as it was, zoomed, searched, read by pointing."""
+"""The page in a headless Chromium: drawing, zoom, search, and tooltips."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Figures: told apart, explained, in fitting units, as large as what they show, and silent."""
+"""Figures: different lines, explanations, suitable units and sizes, and no warnings."""
 
 from __future__ import annotations
 

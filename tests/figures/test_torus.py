@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A torus at an instant: every unit a cell, the same bytes for the same data."""
+"""A torus at one time: a cell for each unit, and the same bytes for the same data."""
 
 from __future__ import annotations
 

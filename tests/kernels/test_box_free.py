@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Free boxes found with sets of units, against every box tried one by one."""
+"""Free boxes found with sets of units, compared with a test of each box."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bounds and searches of deep queues, against a search of every step."""
+"""Bounds and searches of long queues, compared with a search of each step."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kernel behind DBES's first stage, against sets of processors."""
+"""The kernel of DBES's first stage, compared with sets of processors."""
 
 from __future__ import annotations
 

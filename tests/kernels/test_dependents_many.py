@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""More running jobs than one pass of the kernel behind DBES's first stage can follow."""
+"""More running jobs than the kernel of DBES's first stage can follow in one pass."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kernels in the cache are loaded without all that numba could compile, or compiled anew."""
+"""Kernels in the cache are loaded without numba's compiler, or compiled again."""
 
 from __future__ import annotations
 

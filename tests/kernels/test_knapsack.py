@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cheapest restarts against an exact solver, and against trying all."""
+"""The cheapest restarts, compared with an exact solver and with all possible restarts."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The changes of plans against the definitions."""
+"""The changes of plans, compared with their definitions."""
 
 from __future__ import annotations
 

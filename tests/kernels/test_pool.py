@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nodes are taken all or not at all."""
+"""Either all requested nodes are taken, or none."""
 
 from __future__ import annotations
 

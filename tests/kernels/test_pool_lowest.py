@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The lowest nodes of a mask, against a plain list."""
+"""The lowest nodes of a mask, compared with a list."""
 
 from __future__ import annotations
 

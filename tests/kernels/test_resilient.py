@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""R-LIST and R-SHELF: kernels against the slow oracle, the recorded makespans, and the theorems."""
+"""R-LIST and R-SHELF: kernels compared with the slow oracle, recorded makespans and theorems."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Long profiles: what is spread over blocks gives the plans of the plain kernels and the oracle."""
+"""Long profiles: those in blocks give the plans of the simple kernels and the oracle."""
 
 from __future__ import annotations
 

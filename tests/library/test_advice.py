@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`rebat advise`: the design, the answers, and what happens when time is short."""
+"""`rebat advise`: the design, the answers, and advice with little time."""
 
 from __future__ import annotations
 

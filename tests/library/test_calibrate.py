@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calibration: the configuration that made a record is recognised, and distances are exact."""
+"""Calibration: it finds the configuration of a record, and its distances are exact."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``rebat goodput``: one training job on the engine, against closed forms and a slow oracle."""
+"""``rebat goodput``: a training job on the engine, closed forms and a slow oracle agree."""
 
 from __future__ import annotations
 

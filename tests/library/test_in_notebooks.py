@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Classes, tables and pages of a notebook or script."""
+"""Classes, tables and pages in notebooks and scripts."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The verbs of ``import rebat``: what they give, what they refuse, and what they cost to import."""
+"""The functions of ``import rebat``: their results, their errors, and the cost of the import."""
 
 from __future__ import annotations
 

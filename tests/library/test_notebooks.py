@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The notebooks of the documentation run from the first cell to the last; so does the README's."""
+"""The notebooks of the documentation and of the README run from the first to the last cell."""
 
 from __future__ import annotations
 

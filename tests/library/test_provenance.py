@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""provenance.json states how a result was made; rebat reproduce makes it again."""
+"""provenance.json describes how a result was computed; rebat reproduce computes it again."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Notebooks show the options of functions: signatures list them, calls are unchanged."""
+"""Notebooks show the options of functions: signatures list them, and calls are unchanged."""
 
 from __future__ import annotations
 

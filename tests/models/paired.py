@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A failure law as somebody else might add it: other parameters, random repairs."""
+"""A failure law like one of a user: other parameters, random repairs."""
 
 from __future__ import annotations
 

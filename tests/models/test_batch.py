@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The batch of Vardas et al. 2022 against a plain oracle, and the paper's case study.
+"""The batch of Vardas et al. 2022, compared with an oracle, and the paper's case study.
 
 Check items are those of the notes on the paper; their numbers come from an independent
 reproduction of its Figures 3 and 4 (means over two or three seeds).

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The order of an event file against C++'s own sort, and the two dates that Batsim swapped."""
+"""The order of an event file, compared with C++'s sort, and the two dates that Batsim swapped."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Boxes of tori: every one is there once, and sums over them are those of their nodes.
+"""Boxes of tori: each is listed once, and its sums are those of its nodes.
 
 The counts for 256 nodes on 8x8x8x8 are check items 1 and 2 of the notes on Vardas et al. 2022.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Groups that fail together in a record, and the failure rate over time."""
+"""Groups of nodes that fail together in a record, and the failure rate over time."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Section 5.2 and 7.2.2 of the node-stealing paper, case by case."""
+"""Each case of sections 5.2 and 7.2.2 of the node-stealing paper."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Failures that come together: whole aligned groups, cascades; and that nothing else changes."""
+"""Simultaneous failures: aligned groups and cascades; everything else is unchanged."""
 
 from __future__ import annotations
 

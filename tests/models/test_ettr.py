@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Closed forms of the effective training time, against printed numbers and a slow oracle."""
+"""Closed forms of the effective training time, printed numbers and a slow oracle agree."""
 
 from __future__ import annotations
 

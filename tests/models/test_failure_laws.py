@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Failure laws: what each promises, and that a new one takes a module and a row."""
+"""Failure laws: properties of each, and a new law needs only a module and a row."""
 
 from __future__ import annotations
 

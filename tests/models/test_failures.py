@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Failure models and event files: the authors' scenarios number for number, and every mistake."""
+"""Failure models and event files: the numbers of the authors' scenarios, and each error."""
 
 import gzip
 import itertools

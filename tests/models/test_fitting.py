@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Laws fitted to records: against scipy's own fits, and against the parameters behind a record."""
+"""Laws fitted to records, compared with scipy's fits and parameters of generated records."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables of the Failure Trace Archive, as its format's description has them.
+"""Tables of the Failure Trace Archive, according to the description of its format.
 
-No table of the archive is at hand: these lines are written by hand from the description.
+No table of the archive is available; these lines were written from the description.
 """
 
 from __future__ import annotations

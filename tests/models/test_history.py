@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What failed before a run: uptimes, what is still down, and what comes after."""
+"""Failures before a run: uptimes, nodes that are still down, and later failures."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Los Alamos' failure records: joined outages, dates, what cannot be read; and the real file."""
+"""Los Alamos' failure records: joined outages, dates, invalid lines, and the real file."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Records on machines of another size: what each way keeps; by hand, and as properties."""
+"""Records on machines of other sizes: properties of each method, and cases computed by hand."""
 
 from __future__ import annotations
 

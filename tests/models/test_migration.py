@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cost of a checkpoint and restart, against the check values of Table 1's reading."""
+"""The cost of a checkpoint and restart, compared with check values for Table 1."""
 
 from __future__ import annotations
 

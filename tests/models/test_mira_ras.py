@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Mira's fatal events: every kind of location, outages, what cannot be read; and the real file."""
+"""Mira's fatal events: each kind of location, outages, invalid lines, and the real file."""
 
 from __future__ import annotations
 

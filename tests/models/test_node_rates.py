@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lemon nodes of a record, and the mean time to failure of jobs by size: against slow oracles."""
+"""Lemon nodes of a record and the mean time to failure by job size agree with slow oracles."""
 
 from __future__ import annotations
 

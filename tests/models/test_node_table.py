@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables of nodes: what is written is read back, and what cannot be is named by its line."""
+"""Tables of nodes: written tables can be read, and errors name the line."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many attempts a job under failures may need."""
+"""The number of attempts that a job may need with failures."""
 
 from __future__ import annotations
 

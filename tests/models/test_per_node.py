@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nodes with laws of their own: the paper's Table 1, hazards against scipy, and laziness."""
+"""Nodes with different laws: the paper's Table 1, hazards as in scipy, and lazy evaluation."""
 
 from __future__ import annotations
 

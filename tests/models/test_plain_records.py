@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Failures as plain tables, and that importing is round-trip safe."""
+"""Failures as plain tables; export and import do not change them."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Records as a law: imported on the way, mapped, seeded; in campaigns too."""
+"""Records as a failure law: automatic import, mapping, seeds, and campaigns."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The renewal process: gaps, repairs, and who is hit."""
+"""The renewal process: times between failures, repairs, and failing nodes."""
 
 from __future__ import annotations
 

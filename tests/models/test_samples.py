@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Laws fitted to a record's times: against scipy's own fits, and samples by hand."""
+"""Laws fitted to the times of a record, compared with scipy's fits; samples computed by hand."""
 
 from __future__ import annotations
 

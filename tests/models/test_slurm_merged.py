@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Node events and NODE_FAIL attempts of Slurm, merged; compared with an oracle of seconds."""
+"""Merged node events and NODE_FAIL attempts of Slurm, compared with an oracle in seconds."""
 
 from __future__ import annotations
 

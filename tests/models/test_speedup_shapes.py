@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shapes and speedups: what a job says of itself, and how long it lasts on other sizes."""
+"""Shapes and speedups: fields of a job, and its durations on other numbers of nodes."""
 
 from __future__ import annotations
 

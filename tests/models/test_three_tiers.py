@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Three and four tiers of checkpoints: what a failure loses, and the best intervals."""
+"""Three and four tiers of checkpoints: lost work of a failure, and the best intervals."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tiers of checkpoints: light ones between those in remote storage."""
+"""Tiers of checkpoints: light checkpoints between those in remote storage."""
 
 from __future__ import annotations
 

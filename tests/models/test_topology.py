@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tori: numbering, wrap-around, hop distances, against plain walks over the graph."""
+"""Tori: numbering, wrap-around, and distances in hops, compared with searches of the graph."""
 
 from __future__ import annotations
 

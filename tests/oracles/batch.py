@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The batch of Vardas et al. 2022 in plain Python: every box listed, every failure date listed."""
+"""The batch of Vardas et al. 2022 in plain Python: it lists all boxes and all failure dates."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The boxes of a torus by trying everything: every extent, every origin, each node set once."""
+"""The boxes of a torus: each extent is tried at each origin, and each node set is listed once."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A cluster whose jobs migrate by checkpoint/restart, after Rodriguez-Pascual et al. 2019.
 
-A list of queued jobs, a list of running jobs, and everything else counted anew from them whenever
-it is asked for. Nothing here is shared with the package. All times are whole microseconds.
+It consists of a list of queued jobs and a list of running jobs. Everything else is counted from
+them whenever it is needed. It shares no code with the package. All times are whole microseconds.
 """
 
 from __future__ import annotations

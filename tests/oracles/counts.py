@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Slow, obvious availability: a list of rectangles, every date tried."""
+"""Slow, simple availability: a list of rectangles, for which each date is tried."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which reservations wait for which running jobs, with sets and one processor at a time."""
+"""The reservations that wait for each running job, with sets and one processor at a time."""
 
 from __future__ import annotations
 

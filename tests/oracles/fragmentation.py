@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Slow, obvious fragmentation: the queue and the nodes looked at between every two dates."""
+"""Slow, simple fragmentation, from the queue and the nodes between each two dates."""
 
 from __future__ import annotations
 

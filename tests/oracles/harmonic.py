@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The instance on which shelves are at their worst: Proposition 3 of RR-9296 (section 4.3)."""
+"""The worst instance for shelves: Proposition 3 of RR-9296 (section 4.3)."""
 
 from __future__ import annotations
 

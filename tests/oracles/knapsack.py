@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The restarts of equation (3) of Prabhakaran et al. 2018, slowly: by trying, by a solver."""
+"""Slow solutions of equation (3) of Prabhakaran et al. 2018: by trying all, and by a solver."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Slow, obvious availability by names: a set of nodes at every date, every date tried.
+"""Slow, simple availability by names: a set of nodes at each date, and each date is tried.
 
-``Plan`` answers to the same calls as ``NamedPlan``. ``ConservativeBf`` and ``EasyBf`` are
-Batsched's update rules to the letter, on the same sets.
+``Plan`` has the methods of ``NamedPlan``. ``ConservativeBf`` and ``EasyBf`` are exactly Batsched's
+update rules, on the same sets.
 """
 
 from __future__ import annotations

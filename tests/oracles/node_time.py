@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Slow, obvious node time: after every message each node is looked at, one by one."""
+"""Slow, simple node time: after each message, the state of each node is read."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The changes of plans, from the definitions in ``session.plan_record``."""
+"""The changes of plans, computed with the definitions in ``session.plan_record``."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""R-LIST and R-SHELF as written in RR-9296 (Algorithms 1 and 2), slow and obvious.
+"""Slow, simple R-LIST and R-SHELF as in RR-9296 (Algorithms 1 and 2).
 
-A schedule is a list of rectangles (start, end, processors); whether something fits is asked of
-that list, date by date. Nothing here is shared with the kernels.
+A schedule is a list of rectangles (start, end, processors). Each date of this list is tried to see
+whether a job fits. It shares no code with the kernels.
 """
 
 from __future__ import annotations

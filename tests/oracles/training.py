@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Slow oracles of one training job: its life, failure by failure, in seconds."""
+"""Slow oracles of one training job: its history with each failure, in seconds."""
 
 from __future__ import annotations
 

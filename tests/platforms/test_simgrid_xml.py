@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Platform files: written, read back, and refused when they are hostile or broken."""
+"""Platform files: writing, reading, and errors for malicious or invalid files."""
 
 from __future__ import annotations
 

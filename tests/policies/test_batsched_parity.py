@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Batsched's presets start every job when, and where, the real Batsim and Batsched did."""
+"""Batsched's presets start each job at the time and on the nodes of the real Batsched."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sleep, defragmentation and proactive migration: small stories, and what they must keep."""
+"""Sleep, defragmentation and proactive migration: small examples, and rules for all runs."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cores of nodes, partitions, compaction and priorities, against a slow oracle, event for event.
+"""Cores of nodes, partitions, compaction and priorities: each event is that of a slow oracle.
 
 Rodríguez-Pascual et al., "Job migration in HPC clusters by means of checkpoint/restart", 2019.
 """

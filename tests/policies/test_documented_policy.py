@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The example of docs/policies.md: it does what it says, embedded and over the wire."""
+"""The example of docs/policies.md works as described, embedded and over the wire."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What FAPS goes by: a law, one misjudged, one fitted to the history of the run, or uptimes."""
+"""The basis of FAPS: a law, a wrong law, a law fitted to the history of the run, or uptimes."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Planning as small stories."""
+"""Small examples of planning."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Policies and rules from files: the README's twenty lines run, and broken ones are told."""
+"""Policies and rules from files: the README's twenty lines run, and errors are reported."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Priority rules: the order they give, on arrays and one job at a time."""
+"""Priority rules: their order, for arrays and for one job at a time."""
 
 from __future__ import annotations
 

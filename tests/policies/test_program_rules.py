@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The node-stealing authors' program: its recorded runs job for job, and each of its rules alone.
+"""The node-stealing authors' program: each job of its recorded runs, and each of its rules.
 
-The small stories go on from the example of ``test_stealing_variants``: six nodes, B on node 0, F on
-nodes 1-3, C on nodes 4-5; node 1 fails at 9 under F, and no node is free. Jobs checkpoint with
-T = 10, C = 2, R = 1.
+The examples extend that of ``test_stealing_variants``: six nodes, B on node 0, F on nodes 1-3, C on
+nodes 4-5. Node 1, which F uses, fails at 9, and no node is free. Jobs checkpoint with T = 10, C =
+2, R = 1.
 """
 
 from __future__ import annotations

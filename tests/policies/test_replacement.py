@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Dynamic node replacement, step by step (section III of Prabhakaran, Neumann and Wolf 2018)."""
+"""Each step of dynamic node replacement (section III of Prabhakaran, Neumann and Wolf 2018)."""
 
 from __future__ import annotations
 

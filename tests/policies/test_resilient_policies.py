@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""R-LIST and R-SHELF as policies: the engine gives the kernels' schedules; errors over the wire.
+"""R-LIST and R-SHELF as policies: the engine gives the kernels' schedules; errors on the wire.
 
-In RR-9296 a job's time is known exactly, while an engine (as Batsim) kills what reaches its
-walltime. So a job of t seconds asks for t seconds and a microsecond, and the axis ``margin`` tells
-the plan that walltimes hold that much slack: plans, priorities and ends then agree to the tick.
-(The placement ``named`` is another matter: a window must be free on the same machines throughout.)
+In RR-9296, the duration of a job is known exactly, but an engine (like Batsim) kills jobs that
+reach their walltime. Therefore a job of t seconds has a walltime of t seconds and a microsecond.
+The axis ``margin`` subtracts this microsecond in plans, so that plans, priorities and ends agree
+exactly. (The placement ``named`` differs: a job needs the same free machines during its whole
+time.)
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Jobs that could start only with spare nodes are rejected, under every planning."""
+"""Jobs that can start only with spare nodes are rejected with each planning."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every H_xyz on an example small enough to work out by hand.
+"""Each H_xyz on a small example that was computed by hand.
 
 Six nodes; every job checkpoints with T = 10, C = 2, R = 1 (lengths hold the checkpoints):
 
@@ -8,9 +8,9 @@ Six nodes; every job checkpoints with T = 10, C = 2, R = 1 (lengths hold the che
     F    3     1          30      31          nodes 1-3
     C    2     2          50      51          nodes 4-5
 
-Node 1 fails at t = 9 for good, under F, and no node is free. F has run for 8, less than its first
-checkpoint (12): its resubmission runs for R + 30 = 31. Without a steal it waits for B's end at 40:
-flows F 40 + 31 - 1 = 70, B 40, C 50.
+Node 1, which F uses, fails at t = 9 without repair, and no node is free. F has run for 8, less than
+its first checkpoint (12), so that its resubmission runs for R + 30 = 31. Without a steal it waits
+for B's end at 40: flows F 40 + 31 - 1 = 70, B 40, C 50.
 
 V1 takes B (fewest nodes), V2 takes C (latest release). K1 agrees to both (1 < 3, 2 < 3). K2
 refuses B (released before F) and agrees to C. K3 refuses both: without a steal F's walltime ends at
@@ -25,7 +25,7 @@ C 41 + 40 = 81, flow 79).
     T2 from C: checkpoint 9-11, 7 kept:   F 11-42, C (1 + 43) 40-84.      F 41, B 40, C 82
     T3 from C: checkpoint done at 14:     F 14-45, C (1 + 38) 40-79.      F 44, B 40, C 77
 
-(After a steal from C a node of its two is left over, so that C can start at 40, when B ends.)
+(After a steal from C, one of its two nodes is free, so that C can start at 40, when B ends.)
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The batch of Vardas et al. 2022 is what the torus schedulers do on the engine, start for start.
+"""The torus schedulers on the engine have the starts of the batch of Vardas et al. 2022.
 
-Where both apply: one job at a time, the others being too large to run beside it. Two things the
-paper's batch does not know. On the engine a failed job starts again at once where other nodes are
-up, while the paper waits for the repair; and a node is not available until its own repair, also
-when it failed beside the job, while the paper takes no notice. So either the engine's scheduler is
-made to wait and repairs are over at once, or the job needs all nodes and no failure falls into the
-repair of another.
+They are compared with one job at a time: the other jobs are too large to run beside it. The engine
+differs from the paper's batch in two points. On the engine, a failed job restarts immediately if
+other nodes are up, but in the paper it waits for the repair. On the engine, a failed node is
+unavailable until its repair even if the job does not use it, but the paper ignores such failures.
+Therefore either the engine's scheduler has to wait and repairs take no time, or the job needs all
+nodes and no node fails during the repair of another.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Placements on a torus: the fast plan is the plain one, and each takes the boxes that it says."""
+"""Placements on a torus: the fast plan equals the simple one, and each takes the right boxes."""
 
 from __future__ import annotations
 

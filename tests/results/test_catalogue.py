@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every metric has one row in the catalogue, which tables, figures and documents read."""
+"""Each metric has one row in the catalogue, which tables, figures and documents read."""
 
 from __future__ import annotations
 

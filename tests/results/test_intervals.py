@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Intervals over seeds: against scipy, by hand, and by their coverage."""
+"""Intervals over seeds: compared with scipy and values computed by hand, and their coverage."""
 
 from __future__ import annotations
 

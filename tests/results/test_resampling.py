@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Intervals of any statistic: equal to those of means, and by their coverage."""
+"""Intervals of any statistic: equality with those of means, and their coverage."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The sentence that every comparison begins with."""
+"""The first sentence of each comparison."""
 
 from __future__ import annotations
 

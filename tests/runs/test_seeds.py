@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``rebat run --seeds``: what many seeds give is what each of them gives, with intervals."""
+"""``rebat run --seeds``: many seeds give the results of each seed, with intervals."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a session and an engine let go of when a job is over."""
+"""Data that a session and an engine delete when a job has ended."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Recovery in stages: a failed job hangs on its nodes, then starts again and initialises."""
+"""Recovery in stages: a failed job hangs on its nodes, then restarts and initialises."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Small stories of jobs that migrate, worked out by hand.
+"""Small examples of jobs that migrate, computed by hand.
 
-After sections 3.3 and 4.1 to 4.3 of Rodríguez-Pascual et al., "Job migration in HPC clusters by
-means of checkpoint/restart", 2019. Nodes have 16 cores. Jobs of one instant come in the order of
-their names; where much hangs on them these are a letter and the number of cores.
+They follow sections 3.3 and 4.1 to 4.3 of Rodríguez-Pascual et al., "Job migration in HPC clusters
+by means of checkpoint/restart", 2019. Nodes have 16 cores. Simultaneous jobs are in the order of
+their names. If the names matter, they are a letter and the number of cores.
 """
 
 from __future__ import annotations

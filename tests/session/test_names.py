@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Resubmissions have names that nothing else has, or the workload is refused before it runs."""
+"""Names of resubmissions are unique; otherwise the workload is an error before the run."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a run records of its plans: planned starts, what moved them, and obstacles."""
+"""The record of plans of a run: planned starts, causes of their changes, and obstacles."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The session alone: messages in, decisions out; no engine, no policy but what the story needs."""
+"""The session alone, with messages and decisions, without an engine, with minimal policies."""
 
 from __future__ import annotations
 

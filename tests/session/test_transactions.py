@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stops, moves, waits and drains in corner cases: nothing is lost, nothing waits for ever."""
+"""Stops, moves, waits and drains in special cases: no job is lost or waits for ever."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The codec of Batsim 5 against everything that a real one sent, accepted and refused."""
+"""The codec of Batsim 5, tested with all messages that a real one sent, accepted and refused."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Embedded, over the wire and from a recording: the same schedule, whatever coincides."""
+"""Simultaneous events: the schedule is the same embedded, over the wire and from a recording."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The engine in the place of Batsim 5, and the presets against it."""
+"""The engine instead of Batsim 5, and the presets with this engine."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whatever a peer says, the server neither crashes nor decides what Batsim would abort on."""
+"""For any messages, the server neither crashes nor makes decisions that abort Batsim."""
 
 from __future__ import annotations
 

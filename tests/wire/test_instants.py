@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Repairs are decided on when all of their instant is known."""
+"""Decisions about repairs are made when all messages of their time are known."""
 
 from __future__ import annotations
 

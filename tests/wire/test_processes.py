@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Real processes over real sockets on the loopback interface."""
+"""Real processes that use real sockets of the loopback interface."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Recorded conversations of the real Batsim, replayed to our schedulers in Batsched's place."""
+"""Recorded messages of the real Batsim, sent to our schedulers instead of Batsched."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Batsim's workload JSON: round trips, tolerance where Batsim has it, exact errors elsewhere."""
+"""Batsim's workload JSON: writing and reading, the tolerance of Batsim, and exact errors."""
 
 import gzip
 import json

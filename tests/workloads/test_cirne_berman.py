@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rigid, moldable and malleable jobs after Prabhakaran et al. 2018: laws, mixes, arrivals."""
+"""Rigid, moldable and malleable jobs as in Prabhakaran et al. 2018: laws, shares, arrivals."""
 
 from __future__ import annotations
 

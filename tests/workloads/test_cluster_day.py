@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The generator of a cluster's day, after Rodríguez-Pascual et al. 2019."""
+"""The generator of a cluster's day, as in Rodríguez-Pascual et al. 2019."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which jobs write checkpoints."""
+"""The jobs that write checkpoints."""
 
 from __future__ import annotations
 

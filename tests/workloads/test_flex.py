@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rigid jobs made moldable and malleable."""
+"""Rigid jobs that become moldable and malleable."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Generated workloads have the published numbers; ``describe`` prints them back."""
+"""Generated workloads have the published numbers, which ``describe`` prints."""
 
 from collections import Counter
 from itertools import pairwise

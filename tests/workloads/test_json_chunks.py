@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Documents that are decoded chunk by chunk equal documents that are decoded at once."""
+"""Documents that are decoded in parts equal documents that are decoded as a whole."""
 
 from __future__ import annotations
 

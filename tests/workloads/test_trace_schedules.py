@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Recorded schedules of traces: starts are there, node numbers are assigned."""
+"""Recorded schedules of traces: starts are in the trace, node numbers are assigned."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SWF and ALCF importers: small files with every rule and mistake, then the real traces."""
+"""SWF and ALCF importers: small files with each rule and error, then the real traces."""
 
 import csv
 import gzip

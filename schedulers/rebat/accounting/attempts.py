@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The attempts of each job in accounting records; attempts are cut at failures of their nodes."""
+"""The attempts of each job in accounting records, cut at failures of their nodes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Indices = npt.NDArray[np.int64]
 
 
 class Correction(NamedTuple):
-    """An attempt that is cut at the failure of one of its nodes. Times are epochs in seconds."""
+    """A correction: an attempt is cut at the failure of one of its nodes. Times are Unix times."""
 
     job: str
     start_s: float
@@ -58,7 +58,7 @@ class JoinedJobs(NamedTuple):
 def jobs_of(table: AttemptTable) -> JoinedJobs:
     """Join the attempts of each job, by the unique id of the batch system.
 
-    If an attempt (same submission and start) has several records, the last one counts. A RESIZING
+    If an attempt (equal submission and start) has several records, the last one is used. A RESIZING
     record belongs to the attempt in the next record.
     """
     import pandas as pd
@@ -95,7 +95,7 @@ def jobs_of(table: AttemptTable) -> JoinedJobs:
 def corrections_of(
     table: AttemptTable, attempts: Indices, downs: Iterable[DownRow]
 ) -> dict[int, Correction]:
-    """Return the corrections, by row, of attempts that continue after a failure of their nodes.
+    """Return, by row, the corrections of attempts that continue after a node failure.
 
     An attempt is cut at the first failure of one of its nodes, or at its start if a node was
     already down.

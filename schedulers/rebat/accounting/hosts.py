@@ -52,17 +52,17 @@ def _bad(text: str) -> InputError:
 
 @lru_cache(maxsize=4096)
 def names_of(text: str) -> frozenset[str]:
-    """Return the names in a list; empty if the list is unset."""
+    """Return the names in a list; an empty set if the list is unset."""
     return frozenset(sorted_names([text])) if text else frozenset()
 
 
 def sorted_names(lists: Iterable[str]) -> tuple[str, ...]:
-    """Return the distinct names of all lists, in the natural order of their numbers."""
+    """Return the distinct names in all lists, in natural order (n2 before n10)."""
     return tuple(_node_set(lists))
 
 
 def folded(names: Iterable[str]) -> str:
-    """Return names as a short list.
+    """Return names as a list in short form.
 
     >>> folded(["n001", "n002", "n007"])
     'n[001-002,007]'
@@ -83,7 +83,7 @@ def _node_set(lists: Iterable[str]):  # type: ignore[no-untyped-def]
 
 
 def _pieces(lists: Iterable[str]) -> set[str]:
-    """Return the distinct parts of lists; the lists of a machine have few distinct parts."""
+    """Return the distinct parts of lists, which are few for the lists of a machine."""
     pieces: set[str] = set()
     for text in lists:
         if "[" not in text:

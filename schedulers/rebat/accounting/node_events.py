@@ -18,15 +18,16 @@ from rebat.core.errors import InputError
 from rebat.core.files import open_text
 
 BASE_STATE = 15
-"""Mask of the base state in StateRaw; all other bits are flags."""
+"""Mask of the base state in StateRaw. All other bits are flags."""
 
 DOWN, FAIL, REBOOT = 1, 8192, 1 << 20
-"""Base state of a node that is down, and flags."""
+"""Base state of a node that is down, and values of flags."""
 
 
 class DownRow(NamedTuple):
-    """A down interval of a node, in seconds since the Unix epoch; its end is infinite if the node
-    is still down."""
+    """A down interval of a node, in seconds since the Unix epoch. If the node is still down, its
+    end is infinite.
+    """
 
     node: str
     down_s: float
@@ -38,7 +39,7 @@ class DownRow(NamedTuple):
 class NodeEvents(NamedTuple):
     """Down intervals in the order of the file.
 
-    ``names`` has all nodes of the file in natural order. ``dropped`` counts rows that are not
+    ``names`` contains all nodes of the file in natural order. ``dropped`` counts rows that are not
     failures, by reason. ``notes`` describes lines that cannot be read.
     """
 
@@ -51,9 +52,9 @@ class NodeEvents(NamedTuple):
 def read_node_events(path: Path, zone: tzinfo, strict: bool = False) -> NodeEvents:
     """Read the events of nodes, plain or .gz.
 
-    A node is down if the base state of StateRaw is DOWN, even if the node drains, or if the flag
-    FAIL is set. Without StateRaw, State must begin with DOWN, FAIL or BOOT. Drains are not
-    failures.
+    A node is down if the base state in StateRaw is DOWN (even if the node also drains), or if the
+    flag FAIL is set. If there is no StateRaw, a node is down if State begins with DOWN, FAIL or
+    BOOT. Drains are not failures.
 
     Raises
     ------

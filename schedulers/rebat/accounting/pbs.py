@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Accounting logs of OpenPBS: ``MM/DD/YYYY HH:MM:SS;TYPE;ID;name=value ...``.
 
-Source: OpenPBS's sources and the *PBS Administrator's Guide*, accounting log. A dump is a file of
-one or more days, joined in their order.
+Source: OpenPBS's sources and the *PBS Administrator's Guide*, accounting log. A file contains one
+or more days, in order.
 """
 
 from __future__ import annotations
@@ -31,8 +31,9 @@ Fields = dict[str, str]
 def read_pbs(path: Path, zone: tzinfo, strict: bool = False) -> AttemptTable:
     """Read accounting logs of OpenPBS, plain or .gz.
 
-    An E record ends a job, an R record ends an attempt. A job whose last record is S still runs. A
-    job with only a Q record never started. Times are epochs, so ``zone`` is unused.
+    An E record ends a job; an R record ends an attempt. A job whose last record is an S record is
+    still running. A job with only a Q record never started. Times are Unix times, so ``zone`` is
+    not used.
 
     Raises
     ------
@@ -88,7 +89,7 @@ def _ended_early(
     if job not in queued:
         table.dropped[f"{reason} of jobs without a Q record"] += 1
     elif job in started or job in ended:
-        table.dropped[f"{reason} of started jobs"] += 1  # an E or R record follows
+        table.dropped[f"{reason} of started jobs"] += 1  # an E or R record follows later
     else:
         ended.add(job)
         _attempt(table, problems, line, job, queued[job][1], "CANCELLED")
@@ -157,7 +158,7 @@ def _numbers(fields: Fields) -> dict[str, float]:
 
 
 def _hosts(fields: Fields) -> list[str]:
-    """Return the hosts of an attempt; vnodes of a host count as their host."""
+    """Return the hosts of an attempt; a vnode counts as its host."""
     names = _VNODE.findall(fields.get("exec_vnode", ""))
     return list(dict.fromkeys(names or _HOST.findall(fields.get("exec_host", ""))))
 

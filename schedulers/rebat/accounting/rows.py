@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows of parsable Slurm output (``-P``), which escapes neither delimiters nor line ends."""
+"""Rows of parsable Slurm output (``-P``). In it, delimiters and line ends are not escaped."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FREE_TEXT = frozenset(
         "constraints",
     )
 )
-"""Columns of free text, which users and operators write."""
+"""Columns with free text from users and operators."""
 
 _UNREAD = FREE_TEXT | {"reservation", "priority", "ntasks", "flags", "reqnodes"}
 
@@ -45,7 +45,7 @@ class Row(NamedTuple):
 
 
 class Problems:
-    """Lines that cannot be read, counted by reason; in strict mode, the first line is an error."""
+    """Counts of unreadable lines by reason. In strict mode, the first one is an error."""
 
     def __init__(self, where: str, strict: bool = False) -> None:
         self.where, self.strict = where, strict
@@ -92,11 +92,11 @@ def joined_rows(
     plausible: Callable[[list[str]], bool],
     problems: Problems,
 ) -> Iterator[Row]:
-    """Yield rows with the header's number of fields.
+    """Yield rows with the number of fields of the header.
 
-    Lines are joined until the fields are complete, because names may contain line ends. A row with
-    more fields is repaired if exactly one way to move the surplus delimiters into free text columns
-    is plausible.
+    Lines are joined until the fields are complete, because names may contain line ends. If a row
+    has too many fields, surplus delimiters are moved into columns of free text, provided that
+    exactly one way to do this is plausible.
     """
     n_fields = len(names)
     buffer, begin, held, complete = "", 0, 0, False
@@ -135,7 +135,7 @@ def _repaired(
     plausible: Callable[[list[str]], bool],
     problems: Problems,
 ) -> Iterator[Row]:
-    """Yield the row with its surplus delimiters moved into free text, if only one way fits."""
+    """Yield the row with its surplus delimiters moved into free text, if one way is plausible."""
     reason = "more fields than columns, because a name contains the delimiter"
     extra = len(fields) - len(names)
     texts = [position for position, name in enumerate(names) if name in FREE_TEXT]
@@ -157,7 +157,7 @@ def _repaired(
 
 
 def _shares(total: int, parts: int) -> Iterator[list[int]]:
-    """Yield all ways to divide a number into ordered parts, at most 5,000 of them."""
+    """Yield all ways to divide a number into ordered parts, up to 5,000 ways."""
     for count, bars in enumerate(combinations(range(total + parts - 1), parts - 1)):
         if count == 5000:
             return

@@ -36,7 +36,7 @@ EXPORT = (
     "-o JobID,JobIDRaw,User,Account,Partition,QOS,Submit,Start,End,ElapsedRaw,Suspended,State,"
     "NNodes,NCPUS,ReqMem,TimelimitRaw,NodeList,JobName,Priority > jobs.txt"
 )
-"""Command that writes a dump with all columns."""
+"""Command that writes the records of all jobs with all columns."""
 
 EXPORT_EVENTS = (
     "SLURM_TIME_FORMAT=%s sacctmgr -P show event Start=2024-01-01 "
@@ -71,11 +71,11 @@ _PATTERNS = {
     "reqmem": r"[\d.]*[KMGTP]?[cn]?",
     "partition": r"[^\s=/]*",
 }
-"""Patterns of the values of columns. They help to find delimiters inside names."""
+"""Patterns of the values of columns, used to find delimiters inside names."""
 
 Convert = Callable[[str], float]
 
-# names of a column, the best first
+# possible names of each column, the best first
 _TEXT = {
     "job": ("jobid",),
     "raw": ("jobidraw",),
@@ -98,20 +98,20 @@ _NUMBER: dict[str, tuple[tuple[str, Convert], ...]] = {
 
 
 def read_sacct(path: Path, zone: tzinfo, strict: bool = False) -> AttemptTable:
-    """Read a dump of sacct, plain or .gz: parsable output with any delimiter, or JSON.
+    """Read the output of sacct, plain or .gz: parsable with any delimiter, or JSON.
 
     Parameters
     ----------
     path : Path
     zone : tzinfo
-        Zone of local times. Epochs need no zone.
+        Time zone of local times. Unix times need no zone.
     strict : bool
         Whether the first invalid line is an error; otherwise such lines are dropped and counted.
 
     Raises
     ------
     InputError
-        If the file is not a dump of sacct, or lacks required columns.
+        If the file is not the output of sacct, or required columns are missing.
     """
     with open_text(path, newline="\n", errors="replace") as text:
         first = text.readline(1_000_000)
@@ -157,7 +157,7 @@ def _named(rows: Iterator[Row], names: list[str]) -> Iterator[tuple[int, Fields]
 
 
 def _plausibility(names: list[str], clock: Clock) -> Callable[[list[str]], bool]:
-    """Return a function that checks whether the fields of a row fit the patterns of columns."""
+    """Return a function that checks whether the fields of a row match the column patterns."""
     checks: list[tuple[int, Callable[[str], object]]] = []
     for position, name in enumerate(names):
         if name in ("submit", "start", "end", "eligible"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The output of ``sacct --json`` as rows of ``sacct -P``. Its keys differ between versions."""
+"""The output of ``sacct --json`` as rows of ``sacct -P``. Keys differ between versions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rebat.core.errors import InputError
 
 
 def json_rows(lines: Iterable[str], where: str) -> Iterator[tuple[int, dict[str, str]]]:
-    """Yield the number and the fields of each job, named as in parsable output.
+    """Yield the number and the fields of each job, with names as in parsable output.
 
     Raises
     ------

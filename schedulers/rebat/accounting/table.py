@@ -33,8 +33,8 @@ class AttemptTable:
     numbers : dict of array
         Times in seconds since the Unix epoch, durations in seconds, counts and MB; NaN if unset.
     texts : dict of list
-        ``raw`` is the batch system's unique id of the job, ``job`` its id for users; ``hosts`` is
-        the list of nodes.
+        ``raw`` is the unique id of the job in the batch system, ``job`` is the id that users see,
+        and ``hosts`` is the list of nodes.
     lines : array
         Line of each row in the file.
     dropped : Counter
@@ -58,7 +58,7 @@ class AttemptTable:
         return len(self.lines)
 
     def add(self, line: int, numbers: dict[str, float], texts: dict[str, str]) -> None:
-        """Append a row; absent numbers are NaN, absent texts are empty."""
+        """Append a row; missing numbers become NaN, and missing texts become empty."""
         for name, column in self.numbers.items():
             column.append(numbers.get(name, np.nan))
         job = texts.get("job", "")
@@ -68,7 +68,7 @@ class AttemptTable:
         self.lines.append(line)
 
     def _share(self, text: str) -> str:
-        """Return one shared object for equal texts, to save memory."""
+        """Return the same object for equal texts, to save memory."""
         return self._shared.setdefault(text, text)
 
     def column(self, name: str) -> npt.NDArray[np.float64]:

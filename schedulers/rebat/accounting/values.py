@@ -55,9 +55,9 @@ _MEMORY_MB = {"K": 1 / 1024, "": 1.0, "M": 1.0, "G": 1024.0, "T": 1024.0**2, "P"
 class Clock:
     """Conversion of recorded times to seconds since the Unix epoch.
 
-    Times can be epochs. Local times without a zone are in ``zone``. When clocks go back in autumn,
-    an hour repeats, and the first of the two hours is used. ``repeated`` counts the distinct local
-    times in this hour.
+    Times can be Unix times (epochs). Local times without a zone are in ``zone``. When clocks go
+    back in autumn, an hour repeats; times in this hour are assumed to be in the first of the two
+    hours, and ``repeated`` counts distinct times in this hour.
     """
 
     def __init__(self, zone: tzinfo) -> None:
@@ -130,7 +130,7 @@ def minutes_s(text: str) -> float:
 
 @lru_cache(maxsize=100_000)
 def memory_mb(text: str) -> float:
-    """Return memory in MB; a suffix for per core or per node is ignored. NaN if not readable.
+    """Return memory in MB, NaN if not readable; ignore suffixes (per core or per node).
 
     >>> memory_mb("4G"), memory_mb("100Mc"), memory_mb("")
     (4096.0, 100.0, nan)

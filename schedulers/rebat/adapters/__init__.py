@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""rebat's schedulers as plug-ins for other frameworks."""
+"""Plug-ins with rebat's schedulers for other frameworks."""

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""rebat as a scheduler of pybatsim: loaded by file in 3.2.1, by entry point in 4.0.
+"""rebat as a scheduler of pybatsim, which loads it by file (3.2.1) or by entry point (4.0).
 
 ``pybatsim "$(rebat pybatsim-path)" -o '{"policy": "sfsj"}'``. pybatsim derives the class name from
-the file name, which determines the spelling of both.
+the file name; this determines the spelling of both names.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 try:
     from batsim.batsim import BatsimScheduler
-except ModuleNotFoundError:  # pybatsim 4 has another module
+except ModuleNotFoundError:  # pybatsim 4 has a module with another name
     from pybatsim.batsim.batsim import BatsimScheduler
 
 from rebat.core import decisions as d
@@ -25,7 +25,7 @@ from rebat.wire.workload_ids import check_workloads
 
 
 class RebatScheduler(BatsimScheduler):  # type: ignore[misc]
-    """Collects pybatsim's callbacks into a message for the session, and executes the reply.
+    """A scheduler that collects pybatsim's callbacks to a message, and executes the reply.
 
     The options are those of ``rebat serve --options``. Batsim's ``--sched-cfg`` overrides them.
     """
@@ -62,7 +62,7 @@ class RebatScheduler(BatsimScheduler):  # type: ignore[misc]
         self._add(e.JobSubmitted, job_id=job.id, job=job.json_dict, profile=job.profile_dict)
 
     def onJobCompletion(self, job: Any) -> None:
-        # pybatsim loses the allocation of a job if Batsim acknowledges its registration late
+        # if Batsim acknowledges the registration of a job late, pybatsim loses its allocation
         running = self._session.running.get(job.id)
         self._add(
             e.JobCompleted,

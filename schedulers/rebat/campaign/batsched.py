@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Schedules of Batsched: recorded schedules, and those of presets and of a running Batsched."""
+"""Schedules to compare: recorded by Batsched, of a running Batsched, and of presets."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ VARIANTS = {
     "batsched-easy": "easy_bf",
     "batsched-fcfs": "fcfs",
 }
-"""Batsched's name of the scheduler (option ``-v``) for each preset."""
+"""Batsched's name (option ``-v``) of the scheduler that corresponds to each preset."""
 
 PROGRAM = "batsched"
 START_S = 120.0
-"""Maximum start time of Batsched in seconds."""
+"""Maximum time for the start of Batsched, in seconds."""
 POLL_S = 0.05
 
 
@@ -50,7 +50,7 @@ def recorded() -> dict[str, dict[str, Path]]:
 
 
 def recorded_of(workload: Path) -> dict[str, Path]:
-    """Return the recorded schedules of a workload file by preset; empty for a user's file."""
+    """Return the recorded schedules of a workload by preset; empty for a file of the user."""
     shipped = names("workloads", ".json")
     return next((files for name, files in recorded().items() if shipped[name] == workload), {})
 
@@ -76,7 +76,7 @@ def played(
     timeout_s: float,
     on_progress: OnProgress | None = None,
 ) -> JobsFile:
-    """Return the schedule of the running Batsched at ``endpoint``, on the embedded engine.
+    """Return the schedule of the Batsched at ``endpoint``, simulated on the embedded engine.
 
     Raises
     ------

@@ -47,14 +47,14 @@ _FAILURES = FailuresIn.__struct_fields__
 
 
 def runs(document: Document) -> list[RunSpec]:
-    """Return the runs of all grids in the order of the file, after a check of all names.
+    """Check all names, and return the runs of all grids in the order of the file.
 
     Equal runs of several grids have the same key (`keys`) and are executed once.
 
     Raises
     ------
     InputError
-        For an error in the file; the message names the place.
+        If the file has an error; the message names the position.
     """
     workloads = sources(document.tables, document.path.parent, document.trace)
     folder = document.path.parent.absolute()
@@ -105,7 +105,7 @@ def _swept(grid: GridIn, where: str) -> GridIn:
 
 
 def _with_cores(table: dict[str, Any], where: str) -> dict[str, Any]:
-    """Move ``cores_per_node`` to the grid; older files have it in the failures."""
+    """Move ``cores_per_node`` from the failures, where older files have it, to the grid."""
     failures = table.get("failures")
     if not isinstance(failures, dict) or "cores_per_node" not in failures:
         return table
@@ -144,7 +144,7 @@ def _expand(grid: GridIn, where: str, workloads: Named, folder: Path) -> Iterato
 def _without_failures(
     grid: GridIn, free: Scenario, scenarios: Sequence[Scenario]
 ) -> list[Scenario]:
-    """Return the scenarios of ``failure_free`` policies: one for each kind of checkpoints."""
+    """Return the scenarios of ``failure_free`` policies, one for each kind of checkpoints."""
     if not grid.failure_free_checkpoints:
         return [free]
     kinds = dict.fromkeys(scenario.checkpoint for scenario in scenarios)
@@ -205,7 +205,7 @@ def _silent_errors(
 def _failures(
     table: dict[str, Any] | None, where: str, folder: Path, source: Source
 ) -> list[FailureScenario | None]:
-    """Return all combinations of parameter values and seeds, or the workload's seed."""
+    """Return all combinations of parameter values and seeds; or use the workload's seed."""
     if table is None:
         return [None]
     options = convert({key: table[key] for key in table if key in _FAILURES}, FailuresIn, where)
@@ -283,7 +283,7 @@ def _each(field: FieldInfo, value: Any, where: str, folder: Path | None) -> list
 
 
 def _check_names(spec: RunSpec) -> None:
-    """Check all names and texts that are resolved or parsed later."""
+    """Check all names that are resolved later, and all texts that are parsed later."""
     from rebat.results.measures.summary import parse_selection, parse_window
 
     place = f"grid {spec.grid!r}"

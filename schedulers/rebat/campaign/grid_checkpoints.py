@@ -24,20 +24,20 @@ _PARAMETERS = {
     "young-daly": ("cost", "recovery", "rounding", "mtbf"),
     "tiers:auto": ("tiers", "mtbf"),
 }
-"""Kind of checkpoints -> its parameters."""
+"""Parameters of each kind of checkpoints."""
 
 
 def checkpoints(
     checkpoint: CheckpointIn | None, scenario: FailureScenario | None, n_nodes: int | None,
     where: str,
 ) -> Sequence[Checkpoints | None]:  # fmt: skip
-    """Return all combinations of MTBF, cost and recovery, or of MTBF and tiers.
+    """Return all combinations of MTBF, cost and recovery; for tiers, of MTBF and tiers.
 
     Parameters
     ----------
     checkpoint : CheckpointIn, optional
     scenario : FailureScenario, optional
-        Failures; their MTBF is the default.
+        Failures, whose MTBF is the default MTBF of the checkpoints.
     n_nodes : int, optional
         Number of nodes that the grid states, for laws with a rate per node.
     where : str
@@ -46,7 +46,7 @@ def checkpoints(
     Raises
     ------
     InputError
-        For parameters without effect, and if the MTBF is not known.
+        If a parameter has no effect, or the MTBF is unknown.
     """
     if checkpoint is None or checkpoint.model == "none":
         return [None]
@@ -65,12 +65,12 @@ def checkpoints(
 
 
 def several(value: Any) -> list[Any]:
-    """Return the values of a parameter that can have several."""
+    """Return the values of a parameter that can have several values."""
     return value if isinstance(value, list) else [value]
 
 
 def _check_parameters(checkpoint: CheckpointIn, where: str) -> None:
-    """Reject parameters that differ from their defaults but have no effect."""
+    """Reject parameters that are set, but have no effect."""
     used, default = _PARAMETERS[checkpoint.model], CheckpointIn(model=checkpoint.model)
     for name in CheckpointIn.__struct_fields__:
         if name in ("model", *used) or getattr(checkpoint, name) == getattr(default, name):
@@ -88,7 +88,7 @@ def _check_parameters(checkpoint: CheckpointIn, where: str) -> None:
 def _mtbf(
     checkpoint: CheckpointIn, scenario: FailureScenario | None, n_nodes: int | None, where: str
 ) -> Any:
-    """Return the machine's MTBF, from the checkpoints, the failures, or a law per node."""
+    """Return the MTBF of the machine: of the checkpoints, the failures, or a law per node."""
     if checkpoint.mtbf is not None:
         return checkpoint.mtbf
     mtbf_s = scenario.mtbf_s if scenario else None

@@ -13,11 +13,11 @@ from rebat.runs.options import Count, ScenarioOptions
 from rebat.runs.reading import Duration
 
 _DEFAULTS = ScenarioOptions()
-"""Defaults of the command line."""
+"""Defaults, which are those of the command line."""
 
 
 class FailuresIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """``[grid.failures]``, which also contains the parameters of its law.
+    """``[grid.failures]``, including the parameters of the law.
 
     For ``group`` and the cascade options see `Correlation`.
     """
@@ -26,7 +26,7 @@ class FailuresIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     model: str | None = None
     """Alternative name of ``law``."""
     file: str | None = None
-    """Event file of the law ``trace``."""
+    """Event file, for the law ``trace``."""
     seeds: list[int] | Literal["workload"] | None = None
     """Seeds of the failures; 'workload': the seed of each workload."""
     horizon: Duration | None = None
@@ -52,7 +52,7 @@ class CheckpointIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class SilentErrorsIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """``[grid.silent_errors]``: rates or probabilities, each combined with the failures' seeds.
+    """``[grid.silent_errors]``: rates or probabilities, combined with the seeds of the failures.
 
     ``seeds`` is used only if no failures are drawn.
     """
@@ -71,7 +71,7 @@ class GridIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     failure_free: list[str] = []
     """Policies to run without failures and silent errors, with each kind of checkpoints."""
     failure_free_checkpoints: bool = True
-    """Whether the runs of ``failure_free`` have checkpoints."""
+    """Whether the runs of ``failure_free`` policies have checkpoints."""
     sweep: dict[str, list[Any]] = {}
     """Values of the names in braces in policies, see `sweeps`."""
     failures: dict[str, Any] | None = None

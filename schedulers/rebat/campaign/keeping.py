@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A table of results that also contains, in its metadata, the other data of the reports.
+"""Tables of results whose metadata contain the other data of the reports.
 
-This table is enough to write a report again, without the runs and their inputs.
+From these tables, reports can be written again without the runs and their inputs.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def read_data(table: Path) -> ReportData:
     Raises
     ------
     InputError
-        For a file that is not a table of results with report data.
+        If the file is not a table of results with report data.
     """
     import pyarrow.parquet as pq
 

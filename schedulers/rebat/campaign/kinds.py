@@ -21,19 +21,19 @@ REPORTS: dict[str, str] = {
     "silent-errors": silent_errors.NAME,
     "torus": torus.NAME,
 }
-"""Kind of unit for each report that a campaign file can select."""
+"""Kind of unit of each report that a campaign file can select."""
 
 FILES = tuple(dict.fromkeys(name for kind in KINDS.values() for name in kind.files))
 """Files that units of any kind can write to a folder."""
 
 
 def kind_of(grid: dict[str, Any], where: str, tables: dict[str, Any]) -> Kind:
-    """Return the kind of a grid, from its key ``kind``, its other keys, or the file's tables.
+    """Return the kind of a grid, from its key ``kind``, its other keys, or the tables of the file.
 
     Raises
     ------
     InputError
-        For a grid of unknown kind.
+        If the kind of the grid is unknown.
     """
     name = grid.get("kind")
     if name is not None:

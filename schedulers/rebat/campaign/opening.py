@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reading of a campaign file, with checks and expansion to units.
+"""Reader of campaign files, with checks and expansion to units.
 
 The file (TOML) defines runs in ``[[grid]]`` tables. The keys of a grid determine its kind of unit,
 and each kind reads its own tables. See ``docs/how-to/campaigns.md``.
@@ -24,22 +24,22 @@ from rebat.runs.unit import Unit
 
 _TOP = ("name", "title", "grid", "report")
 _OWN = {key: kind for kind in KINDS.values() for key in kind.tables}
-"""Kind of unit by key of the file, for keys that only one kind reads."""
+"""Kind of unit for each key of a file that only one kind reads."""
 
 
 class Campaign(msgspec.Struct, frozen=True):
-    """A campaign."""
+    """A campaign: its units, and the names by which its results are recognised."""
 
     owner: Owner
     """Name and file of the campaign, stored in the results folder."""
     units: list[Unit]
     notes: list[str] = []
-    """Notes on excluded units."""
+    """Notes on units that are left out."""
     title: str = ""
 
     @property
     def distinct(self) -> dict[str, Unit]:
-        """The units by key, in the order of the file. Grids may share units."""
+        """The distinct units by key, in the order of the file. Grids may share units."""
         units: dict[str, Unit] = {}
         for unit in self.units:
             units.setdefault(unit.key, unit)
@@ -52,14 +52,14 @@ def open_campaign(file: Path, trace: Path | None = None) -> Campaign:
     Parameters
     ----------
     file : Path
-        The TOML file. Files in it are relative to its folder.
+        The TOML file. File names in it are relative to its folder.
     trace : Path, optional
         Trace or workload file that replaces the traces and workload files of the campaign file.
 
     Raises
     ------
     InputError
-        For an error in the file; the message names the key.
+        If the file has an error; the message names the key.
     """
     try:
         return campaign_of(_toml(file), file, trace)
@@ -75,14 +75,15 @@ def campaign_of(tables: dict[str, Any], file: Path, trace: Path | None = None) -
     tables : dict
         The content of the file.
     file : Path
-        The file, which need not exist. Files in the tables are relative to its folder.
+        The path of the file, which does not have to exist. File names in the tables are relative to
+        its folder.
     trace : Path, optional
-        As in `open_campaign`.
+        See `open_campaign`.
 
     Raises
     ------
     InputError
-        For an error in the tables; the message names the key.
+        If the tables have an error; the message names the key.
     """
     name = _name(tables, file)
     documents = _by_kind(tables, file, trace)
@@ -97,7 +98,7 @@ def campaign_of(tables: dict[str, Any], file: Path, trace: Path | None = None) -
 
 
 def _toml(file: Path) -> dict[str, Any]:
-    """Read the tables of a file; reject NUL characters, which file names cannot have."""
+    """Read the tables of a file. Reject NUL characters, which file names cannot contain."""
     text = read_text(file)
     try:
         tables = tomllib.loads(text)
@@ -166,7 +167,7 @@ def _reported(tables: dict[str, Any]) -> Kind | None:
 
 
 def _check_effects(tables: dict[str, Any], documents: dict[str, Document]) -> None:
-    """Reject tables of a kind that has no grid."""
+    """Reject tables for a kind of unit that has no grid."""
     for key, kind in _OWN.items():
         if key in tables and kind.name not in documents:
             raise InputError("has no effect", key, f"a grid with {kind.mark}")

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Results of many runs in few files.
 
-A pack has one result per line, in the order of the keys: compact JSON that ends with its checksum.
-A pack is either complete or absent. ``packed.jsonl`` contains the results of earlier calls, and
-``packed-KEY.jsonl`` those of the current call. The results of the current call are newer.
+A pack is a file with one result per line, in the order of the keys. A line is compact JSON that
+ends with its checksum. A pack is either complete or absent. ``packed.jsonl`` contains the results
+of earlier calls; ``packed-KEY.jsonl`` contains results of the current call, which are newer.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ PACKS = "packed*.jsonl"
 PACK_NAME = r"packed(?:-[0-9a-f]{64})?\.jsonl"
 
 _SEAL = 66
-"""Length of the end of a line: the checksum, a quotation mark and a brace."""
+"""Length of the end of a line, which consists of the checksum, a quotation mark and a brace."""
 _KEY = re.compile(rb'\{"key":"([0-9a-f]{64})"')
 _HEAD = re.compile(_KEY.pattern + rb',"status":"(ok|failed)",')
 
 
 class ResultHead(NamedTuple):
-    """The part of a result that a count of results reads."""
+    """The part of a result that is read to count results."""
 
     key: str
     status: Literal["ok", "failed"]
 
 
 class _OpenPack:
-    """An open pack. It remains readable when another pack replaces it."""
+    """An open pack, which remains readable when another pack replaces it."""
 
     def __init__(self, path: Path) -> None:
         self.descriptor = os.open(path, os.O_RDONLY)
@@ -45,7 +45,7 @@ class _OpenPack:
 
 
 class PackedLine(NamedTuple):
-    """A result in a pack: its status and its place."""
+    """A result in a pack: its status and its position."""
 
     status: Literal["ok", "failed"]
     file: _OpenPack
@@ -59,7 +59,7 @@ class PackedLine(NamedTuple):
 
 
 class DamagedLine(NamedTuple):
-    """A damaged line: the key of its result (None if it is not readable) and its place."""
+    """A damaged line: the key of its result (None if it is not readable) and its position."""
 
     key: str | None
     place: str
@@ -76,7 +76,7 @@ def checked(line: bytes) -> ResultHead | None:
 
 
 class Packs:
-    """The packs of a folder at the last `refresh`; the folder may be missing."""
+    """The packs of a folder at the time of the last `refresh`. The folder may be missing."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -90,8 +90,8 @@ class Packs:
     def refresh(self) -> None:
         """Read the packs again if files changed.
 
-        The oldest pack is read last: a running campaign writes a result to it before it removes
-        another copy.
+        The oldest pack is read last, because a running campaign writes a result to it before it
+        removes another copy.
         """
         stamp = [(path.name, *_version(path)) for path in self._files()]
         if stamp == self._stamp:
@@ -103,7 +103,7 @@ class Packs:
 
     @property
     def scattered(self) -> bool:
-        """Whether `merge` would change the packs even without newer results."""
+        """Whether `merge` would change the packs even if there are no newer results."""
         return bool(self.bad) or any(path.name != PACK for path in self._files())
 
     def add(self, results: dict[str, bytes]) -> None:
@@ -126,7 +126,7 @@ class Packs:
         with atomic_path(self.folder / name) as temporary, temporary.open("wb") as file:
             file.writelines(text(key) + b"\n" for key in sorted(keys))
             file.flush()
-            os.fsync(file.fileno())  # other copies of these results are removed next
+            os.fsync(file.fileno())  # next, remove other copies of these results
 
     def _files(self) -> list[Path]:
         """Return the packs; the pack of earlier calls is the last."""

@@ -47,11 +47,11 @@ def run_campaign(
     campaign : Campaign
         From `opening.open_campaign`.
     results_dir : Path
-        The results folder (see `store`). With Dask and batch systems, workers must see this folder
-        and the input files under the same paths.
+        The results folder (see `store`). With Dask and batch systems, this folder and the input
+        files must have the same paths on all workers.
     workers : int, optional
-        Number of worker processes (default: one per core; with a batch system: as many as one job
-        has).
+        Number of worker processes (default: one per core, or with a batch system the number in one
+        job).
     executor : str
         A key of `executors.table.EXECUTORS`.
     address : str, optional
@@ -61,9 +61,10 @@ def run_campaign(
     on_progress : callable, optional
         Called with the progress at the start and after each unit.
     keep_runs : bool
-        Also write the files of each unit. Units whose files are missing are performed again.
+        Whether to write the files of each unit as well. Units whose files are missing are performed
+        again.
     retry_failed : bool
-        Repeat units that failed earlier.
+        Whether to repeat units that failed earlier.
     limit : int, optional
         Maximum number of units in this call.
 
@@ -72,7 +73,7 @@ def run_campaign(
     Raises
     ------
     InputError
-        For invalid options and inputs, and for results that cannot be written.
+        If options or inputs are invalid, or results cannot be written.
     """
     chosen = executor_named(executor)
     _check_pyarrow()
@@ -100,7 +101,7 @@ def run_campaign(
             if tasks:
                 _prepare(todo)
                 try:
-                    # Without closing, an interrupt outside the executor would not end the executor.
+                    # Otherwise, an interrupt outside the executor would not end the executor.
                     with closing(chosen(tasks, perform, lost, resources)) as outcomes:
                         _collect(outcomes, store, tally)
                 finally:
@@ -143,7 +144,7 @@ def missing(
 
 
 def _others(states: Mapping[str, State], todo: Sequence[Unit]) -> Counter[State]:
-    """Return the number of units in each state; units to perform are left out."""
+    """Return the number of units in each state, without the units to perform."""
     keys = {unit.key for unit in todo}
     return Counter(state for key, state in states.items() if key not in keys)
 
@@ -158,7 +159,7 @@ def warn_of_damage(store: Store, states: Mapping[str, State], remedy: str) -> No
 
 
 def _prepare(units: Sequence[Unit]) -> None:
-    """Check the inputs, and compile the kernels once here instead of in each worker."""
+    """Check the inputs, and compile the kernels, so that workers do not all compile them."""
     by = [(kind, [unit for unit in units if unit.kind == kind.name]) for kind in KINDS.values()]
     for kind, own in by:
         kind.check(own)
@@ -168,7 +169,7 @@ def _prepare(units: Sequence[Unit]) -> None:
 
 
 def _workers(workers: int | None, executor: str) -> int:
-    """Return the number of workers (default: one per core; 0 for a batch system)."""
+    """Return the number of workers (default: one per core; for a batch system 0)."""
     if workers is not None:
         return max(1, workers)
     return 0 if executor in SYSTEMS else len(os.sched_getaffinity(0))

@@ -43,7 +43,7 @@ def _perform(unit: Unit, folder: Path | None) -> dict[str, Any]:
 
 
 def _without_paths(text: str, spec: RunSpec) -> str:
-    """Remove paths from an error, so that the error does not depend on the campaign's folder."""
+    """Remove paths from an error, so that it does not depend on the folder of the campaign."""
     if spec.source.file:
         text = text.replace(spec.source.file, Path(spec.source.file).name)
     return text.replace(f"{spec.folder}/", "") if spec.folder else text
@@ -67,7 +67,7 @@ def _warm_up(selected: Sequence[Unit]) -> None:
 
 
 class SimulationExtras(msgspec.Struct, frozen=True):
-    """Data of the report in addition to the results: report name, tables, figures and lines."""
+    """Data that the report needs besides the results: its name, tables, figures, provenance."""
 
     which: str
     tables: list[Table]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The workloads of a campaign file, ``[workloads.NAME]``: each is a generator or a file."""
+"""The workloads of a campaign file, ``[workloads.NAME]``. Each is a generator or a file."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SEED = "#"
 """Separator between the name of a workload and its seed, if there are several seeds."""
 
 Named = Mapping[str, Mapping[str, Source]]
-"""Sources by the workload's name in grids, then by its name in results (one per seed)."""
+"""Sources by name of the workload in grids, and by name in results (one per seed)."""
 
 _GENERATED = ("generator", "seed", "seeds")
 _TRACE = ("file", *TraceOptions.__struct_fields__)
@@ -25,10 +25,10 @@ _TRACE_KINDS: dict[str, tuple[type, ...]] = {
     **dict.fromkeys(("first_s", "last_s"), (float, int)),
     "months": (str, list),
 }
-"""TOML types of trace options. Other options are texts."""
+"""TOML types of the trace options that are not texts."""
 
 _KIND_NAMES = {int: "a whole number", float: "a number", str: "a text"}
-"""Names of the first TOML type of a trace option, for errors."""
+"""Names of TOML types, for errors about trace options."""
 
 
 def sources(tables: Mapping[str, Any], folder: Path, trace: Path | None) -> Named:
@@ -46,7 +46,7 @@ def sources(tables: Mapping[str, Any], folder: Path, trace: Path | None) -> Name
     Raises
     ------
     InputError
-        For an error in the file; the message names the key.
+        If the file has an error; the message names the key.
     """
     workloads = required(tables, "workloads", dict, "a table [workloads.NAME] per workload")
     return {
@@ -109,7 +109,7 @@ def check_source(source: Source) -> None:
     Raises
     ------
     InputError
-        For an unknown generator, ending or option.
+        If a generator, ending or option is unknown.
     """
     from rebat.workloads.generate import generator
     from rebat.workloads.load import READERS

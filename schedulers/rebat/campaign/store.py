@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The results folder of a campaign.
 
-- ``runs/KEY.json``: the result of a unit with its checksum; either complete or absent.
+- ``runs/KEY.json``: the result of a unit with its checksum. The file is either complete or absent.
 - ``runs/packed.jsonl``: the results of many units (see `packs`).
 - ``results.parquet``, ``campaign.json``: tables of all results.
 - ``folders/KEY/``: the files of a unit, if requested.
 - ``timings.csv``: a log.
 
-Equal results have equal bytes, except in the log. A folder belongs to the campaign named in
+Equal results produce equal files, except for the log. A folder belongs to the campaign named in
 ``campaign.json``. rebat removes only files of a campaign: results whose key is the hash of their
 identity, and files that a unit writes.
 """
@@ -35,17 +35,17 @@ from rebat.runs.unit import Unit, key_of
 TABLE = "results.parquet"
 OVERVIEW = "campaign.json"
 MANY = 1000
-"""Minimum number of results that are packed."""
+"""Minimum number of results for which packs are used."""
 
 State = Literal["ok", "failed", "missing", "damaged"]
-"""State of a unit's result. A damaged result also counts as missing."""
+"""State of the result of a unit. A damaged result counts as missing."""
 
 _KEY = re.compile("[0-9a-f]{64}")
 _LEFT_OVER = re.compile(
     rf"\.(?:{_KEY.pattern}\.json|{PACK_NAME}|"
     rf"{'|'.join(map(re.escape, (*FILES, TABLE, OVERVIEW)))})\.\w+"
 )
-"""Temporary names of files in this folder, see `core.files.atomic_path`."""
+"""Pattern of temporary file names in this folder, see `core.files.atomic_path`."""
 
 
 class Owner(msgspec.Struct, frozen=True):
@@ -70,7 +70,7 @@ class UnitResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def checksum(result: UnitResult) -> str:
-    """Return the sha256 of a result as compact JSON with an empty checksum."""
+    """Return the sha256 of the compact JSON of a result with an empty checksum."""
     bare = msgspec.structs.replace(result, sha256="")
     return hashlib.sha256(msgspec.json.encode(bare)).hexdigest()
 
@@ -158,7 +158,7 @@ class Store:
         return states
 
     def damaged(self, states: Mapping[str, State]) -> list[str]:
-        """Return the places of damaged results of these units, and of unreadable lines."""
+        """Return the positions of damaged results of these units, and of unreadable lines."""
         keys = [key for key, state in states.items() if state == "damaged"]
         files = [path for path in map(self.run_path, keys) if path.exists()]
         bad = [line for line in self.packs.bad if line.key is None or line.key in keys]
@@ -186,7 +186,7 @@ class Store:
             self._remove_single(results)
 
     def _texts(self, keys: Iterable[str]) -> dict[str, bytes]:
-        """Return results that have their own file as lines of a pack; omit damaged results."""
+        """Return results in single files as lines of a pack, without damaged results."""
         results = ((key, self._single(key)) for key in keys)
         return {key: msgspec.json.encode(result) for key, result in results if result}
 
@@ -195,7 +195,7 @@ class Store:
             self.run_path(key).unlink(missing_ok=True)
 
     def has_files(self, key: str, names: Sequence[str]) -> bool:
-        """Return whether a unit has all its files: the last of ``names`` is written last."""
+        """Return whether a unit has all its files; the last of ``names`` is written last."""
         return not names or (self.run_folder(key) / names[-1]).exists()
 
     def log_time(self, key: str, seconds: float) -> None:
@@ -238,7 +238,7 @@ class Store:
             self.run_path(key).unlink(missing_ok=True)
             for name in FILES:
                 (self.run_folder(key) / name).unlink(missing_ok=True)
-            with suppress(OSError):  # other files in the folder are kept
+            with suppress(OSError):  # keep other files in the folder
                 self.run_folder(key).rmdir()
         if self.packs.lines.keys() & set(stale):
             self.packs.merge({}, removed=set(stale))

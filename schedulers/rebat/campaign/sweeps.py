@@ -18,12 +18,12 @@ _PLACE = re.compile(r"\{(\w+)\}")
 
 
 def swept(policies: Sequence[str], values: Mapping[str, Sequence[Any]], where: str) -> list[str]:
-    """Return the policies; a policy with names in braces becomes one policy per combination.
+    """Return the policies; one with names in braces becomes a policy per combination of values.
 
     Raises
     ------
     InputError
-        For a name in braces without values, and for values that no policy uses.
+        If a name in braces has no values, or no policy uses some values.
 
     >>> swept(["baseline", "baseline:depth={depth}"], {"depth": ["easy", "none"]}, "grid")
     ['baseline', 'baseline:depth=easy', 'baseline:depth=none']

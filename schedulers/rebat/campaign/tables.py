@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _OF_ROWS = {"metric", "value", *(name for kind in KINDS.values() for name in kind.details)}
-"""Columns whose values differ between the rows of a unit."""
+"""Columns that are not equal in all rows of a unit."""
 
 PART = 5_000
 """Number of units whose rows are in memory at the same time."""
@@ -45,9 +45,9 @@ def _errors(store: Store, campaign: Campaign) -> dict[str, str]:
 
 
 def columns_of(campaign: Campaign) -> dict[str, type]:
-    """Return the columns of the table with their types, for the kinds of unit in the campaign.
+    """Return the columns of the table with their types, for the kinds in the campaign.
 
-    A column that several kinds share has the same meaning for all kinds.
+    If several kinds share a column, it has the same meaning for all.
     """
     kinds = [KINDS[name] for name in dict.fromkeys(unit.kind for unit in campaign.units)]
     columns: dict[str, type] = {"kind": str, "grid": str}
@@ -77,7 +77,7 @@ def _write_parquet(store: Store, campaign: Campaign) -> None:
 
 
 def _rows(store: Store, units: Sequence[Unit], schema: pa.Schema) -> pa.Table:
-    """Return the rows of units. The labels of a unit are stored once and then repeated."""
+    """Return the rows of units as a table. The labels of a unit are converted only once."""
     import numpy as np
     import pyarrow as pa
 

@@ -12,7 +12,7 @@ from rebat.console.progress import CampaignProgress, OnCampaignProgress
 
 
 class Tally:
-    """Counts outcomes and reports progress.
+    """A counter of outcomes that reports progress.
 
     The campaign has ``total`` units, and this call performs ``n_tasks`` of them. ``others`` is the
     number of other units in each state.

@@ -46,7 +46,7 @@ def perform(task: Task) -> Outcome:
 
 
 def lost(task: Task, reason: str) -> Outcome:
-    """Write the error of a unit whose worker died."""
+    """Write the error of a unit whose worker process ended unexpectedly."""
     Store(task.results).write(_failed(task.unit, reason))
     return Outcome(task.unit.key, reason, 0.0)
 

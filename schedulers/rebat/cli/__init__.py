@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command line. Each command checks its options and calls the library."""
+"""The command line. Each command checks its options, then calls the library."""

@@ -178,7 +178,7 @@ def batch(
         for duration_s in dict.fromkeys(durations)
     ]
     numbers = range(5 if seeds is None else seeds) if seed is None else (seed,)
-    todo = [  # the batches of a seed share the failures that the law draws
+    todo = [  # all batches of a seed use the same drawn failures
         Batch(
             machine,
             sizes[0],
@@ -224,7 +224,7 @@ def _run(todo: Sequence[Batch]) -> Results:
 
 
 Reporter = Callable[[int, str, int], Callable[[int, float], None]]
-"""Return a progress callback, given the batches done, the current batch and its jobs."""
+"""Function of completed batches, current batch and its jobs; returns a progress callback."""
 
 
 @contextmanager

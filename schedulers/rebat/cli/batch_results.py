@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Results of ``rebat batch``: verdict, means over the seeds, and batch.csv."""
+"""Results of ``rebat batch``: a verdict, means over the seeds, and batch.csv."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Results = Mapping["Batch", "BatchResult"]
 
 
 class BatchCase(NamedTuple):
-    """One policy, list of boxes and job duration, over all seeds."""
+    """A policy with a list of boxes and a job duration, over all seeds."""
 
     policy: str
     which: str
@@ -48,8 +48,8 @@ class BatchMeans(msgspec.Struct, frozen=True, kw_only=True):
         Mean node time of aborted attempts, in node-seconds.
     less_than_linear, less_than_rps
         For faps and ceiling: relative saving of mean completion time compared with slurm-linear,
-        and with rps on the same list. None for other policies, or if slurm-linear (rps) did not
-        run.
+        and compared with rps on the same list. None for other policies, or if the compared policy
+        did not run.
     change, change_low, change_high
         Change of the completion time relative to the first policy, paired by seed; None for the
         first policy.
@@ -94,7 +94,7 @@ def batch_csv(cases: Sequence[BatchCase], results: Results) -> str:
 
 
 def verdict(cases: Sequence[BatchCase], results: Results) -> list[str]:
-    """Compare the completion times of each policy with the first policy, a line per duration."""
+    """Return sentences that compare completion times with those of the first policy."""
     lines = []
     for base in (case for case in cases if case[:2] == cases[0][:2]):
         expected = _by_seed(results, base)
@@ -120,7 +120,7 @@ def means(cases: Sequence[BatchCase], results: Results) -> list[BatchMeans]:
 def _means(case: BatchCase, cases: Sequence[BatchCase], results: Results) -> BatchMeans:
     completion = _by_seed(results, case)
     estimate = interval(completion)
-    assert estimate is not None  # each case has a seed
+    assert estimate is not None  # each case has at least one seed
     base = BatchCase(*cases[0][:2], case.duration_s)
     ratio = None if case == base else paired_ratio(completion, _by_seed(results, base))
     change = None if ratio is None else ratio.minus(1.0)
@@ -143,7 +143,7 @@ def _means(case: BatchCase, cases: Sequence[BatchCase], results: Results) -> Bat
 
 
 def _gain(case: BatchCase, base: BatchCase, results: Results) -> float | None:
-    """Return the relative saving of mean completion time against ``base``; None without both."""
+    """Return the relative saving of mean completion time; None if ``case`` or ``base`` is None."""
     expected = _by_seed(results, base)
     if case.policy not in ("faps", "ceiling") or not expected:
         return None

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Instance(NamedTuple):
-    """Jobs and failure scenarios, with arrays as in ``models.silent_errors``."""
+    """Jobs and failure scenarios, as arrays in the form of ``models.silent_errors``."""
 
     name: str
     unit: str
@@ -57,11 +57,10 @@ def bound(workload: Path, nodes: int | None, failures_of: Path | None, as_json: 
 
     WORKLOAD is any workload that 'rebat run' reads, or a job set of 'rebat makespan'. Jobs larger
     than the machine are left out, because batch systems reject them. There are two lower bounds
-    (equations 5 and 6 of RR-9296). For the first, add up the run times of all attempts of each job:
-    the longest of these totals is the bound. The second bound is the area of all attempts (nodes x
-    time), divided by the number of nodes. No makespan is shorter than the larger of the two bounds.
-    The makespan of R-LIST or R-SHELF is at most the printed ratio times this bound (propositions 1
-    and 2).
+    (equations 5 and 6 of RR-9296). The first bound is the longest total run time of all attempts of
+    a job. The second bound is the area of all attempts (nodes x time), divided by the number of
+    nodes. No makespan is shorter than the larger of the two bounds. The makespan of R-LIST or
+    R-SHELF is at most the printed ratio times this bound (propositions 1 and 2).
 
     Errors are attempts that end with a silent error. Attempts that a node failure interrupts are
     not errors.
@@ -104,11 +103,11 @@ def _is_job_set(path: Path) -> bool:
     try:
         return "P" in msgspec.json.decode(read_text(path), type=dict[str, msgspec.Raw])
     except msgspec.DecodeError:
-        return False  # the workload reader reports the error
+        return False  # the reader of workloads reports the error
 
 
 def _of_workload(jobs: Workload, nodes: int | None, failures_of: Path | None) -> Instance:
-    """Return the instance, with times in microseconds; a walltime limits the time of its job."""
+    """Return the instance with times in microseconds; the time of a job is at most its walltime."""
     import numpy as np
 
     from rebat.core.jobs import duration_us
@@ -145,9 +144,9 @@ def _of_workload(jobs: Workload, nodes: int | None, failures_of: Path | None) ->
 
 
 def failed_attempts(run: Path, jobs: Collection[str]) -> tuple[dict[str, int], int]:
-    """Return the number of failed attempts of each job, and the number of killed attempts of all jobs.
+    """Return the number of failed attempts by job, and the number of all killed attempts.
 
-    The last attempt of a job did not fail."""
+    The last attempt of a job does not count as failed."""
     from rebat.core.attempts import split_attempt
     from rebat.results.files.batsim_files import FAILED, KILLED, SUCCESS, read_jobs
 
@@ -163,7 +162,7 @@ def failed_attempts(run: Path, jobs: Collection[str]) -> tuple[dict[str, int], i
 
 
 class ScenarioBounds(NamedTuple):
-    """Bounds of a failure scenario in the time unit of the instance; None if nothing is proved."""
+    """Bounds of a failure scenario, in the time unit of the instance; None if none is proved."""
 
     scenario: int
     errors: int

@@ -231,7 +231,7 @@ def _report_of_runs(
     store = Store(folder)
     store.check_owner(opened.owner)
     warn_of_damage(store, store.states(opened.units), LEFT_OUT)
-    write_tables(store, opened)  # a killed campaign has none yet
+    write_tables(store, opened)  # a killed campaign has no results.parquet yet
     return write_report(opened, folder, out or folder / "report")
 
 

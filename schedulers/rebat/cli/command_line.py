@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command line as given, to record with a result."""
+"""The command line as the user wrote it, which is recorded with a result."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from rebat.cli.scenario_options import LawCommand
 _GIVEN = "rebat.given"
 
 WITHOUT_EFFECT = {"out", "force", "as_json", "columns", "all_metrics", "workers"}
-"""Parameters that change neither the files of a result nor their content."""
+"""Parameters that affect neither the files of a result nor their content."""
 
 
 class RecordedCommand(LawCommand):
-    """A command that keeps its arguments as given."""
+    """A command that keeps its arguments as the user wrote them."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         ctx.meta[_GIVEN] = list(args)
@@ -24,9 +24,9 @@ class RecordedCommand(LawCommand):
 
 
 def given_options() -> dict[str, list[Any]]:
-    """Return the texts of the current command line by option, an argument by its name.
+    """Return the texts of the current command line, by option or name of an argument.
 
-    The texts of a flag are an empty list. Parameters without effect on the result are left out.
+    A flag has an empty list of texts. Parameters without effect on the result are left out.
     """
     ctx = click.get_current_context()
     blank = click.Context(ctx.command, parent=ctx.parent, resilient_parsing=True)
@@ -46,7 +46,7 @@ def given_options() -> dict[str, list[Any]]:
 
 
 def arguments_of(command: str, given: dict[str, list[Any]]) -> list[str]:
-    """Return a command as arguments, from its options as given."""
+    """Return a command as a list of arguments, from its options as the user wrote them."""
     arguments = [command]
     for name, texts in given.items():
         if not name.startswith("-"):

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from rebat.results.compare.schedules import Comparison
 
 TIMEOUT_S = 600.0
-"""Maximum time for an answer of Batsched."""
+"""Maximum time to wait for a reply of Batsched."""
 
 Compared = tuple[str, str, "Comparison"]
-"""Preset, source of Batsched's schedule (``recorded`` or ``running``), comparison."""
+"""A result: preset, source of Batsched's schedule (``recorded`` or ``running``), comparison."""
 
 
 def with_batsched(
@@ -26,13 +26,13 @@ def with_batsched(
 ) -> Iterator[Compared]:
     """Compare each policy with the recorded schedule and with a running Batsched.
 
-    The running Batsched listens at ``endpoint``. Without an endpoint, the program on the PATH is
-    started. In a comparison, A is Batsched and B is the embedded engine.
+    The running Batsched listens at ``endpoint``. If there is no endpoint, the program batsched on
+    the PATH is started. In a comparison, A is Batsched and B is the embedded engine.
 
     Raises
     ------
     InputError
-        If there is neither a recorded schedule of the workload nor a Batsched.
+        If there is neither a recorded schedule of the workload nor a program batsched.
     """
     from rebat.campaign.batsched import (
         VARIANTS,

@@ -17,7 +17,7 @@ from rebat.core.errors import RebatError
 
 Items = list[CompletionItem[str]]
 Helps = Mapping[str, str]
-"""Help text by candidate."""
+"""Help text of each candidate."""
 
 
 class Keys(NamedTuple):
@@ -28,7 +28,7 @@ class Keys(NamedTuple):
 
 
 def items_of(helps: Helps, before: str, part: str, after: str = "") -> Items:
-    """Return the candidates that begin with a part, each between ``before`` and ``after``."""
+    """Return the candidates that begin with ``part``; put ``before`` and ``after`` around each."""
     return [
         CompletionItem(f"{before}{name}{after}", help=_line(text))
         for name, text in helps.items()
@@ -46,7 +46,7 @@ def notation(text: str, names: Helps, keys_of: Callable[[str, dict[str, str]], K
     names : mapping
         Help text by name.
     keys_of : callable
-        Returns the keys for a name and the values of the complete pairs.
+        Function that returns the keys, from the name and the values of the complete pairs.
     """
     name, colon, pairs = text.partition(":")
     if not colon:
@@ -70,7 +70,7 @@ def _choices(names: Iterable[str], before: str, value: str) -> Items:
 
 
 def _line(text: str | None) -> str | None:
-    """Return a help text as one line; None if empty."""
+    """Return a help text as one line; None if it is empty."""
     return " ".join((text or "").split()) or None
 
 

@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 def diff_policies(out: Path, a: str | None, b: str | None, nodes: bool, as_json: bool) -> None:
     """Find the first decision at which the policies A and B differ.
 
-    OUT is a folder of 'rebat run --out'. Default: the first two policies of the folder. Up to this
-    decision, both policies knew the same. The command prints the decision of each policy, what both
-    knew, and what happened to the jobs of the decision in the end.
+    OUT is a folder of 'rebat run --out'. Default: the first two policies of the folder. Before this
+    decision, both runs are equal. The command prints the decision of each policy, the state before
+    it, and how the jobs of the decision ended under each policy.
 
     \b
     Example:

@@ -27,8 +27,8 @@ def explain(folder: Path, job: str, complete: bool, as_json: bool) -> None:
     """Explain why JOB started when it did: its planned starts, obstacles and attempts.
 
     OUT/POLICY is the folder of a policy in a result of 'rebat run --explain'. The command prints
-    what the run recorded: for when the job was planned, what moved its reservation, why free nodes
-    were not used, how each attempt ended, and what it lost.
+    what the run recorded about the job: its planned start times, the causes that moved its
+    reservation, why it could not use free nodes, how each attempt ended, and how much work it lost.
 
     \b
     Example:
@@ -52,7 +52,7 @@ def explain(folder: Path, job: str, complete: bool, as_json: bool) -> None:
 
 
 def _record(result: Story) -> dict[str, Any]:
-    """Return a story as JSON, each moment with its sentence."""
+    """Return a story as plain data; each moment contains its sentence."""
     import msgspec
 
     from rebat.results.explain.sentences import sentence, verdict

@@ -28,11 +28,11 @@ N_FITS = 12
 """Number of fits: four families of laws for each of three samples."""
 
 MOST_LEMONS = 10
-"""Number of lemon nodes that are printed as text; JSON has all."""
+"""Maximum number of lemon nodes that are printed as text; JSON contains all."""
 
 
 SIGNIFICANT = 0.05
-"""Probability below which a change of the rate is printed."""
+"""Probability below which a change of the rate is reported as significant."""
 
 
 @click.command()
@@ -80,12 +80,12 @@ def describe(
 
     Prints the number of failures, the MTBF, the downtime and the nodes with most failures.
 
-    Lists lemon nodes: nodes that fail significantly more often than the others. The test allows for
-    bursts of failures of a node. It is one-sided, at 5 % after Holm's correction for the number of
-    nodes.
+    Lists lemon nodes: nodes that fail significantly more often than the others. The test takes into
+    account that failures of a node can come in bursts. It is one-sided, with a level of 5 % after
+    Holm's correction for the number of nodes.
 
-    Prints how many failures hit several nodes at the same time (racks, switches), and the failure
-    rate in four parts of the record, with Laplace's test for a trend (burn-in, wear).
+    Prints the number of failures that hit several nodes at the same time (racks, switches). Prints
+    the failure rate in four parts of the record, with Laplace's test for a trend (burn-in, wear).
 
     Prints the mean time to failure (MTTF) of jobs of 1, 8, 64, ... nodes with a 95 % interval. A
     failure of several nodes of a job at the same time counts once.
@@ -172,12 +172,12 @@ def _record(
 
 
 def _named(node: int, names: Sequence[str], values: dict[str, Any]) -> dict[str, Any]:
-    """Return the number of a node, its name (if it has one), and its values."""
+    """Return the number of a node, its name if it has one, and ``values``."""
     return {"node": node, **({"name": names[node]} if names else {}), **values}
 
 
 def _sample_record(sample: Sample, laws: list[Fitted]) -> dict[str, Any]:
-    """Return a sample with its laws, the best first."""
+    """Return a sample and its fitted laws as plain data, the best law first."""
     return {
         "times": sample.name,
         "n": len(sample.times.failed_s),

@@ -118,8 +118,8 @@ def import_(
 ) -> None:
     """Convert a failure record to an event file.
 
-    Prints how many lines were read, used and dropped, and why. Joins outages of a node that
-    overlap or touch.
+    Prints how many lines were read and used, and how many were dropped for which reason. Joins
+    outages of a node that overlap or are adjacent.
 
     \b
     Examples (a machine of 512 nodes and its fitted laws; Mira; your own table):
@@ -154,7 +154,7 @@ def import_(
 
 
 def _machine(path: Path) -> tuple[tuple[str, ...], float]:
-    """Return the node names and time 0 of an imported workload."""
+    """Return the node names and time 0 (Unix time) of an imported workload."""
     from rebat.accounting.hosts import check_list, sorted_names
     from rebat.workloads.batsim_json import read_workload
 
@@ -214,7 +214,7 @@ def _summary(events: list[MachineEvent]) -> str:
 
 
 def _lines(record: Record) -> list[str]:
-    """Return how many lines were used and dropped, and how outages were joined."""
+    """Return lines of text on the numbers of lines used and dropped, and of outages joined."""
     taken = ", ".join(f"{n} {kind}" for kind, n in sorted(record.taken.items()))
     lines = [f"  {record.n_lines} lines read, {record.taken.total()} used (kinds: {taken})"]
     for reason, n in sorted(record.dropped.items()):
@@ -328,7 +328,8 @@ def export(events: Path, form: str, out: Path) -> None:
     batsim5: an event file for the option --ee of Batsim 5. Batsim 5 does not simulate failures: it
     sends the text of each line to the scheduler.
 
-    All rebat commands read both forms. Files of operations can also be converted.
+    All rebat commands read both forms (Batsim 4 and 5). The command also converts files of
+    operations.
 
     \b
     Examples:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Errors for files of another kind: failures instead of jobs, and jobs instead of failures."""
+"""Errors for files of the wrong kind: failures instead of jobs, or jobs instead of failures."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _misplaced(path: Path, kind: str, expected: str) -> InputError:
 
 
 def _start(path: Path) -> str:
-    """Return the first characters of a text file; nothing if it is not text."""
+    """Return the first characters of a text file; an empty text for other files."""
     from rebat.models.failures.records.record import opened
 
     try:

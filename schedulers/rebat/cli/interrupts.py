@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ctrl-C, SIGTERM and SIGHUP as exceptions that run every cleanup and are never lost."""
+"""Ctrl-C, SIGTERM and SIGHUP as exceptions, so that all cleanup code runs."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ _RAISED = {
 def interruptible() -> Iterator[None]:
     """Raise Interrupted, Terminated or HungUp in the block when the signal arrives.
 
-    Python drops exceptions in some places, for example in the callback of a weak reference. The
-    signal is then sent again until its exception propagates. A signal that is ignored (``nohup``)
-    stays ignored.
+    Python drops exceptions in some places, for example in the callback of a weak reference. In this
+    case, the signal is sent again until its exception propagates. A signal that the process ignores
+    (``nohup``) stays ignored.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

@@ -59,7 +59,7 @@ _OPTIONS: dict[str, tuple[str, dict[str, Any]]] = {
         },
     ),
 }
-"""Option and details per field of executors.resources.Jobs."""
+"""Option and details for each field of `executors.resources.Jobs`."""
 
 
 def job_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -70,7 +70,7 @@ def job_options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def with_jobs(options: dict[str, Any]) -> dict[str, Any]:
-    """Return the options, with those of cluster jobs combined in ``jobs``.
+    """Return the options; the options of cluster jobs are combined in ``jobs``.
 
     Raises
     ------

@@ -14,18 +14,18 @@ from rebat.core.errors import InputError
 json_option = click.option(
     "--json", "as_json", is_flag=True, help="Print the result as JSON, with times in seconds."
 )
-"""Adds ``--json`` to a command, as its parameter ``as_json``."""
+"""Decorator that adds ``--json`` to a command, as its parameter ``as_json``."""
 
 
 def print_json(record: Any, saved: str = "nothing is saved") -> None:
-    """Print a record as JSON on standard output; ``saved`` states where its files are."""
+    """Print a record as JSON on standard output; errors contain ``saved``, the place of its files."""
     from rebat.console.json_text import json_text
 
     print_result(json_text(record), saved)
 
 
 def reject_with_json(*names: str) -> None:
-    """Reject options that only change the printed table.
+    """Raise InputError if ``--json`` is combined with options that only change the printed table.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ def reject_with_json(*names: str) -> None:
     Raises
     ------
     InputError
-        If the command line has one of these options.
+        If the command line contains one of these options.
     """
     used = used_options()
     for name in names:

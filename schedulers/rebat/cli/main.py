@@ -98,13 +98,13 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "Print the completion script of bash, zsh or fish.",
     ),
 }
-"""Module and help line of each command, so that --help imports no command."""
+"""Module and help line of each command. Thanks to this table, --help imports no command."""
 
 COMPLETE = "_REBAT_COMPLETE"
 """Environment variable with which a shell requests completions, see `rebat.cli.shells`."""
 
 EARLIER = {"partitions": "boxes"}
-"""Current names of renamed commands."""
+"""Current names of renamed commands, by earlier name."""
 
 
 class ReaderGone(Exception):
@@ -113,7 +113,7 @@ class ReaderGone(Exception):
 
 @contextmanager
 def _translated_errors() -> Iterator[None]:
-    """Translate errors of files and streams before click handles them."""
+    """Translate errors of files and streams to errors of rebat before click handles them."""
     try:
         yield
     except BrokenPipeError:
@@ -145,7 +145,7 @@ class LazyGroup(OnceGroup):
         return command
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[Any]:
-        """Complete the name of a command from the table, which imports no command."""
+        """Complete the name of a command from the table, without importing a command."""
         from rebat.cli.completing import items_of
 
         names = {name: help_line for name, (_, help_line) in COMMANDS.items()}
@@ -186,11 +186,12 @@ def cli() -> None:
 def main(arguments: list[str] | None = None) -> Any:
     """Run the command line. An error of rebat is one line on standard error, with exit status 2.
 
-    ``rebat simulate --protocol 5`` has the exit status of Batsim 5 where that aborts.
+    If Batsim 5 would abort, ``rebat simulate --protocol 5`` ends with the exit status of Batsim 5.
 
-    Ctrl-C ends with status 130, SIGTERM with 143 and SIGHUP with 129, each with one line. If the
-    reader of standard output closes it (``| head``), the command ends silently with 141. Each file
-    is either complete or absent, and earlier files are kept.
+    Ctrl-C ends the command with status 130, SIGTERM with 143 and SIGHUP with 129, each with one
+    line on standard error. If the reader of standard output closes it (``| head``), the command
+    ends silently with 141. After an interruption, each output file is either complete or absent,
+    and earlier files are kept.
     """
     try:
         with interruptible():

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from rebat.papers.silent_errors.makespans import MakespanRow
 
 _CHUNK = 4096
-"""Number of rows per write."""
+"""Number of rows that are written together."""
 
 _Ratios = dict[tuple[str, str], tuple[float, int]]
-"""Sum and number of the ratios of makespan to lower bound, per heuristic and rule."""
+"""Sum and number of the ratios of makespan to lower bound, for each heuristic and rule."""
 
 
 @click.command()
@@ -119,7 +119,7 @@ def _with_ratios(rows: Iterable[MakespanRow], ratios: _Ratios) -> Iterator[Makes
 
 
 def _verdict(ratios: _Ratios) -> str:
-    """Return the heuristic and rule with the lowest mean ratio; the first one if several tie."""
+    """Return a sentence on the heuristic and rule with the (first) lowest mean ratio."""
     means = {pair: total / count for pair, (total, count) in ratios.items()}
     heuristic, rule = best = min(means, key=means.__getitem__)
     return (

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reject repeated options that take one value, because click would drop the first value."""
+"""Errors for repeated options with one value, because click would ignore all but the last."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class OnceGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name, command, arguments = super().resolve_command(ctx, args)
-        if command is not None and not ctx.resilient_parsing:  # completion reports no errors
+        if command is not None and not ctx.resilient_parsing:  # completion prints no errors
             reject_repeated(command, arguments, ctx)
         return name, command, arguments
 
@@ -26,7 +26,7 @@ def reject_repeated(command: click.Command, arguments: list[str], parent: click.
     Raises
     ------
     InputError
-        If an option that takes one value is repeated.
+        If an option with one value is repeated.
     """
     ctx = click.Context(command, parent=parent, resilient_parsing=True, **command.context_settings)
     _, positional, options = command.make_parser(ctx).parse_args(list(arguments))

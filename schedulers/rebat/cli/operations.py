@@ -55,15 +55,14 @@ def operations(
       {"timestamp": 7200, "type": "undrain", "nodes": "0-3"}
       {"timestamp": 7200, "type": "migrate", "job": "17", "nodes": "5"}
 
-    The maintenance of a group of nodes begins one second after that of the previous group has
-    ended. The reason:
-    Batsim may report operations of the same time in several messages.
+    The drain of a group of nodes begins one second after the end of the previous drain, because
+    Batsim may report operations at the same time in several messages.
 
-    By default, draining a node stops its jobs immediately: they write a checkpoint and are first in
-    the queue. The node stays in service if one of its jobs cannot write a checkpoint. It also
-    stays in service if the operation contains "spanning": false and one of its jobs runs on several
-    nodes. With the policy axis drain=wait, the jobs on a
-    drained node continue until they end.
+    By default, a drain stops the jobs of the node immediately. They write a checkpoint and return
+    to the head of the queue. The node stays in service if one of its jobs cannot write a
+    checkpoint. It also stays in service if the operation contains "spanning": false and one of its
+    jobs runs on several nodes. With the policy axis drain=wait, the jobs on a drained node continue
+    until they end.
 
     \b
     Example (8 nodes, two at a time for four hours):

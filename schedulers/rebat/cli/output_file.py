@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The options -o/--out and --force of commands that write a file."""
+"""The options -o/--out and --force, for commands that write a file."""
 
 from __future__ import annotations
 
@@ -23,10 +23,11 @@ def output_file(
     required: bool = True,
     folder: str = "",
 ) -> Callable[[Command], Command]:
-    """Add ``-o/--out`` and ``--force`` to a command; without ``--force``, existing files are kept.
+    """Add ``-o/--out`` and ``--force`` to a command. Only ``--force`` replaces existing files.
 
-    ``others`` are the command's parameters for additional output files. ``folder`` is the
-    command's parameter for a result folder, if any; the command then also receives ``force``.
+    ``others`` are parameters of the command that name additional output files. ``folder`` is its
+    parameter for a result folder, if there is one; in this case, the command also receives
+    ``force``.
     """
 
     def decorated(command: Command) -> Command:
@@ -51,4 +52,4 @@ def _check_absent(path: Path | None, force: bool) -> None:
 
 
 workload_file = output_file("Workload to write (.json, .json.gz or .parquet).", WORKLOAD_OUT)
-"""The options for commands that write a workload."""
+"""Decorator with these options for commands that write a workload."""

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Serve a page on this machine, under an address that contains a secret token.
+"""A server of a page on this machine, with an address that contains a secret token.
 
-Every user of the machine can reach 127.0.0.1. So can every web page in a browser, through a host
-name that resolves to 127.0.0.1. The address therefore contains a random token, and the server
-accepts only requests with this machine as host.
+Every user of the machine can reach 127.0.0.1. Every web page in a browser can also reach it,
+through a host name that resolves to 127.0.0.1. Therefore, the address contains a random token, and
+the server accepts only requests whose host is this machine.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ HEADERS = {
 
 
 def serve_page(page: str, port: int, open_browser: bool) -> None:
-    """Serve a page at 127.0.0.1 until interrupted; ``port`` 0 selects a free port.
+    """Serve a page at 127.0.0.1 until an interruption; ``port`` 0 selects a free port.
 
     Raises
     ------
@@ -66,9 +66,10 @@ class _PageServer(ThreadingHTTPServer):
 
 @contextmanager
 def _doorway(address: str) -> Iterator[Path]:
-    """Yield a file, readable by this user only, that redirects to the address.
+    """Yield a file that redirects to the address, and that only this user can read.
 
-    Other users can see the arguments of the browser, so the token must not be in them.
+    The browser opens this file, because other users can see the arguments of the browser, which
+    must not contain the token.
     """
     with tempfile.TemporaryDirectory(prefix="rebat-view-") as folder:
         path = Path(folder) / "index.html"
@@ -85,7 +86,7 @@ def _open(doorway: Path) -> None:
 
 
 def _handler(page: bytes, token: str) -> type[BaseHTTPRequestHandler]:
-    """Return a handler that sends the page if token and host match, and status 403 otherwise."""
+    """Return a handler that sends the page if token and host are right, otherwise status 403."""
     expected = f"/{token}/".encode()
 
     class Handler(BaseHTTPRequestHandler):
@@ -100,7 +101,7 @@ def _handler(page: bytes, token: str) -> type[BaseHTTPRequestHandler]:
             self.wfile.write(page)
 
         def _names_this_machine(self) -> bool:
-            """Accept any port, because a tunnel may use another one."""
+            """Return whether the host is this machine. Tunnels may change the port."""
             hosts = [host.partition(":")[0] for host in self.headers.get_all("Host", [])]
             return hosts in ([HOST], ["localhost"])
 

@@ -27,7 +27,7 @@ def policies(name: str | None, axes: bool, as_json: bool) -> None:
     """List the policies by name, or print the axes of the policy NAME.
 
     Use a name with 'rebat run --policy'. Append axes to change them, as in
-    baseline:depth=easy,react=stealing. 'rebat serve --options' takes the same axes.
+    baseline:depth=easy,react=stealing. 'rebat serve --options' accepts the same axes.
 
     \b
     Example:

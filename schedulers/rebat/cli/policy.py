@@ -69,8 +69,8 @@ def check(
 
     POLICY is FILE.py:CLASS, or any other name for 'rebat run --policy'. The first line of the
     output is the verdict, followed by a row per check. The cases are the same in every call. The
-    policy runs in other processes, with a controlled clock. Exit status 0: all checks passed;
-    1: a check failed, or could not be tested; 2: invalid input.
+    policy runs in other processes, with a controlled clock. Exit status 0: all checks passed; 1: a
+    check failed or could not be performed; 2: invalid input.
 
     \b
     Example:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options of several commands: failures of nodes, and preparation of a workload."""
+"""Options that several commands share: failures of nodes, and preparation of a workload."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ LAW = (
     "cascade_window",
     "cascade_within",
 )
-"""Options of a failure law, including its short form."""
+"""Options of a failure law, including the short form of the most common law."""
 
 PREPARATION = (
     "checkpoint",
@@ -77,7 +77,7 @@ PREPARATION = (
 def scenario_options(*names: str, **helps: str) -> Callable[[Command], Command]:
     """Add the options of these fields of `ScenarioOptions` to a command, in this order.
 
-    ``helps`` replaces the help of options with a narrower meaning in the command.
+    ``helps`` replaces the help texts of options that have a narrower meaning in the command.
     """
     options = declared(ScenarioOptions)
     return with_options([_option(options[name], helps.get(name)) for name in names])

@@ -116,9 +116,9 @@ def serve(
 
     The profiles of the workload determine the checkpoints of jobs. For profiles without
     checkpoints, set the policy options mtbf, checkpoint_cost and recovery_cost. Operations (see
-    'rebat operations --help') are lines in Batsim's --events file; start Batsim with
-    --forward-unknown-events (Batsim 5: lines in an --ee file). Policies without migration need the
-    axis drain=migrate to execute operations.
+    'rebat operations --help') are lines in Batsim's --events file, and Batsim needs the option
+    --forward-unknown-events. For Batsim 5, they are lines in an --ee file. Policies without
+    migration need the axis drain=migrate to carry out operations.
     """
     from rebat.console.output import print_result
     from rebat.core.folders import atomic_folder
@@ -160,7 +160,7 @@ def _check(policies: tuple[str, ...], options: dict[str, Any]) -> None:
         configured = configure(policy, options)
         try:
             configured.make()
-        except InputError as error:  # Batsim's --sched-cfg may correct the option
+        except InputError as error:  # --sched-cfg of Batsim may override the option
             log(f"warning: {error}")
 
 
@@ -208,18 +208,18 @@ def _serve_one(
     except PeerGone as error:
         raise InputError(f"{error}; {conversation.standing()}") from None
     session = conversation.session
-    assert session is not None  # it has ended
+    assert session is not None  # the session has ended
     _report(session, spans)
     return session
 
 
 def _conversation(policy: str, options: dict[str, Any], protocol: int | None) -> Conversation:
-    """Return a conversation whose session has these options and those that Batsim passes."""
+    """Return a conversation whose session uses these options and the options from Batsim."""
     from rebat.policies.options import parse_options
     from rebat.wire.conversation import Conversation, session_for
 
     def make(config: str) -> Session:
-        assert conversation.wire is not None  # it has read the configuration
+        assert conversation.wire is not None  # the session has read the configuration
         where = "Batsim's --sched-cfg"
         if conversation.wire.version == 5:
             where = "the text after Batsim's -s"
@@ -250,7 +250,7 @@ def log(text: str) -> None:
 
 
 class Refusals:
-    """Prints the proposals that the session refused."""
+    """Printer of the proposals that the session refused."""
 
     MOST = 20
 
@@ -268,7 +268,7 @@ class Refusals:
 
 
 def _launch_commands(address: str, protocol: int | None) -> list[str]:
-    """Return the commands that start Batsim; one for each version that can connect."""
+    """Return the commands that start Batsim, one for each version that can connect."""
     where = address.replace("0.0.0.0", "localhost")
     commands = {
         4: "batsim -p PLATFORM.xml -w WORKLOAD.json [--events FAILURES] -e out/run "
@@ -282,7 +282,7 @@ def _launch_commands(address: str, protocol: int | None) -> list[str]:
 
 
 def _warn_of_missing_flags(conversation: Conversation) -> None:
-    """Warn of missing options of Batsim 4; Batsim 5 has no such options."""
+    """Warn of missing options of Batsim 4; Batsim 5 does not have these options."""
     session, wire = conversation.session, conversation.wire
     began = session.began if session else None
     if began is None or wire is None or wire.version != 4:

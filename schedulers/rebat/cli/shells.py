@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Completion scripts of bash, zsh and fish, and the exchange of texts with these shells.
+"""Completion scripts for bash, zsh and fish, and the texts exchanged with these shells.
 
-The scripts differ from click's. Values like ``baseline:depth=easy,react=`` contain colons, equals
-signs and commas. Bash splits words at colons and equals signs, and click's script for fish splits
-them at commas. No space follows a value that can continue.
+The scripts differ from those of click, because values like ``baseline:depth=easy,react=`` contain
+colons, equals signs and commas. Bash splits words at colons and equals signs, and click's script
+for fish splits them at commas. The scripts add no space after a value that can continue.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ complete --no-files --keep-order --command %(prog_name)s --arguments "(%(complet
 
 
 class RebatBash(BashComplete):
-    """Completion for bash, from the line and the cursor, because bash splits words at colons."""
+    """Completion for bash. It parses the entire line, because bash splits words at colons."""
 
     source_template = _BASH
 
@@ -113,7 +113,7 @@ class RebatBash(BashComplete):
         return words, self._word
 
     def get_completions(self, args: list[str], incomplete: str) -> list[CompletionItem[str]]:
-        """Return the candidates without the part of the word that bash treats as complete."""
+        """Return the candidates without the beginning that bash treats as separate words."""
         breaks = set(os.environ.get("COMP_BREAKS", "")) & set(":=")
         start = 1 + max((self._word.rfind(sign) for sign in breaks), default=-1)
         items = with_option(super().get_completions(args, incomplete), self._word)
@@ -121,7 +121,7 @@ class RebatBash(BashComplete):
 
 
 class WholeWord(ShellComplete):
-    """Completion for shells that replace the entire word, also after ``--option=``."""
+    """Completion for shells that replace the entire word, including ``--option=``."""
 
     def get_completions(self, args: list[str], incomplete: str) -> list[CompletionItem[str]]:
         """Return candidates for the entire word."""
@@ -141,7 +141,7 @@ class RebatFish(WholeWord, FishComplete):
 
 
 def with_option(items: list[CompletionItem[str]], word: str) -> list[CompletionItem[str]]:
-    """Return candidates for a word like ``--policy=base``; click completes only the value."""
+    """Return complete words for a word like ``--policy=base``; click returns only values."""
     option, equals, _ = word.partition("=")
     if not equals or not word.startswith("--"):
         return items
@@ -154,7 +154,7 @@ SHELLS: dict[str, type[ShellComplete]] = {"bash": RebatBash, "zsh": RebatZsh, "f
 
 
 def register() -> None:
-    """Make click use these classes."""
+    """Register these classes with click."""
     from click.shell_completion import add_completion_class
 
     for name, shell in SHELLS.items():
@@ -162,5 +162,5 @@ def register() -> None:
 
 
 def script(shell: str, cli: click.Command, variable: str) -> str:
-    """Return the script of a shell; it requests completions with an environment variable."""
+    """Return the script for a shell; ``variable`` is the environment variable of requests."""
     return SHELLS[shell](cli, {}, "rebat", variable).source()

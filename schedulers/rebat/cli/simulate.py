@@ -24,7 +24,7 @@ _FLAGS = (
     "forward_profiles_on_submission",
     "forward_unknown_events",
 )
-"""Options of Batsim 4; in Batsim 5 the scheduler requests features in its first message."""
+"""Options of Batsim 4. (In Batsim 5, the scheduler requests features in its first message.)"""
 
 
 @click.command()
@@ -125,9 +125,9 @@ def simulate(protocol: int, quiet: bool, **options: Any) -> None:
     """Run any Batsim scheduler on the embedded engine instead of Batsim.
 
     Options with the same name as in Batsim have the same meaning. The engine has no network model.
-    It ends with an error if a job needs one (parallel tasks): run these jobs with Batsim. If a
-    decision would make Batsim 5 abort, the exit status is that of Batsim: 134, 139 (crash) or 1
-    (simulation cannot continue).
+    If a job needs a network model (parallel tasks), the command ends with an error; use Batsim for
+    these jobs. If a decision would make Batsim 5 abort, the exit status is that of Batsim: 134, 139
+    (crash) or 1 (simulation cannot continue).
 
     \b
     Examples, in two shells each (with a scheduler of pybatsim, and with rebat):
@@ -152,7 +152,7 @@ def _simulate4(
     export: str | None,
     **options: Any,
 ) -> list[Path]:
-    """Replace Batsim 4; return the written files."""
+    """Simulate as Batsim 4 does; return the written files."""
     from rebat.engine.engine import Engine
     from rebat.models.failures.events import EventFile, read_event_file
     from rebat.runs.single import write_batsim_files
@@ -181,7 +181,7 @@ def _simulate5(
     export: str | None,
     **options: Any,
 ) -> list[Path]:
-    """Replace Batsim 5; return the written files."""
+    """Simulate as Batsim 5 does; return the written files."""
     import msgspec
 
     from rebat.engine.batsim5 import Engine5

@@ -73,7 +73,7 @@ class WorkloadOrRun(Input):
 
 
 class WorkloadOut(click.Path):
-    """A workload file to write, with an ending that readers accept; a pipe may have any name."""
+    """A workload file to write. Its ending must be known to readers, except for pipes."""
 
     def convert(self, value: Any, param: Any, ctx: Any) -> Any:
         path = Path(str(super().convert(value, param, ctx)))

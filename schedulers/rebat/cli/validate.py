@@ -91,10 +91,11 @@ def validate(
 ) -> None:
     """Check a run for errors. JOBS is a jobs.csv of Batsim or rebat, or the folder of a run.
 
-    Finds two jobs on the same node, jobs on failed nodes or outside the machine, wrong sizes, jobs
-    longer than their walltime, inconsistent times, missing and duplicate jobs, and killed jobs
-    that were not resubmitted. With --workload, also finds run times, states and requests that
-    differ from the workload. Exit status 0: no findings; 1: findings; 2: unreadable input.
+    The command reports two jobs on the same node, jobs on failed nodes or outside the machine,
+    wrong sizes, jobs longer than their walltime, inconsistent times, missing and duplicate jobs,
+    and killed jobs that were not resubmitted. With --workload, it also reports run times, states
+    and requests that differ from the workload. Exit status 0: no findings; 1: findings; 2:
+    unreadable input.
 
     For a run with checkpoints or silent errors, pass the workload written by 'rebat workload
     prepare'.
@@ -163,7 +164,7 @@ def _usual_kinds(source: RecordSource) -> frozenset[str]:
 
 
 def _by_rebat(jobs: Path) -> bool | None:
-    """Return True for a run of rebat, which resubmits killed jobs, and None if unknown."""
+    """Return True if JOBS is a run of rebat (which resubmits killed jobs), None if unknown."""
     from rebat.results.files.tables import table_in
 
     return table_in(jobs.parent, "rebat_jobs").is_file() or None
@@ -184,7 +185,7 @@ def _ended(jobs: Path) -> frozenset[str]:
 
 
 def _hung_us(jobs: Path) -> dict[str, int]:
-    """Return how long attempts of a run of rebat hung on their nodes after a failure, by id."""
+    """Return the time for which attempts of a run of rebat hung after a failure, by id."""
     from rebat.core.attempts import resubmission_id
     from rebat.core.recovery import HUNG
     from rebat.results.files.rows import Rows
@@ -201,7 +202,7 @@ def _hung_us(jobs: Path) -> dict[str, int]:
 
 
 def _six_digits(jobs: Path) -> bool | None:
-    """Return whether the policy in the run's summary writes six digits, and None if unknown."""
+    """Return whether the policy in the summary of the run writes six digits; None if unknown."""
     import msgspec
 
     from rebat.core.errors import RebatError
@@ -215,7 +216,7 @@ def _six_digits(jobs: Path) -> bool | None:
 
 
 def _record(table: JobsFile, errors: Sequence[Finding], usual: Sequence[Finding]) -> dict[str, Any]:
-    """Return all findings as plain data; findings that do not count as errors come last."""
+    """Return all findings as plain data; findings that do not count as errors are last."""
     return {
         "jobs": table.path,
         "valid": not errors,

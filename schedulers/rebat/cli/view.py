@@ -104,7 +104,7 @@ def _timelines(out: Path, policies: tuple[str, ...]) -> list[Timeline]:
 
 
 def _stories(folder: Path) -> dict[str, str] | None:
-    """Return the story of each job; None if the run did not record its plans."""
+    """Return the story of each job as text; None if the run did not record its plans."""
     from rebat.console.progress import counting_bar
     from rebat.results.explain.book import RunBook
     from rebat.results.explain.sentences import lines

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rebat.wire.checking import Checked
 
 MOST = 20
-"""Maximum number of printed problems."""
+"""Maximum number of problems that are printed."""
 
 
 @click.group()
@@ -36,9 +36,9 @@ def wire() -> None:
 def check(conversation: Path, protocol: int | None, as_json: bool) -> None:
     """Check each message of a recorded conversation.
 
-    For authors of schedulers: the command reports messages that rebat does not understand, and
-    replies that make Batsim abort because of their form. It also reports messages whose meaning
-    changes when rebat reads and writes them. The exit status is 1 if a message is reported.
+    This command is for authors of schedulers. It reports messages that rebat does not understand,
+    and replies whose form makes Batsim abort. It also reports messages whose meaning changes when
+    rebat reads and writes them. The exit status is 1 if a message is reported.
 
     CONVERSATION has a JSON object per line: the form of 'rebat serve --record', or objects with
     "from" ("batsim" or "edc") and "raw" or "message".

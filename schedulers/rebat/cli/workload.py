@@ -114,9 +114,9 @@ def generate(name: str, seed: int, out: Path) -> None:
 def flex(file: Path, out: Path, own_spares: str | None, **options: Any) -> None:
     """Make rigid jobs moldable or malleable, or give them spare nodes.
 
-    FILE is a workload or a trace. The options set which share of its rigid jobs changes.
-    No job gets more nodes than the machine has. Speedups follow Downey's model. With the same seed,
-    a higher share selects the same jobs and additional ones.
+    FILE is a workload or a trace. The options set the share of its rigid jobs that changes. No job
+    gets more nodes than the machine has. Speedups follow Downey's model. With the same seed, a
+    higher share selects the same jobs and additional jobs.
 
     A job with spare nodes requests more nodes than it needs. It continues when some of its nodes
     fail. Run these jobs with malleable=fixed and react=replacement.
@@ -192,7 +192,7 @@ def prepare(file: Path, out: Path, **options: Any) -> None:
 
 
 def _in_words(scenario: ScenarioOptions) -> str:
-    """Return the preparation in words."""
+    """Return a text that describes the preparation."""
     texts = []
     if scenario.checkpoint == "perfect":
         texts.append("perfect checkpoints")

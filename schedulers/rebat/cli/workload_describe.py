@@ -91,7 +91,7 @@ def _lines(facts: dict[str, Any]) -> list[str]:
 
 
 def _machine(machine: dict[str, Any]) -> dict[str, Any]:
-    """Return the printed facts of a recorded machine."""
+    """Return the facts about a recorded machine that are printed."""
     partitions = machine.get("partitions")
     named = partitions.items() if isinstance(partitions, dict) else ()
     facts = {"node names": machine.get("nodes"), "cores per node": machine.get("cores_per_node")}
@@ -100,7 +100,7 @@ def _machine(machine: dict[str, Any]) -> dict[str, Any]:
 
 
 def _flexible_lines(facts: dict[str, Any]) -> list[str]:
-    """Return lines about moldable and malleable jobs and speedups, if any."""
+    """Return lines about moldable and malleable jobs and speedups, if there are any."""
     lines = []
     if set(facts["shapes"]) - {"rigid"}:
         for kind, sizes in facts["shapes"].items():

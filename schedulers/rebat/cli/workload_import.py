@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class TraceCommand(click.Command):
-    """A command whose help ends with formats, mappings, and the commands that export records."""
+    """A command whose help ends with lists: formats, mappings, and commands to export records."""
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         from rebat.accounting.sacct import EXPORT, EXPORT_EVENTS
@@ -161,7 +161,7 @@ def import_(
     """Convert a trace, accounting records or a table of jobs to a workload.
 
     'rebat view', 'rebat validate' and 'rebat compare' read the recorded schedule that --schedule
-    writes. The times and job ids of the schedule are those of the workload.
+    writes. Its times and job ids are the same as in the workload.
 
     \b
     A month of Mira, as in the node-stealing paper:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Results as JSON: the form of ``--json``."""
+"""Results as JSON, in the form of ``--json``."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def json_text(value: Any) -> str:
     Raises
     ------
     TypeError
-        For a type that JSON cannot represent.
+        If JSON cannot represent a value.
     """
     return msgspec.json.format(msgspec.json.encode(value, enc_hook=_plain), indent=2).decode()
 

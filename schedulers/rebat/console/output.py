@@ -16,7 +16,7 @@ from rebat.core.errors import RebatError
 
 
 class Unprinted(RebatError):
-    """A failure to write to standard output."""
+    """Error: standard output cannot be written."""
 
 
 def print_line(text: str) -> None:
@@ -33,12 +33,13 @@ def warn(text: str) -> None:
 
 
 def print_result(text: str, saved: str) -> None:
-    """Print a result on standard output; ``saved`` states where its files are, for the error.
+    """Print a result on standard output; errors contain ``saved``, the place of its files.
 
     Raises
     ------
     Unprinted
-        If standard output cannot be written. `main` handles a reader that closed the pipe.
+        If standard output cannot be written, except if the reader closed the pipe, which `main`
+        handles.
     """
     try:
         click.echo(text)
@@ -50,8 +51,8 @@ def print_result(text: str, saved: str) -> None:
 
 
 def silence(stream: TextIO) -> None:
-    """Discard what a failed stream still buffers, because Python flushes it at exit."""
+    """Discard the buffer of a failed stream, because Python would flush it at exit."""
     try:
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
     except (OSError, ValueError, AttributeError):
-        return  # not a stream of the operating system
+        return  # the stream has no file descriptor

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Progress of simulations, campaigns and counts, on standard error."""
+"""Progress of simulations, campaigns and counts, printed on standard error."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rebat.engine.engine import OnProgress
 
 
 class CampaignProgress(msgspec.Struct, frozen=True, kw_only=True):
-    """Progress of a campaign in distinct runs. ``left`` includes the runs above a limit."""
+    """Progress of a campaign in distinct runs. ``left`` includes runs that a limit excludes."""
 
     total: int
     done: int
@@ -33,7 +33,7 @@ OnCampaignProgress = Callable[[CampaignProgress], None]
 
 
 class Count(Protocol):
-    """Callback for progress: the number done and, if the total has changed, the new total."""
+    """Progress callback with the number done and, if the total has changed, the new total."""
 
     def __call__(self, done: int, of: int | None = None) -> None: ...
 
@@ -84,9 +84,9 @@ def _occasional_lines(label: str) -> OnProgress:
 
 @contextmanager
 def counting_bar(label: str, total: int, every_s: float | None = None) -> Iterator[Count]:
-    """Show a count: a bar on a terminal, otherwise a line every ``every_s`` seconds (default: 10).
+    """Show a count: a bar on a terminal, otherwise a line every ``every_s`` seconds.
 
-    The total may grow.
+    The default of ``every_s`` is 10. The total may increase.
     """
     from rich.console import Console
     from rich.progress import Progress
@@ -123,7 +123,7 @@ def at_work(label: str) -> Iterator[None]:
 
 @contextmanager
 def compiling_notice() -> Iterator[None]:
-    """Print a notice if the kernels must be compiled first (once per machine and version)."""
+    """Print a notice if the kernels have to be compiled (once per machine and version)."""
     from rebat.kernels.compiled import is_compiled
 
     if not is_compiled():
@@ -154,7 +154,7 @@ def campaign_bar() -> Iterator[OnCampaignProgress]:
 
 
 def _lines(every: int = 20) -> OnCampaignProgress:
-    """Print a line at the start, at the end and about ``every`` times in between."""
+    """Return a callback that prints a line at the start, at the end and regularly in between."""
     last_step: tuple[int, str] = (-1, "")
 
     def on_progress(now: CampaignProgress) -> None:

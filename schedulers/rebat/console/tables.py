@@ -13,7 +13,7 @@ WIDTH = 10_000
 
 
 class Sheet(msgspec.Struct, frozen=True):
-    """A table of texts. The first ``words`` columns are words, the others numbers."""
+    """A table of texts. The first ``words`` columns contain words, the other columns numbers."""
 
     title: str
     caption: str

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The planned starts of queued attempts, which a policy reports when a run records its plans."""
+"""The planned starts of queued attempts, which a policy reports if the run records its plans."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _NOWHERE: Flags = np.empty(0, dtype=np.bool_)
 
 
 class PlannedStarts(msgspec.Struct):
-    """The queue in its order with the planned starts; arrays of shape (n,), times in microseconds.
+    """The queue in its order, with the planned starts, as arrays of shape (n,); times are in us.
 
     Attributes
     ----------
@@ -37,11 +37,11 @@ class PlannedStarts(msgspec.Struct):
     starts_us : int64 array
         Planned start of each attempt; NO_START if it has no reservation.
     behind : int64 array
-        Serial of the attempt that must start first, if the policy starts attempts in order; -1 if
-        there is none. Empty if attempts may overtake each other.
+        If the policy starts attempts in order: serial of the attempt that must start before; -1 if
+        there is none. Otherwise the array is empty.
     placeless : bool array
-        Whether the free nodes include no place for the attempt, for example no free box. Empty if
-        only the number of free nodes counts.
+        Whether the free nodes include no place for the attempt, for example no free box. The array
+        is empty if an attempt fits whenever enough nodes are free.
     """
 
     serials: Ints
@@ -52,7 +52,7 @@ class PlannedStarts(msgspec.Struct):
     placeless: Flags = msgspec.field(default_factory=lambda: _NOWHERE)
 
     def describes(self, view: View) -> bool:
-        """Return whether the arrays fit together, and all attempts are in the view's queue."""
+        """Return whether the arrays have consistent lengths, and all attempts are in the queue."""
         columns = self.serials, self.sizes, self.durations_us, self.starts_us
         shape = (len(self.serials),)
         queued = [attempt.serial for attempt in view.queue.values()]
@@ -70,8 +70,7 @@ class PlannedStarts(msgspec.Struct):
         ----------
         view : View
         starts_us : mapping
-            Id of an attempt -> its planned start in microseconds. Attempts that are not listed have
-            no reservation.
+            Planned start in microseconds by id of the attempt. Other attempts have no reservation.
         """
         return cls.of_attempts(view.queue.values(), starts_us)
 

@@ -17,8 +17,8 @@ from rebat.core.attempts import Attempt, Running
 class News(msgspec.Struct):
     """Events of one message, for ``Policy.react``.
 
-    Unless the policy proposes something else for the attempts in ``hit``, the session stops and
-    requeues them.
+    The session stops and requeues the attempts in ``hit``, unless the policy makes other proposals
+    for them.
     """
 
     arrived: list[Attempt] = []
@@ -34,7 +34,7 @@ class News(msgspec.Struct):
     hit: list[Running] = []
     """Running attempts on nodes that failed."""
     called_off: list[str] = []
-    """Ids of attempts in ``hit`` whose scheduled stop was cancelled."""
+    """Ids of attempts in ``hit`` whose scheduled stops were cancelled."""
     held_hit: list[str] = []
     """Ids of waiting jobs for which a held node failed."""
     woken: list[str] = []
@@ -63,19 +63,23 @@ class Changes(msgspec.Struct):
     moved: list[Running] = []
     """Attempts that were started by a move or a reaction, not by a plan."""
     held: list[Running] = []
-    """New holds: nodes held for a job, represented as running attempts."""
+    """New holds (nodes held for a job), represented as running attempts."""
     failed_nodes: list[int] = []
     """Nodes that became unusable: they failed or were drained."""
     failed_under: list[str] = []
-    """Holder of each node that became unusable while an attempt or a hold held it."""
+    """Id of the holder of each node that became unusable while an attempt or a hold held it."""
     rejuvenated_nodes: list[int] = []
     """Nodes that became usable again."""
     rejuvenated_under: list[str] = []
-    """Holder of each node that became usable again while an attempt held it."""
+    """Id of the holder of each node that became usable again while an attempt held it."""
     failures: int = 0
-    """Number of failures and drains of nodes, including nodes that are already usable again."""
+    """Number of failures and drains of nodes, including those of nodes that are already usable
+    again.
+    """
     repairs: int = 0
-    """Number of repairs and undrains of nodes, including nodes that are already unusable again."""
+    """Number of repairs and undrains of nodes, including those of nodes that are already unusable
+    again.
+    """
     refused: list[Refusal] = []
     """Proposals that were refused, or accepted and then cancelled."""
     withdrawn: list[str] = []
@@ -86,7 +90,7 @@ class Changes(msgspec.Struct):
     def withdraw(self, attempt: Attempt) -> None:
         """Record that a reaction removed an attempt from the queue.
 
-        If no plan has seen the attempt yet, its entry in the changes is removed instead.
+        If no plan has received the attempt yet, its entry in the changes is removed instead.
         """
         for entries in (self.arrived, self.resubmitted):
             if attempt in entries:
@@ -97,7 +101,8 @@ class Changes(msgspec.Struct):
     def leave(self, running: Running, records: list[Running]) -> None:
         """Record in ``records`` that an attempt or a hold released its nodes.
 
-        If no plan has seen the attempt or hold yet, its entry in the changes is removed instead.
+        If no plan has received the attempt or hold yet, its entry in the changes is removed
+        instead.
         """
         if self.moved or self.held:
             for unplanned in (self.moved, self.held):
@@ -142,17 +147,17 @@ class Policy:
         raise NotImplementedError
 
     def planned(self, view: View) -> PlannedStarts | None:
-        """Return the planned starts of queued attempts, after a plan was carried out.
+        """Return the planned starts of queued attempts, after a plan has been carried out.
 
         The session calls this method only if the run records its plans (``rebat run --explain``).
-        The method reports what the policy already knows, and decides nothing.
+        The method only reports reservations of the policy, and makes no decisions.
 
         By default, the policy has no reservations, and this method returns None.
         """
         return None
 
     def reasons(self, view: View) -> Mapping[str, str]:
-        """Return a sentence for queued attempts, by id: why an attempt waits.
+        """Return, by attempt id, a sentence that explains why a queued attempt waits.
 
         The session calls this method after ``planned``. ``rebat explain`` prints the sentences.
         """

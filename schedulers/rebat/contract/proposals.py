@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Proposals of a policy to the session.
 
-For Batsim, a resize, the replacement of a dead node, a migration, a steal and a requeue are the
+For Batsim, a resize, the replacement of a failed node, a migration, a steal and a requeue are the
 same operation: kill the attempt, wait for the acknowledgement, register the remaining work, and
-queue or execute it. A policy proposes *stop, then ...*. The session computes the remaining work,
-checks the proposal, and carries it out or refuses it.
+queue or execute it. Therefore, a policy proposes a stop and the step after it. The session computes
+the remaining work, checks the proposal, and carries it out or refuses it.
 """
 
 from __future__ import annotations
@@ -17,27 +17,27 @@ from rebat.core.units import FOREVER_US
 
 
 class End(msgspec.Struct, frozen=True):
-    """After a stop: end the job."""
+    """Step after a stop: end the job."""
 
     priority: int = Priority.REGULAR
 
 
 class Requeue(msgspec.Struct, frozen=True):
-    """After a stop: put the remaining work back into the queue."""
+    """Step after a stop: put the remaining work back into the queue."""
 
     priority: int = Priority.FAILED
 
 
 class Move(msgspec.Struct, frozen=True):
-    """After a stop: continue immediately on these nodes, as many as the job's shape allows.
+    """Step after a stop: continue immediately on these nodes; the shape must allow their number.
 
-    If the number of nodes changes, a moldable job starts again from the beginning, because it
-    cannot be resized.
+    If the number of nodes changes, a moldable job restarts from the beginning, because it cannot be
+    resized.
 
     Each node must be usable. It must belong to the job, be free, or belong to an attempt that is
-    being stopped. The session claims free nodes immediately, and other nodes when they are
-    released. If a claimed node fails before the job is stopped, the job continues to run. If it
-    fails later, the remaining work is requeued with ``priority``.
+    being stopped. The session holds free nodes immediately, and other nodes when they are released.
+    If a held node fails before the job is stopped, the job continues to run. If it fails later, the
+    remaining work is requeued with ``priority``.
     """
 
     nodes: NodeSet
@@ -45,7 +45,7 @@ class Move(msgspec.Struct, frozen=True):
 
 
 class Wait(msgspec.Struct, frozen=True):
-    """After a stop: hold the usable nodes of the job, and requeue the job when the wait ends.
+    """Step after a stop: hold the usable nodes of the job, and requeue it when the wait ends.
 
     The wait ends at the first of these events: the stop of the attempt ``on`` is carried out or
     cancelled, the time ``until_us`` is reached, or a ``Release`` is proposed.
@@ -130,7 +130,7 @@ class Undrain(msgspec.Struct, frozen=True):
 
 
 class Note(msgspec.Struct, frozen=True):
-    """Record that a requested operation is not carried out, and why."""
+    """Record that a requested operation is not carried out, with the reason."""
 
     operation: str
     reason: str
@@ -142,7 +142,7 @@ Proposal = Start | Reject | Stop | Release | Wake | Drain | Undrain | Note
 class Refusal(msgspec.Struct, frozen=True):
     """Reason why the session does not carry out a proposal.
 
-    ``subject`` (an attempt, a job, nodes or a wake), followed by ``reason``, is a sentence.
+    ``subject`` (an attempt, a job, nodes or a wake) and ``reason`` together form a sentence.
     """
 
     subject: str
@@ -150,7 +150,7 @@ class Refusal(msgspec.Struct, frozen=True):
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """Answer of the session to a proposal; without a refusal, the proposal is accepted."""
+    """Answer of the session to a proposal. The proposal is accepted if there is no refusal."""
 
     proposal: Proposal
     refusal: Refusal | None = None

@@ -33,7 +33,7 @@ class Machine(Protocol):
 
     @property
     def cores_per_node(self) -> int:
-        """Cores per node (c); 1 if Batsim's hosts are nodes. Node k has cores kc to kc+c-1."""
+        """Cores per node (c); 1 if Batsim's hosts are nodes. Node k has the cores kc to kc+c-1."""
 
     @property
     def tags(self) -> npt.NDArray[np.int32]:
@@ -52,18 +52,18 @@ class Machine(Protocol):
 
     @property
     def uptime_us(self) -> npt.NDArray[np.int64]:
-        """How long each node has been up, in microseconds; 0 for a node that is down."""
+        """Uptime of each node in microseconds; 0 for a node that is down."""
 
     @property
     def age_us(self) -> npt.NDArray[np.int64]:
-        """Time since the last failure of each node, in microseconds; it includes the downtime.
+        """Time since the last failure of each node, in microseconds, including the downtime.
 
-        For a node that has not failed since the simulation began, this is its ``uptime_us``.
+        If a node has not failed since the simulation began, this is its ``uptime_us``.
         """
 
 
 class Submission(msgspec.Struct, frozen=True, gc=False):
-    """A job as the user submitted it."""
+    """A job as submitted by the user."""
 
     id: str
     n_nodes: int
@@ -71,9 +71,9 @@ class Submission(msgspec.Struct, frozen=True, gc=False):
     submit_us: int
     shape: Shape
     speedup: Speedup
-    """Speedup of the job's profile."""
+    """Speedup in the profile of the job."""
     fields: Mapping[str, Any]
-    """The job's complete JSON."""
+    """The complete JSON of the job."""
     traits: Traits = USUAL
     """Properties of the job other than size and times."""
 
@@ -83,7 +83,7 @@ class WaitingJob(Protocol):
 
     @property
     def on(self) -> str:
-        """The attempt whose stop the job waits for; empty if there is none."""
+        """Id of the attempt for whose stop the job waits; empty if there is none."""
 
     @property
     def held(self) -> Running | None:
@@ -91,19 +91,19 @@ class WaitingJob(Protocol):
 
     @property
     def n_held(self) -> int:
-        """Number of held nodes that are alive."""
+        """Number of held nodes that are up."""
 
     @property
     def n_lost(self) -> int:
-        """Number of the job's nodes that must be replaced.
+        """Number of nodes of the job that must be replaced.
 
-        These are the nodes that were unusable when the job was stopped, and nodes that failed
-        later.
+        These are the nodes that were unusable when the job was stopped, and the held nodes that
+        failed later.
         """
 
 
 class View(Protocol):
-    """State of the simulation now; times are in microseconds."""
+    """Current state of the simulation; times are in microseconds."""
 
     @property
     def now_us(self) -> int:
@@ -150,13 +150,13 @@ class View(Protocol):
         """The nodes of the machine."""
 
     def job(self, job_id: str) -> Submission:
-        """Return the submission of a job that is alive or has just ended.
+        """Return the submission of a job that has not ended, or has only just ended.
 
         Raise KeyError for other jobs.
         """
 
     def checkpointing(self, attempt_id: str) -> Checkpointing | None:
-        """Return how an attempt checkpoints; None if it writes no checkpoints."""
+        """Return the checkpointing of an attempt; None if it writes no checkpoints."""
 
     def after_stop(self, attempt_id: str, when: When = When.NOW) -> Remaining:
         """Return what would remain of a running attempt after a stop, and the delay of the stop."""
@@ -164,16 +164,16 @@ class View(Protocol):
     def walltime_after_us(
         self, attempt_id: str, remaining: Remaining, n_nodes: int | None = None
     ) -> int:
-        """Return the walltime of the remaining work, by default on the same number of nodes."""
+        """Return the walltime of the remaining work on ``n_nodes`` (default: the same number)."""
 
     def walltime_on_us(self, attempt_id: str, n_nodes: int) -> int:
         """Return the walltime of a queued attempt that starts on ``n_nodes`` nodes.
 
-        This is also the walltime of a running moldable job that starts again on ``n_nodes`` nodes.
+        For a running moldable job, this is its walltime if it restarts on ``n_nodes`` nodes.
         """
 
     def image_us(self, attempt_id: str) -> int:
-        """Return the cost of an image and a restart of an attempt (``When.IMAGE``)."""
+        """Return the cost (us) of an image of an attempt and of the restart (``When.IMAGE``)."""
 
     def why_not_image(self, attempt_id: str) -> Refusal | None:
         """Return why a running attempt cannot be checkpointed now; None if it can."""
@@ -182,4 +182,4 @@ class View(Protocol):
         """Return the running attempt with this tag (see ``machine.tags``); None for a hold."""
 
     def obstacle(self, nodes: NodeSet) -> int:
-        """Return the first of these nodes that is not usable and free; -1 if there is none."""
+        """Return the first of these nodes that is unusable or held; -1 if there is none."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An attempt is one execution of a job (one Batsim job): queued first, then running."""
+"""Attempts: an attempt is one execution of a job (one Batsim job), first queued, then running."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rebat.core.units import FOREVER_US
 
 
 class Priority(IntEnum):
-    """Queue priorities of section 7.2.1 of the node-stealing paper; the highest is first."""
+    """Queue priorities (node-stealing paper, section 7.2.1); the highest priority comes first."""
 
     REGULAR = 1
     VICTIM = 2
@@ -38,14 +38,15 @@ class Cause(StrEnum):
     HORIZON = "horizon"
     """rebat ended an eternal job."""
     MOLDED = "molded"
-    """The attempt never ran: the next attempt of the job started on another number of nodes."""
+    """The attempt never ran, because the job started on another number of nodes as a new attempt.
+    """
     REJECTED = "rejected"
     CANCELLED = "cancelled"
-    """A user or an administrator ended the job; only in recorded runs."""
+    """A user or an administrator ended the job. This cause exists only in recorded runs."""
 
 
 class When(StrEnum):
-    """When a running attempt is stopped. This determines how much work it keeps."""
+    """When a running attempt is stopped, which determines how much work it keeps."""
 
     NOW = "now"
     """Immediately; the attempt keeps the work of its last checkpoint."""
@@ -56,8 +57,9 @@ class When(StrEnum):
     RESIZE = "resize"
     """Immediately and without losing work; only for malleable jobs that move."""
     IMAGE = "image"
-    """Immediately and without losing work, because a checkpointer writes an image. The cost of the
-    image is paid when the job continues (section 3 of Rodríguez-Pascual et al. 2019)."""
+    """Immediately and without losing work, because the batch system writes an image. The job spends
+    the time for the image when it continues (section 3 of Rodríguez-Pascual et al. 2019).
+    """
 
 
 SECOND_ORDER = "for a failed job"
@@ -67,10 +69,10 @@ SPARE = "spare"
 """Reason of the drains of spare nodes, which replace failed nodes."""
 
 OVER = frozenset({Cause.COMPLETED, Cause.JOB_FAILED})
-"""Causes of the end of jobs that did all their work, including the final checkpoint."""
+"""Causes of the end of jobs that did all their work, including a closing checkpoint."""
 
 INTERRUPTED = frozenset({Cause.NODE_FAILURE, Cause.STOLEN, Cause.MOVED, Cause.PREEMPTED})
-"""Causes after which a job continues in another attempt, from its last checkpoint."""
+"""Causes of ends after which the job continues in another attempt, from its last checkpoint."""
 
 
 def job_name(job_id: str) -> str:
@@ -83,7 +85,7 @@ def job_name(job_id: str) -> str:
 
 
 def resubmission_id(job_id: str, number: int) -> str:
-    """Return the id of a job's resubmission; the first resubmission has number 1.
+    """Return the id of a resubmission of a job; the first resubmission has number 1.
 
     >>> resubmission_id("w0!12", 3)
     'w0!12#3'
@@ -92,7 +94,7 @@ def resubmission_id(job_id: str, number: int) -> str:
 
 
 def split_attempt(name: str) -> tuple[str, int]:
-    """Return the id of the job, and the number of the resubmission (0: not a resubmission).
+    """Return the id of the job, and the number of the resubmission (0 if it is none).
 
     >>> split_attempt("12#3"), split_attempt("12"), split_attempt("12#03")
     (('12', 3), ('12', 0), ('12#03', 0))
@@ -104,7 +106,7 @@ def split_attempt(name: str) -> tuple[str, int]:
 
 
 def attempt_profile(name: str, profile: str) -> str:
-    """Return the profile name of a resubmission, from the profile name of the previous attempt.
+    """Return the profile name of a resubmission from that of the previous attempt.
 
     >>> attempt_profile("12#1", "delay5"), attempt_profile("12#2", "12#1:delay5")
     ('12#1:delay5', '12#2:delay5')
@@ -120,7 +122,7 @@ def check_ids(ids: Collection[str]) -> None:
     Raises
     ------
     InputError
-        For the first job with the id of a resubmission of another job.
+        If a job has the id of a resubmission of another job; the error names the first.
     """
     unique = set(ids)
     for name in ids:
@@ -139,7 +141,7 @@ def taken_id(name: str, base: str) -> InputError:
 
 
 class Attempt(msgspec.Struct, frozen=True, gc=False, array_like=True):
-    """A request for nodes. It does not contain the real run time, which schedulers must not know.
+    """A request for nodes, without the real run time, which schedulers must not know.
 
     Attributes
     ----------
@@ -148,16 +150,17 @@ class Attempt(msgspec.Struct, frozen=True, gc=False, array_like=True):
     job_id : str
         Batsim id of the original job.
     serial : int
-        Number of the queue entry in the run. Every queue order breaks ties by this number.
+        Number of the attempt in the order of entries into the queue. Every queue order uses it
+        last, to break ties.
     job_serial : int
         Position of the original job in the order of submissions.
     number : int
-        0 for the original attempt, 1 for the first resubmission.
+        Number of the attempt of the job: 0 for the original attempt, 1 for the first resubmission.
     n_nodes : int
     walltime_us : int
-        Maximum run time; FOREVER_US if the user set none.
+        Maximum run time; FOREVER_US if the user set no walltime.
     submit_us, queued_us : int
-        Time of submission of the original job; time of entry of this attempt into the queue.
+        Submission time of the original job, and time at which this attempt entered the queue.
     priority : int
     priority_class : int
         Priority class of the job (`Traits`), for the queue order ``priority``.

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Profiles and additional fields in the form of Batsim 5.
 
-rebat uses Batsim 4's names everywhere. Batsim 5 has other names for the types of profiles, other
-names for their fields in messages, and it forwards additional fields only in ``extra_data``.
+Internally, rebat uses the names of Batsim 4. Batsim 5 has other names for the types of profiles and
+for their fields in messages. It forwards additional fields only in ``extra_data``.
 """
 
 from __future__ import annotations
@@ -19,16 +19,17 @@ EXTRA = "extra_data"
 
 
 class ProfileForm(NamedTuple):
-    """A type of profile: its names in Batsim 4 and 5, and the names of its fields in messages.
+    """A type of profile: its names in Batsim 4 and 5, and the names of its fields.
 
-    In files, the fields have the same names in both versions: the keys of ``fields``.
+    In files, the fields have the same names in both versions: the keys of ``fields``. The values
+    are their names in messages.
     """
 
     four: str
     five: str
     fields: dict[str, str]
     strategy: str = ""
-    """Value of ``generation_strategy`` in Batsim 5; Batsim 4 has a type for each value."""
+    """Value of ``generation_strategy`` in Batsim 5. Batsim 4 has a separate type for each value."""
 
     def own(self) -> set[str]:
         """Return the keys of a profile in a file that are not additional fields."""
@@ -61,14 +62,16 @@ FORMS = (
         "DefinedAmountsSpreadUniformly",
     ),
 )
-"""Types of profiles that both versions have. The first form of a Batsim 5 type is its default."""
+"""Types of profiles that both versions have. If a Batsim 5 type has several forms, the first is the
+default.
+"""
 
 BY_FOUR = {form.four: form for form in FORMS}
 FIVE_TYPES = frozenset(form.five for form in FORMS)
 
 
 def form_of_five(kind: str, strategy: Any) -> ProfileForm | None:
-    """Return the form of a Batsim 5 type; None for other types and strategies."""
+    """Return the form of a Batsim 5 type and strategy; None if it is unknown."""
     fitting = [form for form in FORMS if form.five == kind]
     if strategy is None:
         return fitting[0] if fitting else None
@@ -88,7 +91,7 @@ def complete(name: str, workload: str) -> str:
 
 
 def local(name: str, workload: str) -> str:
-    """Return an id without its workload, if this is ``workload``; else the id.
+    """Return an id without its workload if it is ``workload``; other ids stay unchanged.
 
     >>> local("w0!d10", "w0"), local("w1!d10", "w0")
     ('d10', 'w1!d10')
@@ -114,8 +117,8 @@ def packed_text(fields: dict[str, Any]) -> str:
 def unpacked(value: Any, reserved: Container[str]) -> dict[str, Any]:
     """Return the additional fields in a value of ``extra_data``.
 
-    Text that is no JSON object, and an object with a reserved key, become the field
-    ``extra_data``.
+    Text that is no JSON object becomes the field ``extra_data``, and so does an object with a
+    reserved key.
 
     >>> unpacked('{"user": "u1"}', ()), unpacked("text", ()), unpacked("", ())
     ({'user': 'u1'}, {'extra_data': 'text'}, {})
@@ -123,7 +126,7 @@ def unpacked(value: Any, reserved: Container[str]) -> dict[str, Any]:
     Raises
     ------
     InputError
-        For other types, which Batsim refuses.
+        If the value has another type, which Batsim rejects.
     """
     if value is None or value == "":
         return {}
@@ -152,7 +155,7 @@ GENERIC = "generic"
 
 
 def line_of_five(line: dict[str, Any]) -> dict[str, Any]:
-    """Return a line of an event file in Batsim 4's form; a line without an object is unchanged.
+    """Return a line of an event file in Batsim 4's form; lines without an object stay unchanged.
 
     >>> line_of_five({"type": "generic", "timestamp": 9, "data": '{"type": "drain"}'})
     {'type': 'drain', 'timestamp': 9}

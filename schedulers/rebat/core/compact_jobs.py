@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The jobs of a workload in columns: some 40 bytes per job instead of 500."""
+"""The jobs of a workload as columns, which need about 40 bytes per job instead of 500."""
 
 from __future__ import annotations
 
@@ -15,15 +15,16 @@ import numpy.typing as npt
 from rebat.core.jobs import Job, Workload
 
 NO_EXTRA: dict[str, Any] = {}
-"""Shared by all jobs without additional fields, to save memory."""
+"""The additional fields of all jobs that have none. One shared object saves memory."""
 
 _NO_WALLTIME = -1
 
 
 class CompactJobs(Sequence[Job]):
-    """The jobs of a workload. A job is created whenever it is read.
+    """The jobs of a workload as columns. A job object is created at each access.
 
-    Jobs with equal additional fields share one dictionary, so these dictionaries must not change.
+    Jobs with equal additional fields share one dictionary, so callers must not change these
+    dictionaries.
     """
 
     def __init__(self, jobs: Iterable[Job]) -> None:
@@ -139,7 +140,7 @@ class CompactJobs(Sequence[Job]):
 
 
 def compact(jobs: Sequence[Job]) -> CompactJobs:
-    """Return jobs in columns; jobs that are in columns stay unchanged."""
+    """Return jobs as columns; `CompactJobs` are returned unchanged."""
     return jobs if isinstance(jobs, CompactJobs) else CompactJobs(jobs)
 
 
@@ -150,7 +151,7 @@ def with_times(
 ) -> Workload:
     """Return the workload with another walltime (us) and profile of each job.
 
-    ``times`` may add the profiles while it is read.
+    ``times`` may add entries to ``profiles`` while it is read.
     """
     jobs = compact(workload.jobs).changed(times)
     return msgspec.structs.replace(workload, jobs=jobs, profiles=profiles)

@@ -51,7 +51,7 @@ def nodes_of(processors: NodeSet, cores_per_node: int) -> NodeSet:
         If the processors include only a part of a node.
     """
     numbers = processors.intervals // cores_per_node
-    # an interval of complete nodes starts with the first and ends with the last processor of a node
+    # an interval of entire nodes begins at the first and ends at the last processor of a node
     partial = processors.intervals % cores_per_node != (0, cores_per_node - 1)
     if partial.any():
         node = int(numbers[partial][0])

@@ -2,7 +2,8 @@
 """Text fields of CSV files, protected from evaluation by spreadsheets.
 
 A spreadsheet evaluates a field that begins with ``=``, ``+``, ``-`` or ``@``, possibly after a tab
-or a carriage return. An apostrophe at the beginning prevents this. Numbers are unchanged.
+or a carriage return. An apostrophe at the beginning (a *guard*) prevents the evaluation. Numbers
+are not changed.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ def guarded(text: str) -> str:
 
 
 def original(text: str) -> str:
-    """Return the text before it was guarded.
+    """Return the original text of a guarded text.
 
     >>> original("'=1+1"), original("alice"), original("''-a")
     ('=1+1', 'alice', "'-a")
@@ -46,11 +47,13 @@ def original(text: str) -> str:
 
 def name_field(text: str) -> str:
     """Return a name from an external source as a field of a CSV file."""
-    return text if _PLAIN.fullmatch(text) else csv_field(guarded(text))
+    if text.isalnum() or _PLAIN.fullmatch(text):
+        return text
+    return csv_field(guarded(text))
 
 
 def csv_line(values: Iterable[object]) -> str:
-    """Return a line of a CSV file; text is guarded, None is empty."""
+    """Return a line of a CSV file; texts are guarded, and None becomes an empty field."""
     cells = (name_field(v) if isinstance(v, str) else "" if v is None else str(v) for v in values)
     return ",".join(cells) + "\n"
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Decisions of the scheduler: a frozen class for each kind, named in the imperative."""
+"""Decisions of the scheduler: a frozen class for each kind. Names are imperatives."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rebat.core.nodes import NodeSet
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """Base class of decisions. ``at_us`` is when the decision takes effect, in microseconds.
+    """Base class of decisions. ``at_us`` is the time at which the decision takes effect (us).
 
     It is the time of the message, or a later time.
     """
@@ -33,13 +33,13 @@ class RejectJob(Decision, frozen=True):
 
 
 class KillJobs(Decision, frozen=True):
-    """Kill running jobs. Jobs already reported as completed are not allowed."""
+    """Kill running jobs. Jobs that were already reported as completed are an error."""
 
     job_ids: tuple[str, ...]
 
 
 class CallMeLater(Decision, frozen=True):
-    """Request a message at a later time; Batsim 4 does not return the name of the call."""
+    """Request a message at a later time. Batsim 4 does not return the name of the call."""
 
     when_us: int
     name: str = ""
@@ -54,7 +54,7 @@ class RegisterProfile(Decision, frozen=True):
 
 
 class RegisterJob(Decision, frozen=True):
-    """Submit a new job; its profile must be registered. ``job`` needs profile, res and subtime."""
+    """Submit a new job with a registered profile. ``job`` needs profile, res and subtime."""
 
     job_id: str
     job: dict[str, Any]

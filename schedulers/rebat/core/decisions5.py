@@ -14,7 +14,7 @@ class PeriodicCall(Decision, frozen=True):
     period_us: int
     offset_us: int = 0
     n_periods: int | None = None
-    """Number of calls; None: until `StopCall`."""
+    """Number of calls; None: calls continue until `StopCall`."""
 
 
 class StopCall(Decision, frozen=True):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options that the annotated fields of a struct declare: type, range, unit and help."""
+"""Options that annotated fields of a struct declare, with type, range, unit and help text."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ class Declared(msgspec.Struct, frozen=True):
     kind : type
         Type of the values, without None.
     choices : tuple of str
-        All values, if the values are limited to a list.
+        All valid values, if they are limited to a list.
     default : Any
     limits : dict
         The limits ``ge``, ``gt``, ``le`` and ``lt`` that are set.
     help : str
     extra : dict
-        ``unit`` ('s': a duration), ``flags``, ``file``, ``machine``.
+        Further properties: ``unit`` ('s' means a duration), ``flags``, ``file``, ``machine``.
     """
 
     name: str
@@ -47,7 +47,7 @@ class Declared(msgspec.Struct, frozen=True):
 
     @property
     def is_duration(self) -> bool:
-        """Whether values may be text in human units."""
+        """Whether values may be texts with units, like 5min."""
         return self.extra.get("unit") == "s"
 
 
@@ -78,7 +78,7 @@ def _option(name: str, hint: Any, default: Any) -> Declared:
 
 
 def _metas(hint: Any) -> list[msgspec.Meta]:
-    """Return all annotations of a type; annotations of a union come first."""
+    """Return all annotations of a type. For a union, its own annotations come first."""
     if get_origin(hint) is Annotated:
         inner, *metas = get_args(hint)
         return [*_metas(inner), *metas]
@@ -100,9 +100,9 @@ def without_none(kind: Any) -> Any:
 
 
 def converted(values: Mapping[str, Any], struct: type[T]) -> T:
-    """Return arguments as a struct, after checks of types and ranges.
+    """Check types and ranges of arguments, and return the arguments as a struct.
 
-    Numbers may be numpy scalars, paths may be text, and durations may be text in human units.
+    Numbers may be numpy scalars. Paths may be texts. Durations may be texts with units.
 
     Raises
     ------

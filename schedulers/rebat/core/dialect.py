@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Choices in which the node-stealing paper (Du et al. 2024) and its authors' program differ."""
+"""Details in which the node-stealing paper (Du et al. 2024) and its authors' program differ."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import msgspec
 from msgspec import Meta
 
 Semantics = Literal["paper", "authors"]
-"""What remains of a job after an interruption: as in the paper, or as in the authors' program."""
+"""How the remaining work of a job is computed: as in the paper, or as in the authors' program."""
 
 
 class Dialect(msgspec.Struct, frozen=True):
-    """A value for each choice."""
+    """A choice for each of these details."""
 
     semantics: Semantics = "paper"
     passes: Annotated[

@@ -20,7 +20,7 @@ FORM = (
 
 
 class Family(NamedTuple):
-    """A distribution of durations: its parameters, its mean and a draw; in seconds."""
+    """A family of distributions of durations: its parameters, its mean and a draw, in seconds."""
 
     parameters: tuple[str, ...]
     mean: Callable[..., float]
@@ -42,7 +42,7 @@ FAMILIES: dict[str, Family] = {
 
 
 class DurationPart(msgspec.Struct, frozen=True):
-    """A distribution by name, its parameters, and its probability in a mixture."""
+    """A part of a mixture: name and parameters of a distribution, and its probability."""
 
     family: str
     values: tuple[float, ...]
@@ -85,7 +85,7 @@ def parse_random(text: str | float) -> RandomDuration:
     Raises
     ------
     InputError
-        For a text of another form, a negative duration, or shares whose sum is not 100 %.
+        If the text has another form, a duration is negative, or the shares do not add up to 100 %.
     """
     parts = [_part(part) for part in str(text).split("+")]
     total = sum(part.weight for part in parts)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Errors, with a class for each origin: user input, decisions for Batsim, policies."""
+"""Errors, with a class for each source: user input, decisions for Batsim, policies."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 
 class RebatError(Exception):
-    """Base class of all errors that rebat raises intentionally; the text is one line."""
+    """Base class of all errors that rebat raises intentionally. The text is a single line."""
 
     exit_status = 2
     """Exit status of a command that ends with this error."""
@@ -21,11 +21,11 @@ class InputError(RebatError):
     Parameters
     ----------
     problem : str
-        What is wrong.
+        The problem.
     where : str, optional
         Place of the problem: a file and its line, a job id, or an option.
     expected : str, optional
-        What is expected instead.
+        The expected value or input.
     """
 
     def __init__(self, problem: str, where: str | None = None, expected: str | None = None) -> None:
@@ -35,22 +35,22 @@ class InputError(RebatError):
 
     @property
     def what(self) -> str:
-        """Earlier name of ``problem``."""
+        """The earlier name of ``problem``."""
         warnings.warn("InputError.what is now called problem", DeprecationWarning, stacklevel=2)
         return self.problem
 
     def at(self, where: str) -> InputError:
-        """Return the error with an outer place added in front (a file before a line)."""
+        """Return the error with another place before its place, such as a file before a line."""
         place = f"{where}: {self.where}" if self.where else where
         return InputError(self.problem, place, self.expected)
 
 
 class BatsimAbort(RebatError):
-    """A decision on which a real Batsim would have aborted (exit 134)."""
+    """A decision at which a real Batsim would have aborted (exit status 134)."""
 
 
 class PolicyError(RebatError):
-    """The session refused a proposal of a policy in a strict run."""
+    """Error of a policy: in a strict run, the session refused a proposal."""
 
 
 def unknown_name(kind: str, name: str, choices: object) -> InputError:
@@ -74,6 +74,6 @@ def short(value: Any) -> str:
 
 
 def one_line(error: BaseException) -> str:
-    """Return an error as one line; an unexpected error includes its type."""
+    """Return an error as one line. For an unexpected error, the line includes the type."""
     text = str(error) if isinstance(error, RebatError) else f"{type(error).__name__}: {error}"
     return " ".join(text.split())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Events of the simulator: a frozen class for each kind, named in the past tense."""
+"""Events of the simulator: a frozen class for each kind. Names are in the past tense."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class SimulationBegan(Event, frozen=True):
-    """The simulation begins: the only event of the first message, at time 0."""
+    """The simulation begins. This is the only event of the first message, at time 0."""
 
     n_nodes: int
     config: dict[str, Any]
     """Batsim's configuration (``dynamic-jobs-enabled``, ...)."""
     profiles: dict[str, dict[str, dict[str, Any]]]
-    """Workload -> name -> profile."""
+    """Profiles by workload and name."""
     workloads: dict[str, str]
     resources: list[dict[str, Any]] = []
-    """Compute resources as Batsim lists them."""
+    """Compute resources, as listed by Batsim."""
 
 
 class JobSubmitted(Event, frozen=True):
-    """A static job was submitted, or the registration of a dynamic job was acknowledged."""
+    """A static job was submitted, or Batsim acknowledged the registration of a dynamic job."""
 
     job_id: str
     job: dict[str, Any]
-    """JSON of the workload, with ``id`` rewritten."""
+    """JSON of the job in the workload, except that ``id`` is the complete id."""
     profile: dict[str, Any] | None = None
-    """Present only if profiles are forwarded on submission."""
+    """JSON of the profile; None unless profiles are forwarded on submission."""
 
 
 class JobCompleted(Event, frozen=True):
@@ -44,25 +44,26 @@ class JobCompleted(Event, frozen=True):
 
     job_id: str
     state: str
-    """COMPLETED_SUCCESSFULLY, COMPLETED_FAILED, COMPLETED_WALLTIME_REACHED or COMPLETED_KILLED. The
-    state takes precedence over ``return_code``."""
+    """COMPLETED_SUCCESSFULLY, COMPLETED_FAILED, COMPLETED_WALLTIME_REACHED or COMPLETED_KILLED. If
+    the state and ``return_code`` contradict each other, the state is right.
+    """
     return_code: int
     nodes: NodeSet
 
 
 class JobsKilled(Event, frozen=True):
-    """A kill was carried out; ``progress`` only contains jobs that had not completed before."""
+    """A kill was carried out. ``progress`` contains only jobs that had not completed before."""
 
     job_ids: tuple[str, ...]
     progress: dict[str, Any] = {}
 
 
 class CallRequested(Event, frozen=True):
-    """The time of a CallMeLater is reached. Batsim 4 does not name the call."""
+    """The time of a CallMeLater is reached. Batsim 4 does not report the name of the call."""
 
     name: str = ""
     last: bool = False
-    """Whether a periodic call comes for the last time."""
+    """Whether this is the last message of a periodic call."""
 
 
 class NodesFailed(Event, frozen=True):
@@ -80,11 +81,11 @@ class NodesRejuvenated(Event, frozen=True):
 
 
 class NoMoreStaticJobs(Event, frozen=True):
-    """Every job of the workload files has been submitted."""
+    """All jobs of the workload files have been submitted."""
 
 
 class NoMoreExternalEvents(Event, frozen=True):
-    """Every event of the external event files has occurred."""
+    """All events of the external event files have occurred."""
 
 
 class Notified(Event, frozen=True):
@@ -95,11 +96,11 @@ class Notified(Event, frozen=True):
 
 
 class SimulationEnded(Event, frozen=True):
-    """The simulation ended: the event of the last message."""
+    """The simulation ended. This is the event of the last message."""
 
 
 class Message(msgspec.Struct, frozen=True):
-    """A message of the simulator: its send time, and the events since the previous message."""
+    """A message of the simulator: time of sending, and the events since the previous message."""
 
     now_us: int
     events: tuple[Event, ...]

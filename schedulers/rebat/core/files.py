@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Atomic writing of files: each file is written under a temporary name and then renamed."""
+"""Atomic writing of files. Each file is written under a temporary name and then renamed."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _sibling(path: Path) -> Iterator[Path]:
     target.parent.mkdir(parents=True, exist_ok=True)
     temporary = _temporary_name(target, target.parent)
     try:
-        temporary.open("xb").close()  # with the mode that the user's umask permits
+        temporary.open("xb").close()  # the mode respects the umask of the user
         yield temporary
         if target.exists():
             shutil.copymode(target, temporary)
@@ -114,12 +114,12 @@ def write_json(path: Path, record: Any) -> None:
 
 
 def write_parts(path: Path, parts: Iterable[str]) -> None:
-    """Write a text file part by part, to save memory; see `write_bytes`."""
+    """Write a text file in parts, which saves memory; see `write_bytes`."""
     write_bytes(path, (part.encode() for part in parts))
 
 
 def write_bytes(path: Path, parts: Iterable[bytes]) -> None:
-    """Write a file part by part.
+    """Write a file in parts.
 
     If the name ends in .gz, the file is compressed, without a time stamp.
     """
@@ -128,7 +128,7 @@ def write_bytes(path: Path, parts: Iterable[bytes]) -> None:
 
 
 def _compressed(parts: Iterable[bytes]) -> Iterator[bytes]:
-    compressor = zlib.compressobj(level=9, wbits=31)  # as gzip.compress(mtime=0)
+    compressor = zlib.compressobj(level=9, wbits=31)  # the same bytes as gzip.compress(mtime=0)
     for part in parts:
         yield compressor.compress(part)
     yield compressor.flush()
@@ -144,14 +144,14 @@ def file_hash(path: Path) -> str:
 
 
 def read_text(path: Path, errors: str = "strict") -> str:
-    """Return the content of a text file, plain or .gz; every failure is an InputError."""
+    """Return the content of a text file, plain or .gz; raise InputError if that fails."""
     with open_text(path, errors=errors) as lines:
         return lines.read()
 
 
 @contextmanager
 def open_text(path: Path, newline: str | None = None, errors: str = "strict") -> Iterator[IO[str]]:
-    """Open a text file, plain or .gz, for reading; every failure is an InputError.
+    """Open a text file, plain or .gz, for reading; raise InputError if that fails.
 
     The encoding is UTF-8, with or without a byte order mark. For ``newline`` and ``errors`` see
     `open`.

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Results folders: written under a temporary name, and moved into place at the end.
+"""Results folders, which are written under a temporary name and moved into place at the end.
 
 A temporary folder is locked while its process runs, so that other commands see that the folder is
-in use. Each command removes the temporary folders of killed commands. If another command has put a
-result in the same place in the meantime, this result is not changed.
+in use. Each command removes the temporary folders of killed commands. If another command writes a
+result to the same place in the meantime, its result is not changed.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ def atomic_folder(path: Path, force: bool = False) -> Iterator[Path]:
 
     A list of the files is added to the folder (`core.manifest`). ``path`` must be new or an empty
     folder. With ``force``, it may also contain an earlier result, which is then replaced. A result
-    that was changed, or a folder with other files, is never replaced.
+    whose files have changed, or a folder with other files, is never replaced.
 
     Raises
     ------
     InputError
         Before the block: if the folder cannot be replaced or created, or another command is writing
-        there. After the block: if another command created ``path`` in the meantime. The new result
-        is then kept under another name, which the error states.
+        to it. After the block: if another command created ``path`` in the meantime; the new result
+        then keeps another name, which the error states.
     """
     target = Path(os.path.realpath(path))
     with write_errors(path, target):
@@ -76,7 +76,7 @@ def _prepared(path: Path) -> Iterator[None]:
 
 
 def _put(temporary: Path, path: Path, before: str) -> Path:
-    """Move a result to ``path``, or to another name if ``path`` is taken; return the path used."""
+    """Move a result to ``path``, or to another name if ``path`` exists; return the new path."""
     if _manifest(path) != before or not _replaceable(path, temporary):
         return _put_under_new_name(temporary, path)
     if path.exists():
@@ -96,14 +96,14 @@ def _put_under_new_name(temporary: Path, path: Path) -> Path:
 
 
 def _replaceable(path: Path, temporary: Path) -> bool:
-    """Return whether a folder contains only its listed files, and these are unchanged."""
+    """Return whether a folder contains only listed files, all of them unchanged."""
     if not path.exists():
         return True
     return path.is_dir() and not_ours(path, apart=temporary.name) is None
 
 
 def _taken(path: Path, force: bool) -> str:
-    """Return the list of a folder's files; raise InputError if the folder must not be replaced."""
+    """Return a folder's list of files; raise InputError if it must not be replaced."""
     if path.exists() and not path.is_dir():
         raise InputError("is a file", str(path), "a new or empty folder")
     if not path.exists() or not any(path.iterdir()):
@@ -126,7 +126,7 @@ def _taken(path: Path, force: bool) -> str:
 
 
 def _manifest(path: Path) -> str:
-    """Return the text of a folder's list of files; empty if there is no list."""
+    """Return the text of the list of files in a folder; empty if there is no list."""
     try:
         return (path / MANIFEST).read_text()
     except (OSError, UnicodeDecodeError):
@@ -134,7 +134,7 @@ def _manifest(path: Path) -> str:
 
 
 def _move_files(source: Path, target: Path) -> None:
-    """Move all files from one folder to another; the list of files comes last."""
+    """Move all files from one folder to another; move the list of files last."""
     for file in sorted(
         (path for path in source.rglob("*") if path.is_file()), key=lambda p: p.name == MANIFEST
     ):
@@ -147,7 +147,7 @@ def _move_files(source: Path, target: Path) -> None:
 
 
 def _temporary_name(path: Path) -> Path:
-    """Return a temporary name: in the folder, which may be a mount; in its parent if it is new."""
+    """Return a temporary name in a folder (it may be a mount), or in its parent if it is new."""
     folder = path if path.exists() else path.parent
     return folder / f".{path.name}.rebat-{uuid.uuid4().hex[:12]}"
 
@@ -183,7 +183,7 @@ def _is_own(folder: Path) -> bool:
 
 
 def _locked(folder: Path) -> int | None:
-    """Return a descriptor that locks a folder until it is closed; None if locking fails."""
+    """Return a file descriptor that locks a folder while it is open; None if locking fails."""
     handle = None
     try:
         handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
@@ -197,10 +197,10 @@ def _locked(folder: Path) -> int | None:
 
 @contextmanager
 def _guarded(folder: Path) -> Iterator[None]:
-    """Lock a folder against other commands for the block."""
+    """Lock a folder against other commands during the block."""
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        with suppress(OSError):  # not every file system locks folders
+        with suppress(OSError):  # some file systems cannot lock folders
             fcntl.flock(handle, fcntl.LOCK_EX)
         yield
     finally:
@@ -211,8 +211,8 @@ def _guarded(folder: Path) -> Iterator[None]:
 def _undisturbed() -> Iterator[None]:
     """Delay signals that end a command until the end of the block.
 
-    A signal mask of the main thread is not sufficient: another thread may receive a signal, and the
-    main thread then runs the handler.
+    A signal mask of the main thread is not sufficient, because another thread may receive a signal
+    whose handler then runs in the main thread.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -223,6 +223,6 @@ def _undisturbed() -> Iterator[None]:
         yield
     finally:
         for name, handler in before.items():
-            signal.signal(name, handler or signal.SIG_DFL)  # None: not set from Python
+            signal.signal(name, handler or signal.SIG_DFL)  # None: not set by Python
         for number in received:
             signal.raise_signal(number)

@@ -1,23 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sets of job ids: one bit per id with a number, because millions of jobs may have ended."""
+"""Sets of job ids with about one bit per id, because millions of jobs may have ended."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 _BITS = 256
-"""Numbers per mask."""
+"""Number of ids per mask."""
 
 _MOST_DIGITS = 15
 
 _RECENT = 2**16
-"""Maximum number of texts that are not packed; a set of texts is faster."""
+"""Number of texts up to which a set of texts is used, which is faster."""
 
 
 class IdSet:
-    """A growing set of texts. A text such as ``12`` or ``w0!12`` takes about a bit.
+    """A growing set of texts. A text that ends in a number, like ``w0!12``, needs about one bit.
 
-    Numbers must be close to each other for this; other texts take as much memory as in a set.
+    This is only true if the numbers are close to each other. Other texts need as much memory as in
+    a set.
 
     >>> ids = IdSet(["w0!7", "w0!07", "a"])
     >>> ["w0!7" in ids, "w0!07" in ids, "7" in ids, "a" in ids]
@@ -58,7 +59,7 @@ class IdSet:
 
 
 def _place(text: str) -> tuple[tuple[str, int], int] | None:
-    """Return the mask and the bit of a text that ends in a number; None for other texts."""
+    """Return the mask and the bit for a text that ends in a number; None for other texts."""
     prefix, mark, digits = text.rpartition("!")
     if not (digits.isascii() and digits.isdecimal() and len(digits) <= _MOST_DIGITS):
         return None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Jobs as the user submitted them, their profiles, and workloads."""
+"""Jobs as submitted by the users, their profiles, and workloads."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rebat.core.units import MAX_SECONDS, US_PER_S, to_us
 
 
 class Job(msgspec.Struct, frozen=True, gc=False):
-    """A job of a workload, as the user submitted it.
+    """A job of a workload, as submitted by the user.
 
     Attributes
     ----------
@@ -26,11 +26,11 @@ class Job(msgspec.Struct, frozen=True, gc=False):
     submit_us : int
         Time of submission in microseconds since the start of the workload.
     walltime_us : int or None
-        Maximum run time, after which Batsim kills the job; None: no limit.
+        Maximum run time, after which Batsim kills the job; None means no limit.
     profile : str
         Name of the profile that defines the work of the job.
     extra : dict
-        Other fields of the job's JSON; Batsim forwards them unchanged to the scheduler.
+        Other fields of the JSON of the job. Batsim forwards them unchanged to the scheduler.
     """
 
     id: str
@@ -47,14 +47,14 @@ class Workload(msgspec.Struct, frozen=True):
     Attributes
     ----------
     name : str
-        Name in reports (the stem of a file, the name of a generator).
+        Name in reports: the stem of a file, or the name of a generator.
     n_nodes : int
         Number of nodes of the intended machine (Batsim's ``nb_res``).
     jobs : sequence of Job
     profiles : dict
         Batsim profile JSON by name.
     notes : tuple of str
-        Changes that an importer or a generator made, as text (jobs dropped, clamped or capped).
+        Texts on the origin of the workload, and on changes that an importer made to its jobs.
     machine : dict, optional
         The recorded machine, from accounting records: ``nodes`` (names in folded form, in the order
         of the node numbers), ``cores_per_node``, ``partitions`` (nodes by name), ``origin_s`` (time
@@ -73,8 +73,9 @@ Profiles = Mapping[str, dict[str, Any]]
 """Batsim profile JSON by name."""
 
 PROBES = "rebat"
-"""Name of the workload of jobs that never run. They are registered only because Batsim acknowledges
-the registration (`wire.instants`)."""
+"""Workload name of probe jobs, which never run. rebat registers them only because Batsim
+acknowledges registrations (`wire.instants`).
+"""
 
 MAX_TASKS = 1_000_000
 """Maximum number of executions of a composed profile, including repeats."""
@@ -84,7 +85,7 @@ MAX_DEPTH = 100
 
 
 def duration_us(profiles: Profiles, name: str, speed_flops: float | None = 1e9) -> int:
-    """Return the run time of a profile in microseconds, if the profile needs no network model.
+    """Return the run time (us) of a profile that needs no network model.
 
     ``speed_flops`` is the speed of the nodes in flop/s. If it is None (unknown), profiles with
     computations have no duration.
@@ -92,8 +93,8 @@ def duration_us(profiles: Profiles, name: str, speed_flops: float | None = 1e9) 
     Raises
     ------
     InputError
-        For a profile that needs Batsim's network model (communication, parallel tasks, I/O), and
-        for the errors of `check_profiles`.
+        If the profile needs Batsim's network model (communication, parallel tasks, I/O), or
+        `check_profiles` raises.
     """
     if name in profiles and profiles[name].get("type") != "composed":
         return _alone_us(name, profiles[name], speed_flops)
@@ -116,7 +117,7 @@ def _alone_us(name: str, profile: dict[str, Any], speed_flops: float | None) -> 
 
 
 def check_profiles(profiles: Profiles) -> None:
-    """Raise InputError for composed profiles with unknown parts or without an end.
+    """Raise InputError if a composed profile is invalid.
 
     Raises
     ------
@@ -128,7 +129,7 @@ def check_profiles(profiles: Profiles) -> None:
 
 
 class _Extent(NamedTuple):
-    """Extent of a profile: duration (us), number of executions and levels of composition."""
+    """Extent of a profile: duration (us), number of executions, and levels of composition."""
 
     us: int
     tasks: int = 1
@@ -170,7 +171,7 @@ def _composed(name: str, profile: dict[str, Any], parts: Sequence[_Extent]) -> _
 
 
 def _parts_first(profiles: Profiles, names: Sequence[str]) -> Iterable[str]:
-    """Return these profiles and all their parts; the parts of a profile come before it."""
+    """Return these profiles and all their parts, with the parts of a profile before it."""
     parts: dict[str, list[str]] = {}
     open_names = list(reversed(names))
     while open_names:
@@ -219,7 +220,7 @@ def delay_us(profile: dict[str, Any]) -> int:
     Raises
     ------
     InputError
-        For a delay of 0, on which Batsim aborts, or of less than 0.5 microseconds.
+        If the delay is 0, at which Batsim aborts, or less than 0.5 microseconds.
     """
     length_us = to_us(number(profile, "delay", MAX_SECONDS, "seconds"))
     if length_us < 1:
@@ -265,7 +266,7 @@ def batsim_number(us: int) -> int | float:
 
 
 def job_fields(job: Job, job_id: str = "") -> dict[str, Any]:
-    """Return the job's Batsim JSON, optionally with another id; extra fields are last."""
+    """Return the Batsim JSON of a job, optionally with another id; extra fields are last."""
     fields: dict[str, Any] = {"id": job_id or job.id, "subtime": batsim_number(job.submit_us)}
     if job.walltime_us is not None:
         fields["walltime"] = batsim_number(job.walltime_us)

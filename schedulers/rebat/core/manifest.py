@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """List of the files of a results folder with their hashes, in the format of ``sha256sum``.
 
-rebat only replaces files that are in the list and unchanged.
+rebat replaces only files that are in the list and unchanged.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def listed(folder: Path) -> dict[str, str]:
 
 
 def not_ours(folder: Path, apart: str | None = None) -> str | None:
-    """Return the first item of a folder that is not listed or has changed; None if there is none.
+    """Return the first file or folder that is not listed or has changed; None if there is none.
 
     The content of the subfolder ``apart`` is ignored.
     """
@@ -66,7 +66,7 @@ def check_no_result(folder: Path) -> None:
 
 
 def remove_listed(folder: Path) -> None:
-    """Remove the listed files of a folder, then the list, then folders that have become empty."""
+    """Remove the listed files of a folder, the list, and the folders that become empty."""
     names = [*listed(folder), MANIFEST]
     for name in names:
         (folder / name).unlink(missing_ok=True)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from procset import ProcSet
 
 Intervals = npt.NDArray[np.int64]
-"""Shape (k, 2): inclusive first and last node of each interval, ascending and not adjacent."""
+"""Array of shape (k, 2): first and last node of each interval, ascending and not adjacent."""
 
 NO_INTERVALS: Intervals = np.empty((0, 2), dtype=np.int64)
 
@@ -48,9 +48,9 @@ class NodeSet:
     __slots__ = ("_packed", "intervals", "size")
 
     def __init__(self, intervals: Intervals, size: int | None = None) -> None:
-        """Create a set from canonical intervals; for other intervals use ``from_intervals``.
+        """Create a set from canonical (ascending, separate) intervals; else use ``from_intervals``.
 
-        ``size`` is the number of nodes; None: unknown.
+        ``size`` is the number of nodes; None means unknown.
         """
         self.intervals = intervals
         self._packed = b""
@@ -59,19 +59,19 @@ class NodeSet:
         self.size = size
 
     def pack(self) -> None:
-        """Reduce the memory of a set that will rarely be used from now on."""
+        """Reduce the memory of a set that will rarely be used."""
         if self.size and not self._packed and self.intervals[-1, 1] < 2**31:
             self._packed = self.intervals.astype(np.int32).tobytes()
             del self.intervals
 
     @property
     def packed(self) -> bytes:
-        """The intervals as int32, for `unpacked`; empty for an empty set."""
+        """The intervals as bytes (int32), for `unpacked`; empty for an empty set."""
         return self._packed or self.intervals.astype(np.int32).tobytes()
 
     @classmethod
     def unpacked(cls, size: int, packed: bytes) -> NodeSet:
-        """Return the set of ``packed`` with this number of nodes."""
+        """Return the set from the result of ``packed``, with this number of nodes."""
         nodes = cls(NO_INTERVALS, size)
         if packed:
             nodes._packed = packed
@@ -87,7 +87,8 @@ class NodeSet:
         return zip(ends, ends, strict=True)
 
     def __getattr__(self, name: str) -> Any:
-        # Called only for missing attributes, so sets that are not packed have no overhead.
+        # Python calls this only for missing attributes, so sets that are not packed have no
+        # overhead.
         if name != "intervals":
             raise AttributeError(name)
         return np.frombuffer(self._packed, np.int32).reshape(-1, 2).astype(np.int64)
@@ -124,7 +125,7 @@ class NodeSet:
         return cls(intervals, len(nodes))
 
     def first(self, count: int) -> NodeSet:
-        """Return the ``count`` lowest nodes; there must be at least ``count``.
+        """Return the ``count`` lowest nodes; the set must have at least ``count`` nodes.
 
         >>> NodeSet.parse("0-3 5 7-9").first(6)
         NodeSet('0-3 5 7')
@@ -162,7 +163,7 @@ class NodeSet:
         return np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)
 
     def of_each(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Return the entries of these nodes from an array over all nodes, ascending by node."""
+        """Return the entries of these nodes in an array over all nodes, ascending by node."""
         parts = [values[first : last + 1] for first, last in self.intervals.tolist()]
         return np.concatenate(parts) if parts else values[:0]
 
@@ -192,7 +193,7 @@ class NodeSet:
 
     @property
     def procset(self) -> ProcSet:
-        """The same set as a ``procset.ProcSet``, which has union, difference and so on."""
+        """The set as a ``procset.ProcSet``, which has operations like union and difference."""
         from procset import ProcSet
 
         return ProcSet(*((int(a), int(b)) for a, b in self.intervals))

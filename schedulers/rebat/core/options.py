@@ -11,16 +11,18 @@ from rebat.core.dialect import PAPER, Dialect
 from rebat.core.recovery import Recovery
 
 SilentErrors = Literal["accept", "retry"]
-"""What happens to a job whose attempt ends with an error: the job ends (accept) or runs again."""
+"""What happens to a job whose attempt ends with an error: it ends (accept) or runs again (retry).
+"""
 
 
 MAX_ATTEMPTS = 10_000
-"""Maximum number of attempts of a job that failures may interrupt. A job that needs more attempts
-cannot complete on this machine."""
+"""Default maximum number of interrupted attempts of a job. A job that needs more attempts cannot
+complete on this machine.
+"""
 
 
 class YoungDaly(msgspec.Struct, frozen=True):
-    """Checkpointing of jobs whose profiles define no checkpoints; times are in seconds.
+    """Checkpointing of jobs whose profiles contain no checkpoint fields; times are in seconds.
 
     ``mtbf_s`` is the MTBF of the machine. Run times and walltimes already include the checkpoints.
     """
@@ -36,16 +38,16 @@ class SessionOptions(msgspec.Struct, frozen=True):
     Attributes
     ----------
     dialect : Dialect
-        Choices in which the node-stealing paper and its program differ.
+        Choices in details in which the node-stealing paper and its program differ.
     strict : bool
-        Whether a refused proposal is an error (a bug in the policy). If not, it is only recorded.
+        Whether a refused proposal is an error (a bug in the policy) or is only recorded.
     young_daly : YoungDaly, optional
         Checkpointing of jobs whose profiles have no checkpoint fields.
     silent_errors : str
-        'retry': a job that ends with a return code other than 0 is requeued as a whole, until it
-        succeeds (sections 3.2 and 4.1 of Benoit et al., RR-9296).
+        With 'retry', a job that ends with a return code other than 0 runs again from the beginning
+        until it succeeds (sections 3.2 and 4.1 of Benoit et al., RR-9296).
     resize_cost : str
-        Cost of a resize, which prolongs the recovery (see ``models.migration.cost_us``).
+        Cost of a resize, which is added to the recovery (see ``models.migration.cost_us``).
     migration_cost : str
         Cost of a checkpoint and restart, in the same notation.
     purge_s : float
@@ -54,7 +56,7 @@ class SessionOptions(msgspec.Struct, frozen=True):
         Number of Batsim's hosts (cores) that form a node; 1 if hosts are nodes.
     resumes_moldable : bool
         Whether a moldable job continues from its last checkpoint after a change of its number of
-        nodes. If not, it starts again from the beginning.
+        nodes, or restarts from the beginning.
     max_attempts : int
         Number of interrupted attempts after which a job ends as failed.
     recovery : Recovery, optional

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Long sequences of structs with little memory: items are packed in blocks, numbers in columns.
+"""Long sequences of structs in little memory. Items are packed in blocks, numbers in columns.
 
 A run of millions of jobs appends millions of records, which are read a few times after the run.
-`Packed` keeps the last block of items as objects. Earlier blocks are bytes (MessagePack) in a
-temporary file. The file is in memory until it exceeds `MOST_BYTES`, then in the folder TMPDIR.
+`Packed` stores the last block of items as objects, and earlier blocks as bytes (MessagePack) in a
+temporary file. The file is in memory up to a size of `MOST_BYTES`; if it is larger, it is in the
+folder TMPDIR.
 """
 
 from __future__ import annotations
@@ -25,20 +26,20 @@ T = TypeVar("T", bound=msgspec.Struct)
 Ints = npt.NDArray[np.int64]
 
 BLOCK = 16384
-"""Number of items in a block. Runs of a month are not packed."""
+"""Number of items in a block. It is so large that runs of a month are not packed."""
 
 MOST_BYTES = 2**22
 """Maximum size in bytes of a temporary file in memory."""
 
 
 class Packing(Generic[T]):
-    """How items are packed: their struct, and the fields that can be read as columns.
+    """A way to pack items: their struct, and the fields that can be read as columns.
 
     Parameters
     ----------
     struct : type
     numbers : sequence of str
-        Fields with integers, as dotted names.
+        Integer fields, as dotted names.
     names : sequence of str
         Fields with few distinct values, such as texts, as dotted names. A column contains their
         codes.
@@ -63,8 +64,8 @@ class Packing(Generic[T]):
 class Packed(Sequence[T]):
     """A growing sequence of structs of one `Packing`.
 
-    Reading a packed item unpacks its entire block. Iterate or use `where` instead of reading items
-    in random order. Items that were read from packed blocks are copies.
+    Each access to a packed item unpacks its entire block. Therefore, iterate or use `where` instead
+    of reading items in random order. Items that are read from packed blocks are copies.
     """
 
     def __init__(self, packing: Packing[T], items: Iterable[T] = ()) -> None:
@@ -118,7 +119,7 @@ class Packed(Sequence[T]):
         self._read.clear()
 
     def _column(self, name: str) -> Ints:
-        """Return a column of the last block; it is read again only after a change."""
+        """Return a column of the last block, which is cached until the block changes."""
         column = self._read.get(name)
         if column is None or len(column) != len(self._last):
             column = self._read[name] = self._extracted(name)
@@ -179,7 +180,7 @@ class Packed(Sequence[T]):
         return len(self._packing.getters) * BLOCK * 8
 
     def _start(self, name: str) -> int:
-        """Return where a column begins in a block, in bytes."""
+        """Return the position, in bytes, at which a column begins in a block."""
         return self._packing.numbers[name] * BLOCK * 8
 
     def values(self, name: str) -> list[Any]:

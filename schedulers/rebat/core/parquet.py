@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Opening Parquet files; pyarrow is an optional requirement."""
+"""Opening of Parquet files. The package pyarrow is optional."""
 
 from __future__ import annotations
 

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Recovery of a failed job in stages, with random durations for each cause of failures.
+"""Recovery of a failed job in stages, whose durations are random and depend on the cause.
 
-After a failure, the job hangs: it is detected, diagnosed and rescheduled, and keeps its nodes.
-During this time, failures of its nodes have no effect. Then a policy decides, and the job continues
-on other nodes: it initialises and loads its checkpoint. A failure restarts these two stages.
+After a failure, the job first hangs: it keeps its nodes while the failure is detected and
+diagnosed, and the job is rescheduled. During this time, failures of its nodes have no effect. Then
+a policy decides, and the job continues on other nodes: it initialises and loads its checkpoint. If
+a failure hits the job in these two stages, they restart.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ HUNG = ("detect", "diagnose", "reschedule")
 STAGES = (*HUNG, "init")
 
 ANY = ""
-"""The cause of the durations that apply to all causes without their own durations."""
+"""Key of the durations for all causes that are not listed."""
 
 
 class StageDurations(msgspec.Struct, frozen=True):
-    """Random durations of a stage by cause."""
+    """Random durations of a stage, by cause of the failure."""
 
     by_cause: tuple[tuple[str, RandomDuration], ...]
 
@@ -36,7 +37,7 @@ class StageDurations(msgspec.Struct, frozen=True):
 
 
 class Recovery(msgspec.Struct, frozen=True):
-    """The stages of a recovery before the checkpoint is loaded, and the seed of their durations."""
+    """The stages of a recovery before the checkpoint is loaded, and the seed of the draws."""
 
     detect: str = "0"
     diagnose: str = "0"
@@ -52,7 +53,7 @@ class Recovery(msgspec.Struct, frozen=True):
 
     @property
     def random(self) -> bool:
-        """Whether a duration is random."""
+        """Whether any duration is random."""
         stages = self.stages.values()
         return not all(duration.constant for stage in stages for _, duration in stage.by_cause)
 
@@ -61,7 +62,7 @@ class Recovery(msgspec.Struct, frozen=True):
     ) -> dict[str, int]:
         """Draw the duration of each stage in microseconds.
 
-        The same key always draws the same durations.
+        Equal keys always yield equal durations.
         """
         durations = {}
         for name, stage in stages.items():
@@ -74,13 +75,13 @@ class Recovery(msgspec.Struct, frozen=True):
 def parse_stage(text: str | float) -> StageDurations:
     """Return the durations of a stage.
 
-    ``30s`` is for all causes. ``nccl=10min/30s`` is 10 min after a failure with cause nccl, and
-    30 s after all others.
+    ``30s`` applies to all causes. ``nccl=10min/30s`` means 10 min after a failure with the cause
+    nccl, and 30 s after all other failures.
 
     Raises
     ------
     InputError
-        If the text has another form, or gives no duration for the other causes.
+        If the text has another form, or contains no duration for the other causes.
     """
     by_cause = {}
     for part in str(text).split("/"):

@@ -26,7 +26,7 @@ class Moldable(msgspec.Struct, frozen=True, tag_field="kind", tag="moldable"):
     sizes: tuple[int, ...]
 
     def with_request(self, request: int) -> list[int]:
-        """Return the sizes and the requested size, in ascending order."""
+        """Return the listed sizes and the requested size, in ascending order."""
         return sorted({request, *self.sizes})
 
     def allows(self, n_nodes: int, request: int) -> bool:
@@ -35,7 +35,7 @@ class Moldable(msgspec.Struct, frozen=True, tag_field="kind", tag="moldable"):
 
 
 class Malleable(msgspec.Struct, frozen=True, tag_field="kind", tag="malleable"):
-    """A job that runs on any number of nodes in a range; the number may change during the run."""
+    """A job that runs on any number of nodes in a range, which may change during the run."""
 
     min: int
     max: int
@@ -51,7 +51,7 @@ KINDS: dict[str, type[Shape]] = {"rigid": Rigid, "moldable": Moldable, "malleabl
 
 
 def shape_of(fields: Mapping[str, Any]) -> Shape:
-    """Return the shape in a job's JSON: ``"shape": {"kind": "malleable", "min": 2, "max": 31}``.
+    """Return the shape in the JSON of a job: ``{"kind": "malleable", "min": 2, "max": 31}``.
 
     >>> shape_of({"res": 4, "shape": {"kind": "moldable", "sizes": [4, 8]}})
     Moldable(sizes=(4, 8))
@@ -59,7 +59,7 @@ def shape_of(fields: Mapping[str, Any]) -> Shape:
     Raises
     ------
     InputError
-        For an unknown kind, or invalid sizes.
+        If the kind is unknown, or sizes are invalid.
     """
     value = fields.get("shape")
     if value is None:
@@ -92,9 +92,9 @@ def check_shape(shape: Shape, request: int, n_nodes: int) -> None:
     Raises
     ------
     InputError
-        For sizes larger than the machine, and for a malleable job with a request outside its range.
-        A moldable job may request a size that is not in its list. It can then run on this size and
-        on the listed sizes.
+        If a size is larger than the machine, or the request of a malleable job is outside its
+        range. A moldable job may request a size that is not in its list: it can run on the
+        requested size and on the listed sizes.
     """
     if isinstance(shape, Malleable):
         if not shape.min <= request <= shape.max:

@@ -42,12 +42,12 @@ def names(kind: str, *endings: str) -> dict[str, Path]:
 
 
 def located(path: Path, kind: str, *endings: str) -> Path:
-    """Return the path if it is a file of the user, or else the included input with this name.
+    """Return the path of a user's file, or otherwise of the included input with this name.
 
     Raises
     ------
     InputError
-        For a name without file extension that is neither a file nor an included input.
+        If a name without file extension is neither a file nor an included input.
     """
     if path.suffix or path.is_absolute() or (path.exists() and not path.is_dir()):
         return path

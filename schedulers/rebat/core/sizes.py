@@ -10,12 +10,12 @@ MAX_NODES = 10_000_000
 
 
 def check_machine(n_nodes: int, where: str = "nodes") -> int:
-    """Return the number of nodes of a machine, after a check of its size.
+    """Check the number of nodes of a machine, and return it.
 
     Raises
     ------
     InputError
-        For more nodes than `MAX_NODES`.
+        If it exceeds `MAX_NODES`.
     """
     if n_nodes > MAX_NODES:
         raise InputError(f"is {n_nodes}", where, f"at most {MAX_NODES} nodes")

@@ -14,12 +14,12 @@ T = TypeVar("T")
 
 
 def tagged(value: Any, field: str, kinds: Mapping[str, type[T]], noun: str) -> T:
-    """Return a JSON object as a struct. The value of ``field``, a key of ``kinds``, is its type.
+    """Return a JSON object as a struct. The value of ``field`` selects the struct from ``kinds``.
 
     Raises
     ------
     InputError
-        For an unknown kind (the message lists the valid kinds), and for fields that do not fit the
+        If the kind is unknown (the message lists the valid kinds), or fields are invalid for this
         kind.
     """
     kind = str(value.get(field) if isinstance(value, dict) else value)

@@ -27,13 +27,13 @@ class Traits(msgspec.Struct, frozen=True, gc=False):
     checkpointable : bool
         Whether the batch system can checkpoint and restart the job without help of the application.
     partition : str
-        Requested partition; empty: no particular partition.
+        Requested partition; empty if the job requests none.
     eternal : bool
-        Whether the job has no end and runs until only eternal jobs are left.
+        Whether the job has no end. rebat ends it when only eternal jobs are left.
     user, queue : str
-        Owner of the job, and queue of its submission; empty: unknown.
+        Owner of the job, and queue to which it was submitted; empty if unknown.
     priority_class : int
-        Priority that the user or the site gives the job; higher is first.
+        Priority set by the user or the site; higher classes are first.
     """
 
     memory_mb: float | None = None

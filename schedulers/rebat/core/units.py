@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Times in microseconds as integers, the resolution of Batsim's messages (`%.6f`).
 
-Equal times are equal integers, so the engine and plans need no tolerance. Names that end in ``_us``
-are integers in microseconds. Names that end in ``_s`` are seconds.
+Equal times are equal integers, so the engine and the plans need no tolerance. Names that end in
+``_us`` are integers in microseconds. Names that end in ``_s`` are seconds.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from rebat.core.errors import InputError
 
 US_PER_S = 1_000_000
 FOREVER_US = 2**62
-"""A time later than any other, for jobs, outages and waits without an end."""
+"""A time later than any other time, for jobs, outages and waits without an end."""
 
 MAX_SECONDS = 1e11
 """Maximum time or duration in seconds (3,000 years)."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Errors for decisions on which a real Batsim aborts."""
+"""Errors for decisions at which a real Batsim aborts."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ class AbortRule(StrEnum):
 
 
 class Abort(BatsimAbort):
-    """Error at a point where a real Batsim would have aborted.
+    """Error: a real Batsim would have aborted at this point.
 
     Attributes
     ----------
     rule : AbortRule
-        The rule of Batsim that was violated.
+        The violated rule of Batsim.
     problem : str
         The rule and the decision.
     now_s : float

@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Batsim 5.0.0-rc2's behaviour for delay workloads, where it differs from Batsim 4.2.1.
+"""The behaviour of Batsim 5.0.0-rc2 for delay profiles that differs from Batsim 4.2.1.
 
-- Batsim checks neither the size of an allocation nor whether its nodes are free. It does not know
+- Batsim 5 checks neither the size of an allocation nor whether its nodes are free. It has no
   failures: an external event is a text.
-- Jobs may be registered at any time. A requested feature decides whether the simulation waits for
-  the end of registration.
+- Jobs may be registered at any time; a feature decides whether the simulation waits for the end.
 - Without the features ``dynamic_registration`` and ``profile_reuse``, the end of the first job of
   a profile removes this profile and its parts. Their names stay taken.
-- Registered sequences run, and a sequence may have parts of other workloads.
-- A call in the past comes immediately. Calls may be periodic.
+- Sequences that the scheduler registers can run. Their parts may be from other workloads.
+- If a call is requested for a time in the past, it is sent immediately. Calls may be periodic.
 
 All profiles are stored under complete ids, ``w0!d10``.
 """
@@ -39,16 +38,17 @@ PARALLEL = ("parallel", "parallel_homogeneous", "parallel_homogeneous_total")
 
 
 class Engine5(PeriodicCalls, Engine):
-    """A simulation by the rules of Batsim 5.
+    """A simulation according to the rules of Batsim 5.
 
     Parameters
     ----------
     workloads : sequence of Workload
-        They are named w0, w1, and so on.
+        The workloads, which are named w0, w1, and so on.
     n_nodes : int, optional
         Number of nodes of the machine (default: of the largest workload).
     files : sequence of sequences of GenericEvent
-        Event files, in order of time. The data of an event has its ``id`` and its text ``data``.
+        Event files, each in order of time. The data of an event consists of its ``id`` and its text
+        ``data``.
     options : EngineOptions
         ``dynamic_jobs``, ``profile_reuse``, ``acknowledge_dynamic_jobs`` and ``forward_profiles``
         are the features that the scheduler requested.
@@ -79,7 +79,7 @@ class Engine5(PeriodicCalls, Engine):
         for file in self._files:
             self._await_events(file)
         self._joined = len(workloads) + len(files) > 1
-        """Whether the first message contains what happens at time 0."""
+        """Whether the first message also contains the events at time 0."""
         self._begins = True
 
     # ---- set-up
@@ -143,13 +143,13 @@ class Engine5(PeriodicCalls, Engine):
         self._outbox += self._take_notices()
 
     def _check_times(self, reply: d.Reply) -> None:
-        """Accept any time, because the codec has checked the order; collect profiles."""
+        """Accept all times, because the decoder has checked them; forget unused profiles."""
         ended, self._ended_since = self._ended_since, []
         for job in ended:
             self._forget_profile(job)
 
     def _on_decision(self, decision: d.Decision) -> None:
-        """Carry out a decision for a later time; a job that ends then is not killed."""
+        """Carry out a decision for a later time. A job that ends at that time is not killed."""
         if isinstance(decision, d.KillJobs):
             self._push(self.now_us, super()._on_decision, decision)
         else:
@@ -157,7 +157,7 @@ class Engine5(PeriodicCalls, Engine):
 
     def _on_submissions(self, jobs: list[Placed]) -> None:
         super()._on_submissions(jobs)
-        if self._begins:  # the notice is in the same message
+        if self._begins:  # the notice is part of the same message
             self._outbox += self._take_notices()
 
     def _over(self) -> bool:
@@ -176,7 +176,7 @@ class Engine5(PeriodicCalls, Engine):
         """Do nothing: Batsim 5 does not record which nodes are free."""
 
     def _is_forgotten(self, job: EngineJob) -> bool:
-        """Return whether the scheduler knows that a job ended; Batsim has then forgotten it."""
+        """Return whether the scheduler knows that a job ended; then Batsim forgets the job."""
         if not job.state:
             return False
         unsent = (event for event in self._outbox if isinstance(event, JobCompleted))
@@ -196,7 +196,7 @@ class Engine5(PeriodicCalls, Engine):
         self._start(job, decision.nodes, self._legs(job))
 
     def _legs(self, job: EngineJob) -> Iterator[int]:
-        """Yield the delays of a job; a part that fails is the last part."""
+        """Yield the delays of a job, up to and including the first part that fails."""
         for name in _atoms(job.profiles, job.profile):
             yield duration_us(job.profiles, name, self.options.speed_flops)
             code = int(job.profiles[name].get("ret", 0))
@@ -267,7 +267,7 @@ class Engine5(PeriodicCalls, Engine):
         if profile not in self._all:
             raise self._abort(AbortRule.UNKNOWN_PROFILE, f"{profile} of job {decision.job_id}")
         walltime_us = to_us(fields["walltime"]) if "walltime" in fields else None
-        if walltime_us == 0:  # Batsim reports 0 as no walltime, but kills the job at its start
+        if walltime_us == 0:  # reported as no walltime, but kills the job at its start
             del fields["walltime"]
         fields["subtime"] = to_s(self.now_us)
         job = EngineJob(
@@ -336,7 +336,7 @@ def _atoms(profiles: dict[str, dict[str, Any]], name: str) -> Iterator[str]:
 
 
 def _host(node: int) -> dict[str, Any]:
-    """Return a host as Batsim 5 lists it."""
+    """Return a host in the form that Batsim 5 uses."""
     return {
         "id": node,
         "name": f"host{node}",

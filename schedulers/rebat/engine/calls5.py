@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls that a scheduler requests from Batsim 5: once, also in the past, or periodically."""
+"""Calls that a scheduler requests from Batsim 5: single (also in the past), or periodic."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rebat.engine.state import EngineState
 
 
 class PeriodicCalls(EngineState):
-    """Carries out requests for calls."""
+    """The part of the engine that carries out requests for calls."""
 
     _periodic: dict[str, tuple[d5.PeriodicCall, int, int]]
     """Periodic calls by name, with the time of the next call and the number of past calls."""

@@ -29,7 +29,7 @@ from rebat.engine.state import HELD, EngineState
 
 
 class Decisions(EngineState):
-    """Carries out the decisions of a scheduler."""
+    """The part of the engine that carries out the decisions of a scheduler."""
 
     def _on_decision(self, decision: Decision) -> None:
         self._decide[type(decision)](self, decision)
@@ -41,7 +41,7 @@ class Decisions(EngineState):
         return job
 
     def _static_job(self, job_id: str) -> EngineJob | None:
-        """Return a static job that is not submitted yet or not alive any more."""
+        """Return a static job that is not submitted yet, or that has ended."""
         placed = self._static.find(job_id)
         if placed is None:
             return None
@@ -54,7 +54,7 @@ class Decisions(EngineState):
         return job_id in self._jobs or self._static.find(job_id) is not None
 
     def _make_static(self, workload: str, job: Job) -> EngineJob:
-        """Return a static job, which is alive from now on."""
+        """Create and return a static job at its submission."""
         job_id = f"{workload}!{job.id}"
         if job_id in self._jobs:
             return self._jobs[job_id]
@@ -105,11 +105,11 @@ class Decisions(EngineState):
         )
 
     def _start(self, job: EngineJob, nodes: NodeSet, legs: Iterator[int]) -> None:
-        """Start a job on these nodes; ``legs`` are its delays in order."""
+        """Start a job on these nodes; ``legs`` are the delays of its profile, in order."""
         job.nodes, job.start_us = nodes, self.now_us
         self._running += 1
         job.legs = legs
-        if not self._begin_leg(job):  # a composed profile without parts
+        if not self._begin_leg(job):  # a composed profile has no parts
             self._push(self.now_us, self._on_leg_end, job)
 
     def _reject(self, decision: RejectJob) -> None:

@@ -3,16 +3,16 @@
 
 Observed behaviour of Batsim that the engine reproduces:
 
-- All events of an instant are in one message, in the order in which their sources began to wait. A
-  completion waits since the start of its job, a submission since the previous submission, and a
-  machine event since the previous machine event. Sources that began to wait at the same time keep
-  their order.
+- All events of an instant are in one message. They are in the order in which their sources began to
+  wait for them: for a completion, this is the start of the job; for a submission, the previous
+  submission; for a machine event, the previous machine event. Sources that began to wait at the
+  same time keep their order.
 - The immediate effects of a reply (kills, acknowledged registrations) are in another message of the
-  same instant. This message also contains the notices that no more jobs will be submitted and no
-  more events will occur.
+  same instant. If no more jobs will be submitted or no more events will occur, this message also
+  contains the notices of this.
 - The simulation ends when all jobs have ended, no call is pending, every event of a file has
   occurred and, with dynamic jobs, the registration is finished. Failures that are drawn during the
-  simulation do not prolong it.
+  simulation do not prolong the simulation.
 """
 
 from __future__ import annotations
@@ -53,10 +53,10 @@ class External:
     """A source of external events."""
 
     def __init__(self, events: Iterator[list[Any]], ends: bool) -> None:
-        """Store events that are grouped by time.
+        """Create the source from events that are grouped by time.
 
-        With ``ends``, the simulation does not end before the last event. The attribute ``left``
-        states whether events are left.
+        If ``ends`` is True, the simulation does not end before the last event. The attribute
+        ``left`` states whether events are left.
         """
         self.events, self.ends, self.left = events, ends, False
 
@@ -70,11 +70,11 @@ class Engine(Decisions):
     n_nodes : int, optional
         Number of nodes of the machine (default: that of the workload).
     events : iterable of ExternalEvent
-        Failures, repairs and generic events. If this is a sequence (an event file), all events
-        occur, as in Batsim. Other iterables must be in order of time. Their events after the end of
-        the last job do not occur.
+        Failures, repairs and generic events. If this is a sequence (an event file), all its events
+        occur, as in Batsim. Other iterables must be in order of time, and their events after the
+        end of the last job do not occur.
     operations : sequence of GenericEvent
-        Operations of an administrator, in order of time; treated like a second event file.
+        Operations of an administrator, in order of time. They are treated like a second event file.
     options : EngineOptions
 
     Attributes
@@ -85,7 +85,7 @@ class Engine(Decisions):
     Raises
     ------
     InputError
-        For a workload that needs a network model, or machine events outside the machine.
+        If the workload needs a network model, or a machine event is for nodes outside the machine.
     """
 
     def __init__(
@@ -150,7 +150,7 @@ class Engine(Decisions):
     # ---- the loop
 
     def run(self, scheduler: Scheduler, on_progress: OnProgress | None = None) -> None:
-        """Simulate to the end. ``on_progress`` regularly receives (time, jobs ended, jobs).
+        """Simulate to the end; regularly call ``on_progress`` with time, ended jobs and all jobs.
 
         Raises
         ------
@@ -191,13 +191,13 @@ class Engine(Decisions):
                 self._decide[type(decision)](self, decision)
             else:
                 self._push(decision.at_us + later_us, self._on_decision, decision)
-        # if the reply is in the future, events until then are sent after it
+        # if the time of the reply is in the future, events until then are sent after the reply
         until_us = reply.now_us + later_us
         while until_us > self.now_us:
             self._pass(min(until_us, self._heap[0][0] if self._heap else until_us))
 
     def _pass(self, until_us: int) -> None:
-        """Move to a time while the scheduler decides."""
+        """Advance to a time during which the scheduler decides."""
         self._advance(until_us)
 
     def _check_times(self, reply: Reply) -> None:
@@ -208,10 +208,10 @@ class Engine(Decisions):
                 raise self._abort(AbortRule.DATE_ORDER, f"decision at {to_s(decision.at_us)} s")
 
     def _advance(self, until_us: int, single: bool = False) -> None:
-        """Set the time and process its events: all, or only the first (``single``).
+        """Set the time, and process all its events, or with ``single`` only the first.
 
-        When a source has no more events, its notice normally goes into the next message. It goes
-        into the current message if another source's event follows at the same time.
+        When a source has no more events, its notice is normally part of the next message. If an
+        event of another source follows at the same time, the notice is part of the current message.
         """
         self.now_us, join = until_us, False
         while self._heap and self._heap[0][0] <= until_us:
@@ -225,8 +225,8 @@ class Engine(Decisions):
             self._outbox += self._take_notices()
 
     def _stuck(self) -> bool:
-        """Return whether only failures can still happen, and the simulation needs none of them."""
-        if len(self._heap) > len(self._files):  # each file has at most one entry in the heap
+        """Return whether only failures can still occur, and no failure is needed for the end."""
+        if len(self._heap) > len(self._files):  # each event file has at most one entry in the heap
             return False
         if not self._heap:
             return True
@@ -316,7 +316,7 @@ class Engine(Decisions):
 
 
 def _hosts(n_nodes: int) -> list[dict[str, Any]]:
-    """Return the compute resources as Batsim lists them."""
+    """Return the compute resources in the form that Batsim uses."""
     return [
         {
             "id": node,
@@ -330,7 +330,7 @@ def _hosts(n_nodes: int) -> list[dict[str, Any]]:
 
 
 def used_profiles(workload: Workload) -> dict[str, dict[str, Any]]:
-    """Return the profiles that static jobs use; Batsim does not load other profiles."""
+    """Return the profiles that static jobs use, because Batsim loads no other profiles."""
     used: dict[str, dict[str, Any]] = {}
     for name in compact(workload.jobs).profile_uses():
         if name not in used:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Jobs of the engine. Each attempt is a job here, because Batsim does not know attempts."""
+"""Jobs of the engine. Each attempt is a separate job, because Batsim has no attempts."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NO_LEGS: Iterator[int] = iter(())
 
 
 class EndedJob(msgspec.Struct, gc=False, array_like=True):
-    """A Batsim job that ended or was rejected; times in microseconds, -1 if it never ran."""
+    """A Batsim job that ended or was rejected; times are in us, -1 if it never ran."""
 
     id: str
     n_nodes: int
@@ -44,21 +44,21 @@ class EndedJob(msgspec.Struct, gc=False, array_like=True):
 
 
 class EngineJob(EndedJob, gc=False, kw_only=True):
-    """A Batsim job, static or registered, before its end and at its end."""
+    """A Batsim job, static or registered, until its end."""
 
     submission: Job | dict[str, Any] | None = None
     """Content of the submission event: the job, or the JSON of a registered job.
 
-    None after the event was sent.
+    It is None after the event has been sent.
     """
     return_code: int = 0
     profiles: dict[str, dict[str, Any]] = {}
-    """The job's profile and its parts, even if Batsim has dropped them; jobs may share profiles."""
+    """The profile of the job with its parts, even if Batsim has deleted them. Jobs may share it."""
     submitted: bool = False
     legs: Iterator[int] = NO_LEGS
     """Remaining delays of a running job, in order."""
     place: int = -1
-    """Place in the list of ended jobs; -1 before the end."""
+    """Position in the list of ended jobs; -1 before the end."""
 
     @property
     def running(self) -> bool:
@@ -70,12 +70,12 @@ _fields_of = attrgetter(*EndedJob.__struct_fields__)
 
 
 def ended(job: EngineJob) -> EndedJob:
-    """Return what remains of a job that ended."""
+    """Return the record of a job that ended."""
     return EndedJob(*_fields_of(job))
 
 
 def again(job: EndedJob, place: int) -> EngineJob:
-    """Return the job that ended at this place, for decisions about it."""
+    """Return the ended job at this position as an `EngineJob`, for decisions about it."""
     return EngineJob(*_fields_of(job), submitted=True, place=place)
 
 
@@ -83,12 +83,12 @@ ENDED = Packing(EndedJob, ("n_nodes", "submit_us", "start_us", "end_us"), ("stat
 
 
 def ended_jobs(jobs: Iterable[EndedJob] = ()) -> Packed[EndedJob]:
-    """Return ended jobs as the engine stores them."""
+    """Return ended jobs in the form that the engine stores."""
     return Packed(ENDED, jobs)
 
 
 def registered_job(job_id: str, fields: dict[str, Any]) -> EngineJob:
-    """Return the job in the JSON of a REGISTER_JOB; raise InputError if Batsim would abort."""
+    """Return the job in the JSON of REGISTER_JOB; raise InputError if Batsim would abort."""
     if any(mark in job_id for mark in "(),|}"):
         raise InputError("a job id must not contain ( ) , | or }", f"job {job_id!r}")
     workload, _, name = job_id.partition("!")
@@ -118,7 +118,7 @@ def registered_job(job_id: str, fields: dict[str, Any]) -> EngineJob:
 
 
 def progress(profiles: dict[str, dict[str, Any]], name: str, elapsed_us: int) -> dict[str, Any]:
-    """Return the progress of a job as JOB_KILLED contains it.
+    """Return the progress of a job in the form of a message JOB_KILLED.
 
     For composed profiles, it includes the current task.
     """

@@ -28,14 +28,14 @@ from rebat.engine.static_jobs import StaticJobs
 from rebat.models.node_pool import NodePool
 
 HELD = 0
-"""Tag of all nodes that are in use; the engine does not record which job uses a node."""
+"""Tag of all nodes in use, because the engine does not record which job uses a node."""
 
 Happening = Callable[[Any], None]
-"""Handler of a pending event."""
+"""Function that handles a pending event."""
 
 
 class EngineState:
-    """State of a simulation, and the changes of state that need no decision."""
+    """The state of a simulation, with the changes of state that need no decision."""
 
     def __init__(self, n_nodes: int, options: EngineOptions) -> None:
         self.options = options
@@ -43,11 +43,13 @@ class EngineState:
         self.now_us = 0
         self.ended: Packed[EndedJob] = ended_jobs()
         self.profiles: dict[str, dict[str, dict[str, Any]]] = {}
-        self._uses: dict[tuple[str, str], int] = {}
+        self._uses: dict[str, dict[str, int]] = {}
         self._pool = NodePool(n_nodes)
         self._static = StaticJobs()
         self._jobs: dict[str, EngineJob] = {}
-        """Jobs that are alive, jobs whose end the scheduler does not know, and registered jobs."""
+        """Jobs that have not ended, jobs whose end the scheduler does not know, and registered
+        jobs.
+        """
         self._gone: list[str] = []
         """Static jobs that ended since the last message."""
         self._n_registered = 0
@@ -83,8 +85,8 @@ class EngineState:
 
     def _use(self, workload: str, profile: str, n_jobs: int = 1) -> None:
         """Count jobs with this profile."""
-        use = (workload, profile)
-        self._uses[use] = self._uses.get(use, 0) + n_jobs
+        uses = self._uses.setdefault(workload, {})
+        uses[profile] = uses.get(profile, 0) + n_jobs
 
     def _hold(self, job: EngineJob, profiles: dict[str, dict[str, Any]]) -> None:
         job.profiles = profiles
@@ -158,10 +160,10 @@ class EngineState:
         self._pool.release(nodes)
 
     def _collect(self, job: EngineJob) -> None:
-        """Forget the profile of a job that ended, if it was its last job."""
-        use = (job.workload, job.profile)
-        self._uses[use] -= 1
-        if not self._uses[use] and not self.options.profile_reuse:
+        """Forget the profile of a job that ended, if no other job uses the profile."""
+        uses = self._uses[job.workload]
+        uses[job.profile] -= 1
+        if not uses[job.profile] and not self.options.profile_reuse:
             del self.profiles[job.workload][job.profile]
 
     def _on_call(self, name: str) -> None:

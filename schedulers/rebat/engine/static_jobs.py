@@ -20,9 +20,9 @@ _CHUNK = 4096
 
 
 class StaticJobs:
-    """The jobs of all workloads. There may be millions, so each job is created when it is read.
+    """The jobs of all workloads. There may be millions, so job objects are created at access.
 
-    The attribute ``n`` is their number.
+    The attribute ``n`` is the number of jobs.
     """
 
     def __init__(self) -> None:
@@ -37,22 +37,25 @@ class StaticJobs:
         self.n += len(jobs)
 
     def groups(self) -> Iterator[list[Placed]]:
-        """Yield the jobs of each time of submission, ordered by id as text."""
-        columns = [jobs.submit_us() for _, jobs in self._workloads]
-        submit_us = np.concatenate([np.empty(0, dtype=np.int64), *columns])
-        order = np.argsort(submit_us, kind="stable")
-        jobs = map(self._at, _integers(order))
+        """Yield the jobs of each submission time, ordered by id as text."""
+        jobs = map(self._at, _integers(self._order()))
         for _, same in groupby(jobs, lambda placed: placed[1].submit_us):
             group = list(same)
             if len(group) > 1:
                 group.sort(key=lambda placed: f"{placed[0]}!{placed[1].id}")
             yield group
 
+    def _order(self) -> npt.NDArray[np.int32]:
+        """Return the places of the jobs, sorted by submission."""
+        columns = [jobs.submit_us() for _, jobs in self._workloads]
+        submit_us = np.concatenate([np.empty(0, dtype=np.int64), *columns])
+        return np.argsort(submit_us, kind="stable").astype(np.int32)
+
     def find(self, job_id: str) -> Placed | None:
         """Return the job with an id such as ``w0!12``; None if there is none.
 
-        The first call takes time in proportion to the number of jobs, and so does each call that
-        finds a job.
+        The run time of the first call, and of each call that finds a job, is proportional to the
+        number of jobs.
         """
         if self._ids is None:
             self._ids = IdSet(
@@ -73,7 +76,7 @@ class StaticJobs:
         raise IndexError(place)
 
 
-def _integers(values: npt.NDArray[np.int64]) -> Iterator[int]:
-    """Yield the values as integers of Python, a chunk at a time to save memory."""
+def _integers(values: npt.NDArray[np.int32]) -> Iterator[int]:
+    """Yield the values as Python integers, converted in chunks to save memory."""
     for first in range(0, len(values), _CHUNK):
         yield from values[first : first + _CHUNK].tolist()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-with suppress(ImportError):  # without Gymnasium, agents still run as policies
+with suppress(ImportError):  # agents run as policies even if Gymnasium is not installed
     from rebat.env.registration import register
 
     register()

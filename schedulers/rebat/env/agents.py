@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Agents: rules of schedulers, a random agent, and a linear agent that is read from a file."""
+"""Agents: rules of schedulers, a random agent, and a linear agent with weights from a file."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NAMES = list(VICTIM.candidate)
 
 
 def _first_of_rank(observation: Observation, mask: ActionMask, rank: str) -> int:
-    """Return the candidate that is first by a rule, or none if this candidate is invalid."""
+    """Return the action of a rule: its first candidate, or no candidate if that is invalid."""
     candidates, _ = VICTIM.split(observation)
     ranks = np.where(candidates[:, 0] > 0, candidates[:, _NAMES.index(rank)], np.inf)
     row = int(ranks.argmin())
@@ -27,22 +27,22 @@ def _first_of_rank(observation: Observation, mask: ActionMask, rank: str) -> int
 
 
 def fewest_nodes(observation: Observation, mask: ActionMask) -> int:
-    """Choose the victim as rule V1."""
+    """Choose the victim by rule V1."""
     return _first_of_rank(observation, mask, "rank V1")
 
 
 def latest_release(observation: Observation, mask: ActionMask) -> int:
-    """Choose the victim as rule V2."""
+    """Choose the victim by rule V2."""
     return _first_of_rank(observation, mask, "rank V2")
 
 
 def least_lost_work(observation: Observation, mask: ActionMask) -> int:
-    """Choose the victim as rule least-lost-work."""
+    """Choose the victim by the rule least-lost-work."""
     return _first_of_rank(observation, mask, "rank lost")
 
 
 def first_fit(observation: Observation, mask: ActionMask) -> int:
-    """Choose the first valid candidate; none if there is none."""
+    """Choose the first valid candidate, or no candidate if none is valid."""
     return int(mask.argmax())
 
 
@@ -52,11 +52,11 @@ RULES: dict[str, Agent] = {
     "least-lost-work": least_lost_work,
     "first-fit": first_fit,
 }
-"""Agents that decide as a rule of a scheduler; 'first-fit' is that of greedy."""
+"""Agents that decide by a rule of a scheduler. 'first-fit' is the rule of greedy."""
 
 
 class RandomAgent:
-    """Chooses a random valid action; the same seed always makes the same choices."""
+    """An agent that chooses a random valid action. Equal seeds make equal choices."""
 
     def __init__(self, seed: int) -> None:
         self._rng = np.random.default_rng(seed)
@@ -67,7 +67,7 @@ class RandomAgent:
 
 
 class LinearAgent(msgspec.Struct, frozen=True):
-    """Chooses the valid candidate with the largest score; none has a score too.
+    """An agent that chooses the valid action with the largest score, a linear function.
 
     Attributes
     ----------
@@ -75,7 +75,7 @@ class LinearAgent(msgspec.Struct, frozen=True):
     candidate : float64 array, shape (F,)
         Weights of the features of a candidate.
     context : float64 array, shape (C + 1,)
-        Weights of the context and a constant, for the score of none.
+        Weights of the context, and a constant, for the score of the action "no candidate".
     """
 
     decision: str
@@ -83,7 +83,7 @@ class LinearAgent(msgspec.Struct, frozen=True):
     context: npt.NDArray[np.float64]
 
     def __call__(self, observation: Observation, mask: ActionMask) -> int:
-        """Return the valid action with the largest score; the first of equal scores."""
+        """Return the valid action with the largest score, or the first of several."""
         candidates, context = self.layout.split(observation.astype(np.float64))
         scores = np.append(
             (candidates * self.candidate).sum(axis=1),
@@ -131,7 +131,7 @@ class LinearAgent(msgspec.Struct, frozen=True):
 
     @staticmethod
     def load(path: str | Path, sha256: str = "") -> LinearAgent:
-        """Read an agent; ``sha256`` is the expected hash of the file, if it is set.
+        """Read an agent. If ``sha256`` is set, it is the expected hash of the file.
 
         Raises
         ------

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A policy that asks an agent: which queued attempt is next, or which running attempt to interrupt.
+"""A policy in which an agent chooses the next queued attempt, or the attempt to interrupt.
 
-An agent is a function of an observation and an action mask that returns an action: the row of a
-candidate, or K for none. The same policy runs in the environment and as any other policy.
+An agent is a function of an observation and an action mask that returns an action. The action is
+the row of a candidate, or K for no candidate. The same class of policies is used in the environment
+and as a policy in other runs.
 """
 
 from __future__ import annotations
@@ -39,16 +40,16 @@ from rebat.policies.reactions.stealing import NodeStealing, StealingOptions
 from rebat.policies.reactions.victims import VICTIMS, Candidate, earliest_end
 
 Agent = Callable[[Observation, ActionMask], int]
-"""Return the action for an observation, shape (K * F + C,), and its mask, shape (K + 1,)."""
+"""Function of observation, shape (K * F + C,), and mask, shape (K + 1,); returns an action."""
 
 K = 16
 """Default number of candidates."""
 
 BASES = {"victim": "sfsj", "queue": "greedy"}
-"""Default scheduler by decision. The agent replaces one rule of this scheduler."""
+"""Default scheduler for each decision. The agent replaces one rule of the scheduler."""
 
 RANKS = ("fewest-nodes", "latest-release", "least-lost-work")
-"""Victim rules whose ranks an agent observes, in the order of the features."""
+"""Victim rules. An agent observes the rank of each candidate under these rules."""
 
 
 def checked(action: Any, mask: ActionMask) -> int:
@@ -63,9 +64,9 @@ def checked(action: Any, mask: ActionMask) -> int:
 class AgentStealing(NodeStealing):
     """Node stealing with a victim that an agent chooses.
 
-    The candidates are K running attempts: the first by each rule of `RANKS`, sorted by the first
-    rule. An action is valid if the scheduler of the rule could take this victim: the failed
-    job then fits, and the criterion accepts. Without a valid candidate, the agent is not asked.
+    The candidates are K running attempts: the first ones under each rule of `RANKS`, sorted by the
+    first rule. An action is valid if the failed job would fit and the criterion accepts the victim.
+    If there is no valid candidate, the agent is not called.
     """
 
     def __init__(
@@ -75,9 +76,9 @@ class AgentStealing(NodeStealing):
         self._agent, self._n_candidates = agent, n_candidates
 
     def _victim(self, view: View, failed: Running, nodes: Mask, spared: set[str]) -> Running | None:
-        """Return the victim that the agent chooses; None: no steal."""
+        """Return the victim that the agent chooses; None if it chooses not to steal."""
         if self._timing != When.NOW and not nodes.any():
-            return None  # the failed job would have no node to hold
+            return None  # the failed job has no node to hold
         candidates = [
             self._candidate(view, running)
             for running in view.running.values()
@@ -95,7 +96,7 @@ class AgentStealing(NodeStealing):
         return rows[action].running if action < len(rows) else None
 
     def _shown(self, candidates: list[Candidate]) -> tuple[list[Candidate], list[list[float]]]:
-        """Return the candidates that the agent sees, and their scaled ranks."""
+        """Return the candidates for the agent, and their scaled ranks."""
         n, k = len(candidates), self._n_candidates
         orders = [
             sorted(range(n), key=[VICTIMS[rule](c) for c in candidates].__getitem__)
@@ -113,7 +114,7 @@ class AgentStealing(NodeStealing):
         return [candidates[at] for at in shown], [ranks[at] for at in shown]
 
     def _valid(self, view: View, failed: Running, nodes: Mask, victim: Running) -> bool:
-        """Return whether the victim's nodes help the failed job, and the criterion accepts."""
+        """Return whether the failed job would fit, and the criterion accepts the victim."""
         left = view.after_stop(victim.attempt.id, self._timing)
         return self._accepted(view, failed, victim, left) and self._fits(
             view, failed, nodes, victim
@@ -146,8 +147,8 @@ class AgentStealing(NodeStealing):
 class AgentQueue(Planning):
     """List scheduling without reservations; an agent chooses the next attempt.
 
-    The candidates are the first K attempts of the queue. The agent is asked until it chooses none,
-    or until no candidate fits. It must choose a candidate if no attempt runs.
+    The candidates are the first K attempts of the queue. The agent is called until it chooses no
+    candidate, or until no candidate fits. If no attempt runs, it must choose a candidate.
     """
 
     def __init__(self, context: Context, agent: Agent, n_candidates: int) -> None:
@@ -209,8 +210,8 @@ class AgentQueue(Planning):
 class AgentPolicy(Policy):
     """A scheduler in which an agent takes one kind of decision.
 
-    Derive from this class and set its attributes to run an agent as any other policy. Arguments
-    replace the attributes and the method `agent`.
+    To run an agent like any other policy, derive a class from this class and set its attributes.
+    Arguments of the constructor replace the attributes and the method `agent`.
 
     Attributes
     ----------
@@ -220,7 +221,7 @@ class AgentPolicy(Policy):
         The scheduler that takes all other decisions; empty: see `BASES`. With 'victim' it needs
         react=stealing. With 'queue' its planning is replaced.
     candidates : int
-        Number of candidates that the agent sees (K).
+        Number of candidates in an observation (K).
     """
 
     decision: str = "victim"
@@ -259,7 +260,7 @@ def base_of(decision: str, base: str = "") -> Point:
     Raises
     ------
     InputError
-        For an unknown decision, and for a scheduler in which the agent cannot take the decision.
+        If the decision is unknown, or the agent cannot take it in this scheduler.
     """
     if decision not in BASES:
         raise unknown_name("decision", decision, BASES)
@@ -285,7 +286,7 @@ def agent_scheduler(point: Point, decision: str, agent: Agent, n_candidates: int
     Raises
     ------
     InputError
-        For fewer candidates than rules in `RANKS`.
+        If there are fewer candidates than rules in `RANKS`.
     """
     if n_candidates < len(RANKS):
         raise InputError(f"is {n_candidates}", "candidates", f"at least {len(RANKS)}")

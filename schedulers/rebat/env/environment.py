@@ -29,13 +29,13 @@ except ImportError as error:
     raise not_installed(str(error.name), "rebat.env", "rl") from error
 
 MOST_EMPTY = 100
-"""Maximum number of episodes without a decision that a reset skips."""
+"""Maximum number of drawn episodes without a decision that a reset skips."""
 
 DEFAULTS = {"mtbf": "1h", "checkpoint": "young-daly"}
-"""Options of the scenario that differ from those of `rebat run`."""
+"""Defaults of options that differ from `rebat run`."""
 
 UNUSED = ("operations", "seed", "window", "select", "walltime_kills", "accounting")
-"""Options of a scenario that an environment does not have."""
+"""Options of a scenario that are not available in an environment."""
 
 Workloads = WorkloadLike | Sequence[WorkloadLike]
 
@@ -69,15 +69,15 @@ class BatchScheduling(gymnasium.Env[Observation, Any]):
     Raises
     ------
     InputError
-        For unknown or invalid options.
+        If an option is unknown or invalid.
 
     Notes
     -----
     Observations are described in `rebat.env.observation`. The action is the row of a candidate, or
-    K for none. ``info["action_mask"]`` and `action_masks` mark the valid actions. Instead of an
-    invalid action, the environment carries out K, or the first valid action if K is invalid, and
-    sets ``info["invalid_action"]``. ``info["draw"]`` names the episode; ``reset(options=...)``
-    repeats it.
+    K for no candidate. ``info["action_mask"]`` and `action_masks` mark the valid actions. If an
+    action is invalid, the environment carries out K instead (or the first valid action, if K is
+    invalid), and sets ``info["invalid_action"]``. ``info["draw"]`` identifies the episode;
+    ``reset(options=info["draw"])`` repeats it.
     """
 
     metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012 (declared by Gymnasium)
@@ -112,7 +112,7 @@ class BatchScheduling(gymnasium.Env[Observation, Any]):
     ) -> tuple[Observation, dict[str, Any]]:
         """Start an episode; return the first observation and its ``info``.
 
-        ``options`` names an episode: the dictionary ``info["draw"]`` of an earlier reset.
+        ``options`` selects an episode: the dictionary ``info["draw"]`` of an earlier reset.
 
         Raises
         ------
@@ -160,7 +160,7 @@ class BatchScheduling(gymnasium.Env[Observation, Any]):
         return observation, reward, question is None, False, info
 
     def _valid(self, action: int) -> tuple[int, bool]:
-        """Return the action to carry out, and whether the given action is invalid."""
+        """Return the action to carry out, and whether ``action`` is invalid."""
         none = len(self._mask) - 1
         if 0 <= action <= none and self._mask[action]:
             return action, False
@@ -183,7 +183,7 @@ class BatchScheduling(gymnasium.Env[Observation, Any]):
 
     @property
     def ledger(self) -> Ledger:
-        """The records of the running episode; they stay valid after its end."""
+        """The records of the running episode, which stay valid after its end."""
         if self._episode is None:
             raise InputError("no episode is running", "ledger", "reset() first")
         return self._episode.session.ledger

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Episodes: a window of a workload, a failure seed, and a simulation that pauses at decisions.
 
-The simulation runs in a greenlet. When the policy asks its agent, the greenlet returns the
-observation to the environment and continues with the action of the next step.
+The simulation runs in a greenlet. When the policy calls its agent, the greenlet returns the
+observation to the environment, and pauses until the environment passes the action of the next step.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Question = tuple[Observation, ActionMask]
 
 
 class Draw(msgspec.Struct, frozen=True):
-    """The random part of an episode.
+    """The randomly drawn part of an episode.
 
     Attributes
     ----------
@@ -56,7 +56,7 @@ class Draw(msgspec.Struct, frozen=True):
 
 
 class Episodes:
-    """The episodes of a scenario; workloads are read and prepared once.
+    """The episodes of a scenario. Workloads are read and prepared only once.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ class Episodes:
     Raises
     ------
     InputError
-        For workloads that cannot be read and options that contradict each other.
+        If a workload cannot be read, or options contradict each other.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class Episodes:
         self._n_first = [self._count(submits) for submits in self._submits]
 
     def _count(self, submits: list[int]) -> int:
-        """Return the number of jobs at which a window can begin: it must fit in the workload."""
+        """Return the number of jobs at which a window can begin that fits in the workload."""
         if self._window_us is None or not submits:
             return 1
         return max(1, bisect_left(submits, submits[-1] - self._window_us))
@@ -98,7 +98,7 @@ class Episodes:
         return Draw(workload, first, int(rng.integers(2**31)))
 
     def chosen(self, options: dict[str, Any]) -> Draw:
-        """Return the episode that the options of a reset name; raise InputError for others."""
+        """Return the episode that options of a reset select; raise InputError if there is none."""
         try:
             draw = msgspec.convert(options, Draw)
         except msgspec.ValidationError as error:
@@ -125,7 +125,7 @@ class Episodes:
 
 
 def _sorted(workload: Workload) -> Workload:
-    """Return the workload with its jobs in order of submission, in columns as the engine reads."""
+    """Return the workload with its jobs in order of submission, as columns for the engine."""
     jobs = sorted(workload.jobs, key=lambda job: job.submit_us)
     return msgspec.structs.replace(workload, jobs=compact(jobs))
 
@@ -135,7 +135,7 @@ def _earlier(job: Job, by_us: int) -> Job:
 
 
 class EpisodeSetting(msgspec.Struct, frozen=True):
-    """What is the same in all episodes of an environment."""
+    """The settings that are equal in all episodes of an environment."""
 
     decision: str
     point: Point
@@ -144,7 +144,7 @@ class EpisodeSetting(msgspec.Struct, frozen=True):
 
     @staticmethod
     def of(decision: str, base: str, n_candidates: int, validate: bool) -> EpisodeSetting:
-        """Return the setting; raise InputError for a scheduler without this decision."""
+        """Return the setting; raise InputError if the scheduler does not have this decision."""
         return EpisodeSetting(decision, base_of(decision, base), n_candidates, validate)
 
 

@@ -27,7 +27,7 @@ ActionMask = npt.NDArray[np.int8]
 
 MINUTE_US = 60 * US_PER_S
 LONGEST_US = 30 * 24 * 60 * MINUTE_US
-"""Durations are scaled to log(1 + minutes) / log(1 + 43,200): 1 is 30 days or more."""
+"""Durations are scaled to log(1 + minutes) / log(1 + 43,200); 1 means 30 days or more."""
 
 MOST = 2**16
 """Counts are scaled to log(1 + n) / log(1 + 65,536)."""
@@ -52,7 +52,8 @@ class ObservationLayout(msgspec.Struct, frozen=True):
     Attributes
     ----------
     candidate : dict
-        Features of a candidate. ``present`` is 0 for rows without a candidate; these rows are 0.
+        Features of a candidate. In rows without a candidate, all features are 0, including
+        ``present``.
     context : dict
         Features of the machine, the queue and the failed job.
     """
@@ -67,7 +68,7 @@ class ObservationLayout(msgspec.Struct, frozen=True):
     def flat(
         self, rows: Sequence[Sequence[float]], context: Sequence[float], n_candidates: int
     ) -> Observation:
-        """Return the observation of these candidates, at most K, in a context."""
+        """Return the observation of at most K candidates in a context."""
         n_features = len(self.candidate)
         observation = np.zeros(self.size(n_candidates), dtype=np.float32)
         if rows:
@@ -114,7 +115,7 @@ VICTIM = ObservationLayout(
         "missing": "nodes that the failed job needs and does not hold (logarithmic count)",
     },
 )
-"""ObservationLayout of decision ``victim``."""
+"""Layout of the observations for the decision ``victim``."""
 
 QUEUE = ObservationLayout(
     candidate={
@@ -134,10 +135,10 @@ QUEUE = ObservationLayout(
         "started": "attempts that the agent has chosen in this plan (logarithmic count)",
     },
 )
-"""ObservationLayout of decision ``queue``."""
+"""Layout of the observations for the decision ``queue``."""
 
 LAYOUTS = {"victim": VICTIM, "queue": QUEUE}
-"""ObservationLayout of the observation by decision."""
+"""Layout of the observations by decision."""
 
 
 def machine_features(view: View, n_free: int, n_queued: int) -> list[float]:
@@ -154,7 +155,7 @@ def machine_features(view: View, n_free: int, n_queued: int) -> list[float]:
 def victim_row(
     view: View, running: Running, failed_nodes: int, lost_us: int, valid: bool
 ) -> list[float]:
-    """Return the features of a candidate without its ranks and without ``resubmission``."""
+    """Return the features of a candidate, except its ranks and ``resubmission``."""
     attempt, now_us, n_nodes = running.attempt, view.now_us, view.n_nodes
     return [
         1.0,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The environment's name in Gymnasium, known after ``import rebat.env``."""
+"""Registration of the environment in Gymnasium, by ``import rebat.env``."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ ID = "rebat/BatchScheduling-v0"
 
 
 def register() -> None:
-    """Register the environment, unless it is registered already."""
+    """Register the environment, unless it is already registered."""
     if ID not in gymnasium.registry:
         gymnasium.register(ID, "rebat.env.environment:BatchScheduling")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rewards: functions of the totals of an episode so far.
+"""Rewards: functions of the totals from the start of an episode.
 
-The reward of a step is the increase of the function since the previous step. The rewards of an
-episode therefore add up to the function of its final totals.
+The reward of a step is the increase of the function since the previous step. Therefore, the rewards
+of an episode add up to the value of the function at its end.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ class Totals(msgspec.Struct):
     n_nodes : int
         Number of nodes of the machine.
     alive_us : int
-        Time in the system, summed over jobs. At the end: the total flow of the jobs.
+        Time in the system, summed over jobs. At the end, this is the total flow of the jobs.
     alive_node_us : int
-        The same times, each multiplied by the nodes of the job's attempt.
+        Time in the system x nodes of the attempt, summed over jobs.
     queued_us : int
         Time in the queue, summed over attempts.
     lost_node_us : int
-        Work that interruptions lost, times nodes.
+        Work lost to interruptions x nodes.
     idle_node_us : int
         Time of nodes on which no attempt runs, including nodes that are down.
     """
@@ -49,7 +49,7 @@ class Totals(msgspec.Struct):
 
 
 Reward = Callable[[Totals], float]
-"""Function of the totals; the sum of the rewards of an episode is its value at the end."""
+"""Function of the totals. Its value at the end is the sum of the rewards of an episode."""
 
 
 def flow(totals: Totals) -> float:
@@ -58,7 +58,7 @@ def flow(totals: Totals) -> float:
 
 
 def weighted_flow(totals: Totals) -> float:
-    """Return minus the flow x nodes, summed over jobs, in machine-hours (node-hours / nodes)."""
+    """Return minus the sum over jobs of flow x nodes, in machine-hours (node-hours / nodes)."""
     return -totals.alive_node_us / (totals.n_nodes * US_PER_H)
 
 
@@ -93,7 +93,7 @@ def reward_of(reward: str | Reward) -> Reward:
     Raises
     ------
     InputError
-        For an unknown name.
+        If the name is unknown.
     """
     if callable(reward):
         return reward
@@ -103,7 +103,7 @@ def reward_of(reward: str | Reward) -> Reward:
 
 
 class Meter:
-    """Adds up the totals of a session; `handle` replaces the session's method.
+    """A meter that adds up the totals of a session. `handle` replaces the method of the session.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ class Meter:
         self._n_attempts = 0
 
     def handle(self, message: Message) -> Reply:
-        """Add the time since the previous message, then let the session process the message."""
+        """Add the time since the previous message; then pass the message to the session."""
         self._pass(message.now_us)
         reply = self._session.handle(message)
         if self._validate:
@@ -153,7 +153,7 @@ class Meter:
         return self.totals
 
     def settle(self) -> Totals:
-        """Return the totals at the end, with losses that became known later."""
+        """Return the totals at the end, including losses that became known later."""
         attempts = self._session.ledger.attempts
         self.totals.lost_node_us = sum(lost_us(r) * r.attempt.n_nodes for r in attempts)
         self._n_attempts = len(attempts)

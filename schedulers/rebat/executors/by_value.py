@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tasks as bytes for worker processes, including classes that a script or notebook defines.
 
-cloudpickle can write these classes, except structs of msgspec: the fields of a struct are fixed
-when its class is created. A struct is therefore written as its fields, then its other attributes.
+cloudpickle can write these classes, except structs of msgspec, because the fields of a struct are
+fixed when its class is created. Therefore, this module writes the class of a struct as its fields,
+followed by its other attributes.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ def by_value(task: Any) -> bytes:
 
 class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
     def reducer_override(self, obj: Any) -> Any:
-        """Return how to write an object; NotImplemented leaves the choice to cloudpickle."""
+        """Return the way to write an object; NotImplemented means the way of cloudpickle."""
         if isinstance(obj, type) and issubclass(obj, msgspec.Struct) and not _importable(obj):
             return _struct, _creation(obj), _other_attributes(obj), None, None, _add
         return super().reducer_override(obj)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tasks on the jobs of a batch system (Slurm, PBS, SGE or LSF), through Dask.
+"""Tasks in jobs of a batch system (Slurm, PBS, SGE or LSF), through Dask.
 
 This process runs the Dask scheduler, which listens on the network. Connections need TLS keys in
 both directions. Each start creates new keys in the results folder. The jobs are cancelled when the
-process ends. If the process is killed, connected workers end, and jobs that start later end after
-Dask's death timeout.
+process ends. If the process is killed, connected workers end immediately. Jobs that start later end
+after the death timeout of Dask.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def _check(system: System, resources: Resources) -> None:
 
 @contextmanager
 def _keys(folder: Path) -> Iterator[Any]:
-    """Yield new keys in a private folder; keys of an earlier, killed process are removed."""
+    """Yield new keys in a private folder; remove keys of earlier processes that were killed."""
     from distributed.security import Security
 
     keys = folder / KEYS

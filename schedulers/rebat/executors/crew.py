@@ -15,15 +15,17 @@ from rebat.executors.resources import Resources
 from rebat.executors.systems import System, queued
 
 LOOK_S = 10.0
-"""Seconds between queries of the queue; more frequent queries would load the batch system."""
+"""Seconds between queries of the queue. More frequent queries would burden the batch system."""
 STILLBORN = 3
-"""Ended jobs are no longer replaced after this number of consecutive jobs without a worker."""
+"""Number of consecutive jobs without a worker after which ended jobs are not replaced."""
 
 
 class Crew:
-    """Jobs of ``per_job`` workers each. Jobs that reach their walltime or fail are replaced.
+    """The batch jobs, with ``per_job`` workers each. Jobs that end (walltime, failure) are
+    replaced.
 
-    ``new_job`` creates a dask-jobqueue job with a name. ``cluster`` contains its scheduler.
+    ``new_job`` is a function of a name that creates a dask-jobqueue job. ``cluster`` contains the
+    Dask scheduler.
     """
 
     def __init__(
@@ -102,7 +104,7 @@ class Crew:
             return
         missing = {name for name, job in self.jobs.items() if job.job_id not in queue}
         self._drop_ended(missing & self.unlisted)
-        self.unlisted = missing  # ended only if missing twice: a queue may list new jobs late
+        self.unlisted = missing  # ended if two listings lack it: queues may list new jobs late
         refused = self._submit()
         if refused and not n_workers:
             raise RebatError(f"executor {self.system.name}: {refused}")
@@ -111,7 +113,7 @@ class Crew:
         self._report(n_workers, refused or (f"{n_pending} pending" if n_pending else ""))
 
     def _drop_ended(self, ended: set[str]) -> None:
-        """Forget ended jobs, and replace them unless too many ended without a worker."""
+        """Forget ended jobs. Replace them, unless too many jobs ended without a worker."""
         for name in ended:
             del self.jobs[name]
             self.stillborn += name not in self.reported
@@ -123,7 +125,7 @@ class Crew:
     def _submit(self) -> str:
         """Submit the missing jobs; return the batch system's message if it rejects a job."""
         new = {name: self.new_job(name) for name in self._names(self.n_lacking)}
-        self.jobs |= new  # before the submission, so that an interrupt cancels them
+        self.jobs |= new  # recorded before the submission, so that an interrupt cancels the jobs
 
         async def submitted() -> list[Any]:
             return await asyncio.gather(*new.values(), return_exceptions=True)
@@ -147,7 +149,7 @@ class Crew:
 
 
 def _message(text: str) -> str:
-    r"""Return the message of the batch system's command from an error of dask-jobqueue.
+    r"""Return the message of the batch system that an error of dask-jobqueue contains.
 
     >>> _message("Command exited\nstderr:\nsbatch: error: invalid partition\n\n")
     'sbatch: error: invalid partition'

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tasks on a Dask cluster: an existing cluster, or a new cluster on this machine.
 
-A Dask worker executes any code that it receives. The new cluster therefore listens on 127.0.0.1,
-and connections need TLS keys in both directions. Each start creates new keys, which are only in
-the memory of its processes.
+A Dask worker executes any code that it receives. Therefore, the new cluster listens on 127.0.0.1,
+and connections need TLS keys in both directions. Each start creates new keys, which exist only in
+the memory of the processes of the cluster.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from rebat.core.errors import InputError, RebatError, not_installed
 from rebat.executors.resources import Lost, R, Resources, T, Work, reason
 
 SILENT = logging.CRITICAL + 1
-"""Log level that hides all messages, because an interrupted cluster prints many messages."""
+"""Log level that hides all messages; an interrupted cluster would print many."""
 WATCH_S = 1.0
 
 
 def on_dask(
     tasks: Sequence[T], work: Work[T, R], lost: Lost[T, R], resources: Resources
 ) -> Generator[R]:
-    """Yield outcomes as they complete, from the Dask cluster at an address or a new local cluster.
+    """Yield outcomes as they complete, from an existing Dask cluster or a new local cluster.
 
     Raises
     ------
@@ -74,14 +74,14 @@ def outcomes(
 
 
 _DROPPED = object()
-"""Outcome of a task whose result was lost with its worker."""
+"""Marks a task whose outcome was lost with its worker."""
 
 
 def _outcome(future: Any, task: T, lost: Lost[T, R], left: int, watch: Callable[[], None]) -> Any:
     """Return the outcome of a completed task.
 
     If the worker dies before the outcome is fetched, Dask repeats the task on another worker.
-    ``watch`` is called meanwhile.
+    During this time, the function calls ``watch``.
     """
     while future.status in ("finished", "pending"):
         try:
@@ -157,7 +157,7 @@ def _own_cluster(workers: int) -> Iterator[Any]:
 
 @contextmanager
 def without_pages() -> Iterator[None]:
-    """Disable tornado's log, and the pages of Dask's HTTP servers, which check no keys.
+    """Disable tornado's log, and the pages of Dask's HTTP servers, which require no keys.
 
     When a cluster is closed, tornado reports broken connections as errors.
     """
@@ -173,12 +173,13 @@ def without_pages() -> Iterator[None]:
 def out_of_reach() -> Iterator[None]:
     """Block Ctrl-C and SIGHUP in processes and threads started in the block.
 
-    Terminals send these signals to all processes of a command, but only the main thread handles
-    them. A signal sent during the block reaches the main thread at the end of the block.
+    Terminals send these signals to all processes of a command, but only the main thread of this
+    process should handle them. It receives a signal that is sent during the block at the end of the
+    block.
     """
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})
     try:
-        resource_tracker.ensure_running()  # its start unblocks SIGINT, so start it first
+        resource_tracker.ensure_running()  # start this first, because its start unblocks SIGINT
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         yield
     finally:

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tasks on processes of this machine.
 
-Tasks may contain objects of classes that a script or notebook defines: cloudpickle sends these
-classes by value. Workers read only what this process sends.
+Tasks may contain objects of classes that a script or notebook defines, because cloudpickle sends
+these classes by value. Workers read only data that this process sends.
 
-If a worker dies, another worker tries its task once more. If this worker also dies, the task is
-passed to ``lost``. Other tasks continue.
+If a worker process dies, another worker tries its task once more. If this worker also dies, the
+task is passed to ``lost``. Other tasks are not affected.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ TRIES = 2
 
 
 class _Worker(Generic[T]):
-    """A process that performs one task at a time, with this side of its pipe."""
+    """A process that performs one task at a time, and the end of its pipe in this process."""
 
     def __init__(self, context: SpawnContext, work: Work[T, Any]) -> None:
         self.pipe, theirs = context.Pipe()
@@ -48,7 +48,7 @@ class _Worker(Generic[T]):
         self.tries = 0
 
     def give(self, task: T, tries: int) -> None:
-        """Send a task. If the worker is dead, reading its answer will show this.
+        """Send a task. (If the worker is dead, this is detected when its answer is read.)
 
         Raises
         ------
@@ -68,7 +68,7 @@ class _Worker(Generic[T]):
             self.pipe.send_bytes(content)
 
     def death(self) -> str:
-        """Reap the process and return how it died."""
+        """Wait for the end of the process, and return a text on how it died."""
         self.process.join(10)
         code = self.process.exitcode
         return f"signal {-code}" if code is not None and code < 0 else f"exit code {code}"
@@ -82,7 +82,7 @@ class _Worker(Generic[T]):
 
 @contextmanager
 def _without_main() -> Iterator[None]:
-    """Prevent processes started in the block from running the user's script again.
+    """Prevent that processes started in the block run the user's script again.
 
     multiprocessing finds the main module through ``__file__`` and ``__spec__``, see
     `multiprocessing.spawn.get_preparation_data`. Tasks do not need the main module.
@@ -113,14 +113,14 @@ def _serve(pipe: Any, work: Work[Any, Any]) -> None:
                 pipe.send(_Trouble(reason(error)))
             else:
                 pipe.send(_answer(work, task))
-                if not imported:  # exclude modules, which the first task imports, from collections
+                if not imported:  # no garbage collection of the imported modules
                     gc.collect()
                     gc.freeze()
                     imported = True
 
 
 class _Trouble(NamedTuple):
-    """A worker's error, sent instead of an outcome."""
+    """An error in a worker, which is sent instead of an outcome."""
 
     text: str
 
@@ -168,7 +168,7 @@ def _collect(
     work: Work[T, R],
     lost: Lost[T, R],
 ) -> Iterator[R]:
-    """Handle a worker's outcome or death; send the next task to this worker or its replacement."""
+    """Handle the outcome or death of a worker; send the next task to it or its replacement."""
     task = worker.task
     assert task is not None
     try:

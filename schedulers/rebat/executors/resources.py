@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Resources of an executor: workers on this machine or on a cluster."""
+"""Resources of an executor: its workers, on this machine or on a cluster."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 Work = Callable[[T], R]
 Lost = Callable[[T, str], R]
-"""Return the outcome of a task whose worker died, given the reason."""
+"""Function of a task whose worker died and the reason, which returns the outcome."""
 OnCrew = Callable[[int, str], None]
 """Callback with the number of connected workers and a note about the missing workers."""
 
@@ -38,7 +38,7 @@ class Jobs(msgspec.Struct, frozen=True, kw_only=True):
     extra: tuple[str, ...] = ()
     """Additional directives, without the prefix ``#SBATCH`` or similar."""
     prologue: tuple[str, ...] = ()
-    """Lines of the job script before the workers start."""
+    """Lines of the job script that run before the workers start."""
     local_directory: Path | None = None
     """Folder for temporary files on a node."""
     interface: str | None = None
@@ -49,14 +49,14 @@ class Resources(msgspec.Struct, frozen=True, kw_only=True):
     """Resources of an executor. Each executor uses some of the fields."""
 
     workers: int = 1
-    """Number of workers; 0: as many as one job of the batch system has."""
+    """Number of workers; 0 means the number of workers of one job of the batch system."""
     address: str | None = None
     """Address of a Dask scheduler."""
     jobs: Jobs = Jobs()
     folder: Path = Path()
     """Folder, shared by all nodes, for files of the batch system."""
     on_crew: OnCrew = lambda workers, note: None
-    """Called when workers connect or disconnect."""
+    """Function that is called when workers connect or disconnect."""
 
 
 def reason(error: BaseException) -> str:

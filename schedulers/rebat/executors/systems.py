@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Batch systems: options of a job, and the format of the queue.
+"""Batch systems: the options of a job, and the format of queue listings.
 
 The options are those of dask-jobqueue 0.9. The formats are from the manuals of the systems.
 """
@@ -20,7 +20,7 @@ MEMORY_GIB = 2
 """Default memory of a worker."""
 PATIENCE_S = 30.0
 _ENDED = {"C", "DONE", "EXIT", "F", "X", "Z"}
-"""States of ended jobs, which some queues still list."""
+"""States of ended jobs, which some systems still list."""
 
 
 def _clock(seconds: float) -> str:
@@ -50,9 +50,9 @@ class System(NamedTuple):
     cluster: str
     submit: str
     listing: tuple[str, ...]
-    """Command that prints a line per job, which begins with the job number."""
+    """Command that prints a line per job. A line begins with the job number."""
     column: int
-    """Column of the state in this line."""
+    """Column of the state in a line."""
     runs: str
     """State of a running job."""
     account: str = "account"
@@ -106,7 +106,7 @@ def queued(system: System) -> dict[str, str] | None:
 
 
 def jobqueue() -> Any:
-    """Import dask-jobqueue and restore the handler of Ctrl-C, which this import replaces.
+    """Import dask-jobqueue, and restore the handler of Ctrl-C, which the import replaces.
 
     Raises
     ------
@@ -122,10 +122,10 @@ def jobqueue() -> Any:
 
 
 def cores_per_job(system: System, jobs: Jobs) -> int:
-    """Return the workers per job: from the options, from Dask's configuration, or one."""
+    """Return the number of workers per job: from the options, Dask's configuration, or 1."""
     import dask
 
-    jobqueue()  # loads its configuration
+    jobqueue()  # the import loads the configuration
     return jobs.cores or dask.config.get(f"{system.section}.cores", None) or 1
 
 
@@ -148,11 +148,11 @@ def job_options(system: System, jobs: Jobs) -> dict[str, Any]:
     return {
         "job_name": "rebat",
         "cores": cores,
-        "processes": cores,  # Python needs a process per run
+        "processes": cores,  # each run needs its own Python process
         "memory": memory or f"{MEMORY_GIB * cores} GiB",
         "job_extra_directives": also("job-extra-directives", jobs.extra),
         "job_script_prologue": also("job-script-prologue", jobs.prologue),
-        # The dashboard is not encrypted, so it stays on the node.
+        # The dashboard is not encrypted, so it is only reachable on the node.
         "worker_extra_args": [*also("worker-extra-args", ()), "--dashboard-address", "127.0.0.1:0"],
         **{name: value for name, value in options.items() if value is not None},
     }

@@ -2,9 +2,9 @@
 """The table of executors.
 
 An executor applies a function to many tasks: in local processes, on Dask, in jobs of a batch
-system, or in this process. It yields outcomes as they complete. If a worker dies, its task is
-tried again. If this also fails, the task is passed to ``lost``. Other tasks continue. An executor
-that is closed early ends its workers.
+system, or in this process. It yields outcomes as they complete. If a worker dies, its task is tried
+again. If this also fails, the task is passed to ``lost``. Other tasks are not affected. If an
+executor is closed before its end, it ends its workers.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from rebat.executors.systems import SYSTEMS
 def inline(
     tasks: Sequence[T], work: Work[T, R], lost: Lost[T, R], resources: Resources
 ) -> Generator[R]:
-    """Yield outcomes one after another in this process, for debuggers, profilers and tests."""
+    """Perform tasks one after another in this process, for debuggers, profilers and tests."""
     yield from map(work, tasks)
 
 
 def _on_dask(
     tasks: Sequence[T], work: Work[T, R], lost: Lost[T, R], resources: Resources
 ) -> Generator[R]:
-    """Import the executor when it is used: most commands use processes."""
+    """Import the executor only now, because most commands use processes."""
     from rebat.executors.on_dask import on_dask
 
     return on_dask(tasks, work, lost, resources)
@@ -54,7 +54,7 @@ EXECUTORS: dict[str, Executor] = {
 
 
 def executor(name: str) -> Executor:
-    """Return the executor of this name; the error for an unknown name lists the choices."""
+    """Return the executor with this name. If it is unknown, the error lists the choices."""
     if name not in EXECUTORS:
         raise unknown_name("executor", name, EXECUTORS)
     return EXECUTORS[name]

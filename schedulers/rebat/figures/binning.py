@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A run as an image, for machines of any size. A pixel has the mean colour of its node time."""
+"""A run as an image, for machines of any size."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from rebat.results.measures.timeline import CAUSES, Timeline
 Float = npt.NDArray[np.float64]
 
 PALE = 0.75
-"""Share of white in the colour of progress that was saved by a checkpoint and lost later."""
+"""Share of white in the colour of progress that a checkpoint saved, but that was lost later."""
 
 
 class Rectangles(NamedTuple):
-    """Times (microseconds) and nodes, first to last, of rectangles."""
+    """Rectangles in the plane of time (microseconds) and nodes (first to last)."""
 
     start: npt.NDArray[Any]
     end: npt.NDArray[Any]
@@ -28,10 +28,11 @@ class Rectangles(NamedTuple):
 
 
 def binned(timeline: Timeline, window_us: tuple[int, int], rows: int, columns: int) -> Float:
-    """Return an image (rows x columns x 3, 0 to 1) of all nodes in a window, node 0 at the top.
+    """Return an image of all nodes in a window: rows x columns x 3, values from 0 to 1.
 
-    A pixel has the mean colour of its node time. Kept work has one colour, lost work the colour of
-    its cause. Down nodes are black, held nodes pale grey, and free nodes white.
+    Node 0 is at the top. A pixel has the mean colour of the node time that it represents. Kept work
+    has one colour; lost work has the colour of its cause. Down nodes are black, held nodes pale
+    grey, and free nodes white.
     """
     image, cover = np.zeros((rows, columns, 3)), np.zeros((rows, columns))
     for colour, rectangles in _layers(timeline):
@@ -46,11 +47,11 @@ def binned(timeline: Timeline, window_us: tuple[int, int], rows: int, columns: i
 def coverage(
     rectangles: Rectangles, window_us: tuple[int, int], n_nodes: int, rows: int, columns: int
 ) -> Float:
-    """Return the share of each pixel (rows x columns) that rectangles cover; overlaps add up.
+    """Return the share of each pixel that rectangles cover: rows x columns.
 
-    The result is exact. The edges of a rectangle change the cover of pixels, and the cumulative
-    sums of these changes in both directions are the shares. The cost is linear in the number of
-    rectangles plus the number of pixels.
+    Overlaps are added. The result is exact: the edges of each rectangle are changes of the covered
+    share, and the cumulative sums of these changes in both directions are the shares. The run time
+    is linear in the number of rectangles plus the number of pixels.
     """
     first, last = window_us
     wide, high = columns / (last - first), rows / n_nodes
@@ -66,7 +67,7 @@ def coverage(
 
 
 def _changes(edges: list[Float]) -> Iterator[tuple[Float, npt.NDArray[np.int64]]]:
-    """Yield the changes of cover at pixels: positive at the first edge, negative at the second."""
+    """Yield the changes of the covered share at the two edges (positive, then negative)."""
     for sign, edge in zip((1, -1), edges, strict=True):
         pixel = np.floor(edge).astype(np.int64)
         into = edge - pixel
@@ -96,8 +97,8 @@ def _layers(timeline: Timeline) -> Iterator[tuple[tuple[float, ...], Rectangles]
 def tail_us(timeline: Timeline) -> npt.NDArray[np.int64]:
     """Return the lost time at the end of each attempt, in microseconds.
 
-    In an interrupted attempt, all time after its recovery and the kept progress is lost. Progress
-    that a checkpoint saved and that was lost later is added for every attempt.
+    In an interrupted attempt, all time after the recovery and the kept progress is lost. For every
+    attempt, saved progress that was lost later is added.
     """
     run = timeline.end_us - timeline.start_us
     unkept = run - np.minimum(timeline.pattern.recovery_us + timeline.kept_us, run)

@@ -12,14 +12,14 @@ from rebat.figures.canvas import colours, label, new_figure, policy_colours, tim
 from rebat.results.intervals import Interval
 
 Series = Mapping[str, Mapping[str, Sequence[float]]]
-"""Policy -> group on the x axis -> a value per failure scenario."""
+"""Values (one per failure scenario) by policy and group on the x axis."""
 
 Panel = tuple[str, Series, Mapping[str, float]]
-"""(y label, boxes by policy and group, dots by group)."""
+"""A panel: label of the y axis, boxes by policy and group, dots by group."""
 
 
 def in_time_units(title: str, series: Series, dots: Mapping[str, float]) -> Panel:
-    """Return a panel with values in seconds converted to a suitable unit."""
+    """Return a panel whose values in seconds are converted to a suitable unit."""
     boxed = [value for groups in series.values() for values in groups.values() for value in values]
     unit, scale = time_unit([*boxed, *dots.values()])
     return (
@@ -33,7 +33,7 @@ def in_time_units(title: str, series: Series, dots: Mapping[str, float]) -> Pane
 
 
 def svg_of(figure: Any) -> str:
-    """Return a figure as an SVG element without a date, with the same ids for the same data."""
+    """Return a figure as an SVG element without a date; equal data have equal ids."""
     import matplotlib as mpl
 
     buffer = io.StringIO()
@@ -64,7 +64,8 @@ def boxes(
 ) -> str:
     """Draw panels of boxes in a row, as SVG.
 
-    ``one_line`` draws a line at 1, for ratios. Dots are values without failures (Figure 1).
+    With ``one_line``, a line is drawn at 1, for ratios. Dots are values without failures (Figure
+    1).
     """
     figure = new_figure(5.2 * len(panels), 3.4)
     axes = figure.subplots(1, len(panels), squeeze=False)[0]
@@ -115,7 +116,7 @@ def _handles(panels: Sequence[Panel]) -> Any:
 
 
 def lines(panels: Sequence[tuple[str, Mapping[str, Sequence[tuple[float, float]]]]]) -> str:
-    """Draw panels (y label, points by name) of lines over the MTBF in hours, with a log x axis."""
+    """Draw panels (y label, points by name) of lines over the MTBF in hours (log axis)."""
     figure = new_figure(5.2 * len(panels), 3.2)
     axes = figure.subplots(1, len(panels), squeeze=False)[0]
     for axis, (y_label, named) in zip(axes, panels, strict=True):
@@ -133,7 +134,7 @@ def lines(panels: Sequence[tuple[str, Mapping[str, Sequence[tuple[float, float]]
 
 
 def stacks(bars: Mapping[str, Mapping[str, float]], y_label: str) -> str:
-    """Draw stacked bars (bar -> part -> share, Figure 3) without parts that are 0 in all bars.
+    """Draw stacked bars (shares by bar and part, as in Figure 3), without parts that are always 0.
 
     The colour of a part depends on its position among all parts, so that figures with the same
     parts have the same colours.
@@ -158,7 +159,7 @@ def stacks(bars: Mapping[str, Mapping[str, float]], y_label: str) -> str:
 
 
 def whiskers(estimates: Sequence[Interval], unit: float = 1.0) -> list[list[float]]:
-    """Return the lengths of whiskers below and above bars; 0 without an interval."""
+    """Return the lengths of whiskers below and above bars; 0 if there is no interval."""
     ends = [(e.mean, e.low, e.high) for e in estimates]
     return [
         [0.0 if low is None else (mean - low) / unit for mean, low, _ in ends],

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Figures in files without a display: the same data results in the same bytes."""
+"""Figures in files, without a display. Equal data result in equal bytes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ COLOURS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#b
 """Paul Tol's bright scheme, which is suitable for colour-blind readers."""
 
 _MANY = 20
-"""Number of colours in matplotlib's largest scheme of distinct colours."""
+"""Number of colours in the largest scheme of distinct colours of matplotlib."""
 
 
 _POLICIES = {
@@ -36,7 +36,7 @@ _POLICIES = {
     "greedy": "#882255",
     "greedy-sfsj": "#44aa99",
 }
-"""Colours of policies that are often compared; ends of attempts have other colours."""
+"""Colours of policies that are often compared. They differ from the colours of ends of attempts."""
 
 _OTHERS = ("#222222", "#cc6611", "#117733", "#332288", "#882255", "#44aa99", "#999933", "#777777")
 
@@ -76,13 +76,13 @@ _UNITS = (("days", 86_400.0), ("h", 3600.0), ("min", 60.0), ("s", 1.0))
 
 
 def time_unit(values_s: Iterable[float]) -> tuple[str, float]:
-    """Return the name and the seconds of the largest unit in which some value is at least 1."""
+    """Return name and seconds of the largest unit in which at least one value is 1 or more."""
     largest = max(map(abs, values_s), default=0.0)
     return next(((name, size) for name, size in _UNITS if largest >= size), _UNITS[-1])
 
 
 def label(name: str) -> str:
-    """Escape a name so that matplotlib shows it unchanged, not as a formula and not hidden."""
+    """Escape a name, so that matplotlib neither hides it nor shows it as a formula."""
     text = name.replace("$", r"\$")
     return f" {text}" if text.startswith("_") else text
 
@@ -93,7 +93,7 @@ def new_figure(width: float, height: float) -> Any:
 
     import matplotlib
 
-    logging.getLogger("matplotlib").setLevel(logging.ERROR)  # no messages on fonts and caches
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)  # suppress messages on fonts and caches
     matplotlib.use("Agg")
     from matplotlib.figure import Figure
 
@@ -101,7 +101,7 @@ def new_figure(width: float, height: float) -> Any:
 
 
 def written(figure: Any, sink: IO[Any], **options: Any) -> None:
-    """Draw a figure into a file, without warnings of matplotlib, and with full numbers at ticks."""
+    """Draw a figure into a file, without warnings and with full numbers at ticks."""
     for axes in figure.axes:
         for formatter in (axes.xaxis.get_major_formatter(), axes.yaxis.get_major_formatter()):
             if hasattr(formatter, "set_useOffset"):

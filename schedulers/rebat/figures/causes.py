@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The colours of attempts in figures of runs: one for kept work, one per cause of a loss."""
+"""The colours of attempts in figures: one for kept work, and one for each cause of a loss."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ HELD_COLOUR = "#d5d5d5"
 """The colour of nodes that are held for a job that does not run on them."""
 
 STOPPED = INTERRUPTED | {Cause.SILENT_ERROR}
-"""Causes of an end after which the work since the last checkpoint must be repeated."""
+"""Causes of ends after which the work since the last checkpoint must be repeated."""
 
 KEPT_COLOUR = CAUSE_COLOURS[Cause.COMPLETED]
-"""The colour of kept work, for all ends of attempts."""
+"""The colour of kept work, for any cause of the end."""
 
 
 def kept_colour(cause: Cause) -> str:
-    """Return the colour of an attempt up to its last checkpoint, or to its end without a loss."""
+    """Return the colour of the kept part of an attempt: up to its last checkpoint or its end."""
     return KEPT_COLOUR if cause in STOPPED else CAUSE_COLOURS.get(cause, GREY)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Charts of the job on each core of each node, at single times."""
+"""Charts of the job on each core of each node at certain times."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _PALE, _STRONG = 0.18, 0.75
 def cores_at_instants(
     instants: Mapping[str, Ints], cores: int, pointed_out: Collection[int] = ()
 ) -> str:
-    """Draw a panel per instant with a row per node, a cell per core and a colour per job.
+    """Draw a panel per time, with a row per node, a cell per core and a colour per job.
 
     Parameters
     ----------
     instants : mapping of str to int64 array, shape (nodes * cores,)
-        The job of each core as a number; below 0 for free cores.
+        For each time, the number of the job on each core; below 0 for free cores.
     cores : int
         Number of cores per node.
     pointed_out : collection of int

@@ -21,7 +21,7 @@ _LEFT_OUT = 0.005
 
 
 class FailurePanel(NamedTuple):
-    """Durations of a kind (s), the recorded share of longer ones, and this share by law."""
+    """Durations of a kind (s), and the share of longer durations: recorded, and by fitted law."""
 
     title: str
     times_s: Floats
@@ -43,7 +43,7 @@ def draw_failures(panels: Sequence[FailurePanel], times_s: Floats, title: str, p
 
 
 def _times(axis: Any, panel: FailurePanel, shades: Mapping[str, Any]) -> None:
-    """Draw durations on a logarithmic axis, as they differ by orders of magnitude."""
+    """Draw durations on a logarithmic axis, because they differ by orders of magnitude."""
     axis.set_title(panel.title, fontsize=11)
     if not len(panel.times_s):
         axis.text(0.5, 0.5, "none", ha="center", transform=axis.transAxes)
@@ -67,7 +67,7 @@ def _times(axis: Any, panel: FailurePanel, shades: Mapping[str, Any]) -> None:
 
 
 def _logarithmic(axis: Any, decades: float) -> None:
-    """Label the axis with a few plain numbers, for any number of decades."""
+    """Label a logarithmic axis with a few plain numbers, for any number of decades."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     axis.set_xscale("log")

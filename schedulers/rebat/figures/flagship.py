@@ -34,17 +34,17 @@ _LOOKS = {
     LOAD: ("initialisation, loading", GREEN),
     WAIT: ("waiting", GREY),
 }
-"""Kind of a part -> text and colour."""
+"""Text and colour of each kind of part."""
 
 _POINTS = 600
-"""Number of evenly spaced points of a line of ETTR, in addition to the ends of parts."""
+"""Number of equidistant points of a line of ETTR, in addition to the ends of parts."""
 
 
 def flagship_figure(ledgers: Mapping[str, Ledger], job: str) -> Any:
     """Draw the history of a job: two panels per policy, and a panel with the ETTR of all policies.
 
-    The first panel of a policy shows the nodes of the job over time, the second the cumulated time
-    that was not kept work.
+    The first panel of a policy shows the nodes of the job over time. The second panel shows the
+    cumulated time that was not kept work.
 
     Raises
     ------
@@ -79,7 +79,7 @@ def flagship_svg(ledgers: Mapping[str, Ledger], job: str) -> str:
 
 
 def _nodes(axis: Any, parts: Sequence[JobPart], scale: float) -> None:
-    """Draw a rectangle per part, as high as its nodes; waiting time has a thin line."""
+    """Draw a rectangle per part, as high as its nodes, and waiting time as a thin line."""
     bars = defaultdict(list)
     for part in parts:
         height = 0 if part.kind == WAIT else part.n_nodes
@@ -108,7 +108,7 @@ def _lost(axis: Any, parts: Sequence[JobPart], scale: float) -> None:
 
 
 def _ettr(axis: Any, histories: Mapping[str, Sequence[JobPart]], scale: float) -> None:
-    """Draw a line per policy without queueing, and a dashed line with queueing."""
+    """Draw two lines per policy: without queue time, and (dashed) with queue time."""
     colour_of = policy_colours(histories)
     for name, parts in histories.items():
         if not parts:

@@ -19,7 +19,7 @@ from rebat.results.measures.timeline import holds_of, timeline_of
 from rebat.session.ledger import Ledger
 
 MOST_NODES, MOST_ATTEMPTS = 128, 400
-"""Limits of readable charts in which every attempt is drawn with its name."""
+"""Limits up to which a chart with the name of every attempt is readable."""
 
 
 _HATCH = "///"
@@ -53,7 +53,7 @@ def gantt_svg(ledgers: Mapping[str, Ledger], n_nodes: int, words: Mapping[str, s
         Ledgers by policy.
     n_nodes : int
     words : mapping
-        Reason of a stop -> text; other reasons are not shown.
+        Texts for reasons of stops. Other reasons are not shown.
     """
     figure, scale = _figure(ledgers, n_nodes)
     for axis, ledger in zip(figure.axes, ledgers.values(), strict=True):
@@ -74,7 +74,7 @@ def _figure(ledgers: Mapping[str, Ledger], n_nodes: int) -> tuple[Any, float]:
         axis.set_ylim(n_nodes - 0.5, -0.5)
         axis.set_title(label(name), loc="left", fontsize=10)
         axis.set_ylabel("node")
-    axes[-1].set_xlim(0, max(1, *ends.values()) / US_PER_S / scale * 1.01)  # shared by all panels
+    axes[-1].set_xlim(0, max(1, *ends.values()) / US_PER_S / scale * 1.01)  # all panels share this
     axes[-1].set_xlabel(f"time ({unit})")
     _legend(figure, any(ledger.holds for ledger in ledgers.values()))
     return figure, scale

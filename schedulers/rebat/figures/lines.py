@@ -12,17 +12,17 @@ from rebat.results.catalogue import metric
 from rebat.results.intervals import Interval
 
 Line = Sequence[tuple[float, Interval]]
-"""Values of the parameter with the means."""
+"""Pairs of a value of the parameter and the mean."""
 
 Lines = Mapping[str, Line]
-"""A line per policy."""
+"""Points of the line of each policy."""
 
 WIDE = 20.0
-"""Ratio of the largest to the smallest value from which the axis is logarithmic."""
+"""Minimum ratio of the largest to the smallest value for a logarithmic axis."""
 
 
 class Panel(NamedTuple):
-    """The lines of a metric, and a title in addition to the metric's."""
+    """The lines of a metric, and a text that is added to the title of the metric."""
 
     metric: str
     lines: Lines

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Published values (diamonds) next to rebat's (points with 95 % intervals), a panel per metric."""
+"""Published values (diamonds) next to rebat's values (points with intervals), by metric."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ APART = 0.26
 
 
 class PrintedPanel(NamedTuple):
-    """Values of a metric in the paper, by policy, and rebat's values, by series and policy."""
+    """Published values of a metric by policy, and rebat's values by series and policy."""
 
     label: str
     printed: Mapping[str, float]

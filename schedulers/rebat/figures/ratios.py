@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ratios (points) with 95 % intervals (lines), with a panel per metric."""
+"""Ratios (points) with 95 % intervals (lines); each metric has a panel."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rebat.results.intervals import Interval
 from rebat.results.seeds import MetricRow
 
 Ratios = Mapping[str, Mapping[str, Interval]]
-"""Title of a metric -> policy -> ratio."""
+"""Ratios by title of the metric and policy."""
 
 
 NARROWEST = 7.0
@@ -43,7 +43,7 @@ def ratios_figure(rows: Sequence[MetricRow]) -> Any:
 
 
 def ratios_svg(by_title: Ratios, base: str, over: str, neutral: float = 1.0) -> str:
-    """Draw ratios as SVG text for reports; ``over`` states over what the means are.
+    """Draw ratios as SVG text for reports; ``over`` names what means are over, like 5 seeds.
 
     If ``neutral`` is 0, the values are differences.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A torus at one time: the job of each unit, and its failure probability."""
+"""A torus at one time: the job on each unit (a node or block), and its failure probability."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ def torus_instant(
     hazard: npt.NDArray[np.float64] | None,
     hazard_title: str = "",
 ) -> str:
-    """Draw the units of a torus as cells, with the first half of its dimensions vertical.
+    """Draw the units of a torus as cells; the first half of the dimensions is vertical.
 
     Parameters
     ----------
     extents : sequence of int
     owner : int64 array, shape (units,)
-        A number per job, `FREE` or `DOWN`. Each job has a colour, free units are white, down units
-        black.
+        The number of the job on each unit, `FREE` or `DOWN`. Each job has a colour; free units are
+        white, and down units are black.
     hazard : float64 array, shape (units,), optional
         Values of a second panel; higher values are darker.
     hazard_title : str

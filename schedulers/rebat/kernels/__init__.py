@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Array functions compiled by numba: no objects, no random numbers, no I/O.
+"""Functions on arrays, compiled by numba. They use no objects, random numbers or I/O.
 
-Each function has a plain, slow reference in the tests. With ``NUMBA_DISABLE_JIT=1`` the functions
-run as plain Python.
+The tests contain a simple, slow reference implementation of each function. With
+``NUMBA_DISABLE_JIT=1`` the functions run as plain Python.
 """

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sets of nodes as rows of bits; a bit stands for a block of neighbouring nodes.
+"""Sets of nodes as rows of bits. Each bit represents a block of neighbouring nodes.
 
-Jobs take entire racks and midplanes, so the thousands of nodes of a machine form a few dozen groups
-of neighbours that are free and taken at the same times. This module calls these groups blocks. A
-block is split when a job takes only a part of it. Neighbouring blocks are merged when their bits
-are equal in all rows.
-A row then has a few words instead of hundreds. Words are int64 and contain 63 bits, so that they
-are never negative.
+Jobs often use entire racks and midplanes, so the thousands of nodes of a machine form a few dozen
+groups of neighbours that are always free or in use together. In this module, these groups are
+called blocks. A block is split when a job uses only a part of it. Neighbouring blocks are merged
+when their bits are equal in all rows. Thanks to blocks, a row has a few words instead of hundreds.
+Words are int64 with 63 used bits, so they are never negative.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ _TOP = 1 << (BITS - 1)
 _BELOW_TOP = _TOP - 1
 _ALL = _TOP | _BELOW_TOP
 
-# Powers of two below 2**66 differ modulo 67, which identifies a bit.
+# Powers of two below 2**66 have different remainders modulo 67, which identify a bit.
 _NUMBER = np.zeros(67, dtype=np.int64)
 for _bit in range(BITS):
     _NUMBER[2**_bit % 67] = _bit
@@ -33,7 +32,7 @@ SLICES, BLOCKS, RESERVED = range(3)
 
 
 class BlockTable(NamedTuple):
-    """The arrays of one plan by named nodes, all int64.
+    """The arrays of a plan with named nodes. All are int64.
 
     Attributes
     ----------
@@ -46,15 +45,15 @@ class BlockTable(NamedTuple):
     free : array (slices, words)
         The free blocks of each slice.
     start, end : arrays (reservations,)
-        Start and end of each reservation; NEVER for a job that could not be placed.
+        Start and end of each reservation; NEVER for a job without a possible reservation.
     held : array (reservations, words)
         The blocks of each reservation.
     down : array (1, words)
         Blocks that are down.
     fit, mark : arrays (1, words)
-        Scratch rows.
+        Rows for temporary results.
     place : array (blocks + 1,)
-        Scratch array.
+        Array for temporary results.
     """
 
     n: Any
@@ -78,7 +77,7 @@ def words_of(blocks: int) -> int:
 
 
 def empty_table(slices: int, blocks: int, reservations: int) -> BlockTable:
-    """Return a table of zeros with room for these numbers of slices, blocks and reservations."""
+    """Return a table of zeros with space for these numbers of slices, blocks and reservations."""
     words = words_of(blocks)
 
     def array(*shape: int) -> Any:
@@ -101,7 +100,7 @@ def empty_table(slices: int, blocks: int, reservations: int) -> BlockTable:
 
 
 def grown(table: BlockTable, slices: int, blocks: int, reservations: int) -> BlockTable:
-    """Return a copy of the table with room for these numbers, which are not smaller than before."""
+    """Return a copy of the table with space for these numbers, which are at least the old ones."""
     larger = empty_table(slices, blocks, reservations)
     for old, new in zip(table, larger, strict=True):
         new[tuple(slice(0, length) for length in old.shape)] = old
@@ -110,15 +109,15 @@ def grown(table: BlockTable, slices: int, blocks: int, reservations: int) -> Blo
 
 @loop
 def number(bit: int) -> int:
-    """Return the position of ``bit``, a power of two, in its word: its logarithm to base 2."""
+    """Return the position of a bit in its word: the binary logarithm of ``bit``."""
     return _NUMBER[bit % 67]
 
 
 @loop
 def weight(first: Any, w: int, bits: int) -> int:
-    """Return the number of nodes in the blocks whose bits are set in ``bits``, word ``w`` of a row.
+    """Return the number of nodes in the blocks of the set bits of ``bits``, word ``w`` of a row.
 
-    The nodes are counted per run of consecutive bits.
+    The nodes are counted for each run of consecutive bits.
     """
     total = 0
     while bits:
@@ -146,7 +145,7 @@ def block_of(table: Any, node: int) -> int:
 
 @loop
 def double_bit(rows: Any, count: int, blocks: int, b: int) -> None:
-    """Insert a copy of bit ``b`` after it in the first ``count`` rows; later bits move up."""
+    """Duplicate bit ``b`` in the first ``count`` rows; later bits move up by one position."""
     words, w, bit = words_of(blocks), b // BITS, b % BITS
     upto = (1 << bit) | ((1 << bit) - 1)
     for i in range(count):
@@ -188,7 +187,7 @@ def cut_before(table: Any, node: int) -> None:
 
 @loop
 def mark_nodes(table: Any, intervals: Any) -> None:
-    """Write the nodes of ``intervals`` into ``mark``; split blocks at the interval bounds."""
+    """Write the nodes of ``intervals`` into ``mark``; split blocks at the bounds of intervals."""
     for i in range(intervals.shape[0]):
         cut_before(table, intervals[i, 0])
         cut_before(table, intervals[i, 1] + 1)
@@ -202,7 +201,7 @@ def mark_nodes(table: Any, intervals: Any) -> None:
 
 @loop
 def nodes_of(table: Any, row: Any, out: Any) -> int:
-    """Write the nodes of ``row`` into ``out`` as canonical intervals; return how many there are."""
+    """Write the nodes of ``row`` into ``out`` as canonical intervals; return their number."""
     k = 0
     for b in range(table.n[BLOCKS]):
         if not (row[b // BITS] >> (b % BITS)) & 1:
@@ -229,9 +228,9 @@ def mark_bounds(rows: Any, count: int, words: int, mark: Any) -> None:
 
 @loop
 def places_of(mark: Any, blocks: int, place: Any) -> int:
-    """Write the new index of each marked block into ``place``; return how many blocks are marked.
+    """Write the new index of each marked block into ``place``; return the number of marked blocks.
 
-    The last entry of ``place`` is this number.
+    The last entry of ``place`` is the number of marked blocks.
     """
     n_kept = 0
     for b in range(blocks):
@@ -245,8 +244,8 @@ def places_of(mark: Any, blocks: int, place: Any) -> int:
 def keep_marked(rows: Any, count: int, blocks: int, place: Any, n_kept: int) -> None:
     """Remove the bits of unmarked blocks from the first ``count`` rows.
 
-    The bit of an unmarked block is equal to the bit before it in every row. So only the bits at
-    which a row changes are processed.
+    The bit of an unmarked block is equal to the previous bit in every row. Therefore, the function
+    processes only the positions at which a row changes.
     """
     words, kept_words = words_of(blocks), words_of(n_kept)
     for i in range(count):
@@ -259,7 +258,7 @@ def keep_marked(rows: Any, count: int, blocks: int, place: Any, n_kept: int) -> 
             while turns:
                 low = turns & -turns
                 at = place[w * BITS + number(low)]
-                if at < n_kept:  # one bit after the last: the row ends with ones
+                if at < n_kept:  # the row ends with ones; their run ends after the last bit
                     rows[i, at // BITS] ^= 1 << (at % BITS)  # only in words that were already read
                 turns ^= low
         fill(rows[i], kept_words, n_kept)
@@ -267,7 +266,7 @@ def keep_marked(rows: Any, count: int, blocks: int, place: Any, n_kept: int) -> 
 
 @loop
 def fill(row: Any, words: int, blocks: int) -> None:
-    """Replace ``row``, whose set bits are the positions of changes, with the set it describes."""
+    """Replace ``row``, in which set bits are positions of changes, with the set itself."""
     carry = 0
     for w in range(words):
         x = row[w] ^ carry
@@ -281,7 +280,7 @@ def fill(row: Any, words: int, blocks: int) -> None:
 
 @loop
 def merge_blocks(table: Any) -> None:
-    """Merge neighbouring blocks that are equal in all rows, if this reduces the words of a row."""
+    """Merge neighbouring blocks that are equal in all rows, if rows then have fewer words."""
     blocks = table.n[BLOCKS]
     words = words_of(blocks)
     mark = table.mark[0]

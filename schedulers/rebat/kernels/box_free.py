@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The search for free boxes of a torus: sets of blocks are shifted and intersected.
 
-A window is a box of any extents. As in ``box_sums``, the corners of the free windows of one shape
-follow from those of its two parts. Here, all blocks of a word are processed at the same time. If no
-window of a shape is free, larger windows that contain it are not examined. Therefore, the search is
-shorter on a fuller torus.
+A *window* is a box of any extents. As in ``box_sums``, the free windows of a shape are computed
+from the free windows of the two parts of this shape. A window is represented by its corner. Here,
+all blocks of a word are processed at the same time. If no window of a shape is free, windows of
+larger shapes that contain it are skipped. Therefore, the search is shorter on a fuller torus.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from rebat.kernels.box_sums import mix
 from rebat.kernels.jit import kernel
 
 LINEAR, LOWEST, RANDOM = 0, 1, 2
-"""What to choose: the first free blocks in linear order, the lowest free box, or a random box."""
+"""Rules of choice: the first free blocks in linear order, the lowest free box, a random box."""
 
 COPY = -1
-"""A second operand with this value: the result is a copy of the first operand."""
+"""Value of the second operand with which the result is a copy of the first operand."""
 
 
 class Catalogue(NamedTuple):
@@ -36,21 +36,21 @@ class Catalogue(NamedTuple):
         The rows of volume v are ``program_of[v]`` to ``program_of[v + 1]`` of ``program`` (see
         ``models.free_boxes``).
     shapes_of, shapes : arrays
-        The shapes of each volume, in the same form.
+        The shapes of each volume, indexed in the same way.
     allowed : array (shapes, words)
         Set of the allowed corners of each shape (see ``box_slots``).
     ranks : array (shapes, blocks)
-        Rank of each box in the order of boxes. The rule RANDOM hashes the rank to a random number.
+        Position of each box in the order of boxes. The rule RANDOM hashes it to a random number.
     inside : array (steps, words)
-        For each step, the blocks from which the step stays on the torus.
+        For each step, the set of blocks from which the step does not wrap around.
     sizes : array (dimensions,)
         Extents of the torus, in blocks.
     everything : array (words,)
         The set of all blocks.
     sets, busy, taken, words : arrays
-        Scratch; for ``sets`` see ``meet``.
+        Temporary results. ``meet`` explains the layout of ``sets``.
     full : array (volumes, entries, words)
-        Sets of taken blocks that leave no free box of the volume.
+        Cached sets of blocks in use with which no box of the volume is free.
     next_full : array (volumes,)
         For each volume, the entry of ``full`` to replace next.
     """
@@ -75,11 +75,11 @@ class Catalogue(NamedTuple):
 
 @kernel
 def meet(first: Any, second: Any, inside: Any, on: int, back: int, out: Any) -> bool:
-    """Write the blocks of ``first`` from which a step leads to ``second``; return whether any do.
+    """Write the blocks of ``first`` from which a step leads into ``second``.
 
-    The step goes ``on`` blocks forwards. If it leaves the torus (see ``inside``), it wraps around
-    and goes ``back`` blocks. Zero words surround each set, so that no step leaves the array. Before
-    and after a set of n words there are n + 1 zero words.
+    The function returns whether there are any. The step goes ``on`` blocks forwards. From blocks
+    that are not in ``inside``, it wraps around, which means ``back`` blocks backwards. There are n
+    + 1 zero words before and after a set of n words, so that no step leaves the array.
     """
     n, bit = inside.shape[0], np.uint64(1)
     to, shift = n + (on >> 6), np.uint64(on & 63)
@@ -103,7 +103,7 @@ def lowest(word: Any) -> int:
 
 @kernel
 def first_corner(corners: Any, allowed: Any) -> int:
-    """Return the lowest of the ``corners`` that is ``allowed``; -1 if there is none."""
+    """Return the lowest corner that is in ``corners`` and ``allowed``; -1 if there is none."""
     n = allowed.shape[0]
     for w in range(n):
         word = corners[n + w] & allowed[w]
@@ -114,7 +114,7 @@ def first_corner(corners: Any, allowed: Any) -> int:
 
 @kernel
 def least_number(corners: Any, allowed: Any, ranks: Any, seed: int, serial: int) -> Any:
-    """Return the allowed corner with the lowest random number, this number, and the corner's rank.
+    """Return the allowed corner with the lowest random number, the number, and its rank.
 
     The corner is -1 if none is allowed.
     """
@@ -143,8 +143,9 @@ def begin_search(catalogue: Any, v: int, taken: Any) -> int:
 def next_shape(catalogue: Any, v: int, at: int) -> tuple[int, int, int]:
     """Find the next shape of volume ``v`` that has free boxes, allowed or not.
 
-    The search begins at row ``at`` of the program. Returns the row to continue from, the index of
-    the set of free corners, and the row of the shape (-1 if there is no further shape).
+    The search begins at row ``at`` of the program. The results are the row at which to continue,
+    the index of the set of free corners, and the row of the shape (-1 if there is no further
+    shape).
     """
     begin, end, sets = catalogue.program_of[v], catalogue.program_of[v + 1], catalogue.sets
     while at < end:
@@ -153,7 +154,7 @@ def next_shape(catalogue: Any, v: int, at: int) -> tuple[int, int, int]:
         if second != COPY and not meet(
             sets[first], sets[second], catalogue.inside[row[2]], row[3], row[4], sets[target]
         ):
-            at = begin + row[6]  # the windows that contain this window are not free
+            at = begin + row[6]  # windows that contain a window of this shape are not free
             continue
         at += 1
         if shape >= 0:
@@ -165,7 +166,7 @@ def next_shape(catalogue: Any, v: int, at: int) -> tuple[int, int, int]:
 def free_box(
     catalogue: Any, v: int, taken: Any, rule: int, seed: int, serial: int
 ) -> tuple[int, int]:
-    """Return a free box of volume ``v``: the row of its shape, and its corner.
+    """Return a free box of volume ``v`` as the row of its shape and its corner.
 
     The row is -1 if no box is free.
     """
@@ -219,8 +220,8 @@ def put_box(sizes: Any, shape: Any, corner: int, out: Any) -> None:
 def line(busy: Any, count: int, out: Any) -> bool:
     """Mark ``count`` free blocks in ``out``; return whether there are enough free blocks.
 
-    These are the first ``count`` consecutive free blocks. If there is no such run, they are the
-    lowest free blocks.
+    The marked blocks are the first ``count`` consecutive free blocks, or the lowest free blocks if
+    there are not enough consecutive ones.
     """
     run, n_free, total = 0, 0, busy.shape[0]
     for block in range(total):
@@ -244,9 +245,9 @@ def line(busy: Any, count: int, out: Any) -> bool:
 
 @kernel
 def is_full(catalogue: Any, v: int, words: Any) -> bool:
-    """Return whether the stored sets show that no box of volume ``v`` is free.
+    """Return whether the cache shows that no box of volume ``v`` is free.
 
-    True if the taken blocks ``words`` contain a set of ``catalogue.full[v]``.
+    This is true if the blocks in use, ``words``, contain a set of ``catalogue.full[v]``.
     """
     for r in range(catalogue.full.shape[1]):
         holds = True
@@ -261,7 +262,7 @@ def is_full(catalogue: Any, v: int, words: Any) -> bool:
 
 @kernel
 def remember_full(catalogue: Any, v: int, words: Any) -> None:
-    """Store ``words``, taken blocks that leave no free box of volume ``v``, over the oldest set."""
+    """Cache ``words``, blocks in use with which no box of volume ``v`` is free."""
     r = catalogue.next_full[v]
     for w in range(words.shape[0]):
         catalogue.full[v, r, w] = words[w]

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Planning with boxes: the first time and box that stay free for the duration of an attempt.
+"""Planning with boxes: search for the first time at which a box stays free long enough.
 
 The timeline consists of slots (see ``box_slots``). The catalogue defines the boxes of each volume
-(see ``box_free``). Without boxes (``LINEAR``), the first free blocks are taken.
+(see ``box_free``). With the rule ``LINEAR`` there are no boxes, and the first free blocks are used.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ from rebat.kernels.jit import kernel, loop, step
 UNKNOWN = -1
 
 COUNT_EVERY = 8
-"""Number of slots between two checks whether too many blocks are taken."""
+"""Number of slots between two checks for too few free blocks."""
 
 
 class PlanRows(NamedTuple):
-    """Blocks in use or reserved. Row k holds the blocks ``mask[k]`` over ``[start[k], end[k])``.
+    """Blocks in use or reserved: row k has the blocks ``mask[k]`` over ``[start[k], end[k])``.
 
-    A mask is a set of blocks (see ``box_slots``). A row with end 0 is unused.
+    A mask is a set of blocks (see ``box_slots``). A row whose end is 0 is unused.
     """
 
     start: Ints
@@ -61,9 +61,9 @@ class Plan(NamedTuple):
     slots, rows, catalogue
         Timeline, blocks in use or reserved, and boxes.
     volumes, durations, serials : int64 arrays
-        Volume, duration and serial number of the attempts, in queue order.
+        Volume, duration and serial of each attempt, in queue order.
     own : int64 array
-        The row of ``rows`` of each attempt.
+        For each attempt, the index of its row in ``rows``.
     starts : int64 array
         Planned start of each attempt.
     now : int
@@ -91,14 +91,14 @@ class Plan(NamedTuple):
 
 
 class Released(NamedTuple):
-    """The blocks released since the last pass; ``opened`` is the latest end of their former use."""
+    """Blocks released since the last pass; ``opened`` is the latest end of their former use."""
 
     blocks: Words
     opened: Ints
 
 
 class Lifted(NamedTuple):
-    """The own blocks of the attempt that is being planned: they count as free over [start, end)."""
+    """The present blocks of the attempt that is being planned: free for it over [start, end)."""
 
     blocks: Words
     start: int
@@ -107,7 +107,7 @@ class Lifted(NamedTuple):
 
 @kernel
 def fit(plan: Plan, k: int, words: Words, out: Words) -> bool:
-    """Write blocks for attempt ``k`` that are not in ``words``; return whether the attempt fits."""
+    """Choose blocks for attempt ``k`` that are not in ``words``; return whether it fits."""
     catalogue, v = plan.catalogue, plan.volumes[k]
     if is_full(catalogue, v, words):
         return False
@@ -131,11 +131,12 @@ def first_fit(
     plan: Plan, k: int, until: int, opened: int, freed: Words, reach: Ints, lifted: Lifted,
     front: Words, out: Any,
 ) -> int:  # fmt: skip
-    """Return the first start before ``until`` at which attempt ``k`` fits; NEVER if there is none.
+    """Return the first time before ``until`` at which attempt ``k`` fits; NEVER if there is none.
 
-    Writes the chosen blocks into ``out``. Before ``opened``, the attempt fits only if it gets at
-    least one of the blocks ``freed``. ``reach[i]`` is the time until which at least one of these
-    blocks stays free from slot ``i`` on; it is computed if it is UNKNOWN. ``front`` is scratch.
+    The chosen blocks are written into ``out``. Before ``opened``, the attempt fits only if it gets
+    at least one of the blocks ``freed``. ``reach[i]`` is the time until which at least one of the
+    blocks ``freed`` stays free from slot ``i`` on; if it is UNKNOWN, the function computes it.
+    ``front`` is for temporary results.
     """
     slots, catalogue, length = plan.slots, plan.catalogue, plan.durations[k]
     own, own_start, own_end = lifted
@@ -146,7 +147,7 @@ def first_fit(
     t, opens, free = slots.t, slots.opens, slots.free
     while i < n and t[i] < until:
         if i > 0 and not opens[i] and not own_start <= t[i] <= own_end:
-            i += 1  # an attempt that begins a slot earlier fits as well
+            i += 1  # if an attempt fits here, it also fits a slot earlier
             continue
         end, needs_freed = min(t[i] + length, NEVER), t[i] < opened
         bounded = needs_freed and not meets
@@ -166,7 +167,7 @@ def first_fit(
                 break
             counted += 1
         if counted < n and t[counted] < end:
-            i = counted = counted + 1  # no window with this slot has enough free blocks
+            i = counted = counted + 1  # no interval that includes this slot has enough free blocks
             continue
         if folded <= i:
             past = max(past, i)
@@ -183,9 +184,9 @@ def first_fit(
 
 @step
 def add_slot(slots: Slots, k: int, lifted: Lifted, words: Words) -> None:
-    """Add the taken blocks of slot ``k`` to the set ``words``.
+    """Add the blocks in use in slot ``k`` to the set ``words``.
 
-    The blocks of ``lifted`` (the attempt's own blocks) are left out while they are lifted.
+    The blocks of ``lifted`` (the attempt's present blocks) are left out over their interval.
     """
     if lifted.start <= slots.t[k] < lifted.end:
         for w in range(words.shape[0]):
@@ -197,7 +198,7 @@ def add_slot(slots: Slots, k: int, lifted: Lifted, words: Words) -> None:
 
 @step
 def fold(slots: Slots, first: int, past: int, lifted: Lifted, front: Words) -> None:
-    """For each slot from ``first``, write the blocks taken until slot ``past``; clear ``front``."""
+    """For each slot from ``first``, write the blocks used until slot ``past``; clear ``front``."""
     for k in range(past - 1, first - 1, -1):
         is_own = lifted.start <= slots.t[k] < lifted.end
         for w in range(front.shape[0]):
@@ -212,11 +213,12 @@ def widen(
     slots: Slots, i: int, folded: int, past: int, end: int, most: int, freed: Words,
     needs_freed: bool, lifted: Lifted, front: Words, words: Words,
 ) -> tuple[int, bool]:  # fmt: skip
-    """Write the blocks taken from slot ``i`` until ``end`` into ``words``; stop if too few remain.
+    """Write the blocks used from slot ``i`` until ``end`` into ``words``; stop if too many are.
 
-    ``slots.back[i]`` contains the blocks taken from slot ``i`` to before slot ``folded``, and
-    ``front`` those taken from there to before slot ``past``. ``past`` only advances: the search
-    passes each slot once. Returns ``past``, and whether enough blocks are left.
+    ``slots.back[i]`` contains the blocks used from slot ``i`` up to slot ``folded`` (excluded).
+    ``front`` contains the blocks used from slot ``folded`` up to slot ``past`` (excluded). ``past``
+    only increases, so the search adds each slot once. The results are ``past``, and whether enough
+    blocks are left.
     """
     while True:
         for w in range(words.shape[0]):
@@ -233,7 +235,7 @@ def widen(
 
 @step
 def any_released(slots: Slots, i: int, lifted: Lifted) -> bool:
-    """Return whether any block is taken in slot ``i - 1`` but not in slot ``i``."""
+    """Return whether any block is in use in slot ``i - 1`` but not in slot ``i``."""
     own = lifted.blocks
     was_own = lifted.start <= slots.t[i - 1] < lifted.end
     is_own = lifted.start <= slots.t[i] < lifted.end
@@ -247,7 +249,7 @@ def any_released(slots: Slots, i: int, lifted: Lifted) -> bool:
 
 @loop
 def reach_of(slots: Any, i: int, blocks: Any, words: Any) -> int:
-    """Return until when at least one of the blocks ``blocks`` stays free from slot ``i`` on."""
+    """Return the time until which one of ``blocks`` stays free from slot ``i`` on."""
     for w in range(words.shape[0]):
         words[w] = blocks[w]
     busy = slots.busy
@@ -263,9 +265,9 @@ def reach_of(slots: Any, i: int, blocks: Any, words: Any) -> int:
 
 @kernel
 def may_choose(slots: Any, rows: Any, catalogue: Any, v: int, row: int) -> bool:
-    """Return whether the attempt of ``row`` can choose among several boxes of volume ``v``.
+    """Return whether several boxes of volume ``v`` are available to the attempt of ``row``.
 
-    Boxes count if they are free until the end of the row. Its own blocks count as free.
+    A box is available if it is free until the end of the row. The row's own blocks count as free.
     """
     taken_over(slots, 0, rows.end[row], catalogue.words)
     for w in range(catalogue.words.shape[0]):
@@ -275,7 +277,7 @@ def may_choose(slots: Any, rows: Any, catalogue: Any, v: int, row: int) -> bool:
 
 @kernel
 def enter(slots: Any, rows: Any, row: int, start: int, end: int, take: bool) -> None:
-    """Take the blocks of ``row`` over [start, end), or release them if ``take`` is false."""
+    """Mark the blocks of ``row`` as used over [start, end), or as free if ``take`` is false."""
     rows.start[row], rows.end[row] = start, end if take else 0
     put(slots, start, end, rows.mask[row], n_set(rows.mask[row]), take)
 
@@ -288,7 +290,7 @@ def place(
 
     At most ``depth`` attempts that cannot start now get a reservation. With ``by_rank``, only the
     first ``depth`` attempts of the queue may get a reservation. If ``plan.pick`` is set, the
-    function returns after each attempt that starts now. Returns the position after the last
+    function returns after each attempt that starts now. The results are the position after the last
     processed attempt, and the number of attempts that wait with a reservation.
     """
     rows, no_blocks = plan.rows, np.zeros_like(plan.catalogue.words)
@@ -313,10 +315,10 @@ def place(
 def compress(plan: Plan, first: int, last: int, released: Released, again: Released) -> int:
     """Move the attempts ``first`` to ``last - 1`` of the queue to earlier times, in order.
 
-    The blocks of an attempt that starts now are chosen again. An attempt fits earlier only if it
-    gets at least one of the blocks ``released``. Blocks released in this pass are added to
-    ``released``, and to ``again`` for the next pass. Returns the position after the last processed
-    attempt (see ``place``).
+    The blocks of an attempt that starts now are chosen again. An attempt can move to an earlier
+    time only if it gets at least one of the blocks ``released``. Blocks released in this pass are
+    added to ``released``, and to ``again`` for the next pass. The result is the position after the
+    last processed attempt (see ``place``).
     """
     slots, rows = plan.slots, plan.rows
     blocks, front = np.empty_like(released.blocks), np.empty_like(released.blocks)

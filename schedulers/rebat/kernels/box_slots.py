@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A timeline of blocks in use: slots of time, each with the set of blocks that are taken in it.
+"""A timeline of blocks: consecutive slots of time, each with the set of blocks in use.
 
 A set of blocks is a row of 64-bit words with a bit per block. A slot lasts until the start of the
-next slot; the last slot lasts forever.
+next slot. The last slot has no end.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ class Slots(NamedTuple):
     t : array (slots,)
         Start of each slot, ascending.
     busy : array (slots, words)
-        The taken blocks of each slot.
+        The blocks in use in each slot.
     free : array (slots,)
         Number of free blocks in each slot.
     opens : array (slots,)
-        For each slot, whether any block is free that was not free in the previous slot.
+        For each slot, whether any block becomes free at its start.
     back : array (slots, words)
-        Scratch.
+        Temporary results.
     """
 
     n: Ints
@@ -49,7 +49,7 @@ class Slots(NamedTuple):
 
 
 def empty_slots(capacity: int, n_blocks: int) -> Slots:
-    """Return a timeline with room for ``capacity`` slots of ``n_blocks`` blocks; `lay` fills it."""
+    """Return a timeline with space for ``capacity`` slots; `lay` fills it."""
     words = -(-n_blocks // 64)
     return Slots(
         np.zeros(1, dtype=np.int64),
@@ -81,7 +81,7 @@ def n_set(words: Any) -> int:
 
 @step
 def any_left(blocks: Any, taken: Any) -> bool:
-    """Return whether at least one of the blocks ``blocks`` is not in the set ``taken``."""
+    """Return whether at least one block of ``blocks`` is not in ``taken``."""
     for w in range(blocks.shape[0]):
         if blocks[w] & ~taken[w]:
             return True
@@ -90,7 +90,7 @@ def any_left(blocks: Any, taken: Any) -> bool:
 
 @step
 def any_in(blocks: Any, others: Any) -> bool:
-    """Return whether at least one of the blocks ``blocks`` is in the set ``others``."""
+    """Return whether at least one block of ``blocks`` is in ``others``."""
     for w in range(blocks.shape[0]):
         if blocks[w] & others[w]:
             return True
@@ -124,7 +124,7 @@ def copy(slots: Any, source: int, target: int) -> None:
 
 @step
 def mark(slots: Any, first: int, last: int) -> None:
-    """Update ``opens`` of slots ``first`` to ``last`` after their taken blocks have changed."""
+    """Update ``opens`` of slots ``first`` to ``last`` after a change of their blocks in use."""
     for i in range(max(first, 1), min(last + 1, slots.n[0])):
         opens = False
         for w in range(slots.busy.shape[1]):
@@ -138,7 +138,7 @@ def mark(slots: Any, first: int, last: int) -> None:
 def split(slots: Any, time: int) -> int:
     """Return the index of the slot that begins at ``time``; create the slot if necessary.
 
-    ``time`` is not before the first slot.
+    ``time`` must not be before the first slot.
     """
     n, t = slots.n[0], slots.t
     at = step_at(t, n, time)
@@ -155,10 +155,10 @@ def split(slots: Any, time: int) -> int:
 
 @loop
 def put(slots: Any, start: int, end: int, words: Any, size: int, take: bool) -> None:
-    """Take the ``size`` blocks of ``words`` over [start, end); release them if ``take`` is false.
+    """Mark the ``size`` blocks of ``words`` as used over [start, end), or as free.
 
-    Blocks to take must be free. Times before the first slot are ignored. There must be room for two
-    more slots.
+    If ``take`` is false, the blocks become free; otherwise they must have been free. Times before
+    the first slot are ignored. The arrays must have space for two more slots.
     """
     start = max(start, slots.t[0])
     if start >= end:
@@ -177,7 +177,7 @@ def put(slots: Any, start: int, end: int, words: Any, size: int, take: bool) -> 
 
 @kernel
 def forget(slots: Any, now: int) -> None:
-    """Drop the slots that end by ``now``; the first slot then begins at ``now``."""
+    """Delete the slots that end by ``now``; the first remaining slot then begins at ``now``."""
     n, gone = slots.n[0], 0
     while gone + 1 < n and slots.t[gone + 1] <= now:
         gone += 1
@@ -190,10 +190,10 @@ def forget(slots: Any, now: int) -> None:
 
 @kernel
 def lay(slots: Any, start: Any, end: Any, masks: Any, dead: Any, now: int, n_blocks: int) -> None:
-    """Build the timeline from the blocks of the rows over [start, end) and the ``dead`` blocks.
+    """Build the timeline from rows of blocks over [start, end), and blocks that are never free.
 
-    Rows that have ended are ignored. Two rows may take the same block. There must be room for two
-    slots per row.
+    The blocks in ``dead`` are never free. Rows that have ended are ignored. Two rows may use the
+    same block. The arrays must have space for two slots per row.
     """
     slots.n[0] = 1
     slots.t[0] = now
@@ -207,7 +207,7 @@ def lay(slots: Any, start: Any, end: Any, masks: Any, dead: Any, now: int, n_blo
 
 @kernel
 def taken_over(slots: Any, first: int, end: int, out: Any) -> None:
-    """Write the blocks taken between the start of slot ``first`` and ``end`` into ``out``."""
+    """Write the blocks used between the start of slot ``first`` and ``end`` into ``out``."""
     out[:] = slots.busy[first]
     i = first + 1
     while i < slots.n[0] and slots.t[i] < end:

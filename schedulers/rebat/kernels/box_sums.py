@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sums over all boxes of a torus, computed together by a list of additions (the program)."""
+"""Sums over all boxes of a torus. They are computed by a list of additions, the *program*."""
 
 from __future__ import annotations
 
@@ -10,16 +10,17 @@ import numpy as np
 from rebat.kernels.jit import kernel
 
 COPY = -1
-"""A second operand with this value: the result is a copy of the first operand."""
+"""Value of the second operand with which the result is a copy of the first operand."""
 
 
 @kernel
 def run_sums(program: Any, work: Any) -> None:
     """Run the additions of ``program`` on the arrays in ``work``.
 
-    A row of ``program`` is (first, second, shift, outer, size, inner, length, target). Operands are
-    arrays of shape (outer, size, inner) at these positions of ``work``. The result has shape
-    (outer, length, inner). Entry ``o`` of the result is ``first[o] + second[(o + shift) % size]``.
+    A row of ``program`` is (first, second, shift, outer, size, inner, length, target). The operands
+    are the arrays of shape (outer, size, inner) at the positions ``first`` and ``second`` of
+    ``work``. The result at ``target`` has shape (outer, length, inner). Its entry ``o`` along the
+    second dimension is ``first[o] + second[(o + shift) % size]``.
     """
     for row in range(program.shape[0]):
         first, second, shift = program[row, 0], program[row, 1], program[row, 2]
@@ -43,9 +44,9 @@ def run_sums(program: Any, work: Any) -> None:
 
 @kernel
 def least_box(sums: Any, chosen: Any, slack: float) -> int:
-    """Return the first chosen box whose sum is the smallest, up to a relative ``slack``.
+    """Return the first chosen box with the smallest sum, within a relative tolerance ``slack``.
 
-    Returns -1 if every sum is infinite.
+    The result is -1 if every sum is infinite.
     """
     least = sums[chosen[0]]
     for i in range(1, chosen.shape[0]):
@@ -61,7 +62,7 @@ def least_box(sums: Any, chosen: Any, slack: float) -> int:
 
 @kernel
 def mix(seed: int, serial: int, index: int) -> int:
-    """Return a 32-bit random number (splitmix64) that depends only on the three arguments."""
+    """Return a 32-bit random number (splitmix64) that is determined by the three arguments."""
     z = (
         np.uint64(seed)
         + np.uint64(serial) * np.uint64(0x9E3779B97F4A7C15)
@@ -74,7 +75,7 @@ def mix(seed: int, serial: int, index: int) -> int:
 
 @kernel
 def random_box(sums: Any, chosen: Any, seed: int, serial: int) -> int:
-    """Return a random chosen box with sum 0, all equally likely; -1 if there is none."""
+    """Return a random chosen box with sum 0, with equal probabilities; -1 if there is none."""
     best, least = -1, 1 << 40
     for i in range(chosen.shape[0]):
         if sums[chosen[i]] == 0:

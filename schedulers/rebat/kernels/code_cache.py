@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A cache on disk for the machine code of the kernels. Each machine compiles a kernel once."""
+"""A cache on disk for the machine code of the kernels, so that a machine compiles them once."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from numba.core.runtime import rtsys
 
 
 class CacheFile(IndexDataCacheFile):  # type: ignore[misc]
-    """A file of numba's cache with a checksum. Damaged files are not loaded."""
+    """A file of numba's cache with a checksum, so that damaged files are not loaded."""
 
     def _save_data(self, name: str, data: Any) -> None:
         code = self._dump(data)
@@ -35,14 +35,14 @@ _DIGEST = 32
 
 
 class KernelCache(FunctionCache):  # type: ignore[misc]
-    """numba's cache with two changes: fast loading, and a stamp of all kernel sources.
+    """numba's cache with two changes: it loads faster, and checks the sources of all kernels.
 
-    Before it loads, numba's cache imports everything needed for compilation, including scipy. These
-    imports take longer than the simulation of a month. Cached code needs only its own modules and
-    numba's runtime. If a function has to be compiled, numba imports the rest.
+    Before numba's cache loads code, it imports everything needed for compilation, including scipy.
+    These imports take longer than the simulation of a month, but cached code needs only its own
+    modules and numba's runtime. If a function has to be compiled, numba imports the rest.
 
-    numba checks only whether a function's own file has changed, but kernels inline functions of
-    other files. The stamp therefore covers all files.
+    numba checks only whether the file of a function has changed, but kernels inline functions from
+    other files. Therefore, this cache uses a hash of all files (the stamp).
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -56,13 +56,15 @@ class KernelCache(FunctionCache):  # type: ignore[misc]
         try:
             with self._guard_against_spurious_io_errors():
                 return self._load_overload(sig, target_context)
-        except Exception:  # other version or damaged file: unpickling raises any exception
+        except Exception:  # unpickling a damaged or older file can raise anything
             with suppress(OSError):
                 self.flush()
             return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        """Store compiled code. If the cache is not writable, every process compiles again."""
+        """Store compiled code. If the cache is not writable, every process compiles the function
+        again.
+        """
         with suppress(OSError):
             super().save_overload(sig, data)
 
@@ -75,7 +77,7 @@ def sources_stamp() -> str:
 
 
 def machine_code(function: Callable[..., Any], **options: Any) -> Any:
-    """Return ``function`` compiled with this cache; ``options`` are those of ``numba.njit``."""
+    """Return ``function`` compiled with this cache and the options of ``numba.njit``."""
     compiled = numba.njit(nogil=True, **options)(function)
     if not numba.config.DISABLE_JIT:
         compiled._cache = KernelCache(function)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nodes with several cores: which cores an attempt gets, and where the jobs of a node could move.
+"""Nodes with several cores: the cores of an attempt, and moves of the jobs of a node.
 
-If nodes have c cores, node k has cores ``c k`` to ``c k + c - 1``. Sections 3.3 and 4.4 of
-Rodríguez-Pascual et al., "Job migration in HPC clusters by means of checkpoint/restart", 2019.
+If nodes have c cores, node k has the cores ``c k`` to ``c k + c - 1``. Source: sections 3.3 and 4.4
+of Rodríguez-Pascual et al., "Job migration in HPC clusters by means of checkpoint/restart", 2019.
 """
 
 from __future__ import annotations
@@ -28,11 +28,12 @@ def rooms(free: Any, cores: int) -> Any:
 
 @kernel
 def tightest(room: Any, count: int, best: bool, backwards: bool, skip: int) -> int:
-    """Return a node other than ``skip`` with at least ``count`` free cores; -1 if there is none.
+    """Return a node (not ``skip``) with at least ``count`` free cores; -1 if there is none.
 
-    ``room`` has the number of free cores of each node. With ``best``, the node with the fewest
-    sufficient free cores is chosen. Ties go to the lowest node number (the highest if
-    ``backwards``). Without ``best``, the node number alone decides.
+    ``room`` contains the number of free cores of each node. With ``best``, the function chooses the
+    node with the fewest free cores among the nodes with enough free cores. Of equal nodes, it
+    chooses the lowest (with ``backwards`` the highest). Without ``best``, it chooses the lowest
+    (highest) node with enough free cores.
     """
     n = room.shape[0]
     chosen = -1
@@ -48,11 +49,11 @@ def tightest(room: Any, count: int, best: bool, backwards: bool, skip: int) -> i
 
 @kernel
 def spread(room: Any, count: int, best: bool, backwards: bool, take: Any) -> bool:
-    """Write how many cores to take from each node into ``take``; return whether ``count`` are free.
+    """Write the number of cores to use on each node; return whether ``count`` cores are free.
 
-    All free cores of a node are taken before the next node is used. With ``best``, the nodes with
-    the most free cores come first. Ties, and all nodes without ``best``, are ordered by node number
-    (descending if ``backwards``).
+    The numbers are written into ``take``. All free cores of a node are used before the next node is
+    used. With ``best``, nodes with more free cores come first. Nodes with equally many free cores
+    are ordered by number (descending if ``backwards``), and so are all nodes without ``best``.
     """
     n = room.shape[0]
     keys = -room if best else np.zeros(n, dtype=np.int64)
@@ -71,7 +72,7 @@ def spread(room: Any, count: int, best: bool, backwards: bool, take: Any) -> boo
 
 @kernel
 def lowest_cores(free: Any, cores: int, take: Any, out: Any) -> int:
-    """Write the ``take[k]`` lowest free cores of each node k as intervals; return their number."""
+    """Write the lowest ``take[k]`` free cores of each node k as intervals; return their number."""
     k = 0
     for node in range(take.shape[0]):
         left = take[node]
@@ -88,8 +89,8 @@ def lowest_cores(free: Any, cores: int, take: Any, out: Any) -> int:
 def fit(free: Any, cores: int, count: int, best: bool, backwards: bool, out: Any) -> int:
     """Write ``count`` free cores as intervals into ``out``; return the number of intervals.
 
-    If one node has enough free cores, all cores are on one node. Otherwise as many cores of each
-    node as possible are used. Returns -1 if there are too few free cores.
+    If a single node has enough free cores, all cores are on this node. Otherwise, all free cores of
+    a node are used before the next node is used. The result is -1 if there are too few free cores.
     """
     room = rooms(free, cores)
     take = np.zeros(room.shape[0], dtype=np.int64)
@@ -103,7 +104,7 @@ def fit(free: Any, cores: int, count: int, best: bool, backwards: bool, out: Any
 
 @kernel
 def survey(tags: Any, unusable: Any, cores: int, room: Any, victims: Any, used: Any) -> int:
-    """Write the mixed nodes whose cores are all usable into ``victims``; return their number.
+    """Find the mixed nodes on which all cores are usable (the victims); return their number.
 
     Parameters
     ----------
@@ -134,10 +135,10 @@ def survey(tags: Any, unusable: Any, cores: int, room: Any, victims: Any, used: 
 
 @kernel
 def shares_of(tags: Any, cores: int, victims: Any, first: Any, holders: Any, sizes: Any) -> None:
-    """Write which jobs hold cores of each victim, and how many cores each of them holds.
+    """Write the jobs that hold cores of each victim, and the number of these cores.
 
     Victim v has the entries ``first[v]`` to ``first[v + 1] - 1`` of ``holders`` and ``sizes``. The
-    largest share is first; ties are ordered by the first core.
+    job with the most cores is first; equal jobs are ordered by their first core.
     """
     k = 0
     first[0] = 0
@@ -169,12 +170,13 @@ def find_move(
     room: Any, victims: Any, first: Any, shares: Any, single: bool, best: bool,
     begin: int, targets: Any,
 ) -> int:  # fmt: skip
-    """Return the index of the first victim, from ``begin`` on, whose jobs fit on other mixed nodes.
+    """Return the first victim, from ``begin`` on, whose jobs fit on other mixed nodes.
 
-    This is Algorithm 1 without its other conditions: only free cores are checked. The shares of
-    victim v are ``shares[first[v]]`` to ``shares[first[v + 1] - 1]``. ``room`` has the number of
-    free cores of each possible target, and -1 for other nodes. The target of each share is written
-    into ``targets``. Returns -1 if no victim fits.
+    The result is the index of the victim, or -1 if there is none. Of the conditions of Algorithm 1,
+    only the number of free cores is checked. The numbers of cores (shares) of the jobs of victim v
+    are ``shares[first[v]]`` to ``shares[first[v + 1] - 1]``. ``room`` contains the number of free
+    cores of each possible target, and -1 for other nodes. The target of each share is written into
+    ``targets``.
     """
     total = 0
     for node in range(room.shape[0]):

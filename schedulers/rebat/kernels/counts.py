@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Profiles: the number of free nodes over time, if nodes are interchangeable.
 
-A profile consists of two int64 arrays and a length: ``t[0:n]`` are ascending times (microseconds).
-``f[i]`` is the number of nodes that are free in ``[t[i], t[i+1])``; this interval is a step. The
-last step has no end. ``t[0]`` is never later than now. Each reservation adds at most two steps, so
-`steps_needed` returns the room that a profile needs.
+A profile consists of two int64 arrays and a length n. ``t[0:n]`` are ascending times
+(microseconds). ``f[i]`` is the number of nodes that are free in ``[t[i], t[i+1])``; this interval
+is called a step. The last step has no end. ``t[0]`` is never later than the current time. Each
+reservation adds at most two steps; `steps_needed` returns the length of arrays that always
+suffices.
 
-Placement is first fit: the earliest time from which enough nodes stay free for the entire duration
-(conservative backfilling, Mu'alem and Feitelson 2001; section 4.1 of Du et al. 2024).
+Placement is *first fit*: a job starts at the earliest time from which enough nodes stay free for
+its duration (conservative backfilling, Mu'alem and Feitelson 2001; section 4.1 of Du et al. 2024).
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ def steps_needed(rectangles: int) -> int:
 
 @kernel
 def step_at(t: Any, n: int, time: int) -> int:
-    """Return the index of the step that contains ``time`` (bisection); 0 if the time is earlier."""
+    """Return the index of the step that contains ``time``; 0 if it is before the first step."""
     low, high = 0, n
     while high - low > 1:
         middle = (low + high) // 2
@@ -40,7 +41,7 @@ def step_at(t: Any, n: int, time: int) -> int:
 
 @kernel
 def split(t: Any, f: Any, n: int, time: int) -> tuple[int, int]:
-    """Make ``time`` the start of a step; return the step's index and the new number of steps."""
+    """Make ``time`` the start of a step; return the index of this step and the new ``n``."""
     i = step_at(t, n, time)
     if t[i] == time:
         return i, n
@@ -88,7 +89,7 @@ def change_all(t: Any, f: Any, n: int, changes: Any) -> int:
 
 @kernel
 def forget(t: Any, f: Any, n: int, now: int) -> int:
-    """Drop the past: the first step then begins at ``now``. Return the new ``n``."""
+    """Delete the past, so that the first step begins at ``now``; return the new ``n``."""
     i = step_at(t, n, now)
     if i > 0:
         for k in range(i, n):
@@ -102,10 +103,10 @@ def forget(t: Any, f: Any, n: int, now: int) -> int:
 def earlier_fit(
     t: Any, f: Any, n: int, size: int, duration: int, reserved: int, horizon: int
 ) -> int:
-    """Return the first start of a job with ``size`` nodes and a reservation from ``reserved`` on.
+    """Return the earliest start of a job that has a reservation from ``reserved`` on.
 
-    From ``reserved`` on, the nodes of the job's own reservation suffice, so only earlier steps are
-    searched. No new window can begin at or after ``horizon`` (see ``compress``).
+    Only steps before ``reserved`` are searched, because the job can use the nodes of its own
+    reservation from then on. No new window begins at or after ``horizon`` (see ``compress``).
     """
     limit = min(reserved, horizon)
     i = 0
@@ -125,7 +126,7 @@ def earlier_fit(
 
 @kernel
 def first_fit(t: Any, f: Any, n: int, size: int, duration: int) -> Any:
-    """Return the earliest time from which ``size`` nodes stay free for ``duration``; else NEVER."""
+    """Return the earliest time from which ``size`` nodes stay free for ``duration``, or NEVER."""
     return earlier_fit(t, f, n, size, duration, NEVER, NEVER)
 
 
@@ -145,24 +146,25 @@ def place(
 def compress(
     t: Any, f: Any, n: int, size: Any, duration: Any, start: Any, queued: int, opened: int
 ) -> tuple[int, int]:
-    """Remove each queued job and put it back at its first fit; other jobs do not change.
+    """Move the reservation of each queued job to its first fit, one job after another.
 
-    No job moves later. ``opened`` is the latest time until which a node freed since the last pass
-    was in use. An earlier window needs freed nodes, so it begins before ``opened``.
+    No job moves to a later time. ``opened`` is the latest time until which a node was in use that
+    has been freed since the last pass. A job can move to an earlier window only with freed nodes,
+    so this window begins before ``opened``.
 
     Returns
     -------
     n, moved : int
-        The new length of the profile, and the latest end of a reservation moved in this pass. The
-        next pass counts its nodes as freed, because jobs ahead in the queue have not considered
-        these nodes.
+        The new length of the profile, and the latest end of a reservation that was moved in this
+        pass. In the next pass its nodes count as freed, because jobs ahead in the queue could not
+        use them in this pass.
     """
     now = t[0]
     moved = now
     for i in range(queued):
         old = start[i]
         if old <= now:
-            # The job starts now: decide again with the nodes that are free now.
+            # The job would start now: decide again with the nodes that are free now.
             n = change(t, f, n, now, old + duration[i], size[i])
             start[i] = first_fit(t, f, n, size[i], duration[i])
             n = change(t, f, n, start[i], start[i] + duration[i], -size[i])
@@ -189,8 +191,8 @@ def backfill(
 
     In queue order, each job starts now if it can. The first ``depth`` jobs that cannot start now
     get reservations. Further jobs that cannot start wait without a reservation (``start`` is
-    NEVER). With ``first``, only the first ``depth`` jobs of the queue get reservations, and they
-    count even if they start now (Algorithm 1 of RR-9296).
+    NEVER). With ``first``, only the first ``depth`` jobs of the queue get reservations. Jobs that
+    start now are included in ``depth`` (Algorithm 1 of RR-9296).
     """
     now = t[0]
     reserved = 0
@@ -220,7 +222,7 @@ def any_before(start: Any, queued: int, time: int) -> bool:
 
 @kernel
 def due(start: Any, queued: int, now: int, out: Any) -> int:
-    """Write the positions of jobs with a ``start`` up to ``now``, ascending; return how many."""
+    """Write the positions of jobs whose ``start`` is at most ``now``; return their number."""
     n_due = 0
     for i in range(queued):
         if start[i] <= now:
@@ -233,7 +235,7 @@ def due(start: Any, queued: int, now: int, out: Any) -> int:
 def take_out(
     size: Any, duration: Any, start: Any, serial: Any, queued: int, out: Any, n_out: int
 ) -> None:
-    """Remove the jobs at the positions ``out[:n_out]``, ascending, from the four arrays."""
+    """Remove the jobs at the ascending positions ``out[:n_out]`` from the four arrays."""
     n_removed = 0
     for i in range(queued):
         if n_removed < n_out and i == out[n_removed]:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Placement and compression of deep queues on spread profiles.
+"""Placement and compression of long queues on spread profiles (`rebat.kernels.spread`).
 
-The results are those of `counts.place` and `counts.compress`, step by step. A moved reservation
-usually overlaps its old time window, so that only the nodes at the two ends of the window change.
-The search skips blocks whose bounds exclude a fit (see `rebat.kernels.spread`).
+The results equal those of `counts.place` and `counts.compress` after each step. A moved reservation
+usually overlaps its old time window, so only the free nodes at the two ends of the window change.
+The search skips blocks of steps whose bounds exclude a fit (see `rebat.kernels.spread`).
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from rebat.kernels.spread import (
 
 @step
 def window_in(t: Any, f: Any, block: int, size: int, duration: int, before: int) -> int:
-    """Return the step of the first window in ``block`` that begins before ``before``; else -1.
+    """Return the step of the first window in ``block`` that begins before ``before``, or -1.
 
-    The search is one pass without unpredictable branches, except at the end.
+    For speed, the search is one pass without unpredictable branches, except at the end.
     """
     k = opened = block * BLOCK
     last = k + BLOCK
@@ -63,9 +63,9 @@ def measured(t: Any, f: Any, block: int, width: int) -> int:
 
 @step
 def full_window(steps: Spread, w: int, size: int, duration: int, before: int) -> int:
-    """Return the first step before ``before`` at which a window of ``duration`` begins; else -1.
+    """Return the first step before ``before`` at which a window of ``duration`` begins, or -1.
 
-    Only blocks with sufficient bounds for width number ``w`` are searched.
+    Only blocks whose bounds for width number ``w`` allow this duration are searched.
     """
     block, k = first_block(steps, w, duration), -1
     while k < 0 and block < steps.blocks and steps.t[block * BLOCK] < before:
@@ -80,11 +80,12 @@ def full_window(steps: Spread, w: int, size: int, duration: int, before: int) ->
 def earlier(
     steps: Spread, size: int, duration: int, reserved: int, limit: int, near: int
 ) -> tuple[int, int]:
-    """Return the step of a job's first fit before ``limit`` (-1: none), and the reserved step.
+    """Return the step of a job's first fit before ``limit`` (or -1), and its reserved step.
 
-    The fit is that of `counts.earlier_fit`. A window that begins up to ``reserved - duration`` must
-    have the full duration. Later windows end at the reservation; the first of them is found from
-    its end. The search for the step at ``reserved`` begins at index ``near``.
+    The fit is the same as in `counts.earlier_fit`. A window that begins at ``reserved - duration``
+    or earlier must have the full duration. Later windows must reach the reservation; the first of
+    them is found by a backward search. The search for the step at ``reserved`` begins at index
+    ``near``.
     """
     before = min(limit, reserved - duration + 1)
     own = from_mark(steps.t, reserved, near)
@@ -105,11 +106,12 @@ def earlier(
 def raise_bounds(
     steps: Spread, start: int, end: int, longest: int, k: int, size: int = ENDLESS
 ) -> None:
-    """Raise the bounds of windows that may be longer after nodes were freed over ``[start, end)``.
+    """Raise the bounds of windows that may have become longer over ``[start, end)``.
 
-    ``size`` is the number of freed nodes. Widths that were free before in the entire interval are
-    skipped; by default no width is. Windows are followed up to the length ``longest``; no job needs
-    a longer window. The search for the step that begins at ``start`` begins at index ``k``.
+    ``size`` nodes were freed over this interval. Widths that were already free in the entire
+    interval are skipped; with the default ``size``, none is skipped. Windows are followed up to the
+    length ``longest``, because no job needs a longer window. The search for the step at ``start``
+    begins at index ``k``.
     """
     first = from_place(steps.t, start + 1, k) - 1
     right, n = first + 1, steps.t.size
@@ -132,7 +134,7 @@ def raise_bounds(
 
 @step
 def widest(steps: Spread, free: int) -> int:
-    """Return the number of the largest width up to ``free`` nodes; -1 if there is none."""
+    """Return the number of the largest width of at most ``free`` nodes; -1 if there is none."""
     w = -1
     for width in steps.wide:
         w += width <= free
@@ -143,7 +145,7 @@ def widest(steps: Spread, free: int) -> int:
 def take(steps: Spread, start: int, end: int, size: int, k: int, own: int) -> None:
     """Subtract ``size`` free nodes over ``[start, end)``, from the step at index ``k`` on.
 
-    If a step begins at ``end``, it usually is the step at index ``own``.
+    If a step begins at ``end``, it is usually the step at index ``own``.
     """
     if own < steps.t.size and steps.t[own] == end:
         for m in range(k, own):
@@ -177,7 +179,7 @@ def bounds(values: Any) -> tuple[int, int]:
 def compress(
     t: Any, f: Any, n: int, size: Any, duration: Any, start: Any, queued: int, opened: int
 ) -> tuple[int, int]:
-    """Do the same as `counts.compress`, faster for deep queues; no job may be due now."""
+    """Do the same as `counts.compress`, but faster for long queues; no job may be due now."""
     _, longest = bounds(duration[:queued])
     least, most = bounds(size[:queued])
     steps = spread(t, f, n, n + 2 * queued + 8, least, most)
@@ -191,7 +193,7 @@ def move_all(
     steps: Spread, index: Any, power: int, size: Any, duration: Any, start: Any, queued: int,
     opened: int, longest: int,
 ) -> int:  # fmt: skip
-    """Move each job to its first fit; the other jobs do not change (see `counts.compress`).
+    """Move each job to its first fit, one job after another (see `counts.compress`).
 
     ``index`` and ``power`` are the `marks` of the steps.
     """
@@ -214,7 +216,7 @@ def move_all(
 def place(
     t: Any, f: Any, n: int, size: Any, duration: Any, start: Any, first: int, last: int
 ) -> int:
-    """Do the same as `counts.place`, faster for many jobs."""
+    """Do the same as `counts.place`, but faster for many jobs."""
     least, most = bounds(size[first:last])
     steps = spread(t, f, n, n + 2 * (last - first) + 8, least, most)
     place_all(steps, size, duration, start, first, last)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many reservations wait for each running job.
+"""The number of reservations that depend on each running job.
 
 This is the first stage of DBES (reference [6] of Prabhakaran, Neumann and Wolf 2018), in the form
-of ``policies.malleable.rules``. Processors are interchangeable, so the kernel only tracks which job
-releases processors for which reservation. Idle processors are taken first, then processors in the
-order in which they become free.
+of ``policies.malleable.rules``. Processors are interchangeable, so the kernel only determines which
+job releases processors for which reservation. A reservation uses idle processors first, then others
+in the order in which they become free.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from rebat.kernels.jit import kernel
 NO_OWNER = -1
 
 GROUP = 62
-"""Number of running jobs whose dependents are counted in one pass, one per bit of an integer."""
+"""Number of running jobs that are processed in one pass, one per bit of an integer."""
 
 
 @kernel
 def dependents(idle: int, run_end: Any, run_size: Any, start: Any, end: Any, size: Any) -> Any:
-    """Return how many reservations depend on each running job, directly or through others.
+    """Return the number of reservations that depend on each running job, directly or indirectly.
 
     Parameters
     ----------
@@ -37,8 +37,8 @@ def dependents(idle: int, run_end: Any, run_size: Any, start: Any, end: Any, siz
     Returns
     -------
     int64 array, shape (m,)
-        A reservation depends on a job if it takes processors that the job, or a reservation that
-        depends on it, releases at or before the reservation's start.
+        The numbers. A reservation depends on a job if it uses processors that are released, at or
+        before its start, by the job or by a reservation that depends on the job.
     """
     m, n = len(run_end), len(start)
     ends = np.concatenate((run_end, end))
@@ -71,10 +71,11 @@ def dependents(idle: int, run_end: Any, run_size: Any, start: Any, end: Any, siz
 
 @kernel
 def reached_from(m: int, n: int, edge_from: Any, edge_to: Any) -> Any:
-    """Return how many of ``n`` reservations each of ``m`` running jobs reaches along the edges.
+    """Return the number of reservations (of ``n``) that each of ``m`` running jobs reaches.
 
-    Edges are sorted by the reservation to which they lead. Each edge comes from a job or from an
-    earlier reservation. One pass over the edges follows ``GROUP`` jobs, one per bit.
+    A job reaches a reservation along edges, which are sorted by the reservation at their end. Each
+    edge begins at a job or at an earlier reservation. One pass over the edges processes ``GROUP``
+    jobs, one per bit.
     """
     n_dependents = np.zeros(m, dtype=np.int64)
     for first in range(0, m, GROUP):

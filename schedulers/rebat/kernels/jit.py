@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compilation of the kernels.
 
-A kernel is compiled, or loaded from the cache, when it is first used. Most commands use few of the
-kernels or none, and then do not import numba.
+A kernel is compiled, or loaded from the cache, at its first use. Most commands use few kernels or
+none. A command that uses no kernels does not import numba.
 
 Under ``NUMBA_DISABLE_JIT=1`` the kernels are plain Python, and numba is not imported.
 """
@@ -18,14 +18,14 @@ from typing import Any, TypeVar
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 PLAIN = "NUMBA_DISABLE_JIT"
-"""Environment variable; with the value 1 the kernels run as plain Python."""
+"""Environment variable. If its value is 1, the kernels run as plain Python."""
 
 
 class Kernel:
-    """A function that numba compiles when it is first used.
+    """A function that numba compiles at its first use.
 
-    Attributes are those of the compiled function. One of them, ``_numba_type_``, is what numba
-    needs to compile a call of this kernel by another kernel.
+    It has the attributes of the compiled function. numba needs one of them, ``_numba_type_``, to
+    compile calls of this kernel in other kernels.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ class Kernel:
 
     @cached_property
     def compiled(self) -> Any:
-        """The function compiled by numba. It replaces the kernel in the kernel's module."""
+        """The compiled function. It replaces the kernel in the module of the kernel."""
         from rebat.kernels.code_cache import machine_code
 
         function = self._function
@@ -62,14 +62,14 @@ def _compiled(function: Function, **options: Any) -> Any:
 
 
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile a function to machine code (plain Python under ``NUMBA_DISABLE_JIT=1``)."""
+    """Compile a function to machine code (under ``NUMBA_DISABLE_JIT=1``: keep plain Python)."""
     return _compiled(function)
 
 
 def inlined(function: Function) -> Function:
     """Inline a small step of a kernel into its callers.
 
-    A function call counts references to every array. This takes longer than the step itself.
+    Otherwise, each call would count references to every array, which takes longer than the step.
     """
     return _compiled(function, forceinline=True)
 
@@ -77,8 +77,8 @@ def inlined(function: Function) -> Function:
 def step(function: Callable[..., Any]) -> Callable[..., Any]:
     """Inline a small step of a kernel into its callers, without reference counts of arrays.
 
-    The step must not create an array. Reference counts take longer than the step itself.
-    (``_nrt`` is the part of numba that counts references.)
+    The step must not create an array. (Counting references takes longer than the step itself.
+    ``_nrt`` is the part of numba that counts them.)
     """
     return _compiled(function, forceinline=True, _nrt=False)
 

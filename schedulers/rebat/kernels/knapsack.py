@@ -21,10 +21,10 @@ NEVER = np.int64(2**62)
 def cheapest_rows(costs: Any, freed: Any, ends: Any, need: int) -> tuple[int, Any]:
     """Return the minimum cost to free at least ``need`` nodes, and the chosen rows.
 
-    At most one row of each job is chosen. A row is one way to shrink a job: its cost, and the
-    number of nodes it frees. ``ends`` contains the first row of each job, then the number of rows.
-    Entry (j, k) of ``total`` and ``count`` is the cost and the number of rows of the best choice
-    among job j and later jobs that frees k nodes or more.
+    A row is a way to shrink a job: its cost, and the number of nodes that it frees. At most one row
+    of each job is chosen. ``ends`` contains the first row of each job, followed by the number of
+    rows. Entry (j, k) of ``total`` and ``count`` is the cost and the number of rows of the best
+    choice among job j and later jobs that frees k nodes or more.
     """
     n_jobs = len(ends) - 1
     total = np.full((n_jobs + 1, need + 1), NEVER, np.int64)
@@ -37,7 +37,7 @@ def cheapest_rows(costs: Any, freed: Any, ends: Any, need: int) -> tuple[int, An
             for k in range(need + 1):
                 remaining = max(0, k - freed[row])
                 if total[j + 1, remaining] == NEVER:
-                    break  # also impossible for larger k
+                    break  # then it is also impossible for larger k
                 cost, number = total[j + 1, remaining] + costs[row], count[j + 1, remaining] + 1
                 if cost < total[j, k] or (cost == total[j, k] and number < count[j, k]):
                     total[j, k], count[j, k] = cost, number
@@ -46,7 +46,7 @@ def cheapest_rows(costs: Any, freed: Any, ends: Any, need: int) -> tuple[int, An
 
 @kernel
 def _rows(costs: Any, freed: Any, ends: Any, total: Any, count: Any, need: int) -> Any:
-    """Return the rows of the best choice. Ties go to the lowest row, from the first job on."""
+    """Return the rows of the best choice; of equal choices, the one with the lowest rows."""
     rows = np.empty(count[0, need], np.int64)
     chosen, k = 0, need
     for j in range(len(ends) - 1):

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """First fit and reservations on named nodes, as in the schedule of Batsched.
 
-Placement is first fit, in time and in space. In time, the fit is the earliest start of a
-slice from which enough nodes stay free for the entire duration. In space, the fit consists of the
-lowest-numbered nodes that stay free. Equal neighbouring slices do not change the result: a job that
-fits in the second slice also fits in the first.
+Placement is first fit, in time and in space. In time, a job gets the earliest start of a slice from
+which enough nodes stay free for its duration. In space, it gets the lowest-numbered nodes that stay
+free. Two equal neighbouring slices do not change the result, because a job that fits from the
+second slice on also fits from the first.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def free_in(table: Any, k: int) -> int:
 
 @loop
 def excess(table: Any, k: int) -> int:
-    """Return how many nodes of ``fit`` are not free in slice ``k``."""
+    """Return the number of nodes of ``fit`` that are not free in slice ``k``."""
     nodes = 0
     for w in range(words_of(table.n[BLOCKS])):
         nodes += weight(table.first, w, table.fit[0, w] & ~table.free[k, w])
@@ -52,11 +52,11 @@ def narrow(table: Any, k: int) -> None:
 
 @loop
 def first_fit(table: Any, size: int, duration: int, since: int) -> int:
-    """Return the earliest start, not before slice ``since``, at which the job fits; else NEVER.
+    """Return the earliest start, from slice ``since`` on, at which the job fits, or NEVER.
 
-    On return, ``fit`` contains the nodes that are free in the entire window. During the search it
-    contains the nodes that are free in all slices ``[i, j)``; there are always enough of them. If
-    slice ``j`` leaves too few nodes, the window must begin later, after the last conflicting slice.
+    After the call, ``fit`` contains the nodes that are free in the entire window. During the search
+    it contains the nodes that are free in all slices ``[i, j)``, which are always enough. If slice
+    ``j`` leaves too few nodes, the window must begin after the last conflicting slice.
     """
     n, left = table.n[SLICES], 0
     i = j = step_at(table.t, n, since)
@@ -121,7 +121,7 @@ def hold_lowest(table: Any, k: int, size: int) -> None:
 
 @loop
 def reserve(table: Any, k: int, size: int, duration: int, start: int) -> None:
-    """Give reservation ``k`` the lowest nodes of ``fit`` from ``start``; no nodes if NEVER."""
+    """Give reservation ``k`` the lowest nodes of ``fit`` from ``start`` on; none if it is NEVER."""
     table.start[k] = table.end[k] = start
     if start < NEVER:
         table.end[k] = start + duration
@@ -133,7 +133,7 @@ def reserve(table: Any, k: int, size: int, duration: int, start: int) -> None:
 
 @loop
 def lift(table: Any, k: int) -> None:
-    """Free the nodes of reservation ``k``, without joining slices that become equal."""
+    """Free the nodes of reservation ``k``. Slices that become equal are not joined."""
     if table.end[k] > table.t[0] and table.start[k] < NEVER:
         i, j = window(table, max(table.start[k], table.t[0]), table.end[k])
         add(table, table.held[k], i, j)
@@ -150,7 +150,7 @@ def clear(table: Any) -> None:
 
 @loop
 def drop_begun(table: Any, now: int) -> None:
-    """Drop the reservations that have started. Their jobs now run on the reserved nodes."""
+    """Delete the reservations that have started, because their jobs now run on the nodes."""
     n_kept, words = 0, words_of(table.n[BLOCKS])
     for k in range(table.n[RESERVED]):
         if table.start[k] <= now:

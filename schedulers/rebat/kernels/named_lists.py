@@ -20,8 +20,8 @@ from rebat.kernels.slices import join
 def place(table: Any, size: Any, duration: Any, last: int) -> None:
     """Reserve the first fit for the jobs before ``last`` that have no reservation, in queue order.
 
-    No nodes are freed during this call. Therefore, a job does not begin before an earlier placed
-    job that is no larger and no longer.
+    No nodes are freed during this call. Therefore, if an earlier placed job is at most as large and
+    as long as this job, this job cannot begin before it.
     """
     first = table.n[RESERVED]
     for k in range(first, last):
@@ -36,10 +36,10 @@ def place(table: Any, size: Any, duration: Any, last: int) -> None:
 
 @loop
 def fits_from(table: Any, k: int, size: int, i: int, end: int) -> int:
-    """Return ``i`` if ``size`` nodes stay free from slice ``i`` until ``end``, else a later slice.
+    """Return ``i`` if ``size`` nodes stay free from slice ``i`` until ``end``, or a later slice.
 
-    The nodes of reservation ``k`` count as free. The later slice is the next one from which the
-    nodes might stay free: a window of the same length that begins earlier has the same conflict.
+    The nodes of reservation ``k`` count as free. The later slice is the next slice from which the
+    nodes may stay free. A window of the same length that begins before it has the same conflict.
     """
     n, j = table.n[SLICES], i + 1
     left = table.f[i]
@@ -55,7 +55,7 @@ def fits_from(table: Any, k: int, size: int, i: int, end: int) -> int:
 
 @loop
 def narrow_without(table: Any, k: int, j: int) -> int:
-    """Remove the blocks not free in slice ``j`` from ``fit``; return their number of nodes.
+    """Remove the blocks that are not free in slice ``j`` from ``fit``; return their nodes.
 
     The nodes of reservation ``k`` count as free.
     """
@@ -89,10 +89,10 @@ def after_conflict(table: Any, k: int, size: int, j: int) -> int:
 
 @loop
 def earlier_start(table: Any, k: int, size: int, duration: int, before: int) -> int:
-    """Return the earliest time before ``before`` at which reservation ``k`` fits; else NEVER.
+    """Return the earliest time before ``before`` at which reservation ``k`` fits, or NEVER.
 
-    The numbers of free nodes are checked first. From the present start of the reservation on, its
-    own nodes suffice.
+    The numbers of free nodes are checked first. From its current start on, the reservation can use
+    its own nodes.
     """
     n, reserved = table.n[SLICES], table.start[k]
     i = j = 0  # the slices [i, j) have enough free nodes
@@ -113,7 +113,7 @@ def earlier_start(table: Any, k: int, size: int, duration: int, before: int) -> 
 
 @loop
 def may_move_down(table: Any, k: int) -> bool:
-    """Return whether reservation ``k`` can get a lower node instead of its highest node.
+    """Return whether a lower node can replace the highest node of reservation ``k``.
 
     The lower node must be free in the entire window of the reservation.
     """
@@ -142,16 +142,16 @@ def may_move_down(table: Any, k: int) -> bool:
 
 @loop
 def compress(table: Any, size: Any, duration: Any, opened: int) -> int:
-    """Remove each reservation and put it back at its first fit; others do not change.
+    """Move each reservation to its first fit, one after another.
 
-    No job moves later. ``opened`` is the latest time until which a node freed since the last pass
-    was in use. No new window begins after ``opened``.
+    No job moves to a later time. ``opened`` is the latest time until which a node was in use that
+    has been freed since the last pass. No new window begins after ``opened``.
 
     Returns
     -------
     moved : int
-        The latest end of a reservation moved in this pass. The next pass counts its nodes as freed,
-        because jobs ahead in the queue have not considered these nodes.
+        The latest end of a reservation that was moved in this pass. In the next pass its nodes
+        count as freed, because jobs ahead in the queue could not use them in this pass.
     """
     merge_blocks(table)
     moved = table.t[0]
@@ -168,16 +168,16 @@ def compress(table: Any, size: Any, duration: Any, opened: int) -> int:
 
 @loop
 def move(table: Any, k: int, size: int, duration: int, since: int) -> bool:
-    """Move reservation ``k`` to its first fit, which is not before slice ``since``.
+    """Move reservation ``k`` to its first fit from slice ``since`` on.
 
-    Returns whether the start or the nodes of the reservation have changed.
+    The function returns whether the start or the nodes of the reservation have changed.
     """
     start, end, words = table.start[k], table.end[k], words_of(table.n[BLOCKS])
     lift(table, k)
     for w in range(words):
         table.mark[0, w] = table.held[k, w]
     reserve(table, k, size, duration, first_fit(table, size, duration, since))
-    # Most reservations return to their old window, so equal slices are joined only now.
+    # Most reservations return to their old window, so equal slices are not joined before.
     if table.start[k] != start:
         join(table, start, end)
         return True
@@ -191,7 +191,7 @@ def move(table: Any, k: int, size: int, duration: int, since: int) -> bool:
 def backfill(
     table: Any, size: Any, duration: Any, queued: int, depth: int, first: bool = False
 ) -> None:
-    """Recompute all reservations, at most ``depth`` of them (0: greedy, 1: EASY).
+    """Make at most ``depth`` new reservations (0: greedy, 1: EASY), which replace all others.
 
     In queue order, each job starts now if it can. The first ``depth`` jobs that cannot start now
     get reservations. Further jobs that cannot start wait without a reservation (``start`` is

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What changed from one plan to the next: planned starts, and the obstacles of waiting attempts.
+"""Changes from one plan to the next: planned starts, and obstacles of waiting attempts.
 
 A row of changes consists of the index of the plan, the serial of the attempt, the kind of the
 change (`PLANNED` or an obstacle) and a value. The value is the planned start in microseconds for
@@ -18,9 +18,9 @@ NO_OBSTACLE, PLANNED, TOO_FEW, RESERVED, NO_PLACE, IN_ORDER, NOT_STARTED, REASON
 
 @step
 def first_before(start: Any, first: int, own: int, now_us: int, until_us: int) -> int:
-    """Return the first position from ``first`` on that starts between two times; -1: none.
+    """Return the first position from ``first`` on that starts between two times, or -1.
 
-    The position ``own`` does not count.
+    The position ``own`` is ignored.
     """
     for at in range(first, len(start)):
         if now_us < start[at] < until_us and at != own:
@@ -40,16 +40,17 @@ def changed(
     serial, size, duration, start : int64 arrays, shape (n,)
         The queue in its order, see `contract.planned`; ``behind`` and ``placeless`` may be empty.
     last : int64 array, shape (serials, 3)
-        Planned start, obstacle and its value in the previous plan, by serial; is updated.
+        Planned start, obstacle, and value of the obstacle in the previous plan, by serial. The
+        function updates them.
     rows : int64 array, shape (m, 4)
-        The rows of changes, with room for 2n more.
+        The rows of changes, with space for 2n more.
     plan : int
         Index of this plan.
     now_us, n_free : int
         The current time, and the number of free nodes after the starts of this plan.
     """
     n = len(serial)
-    reserved = 0  # the first position with a reservation for later
+    reserved = 0  # the first position that has a reservation for a later time
     while reserved < n and not now_us < start[reserved] < NEVER:
         reserved += 1
     for at in range(n):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The holder of each node, and the search for the lowest free nodes.
+"""The holder of each node, and searches for the lowest free nodes.
 
 ``owner`` contains the tag of the holder of each node. ``down`` is a mask of the nodes that are
 down. ``free`` contains the number of free nodes of each block of `BLOCK` nodes.
@@ -22,7 +22,8 @@ BLOCK = 128
 def extend(out: Any, k: int, first: int, last: int) -> int:
     """Append nodes ``first`` to ``last`` to the ``k`` intervals of ``out``; return the new ``k``.
 
-    The nodes are above all intervals. An adjacent interval is extended.
+    The nodes must be above all intervals. If they are adjacent to the last interval, it is
+    extended.
     """
     if k > 0 and out[k - 1, 1] == first - 1:
         out[k - 1, 1] = last
@@ -36,8 +37,8 @@ def extend(out: Any, k: int, first: int, last: int) -> int:
 def lowest_free(owner: Any, down: Any, free: Any, count: int, out: Any) -> int:
     """Write the ``count`` lowest free nodes that are up as intervals; return their number.
 
-    ``free[b]`` is the number of nodes of block ``b`` that are up and free. Returns -1 if there are
-    too few.
+    ``free[b]`` is the number of nodes of block ``b`` that are up and free. The result is -1 if
+    there are too few free nodes.
     """
     n = owner.shape[0]
     n_found, k = 0, 0
@@ -65,7 +66,7 @@ def lowest_free(owner: Any, down: Any, free: Any, count: int, out: Any) -> int:
 
 @kernel
 def first_obstacle(owner: Any, down: Any, free: Any, intervals: Any) -> int:
-    """Return the first node of the intervals that is down or not free; -1 if there is none."""
+    """Return the first node of the intervals that is down or held; -1 if there is none."""
     n = owner.shape[0]
     for i in range(intervals.shape[0]):
         node, last = intervals[i, 0], intervals[i, 1]
@@ -86,8 +87,8 @@ def first_obstacle(owner: Any, down: Any, free: Any, intervals: Any) -> int:
 def take(owner: Any, down: Any, free: Any, intervals: Any, tag: int) -> int:
     """Assign every node of the intervals to ``tag`` if all are up and free.
 
-    Returns -1 on success. Otherwise nothing changes, and the function returns the first node that
-    is down or not free.
+    The result is -1 on success. Otherwise nothing changes, and the result is the first node that is
+    down or held.
     """
     obstacle = first_obstacle(owner, down, free, intervals)
     if obstacle >= 0:
@@ -105,7 +106,7 @@ def take(owner: Any, down: Any, free: Any, intervals: Any, tag: int) -> int:
 
 @kernel
 def release(owner: Any, down: Any, free: Any, intervals: Any, some_down: bool) -> int:
-    """Release every node of the intervals; return how many of them are up.
+    """Release every node of the intervals; return the number of these nodes that are up.
 
     ``some_down`` states whether any node of the machine is down.
     """
@@ -125,7 +126,7 @@ def release(owner: Any, down: Any, free: Any, intervals: Any, some_down: bool) -
 
 @kernel
 def n_set(mask: Any, first: int, end: int) -> int:
-    """Return how many of the entries ``first`` to ``end - 1`` of ``mask`` are set."""
+    """Return the number of set entries from ``first`` to ``end - 1`` of ``mask``."""
     n = 0
     for node in range(first, end):
         n += mask[node]
@@ -134,9 +135,9 @@ def n_set(mask: Any, first: int, end: int) -> int:
 
 @kernel
 def usable_of(owner: Any, down: Any, intervals: Any, unheld: bool, out: Any) -> tuple[int, int]:
-    """Write the nodes of the intervals that are up (with ``unheld``, up and free) as intervals.
+    """Write the nodes of the intervals that are up (and with ``unheld`` also free) as intervals.
 
-    Returns the number of intervals, and the number of nodes.
+    The results are the number of intervals and the number of nodes.
     """
     n_found, k = 0, 0
     for i in range(intervals.shape[0]):

@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Shared structures of the R-LIST and R-SHELF kernels: queue, running attempts, profile.
 
-In all kernels a job's number is its position in the queue order (0 = highest priority). A position
-is also called a place. Each structure
-consists of a few flat arrays, allocated once per batch and reset for each scenario.
+In these kernels, the number of a job is its position in the queue order (0 = highest priority),
+also called its place. Each structure consists of a few flat arrays. They are allocated once per
+batch and reset for each scenario.
 
-- The *queue* stores the size of the job that waits at each place, or `ABSENT` if none waits there.
-It also stores the smallest size of each block of `BLOCK` places, so that a search for the next job
-that fits skips entire blocks. - An *agenda* stores jobs by decreasing time, so that the next job is
-last. The *running attempts*
-  are ordered by their ends.
-- The *profile* is the number of free processors over time as steps ``(times[i], free[i])``. Each
-  step is valid until the next step; the last step is valid until `NEVER`. Every start is the time
-  of a step, because processors only become free when an attempt ends.
+- The *queue* stores the size of the job that waits at each place, or `ABSENT` if no job waits
+  there. It also stores the smallest size of each block of `BLOCK` places, so that a search for the
+  next job that fits skips entire blocks.
+- An *agenda* stores jobs by decreasing time, so that the next job is last. The agenda of *running
+  attempts* is ordered by their ends.
+- The *profile* is the number of free processors over time, as steps ``(times[i], free[i])``. Each
+  step is valid until the next step; the last step is valid until `NEVER`. Every start of an attempt
+  is the time of a step, because processors become free only when an attempt ends.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from rebat.kernels.jit import inlined
 Ints = NDArray[np.int64]
 
 ABSENT = 1 << 62
-"""The size stored at a place without a waiting job: larger than any machine."""
+"""Size at a place without a waiting job. It is larger than any machine."""
 
 NEVER = 1 << 62
-"""A time after all others."""
+"""A time after all other times."""
 
 NONE = 1 << 60
 """The result of a search that finds no job."""
@@ -47,7 +47,7 @@ class ScenarioBatch(NamedTuple):
     times, sizes : int64[n]
         Time of one attempt and processors of each job.
     failures : int64[n_scenarios, n]
-        Failed attempts before the successful one.
+        Number of failed attempts before the successful attempt.
     n_procs : int
         Processors P, at least ``max(sizes)``.
     makespans : int64[n_scenarios]
@@ -92,14 +92,14 @@ class NodeProfile(NamedTuple):
 
 @inlined
 def new_queue(n: int) -> Queue:
-    """Return an empty queue with at least ``n`` places: a multiple of `BLOCK`."""
+    """Return an empty queue with ``n`` places, rounded up to a multiple of `BLOCK`."""
     n_blocks = (n + BLOCK - 1) // BLOCK
     return Queue(np.full(n_blocks * BLOCK, ABSENT, np.int64), np.full(n_blocks, ABSENT, np.int64))
 
 
 @inlined
 def fill_queue(queue: Queue, sizes: Ints) -> None:
-    """Put all jobs into the queue: they are all released at time 0."""
+    """Put all jobs into the queue, because all are released at time 0."""
     for job in range(sizes.size):
         queue.sizes[job] = sizes[job]
     for block in range(queue.block_min.size):
@@ -117,7 +117,7 @@ def refresh(queue: Queue, block: int) -> None:
 
 @inlined
 def insert(queue: Queue, job: int, size: int) -> None:
-    """Put a job into the queue, at its priority."""
+    """Put a job into the queue, at its place."""
     queue.sizes[job] = size
     block = job // BLOCK
     queue.block_min[block] = min(queue.block_min[block], size)
@@ -132,7 +132,7 @@ def remove(queue: Queue, job: int) -> None:
 
 @inlined
 def next_fit(queue: Queue, start: int, limit: int) -> int:
-    """Return the first waiting job from place `start` on with at most `limit` processors, or NONE.
+    """Return the first waiting job, from place `start` on, of at most `limit` processors, or NONE.
 
     Blocks are searched backwards without an early exit, so that the compiler vectorises the loop.
     """
@@ -174,7 +174,7 @@ def note(batch: ScenarioBatch, job: int, start: int) -> None:
 
 @inlined
 def new_agenda(n: int) -> JobAgenda:
-    """Return an empty agenda with room for ``n`` jobs."""
+    """Return an empty agenda with space for ``n`` jobs."""
     return JobAgenda(np.empty(n, np.int64), np.empty(n, np.int64), np.zeros(1, np.int64))
 
 
@@ -193,7 +193,7 @@ def push(agenda: JobAgenda, job: int, time: int) -> None:
 
 @inlined
 def new_profile(n: int) -> NodeProfile:
-    """Return a profile with room for ``n`` starts and ends, the current step, and the end mark."""
+    """Return a profile with space for ``n`` starts and ends, the current step, and the end mark."""
     room = 2 * n + 3
     return NodeProfile(np.empty(room, np.int64), np.empty(room, np.int64), np.ones(1, np.int64))
 
@@ -220,7 +220,7 @@ def rebuild(profile: NodeProfile, running: JobAgenda, sizes: Ints, now: int, n_p
 
 @inlined
 def forget_past(profile: NodeProfile, now: int) -> None:
-    """Drop the steps before `now`, which is a completion and therefore a step."""
+    """Delete the steps before `now`. Since an attempt completes at `now`, a step begins there."""
     first = 0
     while profile.times[first] < now:
         first += 1
@@ -246,7 +246,7 @@ def fits_now(profile: NodeProfile, size: int, length: int) -> bool:
 
 @inlined
 def carve(profile: NodeProfile, start: int, size: int, length: int) -> None:
-    """Take `size` processors over [`start`, `start + length`); a step begins at `start`."""
+    """Use `size` processors over [`start`, `start + length`); a step must begin at `start`."""
     end = start + length
     last = 0
     while profile.times[last] < end:
@@ -256,7 +256,7 @@ def carve(profile: NodeProfile, start: int, size: int, length: int) -> None:
 
 @inlined
 def carve_until(profile: NodeProfile, last: int, start: int, end: int, size: int) -> None:
-    """Take `size` processors over [`start`, `end`); step `last` is the first at or after `end`."""
+    """Use `size` processors over [`start`, `end`); `last` is the first step at or after `end`."""
     if profile.times[last] != end:
         count = profile.n[0]
         profile.n[0] = count + 1
@@ -273,11 +273,11 @@ def carve_until(profile: NodeProfile, last: int, start: int, end: int, size: int
 
 @inlined
 def reserve(profile: NodeProfile, size: int, length: int) -> int:
-    """Take the earliest window with `size` processors for `length`; return the start of the window.
+    """Reserve the first window of `length` with `size` processors; return its start.
 
-    This is one pass without unpredictable branches. `start` is the start of the current run of
-    steps with enough processors, or the end of the current step if this step has too few. There is
-    always a window, since all processors are free in the last step, which lasts until `NEVER`.
+    For speed, this is one pass without unpredictable branches. `start` is the start of the current
+    run of steps with enough processors, or the end of the current step if it has too few. There is
+    always a window, because all processors are free in the last step, which lasts until `NEVER`.
     """
     start = int(profile.times[0])
     step = 0

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """R-LIST: list scheduling of rigid jobs with silent errors (RR-9296, Section 4.1, Algorithm 1).
 
-Each kind of reservations has its own kernel, which simulates an entire batch of failure scenarios.
+There is a kernel for each kind of reservations. It simulates an entire batch of failure scenarios.
 `depth` is the number m of reservations per round. With `easy_head`, only jobs that cannot start now
 count towards `depth`.
 
-Jobs are released at 0. An error is detected when its attempt ends, and the failed job then returns
-to its place in the queue. *All* attempts that end at one time complete before the round of
-reservations and backfilling at this time, so the result depends only on the queue order.
+Jobs are released at 0. An error is detected at the end of the attempt. The failed job then returns
+to its place in the queue. *All* attempts that end at the same time complete before the round of
+reservations and backfilling at this time. Therefore, the result depends only on the queue order.
 
 R-LIST-Q, where all waiting jobs have reservations, is in `rebat.kernels.rlist_all`. R-SHELF
 (Section 4.3, Algorithm 2) is at the end.
@@ -44,7 +44,7 @@ from rebat.kernels.resilient_state import (
 
 @inlined
 def begin(batch: ScenarioBatch, queue: Queue, running: JobAgenda, job: int, start: int) -> None:
-    """Start an attempt of a waiting job at time `start`: now, or a fixed future time."""
+    """Start an attempt of a waiting job at time `start`, which is now or later."""
     remove(queue, job)
     push(running, job, start + batch.times[job])
     note(batch, job, start)
@@ -54,7 +54,7 @@ def begin(batch: ScenarioBatch, queue: Queue, running: JobAgenda, job: int, star
 def complete(queue: Queue, running: JobAgenda, p: Ints, left: Ints) -> tuple[int, int, int]:
     """End all attempts of the next completion time; failed jobs return to the queue.
 
-    Returns the time, the number of freed processors, and the first place in the queue order whose
+    The results are the time, the number of freed processors, and the first place in the queue whose
     job failed (n if no job failed).
     """
     place = running.n[0] - 1
@@ -74,7 +74,7 @@ def complete(queue: Queue, running: JobAgenda, p: Ints, left: Ints) -> tuple[int
 
 @kernel
 def greedy(batch: ScenarioBatch) -> None:
-    """Simulate R-LIST-0 (GREEDY): no reservations, every job that fits starts."""
+    """Simulate R-LIST-0 (GREEDY): there are no reservations, and every job that fits starts."""
     p, n = batch.sizes, batch.sizes.size
     queue, running, left = new_queue(n), new_agenda(n), np.empty(n, np.int64)
     for scenario in range(len(batch.failures)):
@@ -96,10 +96,10 @@ def greedy(batch: ScenarioBatch) -> None:
 
 @inlined
 def shadow(running: JobAgenda, p: Ints, free: int, size: int) -> tuple[int, int]:
-    """Return when `size` processors will be free, and how many more processors are free then.
+    """Return the time when `size` processors are free, and the number of further free ones.
 
-    There are no other reservations, so the number of free processors only increases. A backfilled
-    job must respect only these two numbers.
+    Since there are no other reservations, the number of free processors only increases. To not
+    delay the reservation, a backfilled job only needs to respect these two numbers.
     """
     place = running.n[0]
     time = -1
@@ -114,9 +114,9 @@ def shadow(running: JobAgenda, p: Ints, free: int, size: int) -> tuple[int, int]
 def easy(batch: ScenarioBatch, easy_head: bool) -> None:
     """Simulate R-LIST-1: one reservation per round, recomputed at every completion.
 
-    In Algorithm 1 the first job of the queue gets the reservation even if it can start now. Then
-    nothing protects the second job in this round. With `easy_head` the first job that cannot start
-    gets the reservation.
+    In Algorithm 1 the first job of the queue gets the reservation even if it can start now. If it
+    starts, no reservation protects the second job in this round. With `easy_head`, the first job
+    that cannot start gets the reservation.
     """
     t, p, n = batch.times, batch.sizes, batch.times.size
     queue, running, left = new_queue(n), new_agenda(n), np.empty(n, np.int64)
@@ -153,7 +153,7 @@ def easy(batch: ScenarioBatch, easy_head: bool) -> None:
 
 @kernel
 def reserving(batch: ScenarioBatch, depth: int, easy_head: bool) -> None:
-    """Simulate R-LIST with any m: at every completion m new reservations, then backfilling."""
+    """Simulate R-LIST with any m: every completion makes m new reservations, then backfills."""
     t, p, n = batch.times, batch.sizes, batch.times.size
     queue, running, profile = new_queue(n), new_agenda(n), new_profile(n)
     left = np.empty(n, np.int64)
@@ -185,13 +185,12 @@ def reserving(batch: ScenarioBatch, depth: int, easy_head: bool) -> None:
 
 @kernel
 def stale(batch: ScenarioBatch, depth: int) -> None:
-    """Simulate R-LIST with stale reservations: they are never cancelled, unlike in Algorithm 1.
+    """Simulate R-LIST with stale reservations, which are never cancelled (unlike Algorithm 1).
 
-    In each round the first m jobs *without* a reservation get one, around all earlier reservations.
-    A failed job therefore waits behind every reservation. The published figures seem to use this
-    variant.
-    Times are exact, so a permanent reservation is equivalent to an attempt that starts in the
-    future.
+    In each round the first m jobs *without* a reservation get a reservation that does not overlap
+    earlier ones. A failed job therefore waits behind all reservations. The published figures seem
+    to use this variant. Times are exact, so a permanent reservation is equivalent to an attempt
+    that starts in the future.
     """
     t, p, n = batch.times, batch.sizes, batch.times.size
     queue, running, profile = new_queue(n), new_agenda(n), new_profile(n)
@@ -225,8 +224,9 @@ def stale(batch: ScenarioBatch, depth: int) -> None:
 def shelves(batch: ScenarioBatch, backfill: bool) -> None:
     """Simulate R-SHELF-B (with `backfill`: first fit) or R-SHELF-NB (next fit).
 
-    A shelf starts when all jobs of the previous shelf have ended. Errors are handled only at this
-    time. Without backfilling, the first job in the queue that does not fit closes the shelf.
+    A shelf starts when all jobs of the previous shelf have ended. Failed jobs return to the queue
+    only at this time. Without backfilling, the first job of the queue that does not fit closes the
+    shelf.
     """
     p, n = batch.sizes, batch.sizes.size
     queue, left, shelf = new_queue(n), np.empty(n, np.int64), np.empty(n, np.int64)

@@ -2,18 +2,18 @@
 """R-LIST-Q: all waiting jobs have reservations, recomputed at every completion (RR-9296).
 
 Most reservations do not affect which jobs start now. The kernel computes only the reservations that
-do, with the times of a full round. This is correct for three reasons:
+affect it; they have the same times as if all were computed. This is correct for three reasons:
 
-- The first window of a job in a profile with only *some* of the other jobs is a lower bound: the
-job's reservation does not begin earlier. Reservations do not move when other reservations are
-added, since all reservations fit together. A bound therefore stays valid. - Consider the jobs ahead
-whose reservations are unknown. If all their bounds are at or after the end of this window, none of
-them takes processors within it, and the window *is* the reservation. So reservations can be
-computed out of order. A job that fits now depends only on jobs that may overlap its window. These
-jobs depend on jobs that may overlap their windows. - A new round repeats the reservations of all
-jobs ahead of the first failed job. Times are exact,
+- The first window of a job in a profile that includes only *some* of the other jobs is a lower
+  bound: the reservation of the job does not begin earlier. A bound stays valid when reservations
+  are added, because added reservations do not move others.
+- Consider the jobs ahead whose reservations are unknown. If all their bounds are at or after the
+  end of this window, none of them uses processors within it, and the window *is* the reservation.
+  Therefore, reservations can be computed in any order. A job that fits now depends only on jobs
+  that may overlap its window. Those jobs depend on jobs that may overlap their windows.
+- A new round repeats the reservations of all jobs ahead of the first failed job. Times are exact,
   so the jobs ahead and the running jobs use exactly the processors and times that were planned.
-  Jobs behind them that have started were planned around these reservations. The same is true for
+  Jobs behind them that have already started do not overlap these reservations. The same is true for
   the bounds.
 """
 
@@ -57,15 +57,15 @@ class Round(NamedTuple):
     waiting : Queue
         Jobs with unknown reservations.
     bounds : int64[n]
-        Lower bounds of the starts of these reservations; `NEVER` for all other jobs.
+        Lower bounds of the starts of the unknown reservations; `NEVER` for all other jobs.
     reserved : JobAgenda
         The known reservations, by start.
     profile : NodeProfile
         Processors not used by running attempts and known reservations.
     pending : int64[n]
-        Stack of jobs whose reservations are being computed; each may overlap the job below.
+        Stack of jobs whose reservations are being computed. Each may overlap the job below it.
     limits : int64[n]
-        The time from which each pending job no longer matters.
+        For each pending job, the time from which its reservation does not matter.
     """
 
     waiting: Queue
@@ -78,9 +78,9 @@ class Round(NamedTuple):
 
 @step
 def first_window(profile: NodeProfile, size: int, length: int, limit: int) -> int:
-    """Return the start of an attempt's first window if this start is before `limit`.
+    """Return the start of the first window of an attempt, if it is before `limit`.
 
-    Otherwise returns a time at or after `limit` before which no window begins.
+    Otherwise return a time at or after `limit` before which no window begins.
     """
     start = int(profile.times[0])
     place = 0
@@ -104,7 +104,7 @@ def refine(batch: ScenarioBatch, plan: Round, job: int, limit: int) -> bool:
 def first_in_the_way(batch: ScenarioBatch, plan: Round, head: int, job: int) -> int:
     """Return the first job ahead whose reservation may begin before the window of `job` ends.
 
-    Returns `job` itself if there is none.
+    The result is `job` itself if there is none.
     """
     end = plan.bounds[job] + batch.times[job]
     for ahead in range(head, job):
@@ -115,7 +115,7 @@ def first_in_the_way(batch: ScenarioBatch, plan: Round, head: int, job: int) -> 
 
 @step
 def settle(batch: ScenarioBatch, plan: Round, job: int) -> None:
-    """Turn the first window of `job`, which begins at its bound, into its reservation."""
+    """Make the first window of `job`, which begins at its bound, its reservation."""
     start = plan.bounds[job]
     carve(plan.profile, start, batch.sizes[job], batch.times[job])
     push(plan.reserved, job, start)
@@ -125,7 +125,7 @@ def settle(batch: ScenarioBatch, plan: Round, job: int) -> None:
 
 @step
 def ask(batch: ScenarioBatch, plan: Round, head: int, job: int, now: int) -> None:
-    """Settle `job` if it starts now, and settle all jobs on which this decision depends."""
+    """Reserve for `job` if it starts now, and for all jobs on which this decision depends."""
     depth = 0
     plan.pending[0], plan.limits[0] = job, now + 1
     may_begin = refine(batch, plan, job, now + 1)
@@ -156,7 +156,7 @@ def begin_due(batch: ScenarioBatch, reserved: JobAgenda, running: JobAgenda, now
 
 @step
 def cancel(batch: ScenarioBatch, plan: Round, running: JobAgenda, first: int, now: int) -> None:
-    """Forget the reservations and bounds of the jobs from place `first` on.
+    """Delete the reservations and bounds of the jobs from place `first` on.
 
     The other reservations are entered into the profile again, in order of time. Each of them begins
     at the end of an attempt.

@@ -48,7 +48,7 @@ def same(table: Any, i: int, j: int) -> bool:
 
 @loop
 def drop_if_same(table: Any, time: int) -> None:
-    """Join the slice that begins at ``time`` to the previous slice if they are equal."""
+    """Join the slice that begins at ``time`` with the previous slice if both are equal."""
     n, words = table.n[SLICES], words_of(table.n[BLOCKS])
     i = step_at(table.t, n, time)
     if i > 0 and table.t[i] == time and same(table, i, i - 1):
@@ -59,7 +59,7 @@ def drop_if_same(table: Any, time: int) -> None:
 
 @loop
 def join_all(table: Any) -> None:
-    """Join every slice to the previous slice if they are equal."""
+    """Join each slice with the previous slice if both are equal."""
     last, words = 0, words_of(table.n[BLOCKS])
     for k in range(1, table.n[SLICES]):
         if not same(table, k, last):
@@ -71,7 +71,7 @@ def join_all(table: Any) -> None:
 
 @loop
 def forget(table: Any, now: int) -> None:
-    """Drop the slices before the slice that contains ``now``, which then begins at ``now``."""
+    """Delete the past; the slice that contains ``now`` then begins at ``now``."""
     n, words = table.n[SLICES], words_of(table.n[BLOCKS])
     i = step_at(table.t, n, now)
     if i > 0:
@@ -83,7 +83,7 @@ def forget(table: Any, now: int) -> None:
 
 @loop
 def window(table: Any, start: int, end: int) -> tuple[int, int]:
-    """Split slices at both times; return the first slice from ``start`` and from ``end`` on."""
+    """Split slices at both times; return the slices that begin at ``start`` and at ``end``."""
     i = split_slice(table, start)
     return i, split_slice(table, end) if end < NEVER else table.n[SLICES]
 
@@ -97,7 +97,7 @@ def join(table: Any, start: int, end: int) -> None:
 
 @loop
 def remove(table: Any, row: Any, i: int, j: int) -> None:
-    """Mark the blocks of ``row`` as not free in slices ``[i, j)``; some may already be not free."""
+    """Mark the blocks of ``row`` as not free in slices ``[i, j)``, also if they already are."""
     for w in range(words_of(table.n[BLOCKS])):
         whole = weight(table.first, w, row[w])
         for k in range(i, j):

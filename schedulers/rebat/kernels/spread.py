@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fast first fits and changes in long profiles, with stored bounds on the lengths of windows.
+"""Fast first fits and changes in long profiles, with bounds on the lengths of windows.
 
 A profile of `rebat.kernels.counts` with thousands of steps is slow in two ways: an inserted step
 moves all later steps, and a first fit searches all earlier steps. This module avoids both:
 
-- Steps are *spread*: a spare step is after each of them, with as many free nodes as the step.
-  A new step uses the nearest spare step. A step that gets the same number of free nodes as the
-  previous step becomes spare, so that no step is ever removed.
-- ``BLOCK`` consecutive array entries form a block of steps. For some widths (each about 1.5 times
-  the previous one) every block stores an upper *bound* on the length of the windows of that width
-  that begin in the block. Bounds are measured at the start, and stay valid when nodes are taken.
-  They are raised when nodes are freed, and measured again when a search of the block fails (see
+- Steps are *spread*: each step is followed by a spare step with the same number of free nodes. A
+  new step uses the nearest spare step. If a step gets the same number of free nodes as the previous
+  step, it becomes a spare step, so that no step is ever removed.
+- ``BLOCK`` consecutive array entries form a block of steps. A window of a certain width is a time
+  interval in which at least this number of nodes is free. For some widths (each about 1.5 times the
+  previous one), every block stores an upper *bound* on the length of the windows of this width that
+  begin in the block. Bounds are computed at the start, and stay valid when nodes are used. They are
+  raised when nodes are freed, and computed again when a search of the block fails (see
   `rebat.kernels.deep`). Every block also stores the maximum of the bounds up to this block. With
   these maxima, the search for a first fit skips all blocks that cannot contain the fit.
 """
@@ -28,10 +29,10 @@ BLOCK = 32
 """Array entries per block."""
 
 CHUNK = BLOCK // 2
-"""Array entries per step of a search that counts the entries before a time."""
+"""Number of array entries that are examined together when entries before a time are counted."""
 
 ENDLESS = 2**63 - 1
-"""The end of a window that never ends: later than the end of any job."""
+"""The end of a window without an end. It is later than the end of any job."""
 
 
 class Spread(NamedTuple):
@@ -42,11 +43,11 @@ class Spread(NamedTuple):
     t, f : int64[entries]
         As in `rebat.kernels.counts`.
     wide : int64[n_widths]
-        Widths in nodes.
+        The widths, in nodes.
     bounds : int64[n_widths * blocks]
-        The bound of each block, for one width after the other.
+        The bounds of all blocks for the first width, then for the second width, and so on.
     most : int64[n_widths * blocks]
-        The maximum of the bounds up to this block.
+        For each bound, the maximum of the bounds of this and all previous blocks.
     blocks : int
         Number of blocks.
     """
@@ -61,9 +62,10 @@ class Spread(NamedTuple):
 
 @kernel
 def widths(least: int, most: int) -> Any:
-    """Return the widths with stored bounds, ascending, for jobs of ``least`` to ``most`` nodes.
+    """Return the widths that have bounds, ascending, for jobs of ``least`` to ``most`` nodes.
 
-    The jobs of each width, except the smallest jobs, have less than 1.5 times as many nodes.
+    Jobs use the bounds of the largest width that they reach. They have less than 1.5 times this
+    number of nodes, except the smallest jobs.
     """
     narrower = [max(least, 2 * most // 3)]
     while narrower[-1] > least:
@@ -76,7 +78,7 @@ def spread(t: Any, f: Any, n: int, room: int, least: int, most: int) -> Spread:
     """Return the profile spread over at least ``room`` entries, for jobs of these sizes.
 
     Jobs have ``least`` to ``most`` nodes. The remaining spare steps are at the end, with a time
-    after all other times. They are near the steps that are inserted after the last step.
+    after all other times, where they are close to steps that are inserted after the last step.
     """
     n_blocks = max(room, 2 * n) // BLOCK + 1
     places = n_blocks * BLOCK
@@ -95,9 +97,9 @@ def spread(t: Any, f: Any, n: int, room: int, least: int, most: int) -> Spread:
 
 @kernel
 def measure(steps: Spread, w: int) -> None:
-    """Set the bounds for width number ``w`` to the lengths of the longest windows.
+    """Set the bounds for width number ``w`` to the actual lengths of the longest windows.
 
-    Every second step is spare and has no longer window than the step before it.
+    Every second step is a spare step. Its window is not longer than that of the previous step.
     """
     t, f, width = steps.t, steps.f, steps.wide[w]
     first, until = w * steps.blocks, ENDLESS
@@ -117,7 +119,8 @@ def measure(steps: Spread, w: int) -> None:
 def gather(steps: Spread, t: Any, f: Any) -> int:
     """Write the profile without spare steps into ``t`` and ``f``; return the number of steps.
 
-    Spare steps are written too and overwritten by the next step, without unpredictable branches.
+    To avoid unpredictable branches, spare steps are also written, and the next step overwrites
+    them.
     """
     n, before = 0, steps.f[0] - 1
     for k in range(steps.t.size):
@@ -135,7 +138,7 @@ def at_or_after(t: Any, time: int) -> int:
 
 @step
 def between(t: Any, time: int, low: int, high: int) -> int:
-    """Return the same as `at_or_after`; the index is from ``low`` to ``high`` (bisection)."""
+    """Return the same as `at_or_after`; the index must be from ``low`` to ``high`` (bisection)."""
     while low < high:
         middle = (low + high) // 2
         if t[middle] < time:
@@ -147,7 +150,7 @@ def between(t: Any, time: int, low: int, high: int) -> int:
 
 @step
 def from_mark(t: Any, time: int, k: int) -> int:
-    """Return the same as `at_or_after`; the search begins near index ``k``, a chunk at a time."""
+    """Return the same as `at_or_after`; search in chunks from index ``k`` on."""
     low = max(0, min(k - CHUNK // 4, t.size - CHUNK))
     n = earlier_steps(t, time, low)
     if n == 0:
@@ -160,9 +163,9 @@ def from_mark(t: Any, time: int, k: int) -> int:
 
 @step
 def earlier_steps(t: Any, time: int, low: int) -> int:
-    """Return how many of the ``CHUNK`` steps from index ``low`` on begin before ``time``.
+    """Return the number of the ``CHUNK`` steps from index ``low`` on that begin before ``time``.
 
-    A count has no unpredictable branches.
+    Counting needs no unpredictable branches.
     """
     n = 0
     for k in range(low, low + CHUNK):
@@ -172,7 +175,7 @@ def earlier_steps(t: Any, time: int, low: int) -> int:
 
 @step
 def from_place(t: Any, time: int, k: int) -> int:
-    """Return the same as `at_or_after`; the search begins at index ``k``, one step at a time."""
+    """Return the same as `at_or_after`; search step by step from index ``k`` on."""
     while k < t.size and t[k] < time:
         k += 1
     while k > 0 and t[k - 1] >= time:
@@ -184,7 +187,7 @@ def from_place(t: Any, time: int, k: int) -> int:
 def marks(t: Any, n: int) -> tuple[Any, int]:
     """Return the index of the first step in each of at most ``n`` equal intervals of time.
 
-    The last interval has no end. The length of an interval is a power of two in microseconds; the
+    The last interval has no end. The length of the intervals is a power of two in microseconds; its
     exponent is the second result.
     """
     size, power = at_or_after(t, ENDLESS), 0
@@ -215,7 +218,8 @@ def spare(f: Any, k: int, keep: int) -> int:
 def cut(steps: Spread, time: int, k: int, keep: int) -> int:
     """Make ``time`` the start of a step; return the index of this step.
 
-    The search begins at index ``k``. The step at index ``keep`` moves down by at most one index.
+    The search for the step begins at index ``k``. The index of the step at ``keep`` decreases by at
+    most one.
     """
     at = from_place(steps.t, time, k)
     if at == steps.t.size or steps.t[at] != time:
@@ -234,7 +238,7 @@ def cut(steps: Spread, time: int, k: int, keep: int) -> int:
 
 @step
 def move(values: Any, source: int, target: int) -> None:
-    """Move the values from index ``source`` on towards index ``target``, each by one entry."""
+    """Move the values between index ``source`` and index ``target`` by one entry to ``target``."""
     for m in range(target, source, -1):
         values[m] = values[m - 1]
     for m in range(target, source):
@@ -243,7 +247,7 @@ def move(values: Any, source: int, target: int) -> None:
 
 @step
 def spill(steps: Spread, source: int, target: int) -> None:
-    """Raise the bounds of each block that received a step to those of the step's former block."""
+    """Raise the bounds of blocks into which a step has moved to those of its former block."""
     by = 1 if target > source else -1
     for block in range(target, source, -by):
         for w in range(steps.wide.size):
@@ -294,7 +298,7 @@ def excluded(steps: Spread, w: int, block: int, duration: int) -> bool:
 
 @step
 def first_block(steps: Spread, w: int, duration: int) -> int:
-    """Return the first block whose bound is at least ``duration``; the number of blocks if none."""
+    """Return the first block with a bound of at least ``duration``, or the number of blocks."""
     first = w * steps.blocks
     return between(steps.most, duration, first, first + steps.blocks) - first
 

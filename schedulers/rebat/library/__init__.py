@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Public functions of ``import rebat``; the command line calls the same functions."""
+"""Public functions of ``import rebat``. The command line calls the same functions."""

@@ -24,16 +24,16 @@ from rebat.results.intervals import FEWEST
 from rebat.runs.options import FailureOptions, ScenarioOptions
 
 PAGE, TEXT, RECORD = "advice.html", "advice.md", "advice.json"
-"""Files of an advice."""
+"""Files that an advice writes."""
 
 
 class Advice(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of `advise`: five answers.
+    """The result of `advise`: the answers to five questions.
 
     Attributes
     ----------
     answers
-        One per question: the question, a sentence, whether there is an answer, and its numbers.
+        For each question: the question, a sentence, whether it is answered, and the numbers.
     assumed
         The assumptions of the simulations.
     page
@@ -80,7 +80,7 @@ def advise(
     out: str | Path = "advice",
     **options: Any,
 ) -> Advice:
-    """Answer five questions about a cluster: costs of failures, rules, spare nodes, checkpoints.
+    """Answer five questions about a cluster, by simulations of its recorded jobs.
 
     Parameters
     ----------
@@ -91,14 +91,15 @@ def advise(
     policy : str
         The policy that represents the cluster's current scheduler.
     minutes : float
-        Time for simulations. Seeds are added until the intervals are narrow or this time is over.
+        Time for simulations in minutes. Seeds are added until the intervals are narrow or this time
+        is over.
     most_seeds : int
         Maximum number of seeds.
     workers : int, optional
         Number of processes (default: one per core).
     out : str or Path
-        Folder of the page, the numbers and all runs. After an interruption, the same call
-        continues.
+        Folder of the page, the numbers and all runs. After an interruption, the same call continues
+        the simulations.
     **options
         ``checkpoint``, ``checkpoint_cost``, ``recovery_cost``, ``nodes``, ``cores_per_node``, as
         in `rebat.run`. The default of ``checkpoint`` is ``"young-daly"``.
@@ -106,7 +107,7 @@ def advise(
     Raises
     ------
     InputError
-        If there are no failures, and for invalid options or files.
+        If there are no failures, or options or files are invalid.
     PolicyError
         If a run fails.
     """

@@ -37,7 +37,7 @@ class Calibration(msgspec.Struct, frozen=True, kw_only=True):
     ----------
     workload, sha256 : str
     verdict : Verdict
-        The configurations, nearest first, and waits by group under the nearest configuration.
+        The configurations, nearest first, and the waits by group under the nearest configuration.
     not_modelled : list of str
     """
 
@@ -54,7 +54,7 @@ class Calibration(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def json(self) -> str:
-        """All numbers as JSON; NaN as null."""
+        """Return all numbers as JSON; NaN becomes null."""
         fields = {name: getattr(self, name) for name in self.__struct_fields__ if name != "report"}
         return json_text(fields) + "\n"
 
@@ -87,7 +87,7 @@ def calibrate(
     workload : str or Path
         The recorded jobs.
     past : str or Path
-        Their recorded schedule, from ``rebat workload import --schedule``.
+        The recorded schedule of these jobs, written by ``rebat workload import --schedule``.
     policies : str, or several of them
         Policies to simulate. The nearest four are also simulated with fewer nodes.
     failures : FailureOptions, optional
@@ -100,7 +100,7 @@ def calibrate(
     Raises
     ------
     InputError
-        For invalid options or files, and if the recorded schedule has too few jobs.
+        If options or files are invalid, or the recorded schedule has too few jobs.
     PolicyError
         If all simulations fail.
     """

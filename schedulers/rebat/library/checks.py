@@ -26,10 +26,10 @@ WITH_MTBF = ("young-daly", "tiers:auto")
 """Kinds of checkpoints whose periods depend on the MTBF."""
 
 SHORTEST_S = 1e-6
-"""Shortest duration: simulated time has a resolution of one microsecond."""
+"""Minimum duration: the resolution of simulated time is one microsecond."""
 
 UsedOptions = Mapping[str, str]
-"""Names of the options set by the user, with their command-line spelling."""
+"""Command-line spelling of the options that the user set, by name."""
 
 
 @contextmanager
@@ -43,7 +43,7 @@ def error_at(option: str) -> Iterator[None]:
 
 @contextmanager
 def in_python() -> Iterator[None]:
-    """In errors raised in the block, spell options as in Python: ``checkpoint_cost``."""
+    """Spell options as in Python (``checkpoint_cost``) in errors raised in the block."""
     try:
         yield
     except RebatError as error:
@@ -65,7 +65,7 @@ def check_options(options: ScenarioOptions, used: UsedOptions) -> None:
     Raises
     ------
     InputError
-        For an option without effect, or a duration that is too short.
+        If an option has no effect, or a duration is too short.
     """
     if options.law is not None:
         _check_with_law(options, options.law, used)
@@ -112,7 +112,7 @@ def _reject(names: Iterable[str], used: UsedOptions, expected: str) -> None:
 
 
 def options_of_call(failures: FailureOptions | None, options: Mapping[str, object]) -> UsedOptions:
-    """Return the options that a Python caller set: non-default failures, and ``options``."""
+    """Return the options that a Python caller set: ``options``, and non-default failures."""
     changed = [
         field.name
         for field in (msgspec.structs.fields(failures) if failures else ())

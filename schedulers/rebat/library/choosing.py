@@ -12,7 +12,7 @@ from rebat.policies.preset import Preset
 from rebat.policies.presets import schedulers
 
 Policy = str | type | Preset
-"""Name of a policy, FILE.py:CLASS, policy class, or preset."""
+"""A policy: its name, FILE.py:CLASS, a policy class, or a preset."""
 
 Policies = Policy | Iterable[Policy]
 
@@ -20,12 +20,12 @@ Policies = Policy | Iterable[Policy]
 def chosen(policies: Policies, many: bool) -> list[Any]:
     """Return the schedulers of the policies; duplicates are an error.
 
-    If there are ``many`` seeds, worker processes load presets by name.
+    ``many`` means several seeds. Worker processes then load presets by name.
 
     Raises
     ------
     InputError
-        For an invalid or duplicate policy, and for a preset that workers cannot load.
+        If a policy is invalid or a duplicate, or if workers cannot load a preset.
     """
     requested = [policies] if isinstance(policies, str | type | Preset) else list(policies)
     if not requested:

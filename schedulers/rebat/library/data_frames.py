@@ -26,8 +26,8 @@ def workload_of_table(table: DataFrame, n_nodes: int, name: str = "table") -> Wo
     ----------
     table : DataFrame
         Columns ``job_id``, ``size`` (nodes), ``submission_time``, ``run_time`` and optionally
-        ``walltime`` (seconds). A job with a missing walltime has none. Other columns are additional
-        fields of the jobs; missing values are left out.
+        ``walltime`` (seconds). If the walltime is missing, the job has no walltime. Other columns
+        are additional fields of the jobs; missing values are left out.
     n_nodes : int
         Number of nodes of the machine.
     name : str
@@ -36,7 +36,7 @@ def workload_of_table(table: DataFrame, n_nodes: int, name: str = "table") -> Wo
     Raises
     ------
     InputError
-        For a missing column or an invalid value; the error names the job.
+        If a column is missing, or a value is invalid; the error names the job.
     """
     missing = [column for column in REQUIRED if column not in table.columns]
     if missing:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 Duration = float | int | str
-"""Seconds or a text with units: 300, "5min", "1h30min", "2d"."""
+"""A duration: seconds, or a text with units, like 300, "5min", "1h30min", "2d"."""
 
 
 class Failures(FailureOptions, frozen=True, kw_only=True):
@@ -76,8 +76,8 @@ def failures(
         Failure law with parameters, like ``"weibull:scale=5800h,shape=8"``. ``rebat run --help``
         lists the laws.
     mtbf : duration, optional
-        Mean time between failures of the entire machine, for the law ``model``. With a ``file``, or
-        with a ``law`` that has no MTBF, this value only sets the checkpoint period.
+        Mean time between failures of the entire machine, for the law ``model``. If ``file`` is set,
+        or ``law`` is a law without MTBF, this value only determines the checkpoint period.
     downtime : duration
         With ``mtbf``: time that a failed node stays down.
     model : str
@@ -103,7 +103,7 @@ def failures(
     Raises
     ------
     InputError
-        For an invalid law or duration.
+        If a law or a duration is invalid.
 
     Examples
     --------

@@ -28,8 +28,8 @@ class FigureFiles(msgspec.Struct, frozen=True):
     gantt
         Time window of gantt.png (default: from 0 to the end of the last job).
     flagship
-        Id of the job of flagship.png. The default is the job that used the most node time; the
-        figure is then drawn only if failures have causes or recoveries have stages.
+        Id of the job of flagship.png. Default: the job that used the most node time, but only if
+        failures have causes or recoveries have stages; otherwise the figure is not drawn.
     """
 
     drawn: bool = False
@@ -44,14 +44,14 @@ class FigureFiles(msgspec.Struct, frozen=True):
         single : bool
             Whether the result has a single seed.
         dashes : str
-            Text before the name of a setting in errors.
+            Text before the name of a setting in errors (``--`` on the command line).
         expected : str
-            The kind of result that the settings need.
+            What an error states as expected: the kind of result that the settings need.
 
         Raises
         ------
         InputError
-            For settings without effect, and for an invalid window.
+            If a setting has no effect, or the window is invalid.
         """
         for name in ("gantt", "flagship"):
             if getattr(self, name) is not None and not (self.drawn and single):
@@ -61,7 +61,7 @@ class FigureFiles(msgspec.Struct, frozen=True):
                 parse_window(self.gantt)
 
     def check_job(self, jobs: Iterable[str]) -> None:
-        """Raise InputError if the flagship is not one of these jobs."""
+        """Raise InputError if the job of flagship.png is not one of these jobs."""
         if self.flagship is None:
             return
         names = frozenset(jobs)

@@ -27,7 +27,9 @@ def jobs(results: Sequence[RunResult]) -> DataFrame:
     import pandas as pd
 
     columns = JobRow.__struct_fields__
-    parts = [pd.DataFrame(result.rows.table)[list(columns)] for result in results]
+    parts = [
+        pd.DataFrame({name: result.rows.column(name) for name in columns}) for result in results
+    ]
     return _with_policies(parts, results)
 
 
@@ -84,7 +86,7 @@ def compared(rows: Sequence[MetricRow]) -> DataFrame:
 def means(
     rows: Sequence[MetricRow], policies: list[str], texts: Sequence[str], metrics: Sequence[Name]
 ) -> DataFrame:
-    """Return a row of means per policy, empty if the policy has none, and a column per metric."""
+    """Return a row of means per policy and a column per metric; missing means are NaN."""
     import pandas as pd
 
     by = {(row.policy, row.metric): row.value.mean for row in rows}

@@ -34,14 +34,14 @@ POINTS = (0.25, 0.5, 1.0, 2.0, 4.0)
 """Intervals on the axis of the figure, as multiples of the interval of the case."""
 
 FEWER = (10, 60)
-"""Number of simulations for a point of a figure, and expected failures in each simulation."""
+"""Number of simulations per point of a figure, and expected failures in each simulation."""
 
 N_SPARES = 6
 """Number of points of the figure over spare nodes."""
 
 
 class Goodput(msgspec.Struct, frozen=True):
-    """The effective training time of a case; ``str()`` is a text, ``write`` writes a page.
+    """The effective training time of a case. ``str()`` returns a text, ``write`` writes a page.
 
     Attributes
     ----------
@@ -59,7 +59,7 @@ class Goodput(msgspec.Struct, frozen=True):
 
     @property
     def record(self) -> dict[str, Any]:
-        """All numbers, in seconds and shares, as plain values."""
+        """Return all numbers as plain values; durations are in seconds."""
         case, job, s = self.case, self.case.job(), self.simulation
         best_s = 0.0 if case.tiers else best_interval_s(job.mtbf_s, job.write_s)
         in_repair = case.mean_in_repair
@@ -101,12 +101,12 @@ class Goodput(msgspec.Struct, frozen=True):
 
     @property
     def json(self) -> str:
-        """The numbers as JSON."""
+        """Return the numbers as JSON."""
         return json_text(self.record)
 
     @property
     def sentences(self) -> list[str]:
-        """The answer in sentences, the most important first."""
+        """Return the answer in sentences, the most important first."""
         r = self.record
         best, spares = r["best"], r["spares"]
         texts = [
@@ -133,7 +133,7 @@ class Goodput(msgspec.Struct, frozen=True):
 
     @property
     def _tier_text(self) -> str:
-        """A clause that states which checkpoints are also written to the tiers after the first."""
+        """Return a clause on which checkpoints are also written to the tiers after the first."""
         tiers, number, text = self.case.parsed_tiers, 1, ""
         names = [*(tier.name for tier in tiers.lights[1:]), f"{tiers.deep.name} storage"]
         for name, count in zip(names, self.case.pattern.counts, strict=False):
@@ -143,7 +143,7 @@ class Goodput(msgspec.Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """The answer, and where the time of the nodes goes."""
+        """Return the answer, and the shares of the time of the nodes."""
         named = {
             "useful": "useful work",
             "checkpoint": "checkpoints",
@@ -216,7 +216,7 @@ def goodput(
     nodes : int
         Number of nodes of the job.
     rate : float, optional
-        Failures per 1,000 node-days; or ``model``.
+        Failures per 1,000 node-days. Alternatively, set ``model``.
     model : str, optional
         A training cluster of ``rebat failures models``, like rsc-1.
     interval : duration, optional
@@ -224,23 +224,23 @@ def goodput(
     write, load : duration
         Time to write and to load a checkpoint.
     detect, diagnose, reschedule, init : random duration
-        Stages of the recovery, as the axes of the same names.
+        Durations of the stages of the recovery, as the policy axes of the same names.
     spares : int, optional
         Number of spare nodes to simulate (default: unlimited).
     tiers : str, optional
-        Tiers of checkpoints instead of interval, write and load: auto, or as ``--tiers`` of
-        ``rebat run``.
+        Tiers of checkpoints, which replace ``interval``, ``write`` and ``load``: auto, or in the
+        form of ``rebat run --tiers``.
     repair : random duration, optional
         Repair time of a node.
     target : float
         Share of the time in which the recommended number of spares suffices.
     seed, runs, failures : int
-        First seed, number of simulations, and expected failures of each.
+        First seed, number of simulations, and expected number of failures in each.
 
     Raises
     ------
     InputError
-        For numbers out of range.
+        If a number is out of range.
     """
     stages = {"detect": detect, "diagnose": diagnose, "reschedule": reschedule, "init": init}
     case = TrainingCase(

@@ -12,11 +12,11 @@ from rebat.results.metric import name_of
 from rebat.runs.seeds import Narrow, check_metric
 
 DEFAULT_SEEDS = 10
-"""Initial number of seeds if only an interval width is requested."""
+"""Initial number of seeds if only the width of an interval is set."""
 
 
 class SeedOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """Options for several seeds. Without ``seeds`` and ``until_width``, each policy runs once."""
+    """Options for several seeds. If no option is set, each policy runs with one seed."""
 
     seeds: int | None = None
     until_width: Annotated[float, msgspec.Meta(gt=0)] | None = None
@@ -34,7 +34,7 @@ class SeedOptions(msgspec.Struct, frozen=True, kw_only=True):
         return self.seeds or DEFAULT_SEEDS
 
     def check(self) -> None:
-        """Raise InputError for an invalid number of seeds or an option without effect."""
+        """Raise InputError if the number of seeds is invalid, or an option has no effect."""
         if self.seeds is not None and self.seeds < 2:
             raise InputError(f"is {self.seeds}", "--seeds", "2 or more")
         if self.workers is not None and not self.many:

@@ -67,7 +67,7 @@ def explorer(ledgers: Mapping[str, Ledger], n_nodes: int, source: Mapping[str, A
     Raises
     ------
     InputError
-        For more policies than the page shows.
+        If there are more policies than the page can show.
     """
     from rebat.figures.explore.page import MOST_TOGETHER, explorer_page
     from rebat.figures.runs import timelines_of

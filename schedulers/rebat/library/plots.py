@@ -16,7 +16,7 @@ class Plot:
     Parameters
     ----------
     figure : matplotlib.figure.Figure
-        The figure; change it with the methods of matplotlib.
+        The figure, which can be changed with the methods of matplotlib.
     about : str
         Description of the figure, used as alternative text.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a result was made: the command, the versions, and the input files with their hashes."""
+"""The provenance of a result: command, versions, and input files with their hashes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _PACKAGES = ("numpy", "numba", "scipy", "pandas", "matplotlib", "pyarrow")
 """Packages that compute or write results."""
 
 WORKLOAD = "WORKLOAD"
-"""The option of the workload, which is an argument."""
+"""Value of `InputFile.option` for the workload, which is an argument, not an option."""
 
 
 class InputFile(msgspec.Struct, frozen=True):
@@ -40,9 +40,9 @@ class InputFile(msgspec.Struct, frozen=True):
     option : str
         The option that names the file, or `WORKLOAD`.
     file : str
-        Its path as given, or the name of an included input.
+        Path of the file as the user wrote it, or the name of an included input.
     sha256 : str
-        Hash of its content.
+        Hash of the content of the file.
     """
 
     option: str
@@ -51,7 +51,7 @@ class InputFile(msgspec.Struct, frozen=True):
 
 
 class CommandLine(msgspec.Struct, frozen=True):
-    """A command, and those of its options that name files, as the user wrote them."""
+    """A command, and its options that name files, as the user wrote them."""
 
     arguments: list[str]
     given: dict[str, str]
@@ -60,7 +60,7 @@ class CommandLine(msgspec.Struct, frozen=True):
 class Origin(msgspec.Struct, frozen=True):
     """The part of the provenance that the summary of a run does not contain.
 
-    ``command`` is empty for results that a script wrote.
+    ``command`` is empty if a script wrote the result.
     """
 
     command: list[str] = []
@@ -71,7 +71,7 @@ NO_ORIGIN = Origin()
 
 
 def versions() -> dict[str, str]:
-    """Return the versions of rebat, Python and the packages that determine results."""
+    """Return the versions of rebat, Python, and the packages that affect results."""
     present = {"rebat": rebat.__version__, "python": platform.python_version()}
     for name in _PACKAGES:
         try:
@@ -90,8 +90,8 @@ def origin_of(
 ) -> Origin:
     """Return the command and the input files of a run.
 
-    ``sha256`` is the hash of the workload. Without ``command``, the workload, event file and
-    operations have the names of their files.
+    ``sha256`` is the hash of the workload. If there is no ``command``, inputs are recorded by the
+    names of their files.
     """
     given: Mapping[str, str] = command.given if command else {}
     inputs = [InputFile(WORKLOAD, given.get(WORKLOAD, workload.name), sha256)]
@@ -114,7 +114,7 @@ def _files_of(law: Law | None) -> Iterator[str]:
 
 
 def policy_files(policies: Policies) -> Iterator[str]:
-    """Yield the files that the names of policies contain; classes have no file here."""
+    """Yield the files in the names of policies (FILE.py:CLASS)."""
     names: Iterable[Any] = [policies] if isinstance(policies, str) else _several(policies)
     for name in names:
         for part in name.split(",") if isinstance(name, str) else ():
@@ -153,7 +153,7 @@ def write_provenance(folder: Path, record: Mapping[str, Any]) -> None:
 
 
 class RecordedOrigin(msgspec.Struct, frozen=True):
-    """What `rebat reproduce` needs of a provenance.json."""
+    """The part of a provenance.json that `rebat reproduce` needs."""
 
     command: list[str]
     versions: dict[str, str]
@@ -166,7 +166,7 @@ def read_origin(folder: Path) -> RecordedOrigin:
     Raises
     ------
     InputError
-        If there is no provenance.json, or it is invalid, or a script wrote the result.
+        If provenance.json is missing or invalid, or a script wrote the result.
     """
     path = folder / PROVENANCE
     try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writing a recorded schedule as a result folder, next to its workload."""
+"""Recorded schedules as result folders, which are written next to their workloads."""
 
 from __future__ import annotations
 

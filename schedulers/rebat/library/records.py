@@ -21,20 +21,20 @@ def comparison_record(result: Result, columns: Sequence[str], out: Path) -> dict
     ----------
     result : Result
     columns : list of str
-        Metrics as in `Result.compare`. Without columns, all metrics of comparison.csv.
+        Metrics as in `Result.compare`. If empty, all metrics of comparison.csv.
     out : Path
         Folder of the results.
 
     Returns
     -------
     dict
-        ``verdict`` (sentences), ``seeds`` (their number), ``policies``, ``metrics`` (see
+        ``verdict`` (sentences), ``seeds`` (number of seeds), ``policies``, ``metrics`` (see
         `metric_record`), ``failed`` (reason by policy), ``out``.
 
     Raises
     ------
     InputError
-        For an unknown metric.
+        If a metric is unknown.
     """
     chosen = columns_of(columns, result.seeds.metrics)
     many = len(result.seeds.seeds) > 1
@@ -62,10 +62,10 @@ def metric_record(row: MetricRow, many: bool) -> dict[str, Any]:
     Returns
     -------
     dict
-        ``policy``, ``metric``, ``size_class``, ``unit``, ``n`` (seeds). One seed has ``value`` and
-        ``change``. Several seeds have ``mean``, ``low``, ``high``, ``change``, ``change_low`` and
-        ``change_high``. A change is relative to the first policy: 0.1 is 10 % more. ``comparable``:
-        see `MetricRow`.
+        ``policy``, ``metric``, ``size_class``, ``unit``, and ``n`` (number of seeds). For one seed:
+        ``value`` and ``change``. For several seeds: ``mean``, ``low``, ``high``, ``change``,
+        ``change_low`` and ``change_high``. A change is relative to the first policy: 0.1 is 10 %
+        more. ``comparable``: see `MetricRow`.
     """
     name, size_class = row.metric
     change = None if row.ratio is None else row.ratio.minus(1.0)

@@ -31,7 +31,7 @@ class Remark(NamedTuple):
 
 
 def of_input(workload: Workload, options: FailureOptions, n_nodes: int) -> Iterator[Remark]:
-    """Yield the importer's notes, and warnings about the event file or too frequent failures."""
+    """Yield notes of the importer, and warnings about the event file and frequent failures."""
     for note in workload.notes:
         yield Remark("note", note)
     law, mtbf_s = options.failure_law(), options.mtbf_s
@@ -44,7 +44,7 @@ def of_input(workload: Workload, options: FailureOptions, n_nodes: int) -> Itera
 
 
 def of_operations(file: Path | None, events: Sequence[GenericEvent]) -> Iterator[Remark]:
-    """Warn if operations have the same time: Batsim may report them in several messages."""
+    """Warn if operations have equal times, because Batsim may report them separately."""
     times_us = coincident(events)
     if times_us:
         yield Remark(
@@ -62,7 +62,7 @@ def of_law_mtbf(mtbf_s: float) -> Remark:
 
 
 def of_checkpoints(workload: Workload, model: Checkpoints | None, n_nodes: int) -> Iterator[Remark]:
-    """Note how many jobs of a workload without checkpoints are too short for a checkpoint."""
+    """Note how many jobs are too short for a checkpoint; ``workload`` has no checkpoints yet."""
     if not isinstance(model, CheckpointModel) or not workload.jobs:
         return
     short = n_below_period(workload, n_nodes, model.mtbf_s, model.cost_s)
@@ -74,7 +74,7 @@ def of_checkpoints(workload: Workload, model: Checkpoints | None, n_nodes: int) 
 
 
 def _of_events(file: Path) -> Iterator[Remark]:
-    """Warn of an event file without failures, and of ignored events."""
+    """Warn if an event file has no failures, and if events are ignored."""
     jobs = read_event_file(file)
     if not jobs.machine_events:
         yield Remark("warning", f"{file} contains no failure")
@@ -129,7 +129,7 @@ def of_results(results: Sequence[RunResult]) -> Iterator[Remark]:
 
 
 def _first_rejection(result: RunResult) -> str:
-    """Return the first rejected job and the reason; a recorded run has no reasons."""
+    """Return a clause on the first rejected job and its reason; empty if there are no reasons."""
     for attempt_id, reason in result.ledger.rejections:
         return f"; the first is job {job_name(attempt_id)}: {reason}"
     return ""

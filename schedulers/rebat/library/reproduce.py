@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Running a result again from its provenance, and comparing the bytes of all its files."""
+"""Repetition of a run from its provenance, and comparison of the bytes of all files."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _SHIPPED = {
 """Kind and file extensions of included inputs, by option."""
 
 _LONGEST = 120
-"""Number of characters of a line that are shown."""
+"""Maximum number of characters of a line that are shown."""
 
 
 class ComparedFile(msgspec.Struct, frozen=True):
@@ -45,13 +45,13 @@ class ComparedFile(msgspec.Struct, frozen=True):
     Attributes
     ----------
     file : str
-        Its path in the folder.
+        Path of the file in the folder.
     verdict : str
         equal, differs, missing (not in the new result), or new (not in the earlier result).
     line : int, optional
         The first line that differs; None in a binary file.
     before, now : str
-        This line in the earlier and in the new result; empty if it does not exist.
+        The differing line in the earlier and in the new result; empty if it does not exist.
     """
 
     file: str
@@ -64,7 +64,7 @@ class ComparedFile(msgspec.Struct, frozen=True):
 class Reproduction(msgspec.Struct, frozen=True):
     """The comparison of a result with its repetition.
 
-    ``changes`` lists the versions and inputs that differ from those recorded.
+    ``changes`` lists the versions and inputs that differ from the record.
     """
 
     changes: list[str]
@@ -124,7 +124,7 @@ class Repetition(msgspec.Struct, frozen=True):
         Parameters
         ----------
         out : Path, optional
-            Folder that keeps the new result.
+            Folder in which the new result is kept (default: it is deleted).
 
         Raises
         ------
@@ -149,8 +149,8 @@ def repetition(out: Path, inputs: Path | None = None) -> Repetition:
     out : Path
         Folder of the result.
     inputs : Path, optional
-        Folder with the inputs under any names: files that are not unchanged at their recorded
-        paths are found here by their hashes.
+        Folder with inputs, under any names. If an input is missing or changed at its recorded path,
+        it is searched for in this folder by its hash.
 
     Raises
     ------
@@ -180,7 +180,7 @@ def _located(recorded: Sequence[InputFile], folder: Path | None) -> Iterator[Fou
 
 
 def _at_recorded_path(row: InputFile) -> Path | None:
-    """Return the file at the recorded path, or the included input; None if there is none."""
+    """Return the file at the recorded path, or the included input; None if neither exists."""
     path = Path(row.file)
     if row.option in _SHIPPED:
         try:
@@ -206,13 +206,13 @@ def _changed_versions(origin: RecordedOrigin) -> Iterator[str]:
 def _staged(arguments: list[str], inputs: Sequence[FoundInput], place: Path) -> list[str]:
     """Copy the inputs to their recorded paths below ``place``; return the new arguments.
 
-    Inputs with absolute paths, and with paths that leave the folder, get new paths.
+    Inputs with absolute paths, or with paths that lead out of the folder, get new paths.
     """
     place.mkdir()
     for number, row in enumerate(inputs):
         file = Path(row.recorded.file)
         if not row.moved and row.path != file:
-            continue  # the name of an included input
+            continue  # the argument is the name of an included input
         if file.is_absolute() or ".." in file.parts:
             file = Path(f"input-{number}") / file.name
             arguments = [text.replace(row.recorded.file, str(file)) for text in arguments]
@@ -224,7 +224,7 @@ def _staged(arguments: list[str], inputs: Sequence[FoundInput], place: Path) -> 
 def _run(arguments: Sequence[str], folder: Path, place: Path | None) -> None:
     """Run a command of rebat in a process, in the current folder or in ``place``.
 
-    A run in which a policy failed has a result too, so the exit status does not count.
+    The exit status is ignored, because a run in which a policy failed also has a result.
     """
     before = (folder / MANIFEST).exists()
     command = [sys.executable, "-P", "-m", "rebat", *arguments, "--out", str(folder)]
@@ -251,7 +251,7 @@ def compared(earlier: Path, new: Path) -> Iterator[ComparedFile]:
 
 
 def _compared(name: str, before: Path, now: Path) -> ComparedFile:
-    if file_hash(before) == file_hash(now):  # large files are not read into memory
+    if file_hash(before) == file_hash(now):  # do not read large files into memory
         return ComparedFile(name, "equal")
     try:
         texts = before.read_bytes().decode().split("\n"), now.read_bytes().decode().split("\n")

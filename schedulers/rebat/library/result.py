@@ -42,9 +42,9 @@ class Result:
     seeds : Seeds
         All metrics of all policies and seeds.
     runs : list of RunResult
-        The run of each policy, with a single seed; empty with several seeds.
+        The run of each policy if there is a single seed; empty if there are several.
     failed : dict of str
-        Error message of each failed policy. Only ``compare(*columns)`` lists failed policies.
+        Error message of each failed policy. Only the table ``compare(*columns)`` lists them.
     facts : dict
         The workload with its hash, and all options, as in summary.json.
     """
@@ -82,9 +82,9 @@ class Result:
         Raises
         ------
         PolicyError
-            For a policy that failed; the error contains the reason.
+            If the policy failed; the error contains the reason.
         InputError
-            For an unknown policy, or if the result has several seeds.
+            If the policy is unknown, or the result has several seeds.
         """
         if policy in self.failed:
             raise PolicyError(failure_lines({policy: self.failed[policy]})[0])
@@ -150,10 +150,10 @@ class Result:
         Parameters
         ----------
         *columns : str
-            Metrics as in ``metrics``, with a size class after a colon: ``"flow_max_s:all"``. The
-            table then has a row of means per policy, which is empty if the policy failed. Without
-            columns, the table has a row per metric and policy: means and ratios to the first
-            policy, with 95 % intervals over seeds.
+            Metrics as in ``metrics``, with a size class after a colon: ``"flow_max_s:all"``. With
+            columns, the table has a row of means per policy (empty if the policy failed). Without
+            columns, it has a row per metric and policy: means and ratios to the first policy, with
+            95 % intervals over seeds.
 
         Raises
         ------
@@ -179,7 +179,7 @@ class Result:
         columns : list of str
             Metrics as in `compare`. With columns, the table has a row per policy.
         all_metrics : bool
-            List all metrics that are not 0, with all size classes, instead of the ten main metrics.
+            Whether to list all metrics that are not 0, not only the ten main metrics.
         """
         chosen = columns_of(columns, self.seeds.metrics)
         summaries = {run.policy: run.summary for run in self.runs}
@@ -201,7 +201,7 @@ class Result:
         return Plot(flows_figure(summaries), "flow by job size")
 
     def plot_ratios(self) -> Plot:
-        """Plot ratios to the first policy; with several seeds, with intervals.
+        """Plot ratios to the first policy, with intervals if there are several seeds.
 
         Raises
         ------
@@ -237,7 +237,7 @@ class Result:
     def plot_flagship(self, job: str | None = None) -> Plot:
         """Plot a job over time: attempts, stages of recoveries, lost work, nodes and ETTR.
 
-        ``job`` is its id (default: the job that used the most node time under the first policy).
+        ``job`` is its id (default: the job with the most node time under the first policy).
         """
         from rebat.figures.flagship import flagship_figure
         from rebat.results.measures.job_parts import largest_job
@@ -303,9 +303,9 @@ class Result:
         out : str or Path
             A new folder. With ``force``, an earlier result in the folder is replaced.
         figures : bool
-            Also draw the figures.
+            Whether to draw the figures as well.
         gantt, flagship : str, optional
-            Time window of gantt.png; job of flagship.png.
+            Time window of gantt.png, and id of the job of flagship.png.
         format : {"csv", "parquet"}
             Format of the tables of jobs and attempts.
 
@@ -334,7 +334,7 @@ class Result:
         figures.write(self, folder)
 
     def _single(self, label: str) -> list[RunResult]:
-        """Return the runs, or raise InputError for a result of several seeds."""
+        """Return the runs; raise InputError if the result has several seeds."""
         if not self.runs:
             expected = f"run(..., failures=failures(..., seed={self.seeds.seeds[0]})) without seeds"
             problem = "not available: a result of several seeds has only metrics"

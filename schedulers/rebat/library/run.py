@@ -64,23 +64,25 @@ def run(
     failures : FailureOptions, optional
         How nodes fail, from `failures` (default: no failures).
     checkpoint : {"none", "young-daly", "perfect"}
-        As ``rebat run --checkpoint``.
+        Like the option ``rebat run --checkpoint``.
     seeds : int, optional
-        Number of seeds, run on all cores. For each seed, all policies see the same failures. The
-        result then has intervals, but no jobs of single runs.
+        Number of seeds, which run on all cores. For each seed, all policies have the same failures.
+        The result has intervals, but no tables of jobs and attempts.
     until_width, until_metric, workers
         Like the options of ``rebat run`` with these names.
     nodes : int, optional
         Number of nodes of the machine (default: the workload's).
     window, select : str
-        Time window and jobs to measure, as ``rebat run --window`` and ``--select``.
+        Time window and jobs to measure, like the options ``rebat run --window`` and ``--select``.
     explain : bool
-        Record the plans, as ``rebat run --explain``; `Result.write` then writes them.
+        Whether to record the plans, like the option ``rebat run --explain``. `Result.write` writes
+        them.
     **options
         ``checkpoint_cost``, ``recovery_cost`` (durations), ``checkpoint_rounding``,
         ``silent_errors``, ``silent_error_probability``, ``operations`` (a file),
-        ``cores_per_node``, ``walltime_kills``, ``max_attempts``, ``accounting``: as the options
-        of ``rebat run``. ``seed``: seed of the silent errors, only if ``failures`` is not set.
+        ``cores_per_node``, ``walltime_kills``, ``max_attempts``, ``accounting``: like the options
+        of ``rebat run``. ``seed``: seed of the silent errors, allowed only if ``failures`` is not
+        set.
 
     Returns
     -------
@@ -92,8 +94,8 @@ def run(
     Raises
     ------
     InputError
-        For options that contradict each other, have no effect or are invalid, and for files that
-        cannot be read.
+        If options contradict each other, have no effect or are invalid, or if a file cannot be
+        read.
     PolicyError
         If all policies fail.
 
@@ -156,7 +158,7 @@ def scenario_options_of(
     Raises
     ------
     InputError
-        For an unknown option, an invalid value, and a seed without effect.
+        If an option is unknown, a value is invalid, or a seed has no effect.
     """
     if failures is not None and not isinstance(failures, FailureOptions):
         raise InputError(f"is {short(failures)}", "failures", "rebat.failures(...)")

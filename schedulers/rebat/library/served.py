@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Comparison of simulations scheduled by ``rebat serve``."""
+"""Comparison of simulations that ``rebat serve`` scheduled."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _facts(session: Session) -> tuple[str, int]:
 
 
 def _run(policy: str, session: Session, cores_per_node: int) -> RunResult:
-    """Return the run that a session recorded, without jobs.csv, which Batsim writes."""
+    """Return the run that a session recorded; Batsim itself writes its jobs.csv."""
     _, n_nodes = _facts(session)
     layout = Layout(cores_per_node=cores_per_node)
     chosen = scheduler(policy)

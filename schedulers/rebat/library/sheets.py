@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Comparisons as printed tables: a row per metric or, with many policies, a row per policy."""
+"""Comparisons as printed tables, with a row per metric or, for many policies, per policy."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rebat.results.metric import Name, written
 from rebat.results.seeds import MetricRow, Seeds, by_name
 
 MANY_POLICIES = 3
-"""With more policies than this, a table has a row per policy."""
+"""Maximum number of policies of a table with a row per metric."""
 
 OTHERS_IN = "comparison.csv or --all-metrics"
 
@@ -30,7 +30,7 @@ def sheet_of(
     columns: Sequence[Name],
     all_metrics: bool,
 ) -> Sheet:
-    """Return a comparison with a row per policy if there are ``columns`` or many policies.
+    """Return a comparison; with ``columns`` or many policies, it has a row per policy.
 
     ``summaries`` is empty if there are several seeds.
     """
@@ -45,9 +45,9 @@ def sheet_of(
 def by_metric(
     summaries: Mapping[str, RunSummary], all_metrics: bool = False, others_in: str = OTHERS_IN
 ) -> Sheet:
-    """Return a row per metric and a column per policy, with changes against the first policy.
+    """Return a row per metric and a column per policy, with changes from the first policy.
 
-    ``others_in`` states where all other metrics are; it is part of the caption.
+    ``others_in`` is the part of the caption that states where all other metrics are.
     """
     base, *others = summaries
     incomparable = [
@@ -72,7 +72,7 @@ def by_metric(
 
 
 def _measured(summaries: Sequence[RunSummary]) -> str:
-    """Return the measured time, whose end can differ between policies, and the number of jobs."""
+    """Return a text on the measured time, which can differ between policies, and the jobs."""
     (low, _), ends = summaries[0].window_s, [summary.window_s[1] for summary in summaries]
     until = ", ".join(format_duration(end) for end in ends[: 1 if len(set(ends)) == 1 else None])
     each = " (when the last job of each policy ends)" if len(set(ends)) > 1 else ""
@@ -125,7 +125,7 @@ def _short_title(name: Name) -> str:
 def _sorted(
     policies: Sequence[str], name: Name, by: Mapping[tuple[Name, str], MetricRow]
 ) -> list[str]:
-    """Sort policies by a metric, best first, and those without a value last."""
+    """Sort policies by a metric, best first; policies without a value are last."""
     sign = -1 if metric(name[0]).better == "high" else 1
 
     def place(policy: str) -> tuple[bool, float]:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Signatures that list the options of a function, for completion and help in notebooks.
 
-Functions like `rebat.run` receive options as ``**options``, because structs declare them. The
-displayed signature has no effect on calls.
+Functions like `rebat.run` receive options as ``**options``, because the options are declared in
+structs. The displayed signature has no effect on calls.
 """
 
 from __future__ import annotations

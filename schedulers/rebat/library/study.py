@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A set of policies to run on a workload: check, read, prepare and run."""
+"""A set of policies to run on a workload: its checks, preparation and run."""
 
 from __future__ import annotations
 
@@ -160,8 +160,8 @@ def study(
 ) -> Study:
     """Check all options, then read and prepare the workload.
 
-    ``command`` is the command line, to record with the result. With ``explain``, the runs record
-    their plans.
+    ``command`` is the command line that is recorded with the result. With ``explain``, the runs
+    record their plans.
 
     Raises
     ------

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Comparison of the policies in several result folders, from their summaries."""
+"""Comparison of the policies in several result folders, based on their summaries."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MOST_RUNS = 1000
 
 
 def runs_in(path: Path) -> list[Path]:
-    """Return the folders of the policies in a result folder; empty if it is another path."""
+    """Return the folders of the policies in a result folder; empty if it is no result folder."""
     try:
         return run_folders(path, most=MOST_RUNS)
     except InputError:
@@ -32,12 +32,12 @@ def runs_in(path: Path) -> list[Path]:
 
 
 def compared_summaries(folders: Sequence[Path]) -> str:
-    """Return the verdict and the table of runs on a machine, with changes against the first.
+    """Return the verdict and the table of several runs, with changes relative to the first.
 
     Raises
     ------
     InputError
-        If a summary is invalid, or if the machines differ.
+        If a summary is invalid, or the machines differ.
     """
     summaries = {name: _summary(folder) for name, folder in _named(folders).items()}
     sizes = {name: summary.n_nodes for name, summary in summaries.items()}
@@ -77,7 +77,7 @@ def _summary(folder: Path) -> RunSummary:
 
 
 def _jobs(summaries: Mapping[str, RunSummary]) -> str:
-    """Return a line about the numbers of jobs, if they differ."""
+    """Return a line about the numbers of jobs if they differ, otherwise an empty text."""
     jobs = {name: summary.jobs for name, summary in summaries.items()}
     if len(set(jobs.values())) == 1:
         return ""

@@ -57,7 +57,7 @@ class SweepResult:
     axes : list of str
         The parameters with several values.
     policies : list of str
-        The policies, one for each value of their swept options.
+        The policies. A policy with swept options appears once for each of their values.
     """
 
     def __init__(self, table: Path) -> None:
@@ -85,12 +85,13 @@ class SweepResult:
         return pd.DataFrame(rows, columns=columns)
 
     def means(self, metric: str, over: str | None = None) -> DataFrame:
-        """Return the mean of a metric with its interval for each policy and value.
+        """Return the mean of a metric, with its interval, for each policy and parameter value.
 
         Parameters
         ----------
         metric : str
-            As in ``frame``; a size class after a colon: ``"flow_max_s:[1, 128)"``.
+            Name of the metric as in ``frame``, with a size class after a colon: ``"flow_max_s:[1,
+            128)"``.
         over : str, optional
             The parameter (default: the first of ``axes``).
 
@@ -98,7 +99,7 @@ class SweepResult:
         -------
         DataFrame
             Columns: ``setting`` (the other parameters), ``policy``, the parameter, ``mean``,
-            ``low``, ``high`` (NaN below five seeds), ``n``.
+            ``low`` and ``high`` (NaN with fewer than five seeds), ``n``.
         """
         import pandas as pd
 
@@ -119,7 +120,7 @@ class SweepResult:
         Parameters
         ----------
         *metrics : str
-            As in ``means`` (default: useful utilisation, mean flow, largest flow).
+            Names as in ``means`` (default: useful utilisation, mean flow, largest flow).
         over : str, optional
             The parameter (default: the first of ``axes``). Each combination of the other parameters
             has separate panels.
@@ -156,7 +157,7 @@ class SweepResult:
 
 
 def _keywords() -> list[Parameter]:
-    """Return the parameters of a sweep with the default law."""
+    """Return the parameters of `sweep` if the law is the default."""
     fields = {**parameters_of_law("authors")}
     for struct, names in ((FailuresIn, _FAILURES), (GridIn, _GRID)):
         fields |= {field.name: field for field in structs.fields(struct) if field.name in names}
@@ -187,7 +188,7 @@ def sweep(
         Names of policies. ``{name}`` in a policy is replaced by each value of the parameter
         ``name``.
     seeds : int
-        Number of seeds of the failures. All policies see the same failures.
+        Number of seeds of the failures. All policies have the same failures.
     law : str, optional
         Name of a failure law (default: ``"authors"`` if ``mtbf`` is set).
     checkpoint : {"none", "young-daly", "perfect"}
@@ -205,7 +206,7 @@ def sweep(
     Raises
     ------
     InputError
-        For unknown or invalid parameters.
+        If a parameter is unknown or invalid.
     PolicyError
         If a run fails; the message contains the reason.
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class LoadedWorkload(Workload, frozen=True):
-    """A workload with its origin.
+    """A workload with the source from which it was loaded.
 
     Attributes
     ----------
@@ -39,8 +39,8 @@ class LoadedWorkload(Workload, frozen=True):
     def frame(self) -> DataFrame:
         """A row per job: id, size in nodes, submission, run time and walltime in seconds.
 
-        Unknown values are NaN: the run time of a job that needs Batsim's network model, and a
-        missing walltime. Additional fields of the jobs are further columns.
+        A missing walltime is NaN, and so is the run time of a job that needs Batsim's network
+        model. Additional fields of the jobs are further columns.
         """
         import pandas as pd
 
@@ -80,11 +80,11 @@ def load_workload(file: str | Path | DataFrame, **options: Any) -> LoadedWorkloa
     Parameters
     ----------
     file : str, Path or DataFrame
-        A Batsim workload (``.json``) or a trace (``.swf``, ALCF's ``.csv``), plain or ``.gz``, a
-        table of jobs (``.parquet``, or any file with ``mapping``), or a workload included in rebat:
-        ``mira-like-june-2017``, ``synthetic-small``, ``toy``. Or a DataFrame with a row per job and
-        the columns of ``LoadedWorkload.frame``. A DataFrame accepts only the options ``n_nodes``
-        (the number of nodes of the machine) and ``name``.
+        A Batsim workload (``.json``) or a trace (``.swf``, ALCF's ``.csv``), plain or ``.gz``; a
+        table of jobs (``.parquet``, or any file with ``mapping``); a workload included in rebat
+        (``mira-like-june-2017``, ``synthetic-small``, ``toy``); or a DataFrame with a row per job
+        and the columns of ``LoadedWorkload.frame``. For a DataFrame, the only options are
+        ``n_nodes`` (the number of nodes of the machine) and ``name``.
     **options
         Import options of a trace, as in ``rebat workload import``: ``mapping`` (of a table:
         ``"f-data"``, or a TOML file), ``months`` (``"2018-11"``, or several), ``cap`` (reduce
@@ -94,12 +94,12 @@ def load_workload(file: str | Path | DataFrame, **options: Any) -> LoadedWorkloa
     Returns
     -------
     LoadedWorkload
-        Its ``frame`` has the jobs as a pandas DataFrame.
+        The workload. Its ``frame`` contains the jobs as a pandas DataFrame.
 
     Raises
     ------
     InputError
-        For a file that cannot be read; the error names the line or job.
+        If the file cannot be read; the error names the line or job.
 
     Examples
     --------
@@ -130,7 +130,7 @@ def _of_table(table: Any, options: dict[str, Any]) -> LoadedWorkload:
 
 
 def as_file(workload: Workload, folder: Path) -> LoadedWorkload:
-    """Return the workload with a file that workers can read.
+    """Return the workload with a file that worker processes can read.
 
     If the workload has no file, or differs from its file, it is written to ``folder``.
     """

@@ -2,9 +2,8 @@
 """The batch of Vardas et al. 2022: jobs, one after another, on nodes that fail.
 
 A policy chooses the nodes of each attempt. A failure of one of these nodes aborts the attempt.
-After the repair the job starts again from the beginning, on newly chosen nodes. When a node fails,
-its uptime restarts at 0, also if the job does not use the node. The job does not wait for the
-repair of nodes that it does not use.
+After the repair the job starts again from the beginning, on newly chosen nodes. When any node
+fails, its uptime restarts at 0. The job waits only for repairs of nodes that it uses.
 
 References
 ----------
@@ -37,11 +36,14 @@ PAPER_JOBS = 1000
 """Number of jobs of a batch (section 3)."""
 
 LARGEST_SIGMA = 3.0
-"""Maximum spread of durations and repairs. The longest of 1,000 jobs then lasts over 100 times the
-mean."""
+"""Maximum spread of durations and repairs. At this spread, the longest of 1,000 jobs lasts over 100
+times the mean duration.
+"""
 
 MAX_ABORTS = 10_000
-"""Maximum number of consecutive aborts of a job. A job with more aborts is too long to complete."""
+"""Maximum number of consecutive aborts of a job. If a job is aborted more often, the batch ends
+with an error.
+"""
 
 
 class Batch(msgspec.Struct, frozen=True):
@@ -51,8 +53,8 @@ class Batch(msgspec.Struct, frozen=True):
     ----------
     torus : Torus
     size : int
-        Number of nodes of a job. If no box has this size, rps and faps use the smallest larger box.
-        All nodes of this box then count as nodes of the job.
+        Number of nodes of a job. If no box has this size, rps and faps use the smallest larger box,
+        and all nodes of this box count as nodes of the job.
     n_jobs : int
     duration_s : float
         Duration of every job.
@@ -61,21 +63,22 @@ class Batch(msgspec.Struct, frozen=True):
     policy : str
         A key of POLICIES.
     which : str
-        The list of boxes, one of LISTS, for policies that choose among boxes; otherwise empty.
+        The list of boxes, one of LISTS, if the policy chooses among boxes; otherwise an empty
+        string.
     seed : int
         Seed of the failures, and of rps.
     begin_s : float
         Age of the machine when the batch begins. Earlier failures only set the nodes' uptimes.
     trace_end_s : float, optional
-        Age of the machine after which no node fails: the length of a failure trace. The policies
-        still expect failures.
+        Age of the machine after which no node fails: the length of a failure trace. The policies do
+        not know this age and still expect failures.
     other_sizes : tuple of int
         Other sizes of jobs. Each job gets ``size`` or one of these sizes, all with equal
         probability.
     duration_sigma, repair_sigma : float
-        Spread of the durations of jobs and of the repairs. They are log-normal with the mean
-        ``duration_s`` or the downtime; the spread is the standard deviation of the logarithm. 0:
-        all values are equal.
+        Standard deviation of the logarithm of the job durations and of the repair times. Both are
+        log-normal; their means are ``duration_s`` and the downtime of the law. If the value is 0,
+        all durations or repair times are equal.
 
     Raises
     ------
@@ -127,7 +130,7 @@ class Batch(msgspec.Struct, frozen=True):
 
 
 class BatchAttempt(NamedTuple):
-    """An attempt of a job: start and end (us), whether it was aborted, and its nodes."""
+    """An attempt of a job: start and end (us), whether a failure aborted it, and its nodes."""
 
     start_us: int
     end_us: int
@@ -259,7 +262,7 @@ def _check_end(batch: Batch, until_us: int, ended: int, aborts: int) -> None:
 
 
 def _linear(batch: Batch, laws: NodeLaws) -> Chooser:
-    """Choose the first nodes of the machine. A failed node is repaired before the next attempt."""
+    """Choose the nodes with the lowest numbers, which are repaired before each attempt."""
     return lambda uptime_us, job: np.arange(job.size)
 
 
@@ -285,7 +288,7 @@ def _least_likely_to_fail(batch: Batch, laws: NodeLaws) -> Chooser:
 
 
 def _ceiling(batch: Batch, laws: NodeLaws) -> Chooser:
-    """Choose the nodes with the lowest failure probability, without boxes: an upper bound."""
+    """Choose the nodes with the lowest failure probability, in any arrangement: an upper bound."""
 
     def choose(uptime_us: Ints, job: BatchJob) -> Ints:
         hazard = laws.hazard(uptime_us / 1e6, job.duration_s)

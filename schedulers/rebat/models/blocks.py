@@ -23,7 +23,7 @@ Allotment = Callable[[int], int]
 
 
 class TorusBlocks:
-    """A torus divided into equal boxes, the blocks; ``torus`` is the torus that the blocks form.
+    """A torus divided into equal boxes, the blocks. The blocks form the smaller torus ``torus``.
 
     >>> blocks = TorusBlocks(MIRA, (4, 4, 4, 4, 2))
     >>> str(blocks.torus), blocks.size, blocks.count_for(600)
@@ -32,7 +32,7 @@ class TorusBlocks:
     Raises
     ------
     InputError
-        For extents that do not divide the extents of the torus.
+        If the extents of a block do not divide the extents of the torus.
     """
 
     def __init__(self, of_nodes: Torus, extents: Extents | None = None) -> None:
@@ -61,7 +61,7 @@ class TorusBlocks:
         return np.argsort(self.of_node, kind="stable").reshape(self.torus.n_nodes, self.size)
 
     def in_line_for(self, n_nodes: int) -> int:
-        """Return the minimum number of blocks that have ``n_nodes`` nodes, in any arrangement."""
+        """Return the minimum number of blocks with ``n_nodes`` nodes; they need not form a box."""
         return -(-n_nodes // self.size)
 
     def count_for(self, n_nodes: int) -> int:
@@ -79,7 +79,7 @@ class TorusBlocks:
             raise InputError(f"no box of {n_nodes} nodes", expected=f"1 to {most}") from None
 
     def whole(self, mask: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-        """Return the blocks all of whose nodes are set in a mask: shape (blocks,)."""
+        """Return whether all nodes of each block are set in a mask: shape (blocks,)."""
         if self.size == 1:
             return mask
         inside: npt.NDArray[np.bool_] = np.logical_and.reduce(mask[self.members], axis=1)
@@ -98,4 +98,4 @@ class TorusBlocks:
 
 
 MIDPLANES: dict[Torus, Extents] = {MIRA: (4, 4, 4, 4, 2), INTREPID: (8, 8, 8)}
-"""Blocks of these machines: 512 nodes each (ALCF)."""
+"""Extents of the blocks of these machines. A block has 512 nodes (ALCF)."""

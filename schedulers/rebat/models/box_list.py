@@ -45,7 +45,7 @@ class BoxList:
     Raises
     ------
     InputError
-        For sizes larger than the torus, and blocks that do not divide it.
+        If the size exceeds the torus, or the block does not divide the torus.
     """
 
     def __init__(
@@ -62,7 +62,9 @@ class BoxList:
 
     @property
     def shapes(self) -> list[tuple[Extents, int]]:
-        """Extents in nodes, and the number of boxes in the list with these extents."""
+        """The extents (in nodes) of the boxes in the list, each with the number of boxes that have
+        them.
+        """
         counts = zip(self.boxes.shapes, self.boxes.per_shape, strict=True)
         return [(self._in_nodes(shape), count) for shape, count in counts if count]
 
@@ -72,7 +74,8 @@ class BoxList:
         Raises
         ------
         InputError
-            If busy nodes or laws do not fit the machine, and if no box is free.
+            If a busy node is not on the machine, if the table has another number of nodes, or if no
+            box is free.
         """
         n_nodes = self.blocks.of_nodes.n_nodes
         if len(table) != n_nodes:

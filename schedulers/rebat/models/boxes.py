@@ -3,8 +3,8 @@
 
 A box has an extent along each dimension, and an origin. The origin is its lowest corner. From there
 the box extends upwards and may wrap around. If an extent covers an entire dimension, boxes with
-different origins along this dimension have the same nodes. Then only origin 0 is used, so that each
-set of nodes exists once.
+different origins along this dimension have the same nodes. In this dimension only origin 0 is used,
+so no two boxes have the same nodes.
 
 Source: Vardas et al. 2022, section 2.2 (contiguous and rectangular partitions of a torus).
 """
@@ -33,7 +33,7 @@ the extents. ``16``: aligned boxes with the smallest surface. For 256 nodes on 8
 16 boxes of 4x4x4x4.
 """
 
-TIE = 1e-12  # relative tolerance: equal sums may be added in different orders
+TIE = 1e-12  # relative tolerance: sums of the same values in different orders can differ slightly
 
 
 class Box(msgspec.Struct, frozen=True):
@@ -99,7 +99,7 @@ def _volumes(sizes: Extents) -> Ints:
 
 
 def surface(shape: Extents) -> int:
-    """Return the surface of a box on a torus that does not wrap around."""
+    """Return the surface of a box, as if the torus did not wrap around."""
     return 2 * sum(math.prod(shape) // extent for extent in shape)
 
 
@@ -120,7 +120,7 @@ class Boxes:
     Raises
     ------
     InputError
-        If no box has this volume, and for an unknown list.
+        If no box has this volume, or the list is unknown.
     """
 
     def __init__(self, torus: Torus, volume: int, which: str = "all") -> None:
@@ -194,7 +194,9 @@ class Boxes:
         return self.raw_sums(values)[self.chosen]
 
     def least(self, values: Floats) -> int:
-        """Return the first box with the smallest sum of values; -1 if all sums are infinite."""
+        """Return the index of the first box with the smallest sum of values; -1 if all sums are
+        infinite.
+        """
         return int(least_box(self.raw_sums(values), self.chosen, TIE))
 
     @cached_property
@@ -208,10 +210,11 @@ class Boxes:
 class BoxSums:
     """Sums of node values over boxes of several shapes, at all origins of a torus.
 
-    Common parts of shapes are summed once. The last dimension, which has the largest strides, is
-    summed first. Along a dimension, a window of 2, 4, 8 ... nodes is the sum of two halves. Other
-    windows are sums of these windows. Windows are never computed as differences, because infinite
-    values would then make other values unusable.
+    Sums that several shapes have in common are computed once. The last dimension, which has the
+    largest strides, is summed first. A window is a number of consecutive nodes along a dimension.
+    The sum of a window of 2, 4, 8 ... nodes is the sum of its two halves. Other windows are sums of
+    these windows. No window is computed as a difference, because the difference of two infinite
+    sums is not a number.
     """
 
     def __init__(self, sizes: Extents, shapes: Sequence[Extents]) -> None:
@@ -224,7 +227,9 @@ class BoxSums:
         self._end = self.n + math.prod(sizes)
         self._rows: list[tuple[int, ...]] = []
         self.ends: list[int] = []
-        """For each row, the first later row whose windows do not contain those of this row."""
+        """For each row of windows, the first later row whose windows do not contain those of this
+        row.
+        """
         self._extend((), self._values_at, math.prod(sizes))
         self.program: Ints = np.array(self._rows, dtype=np.int64).reshape(-1, 8)
         self.work_size, self.values_at = self._end, self._values_at

@@ -6,8 +6,8 @@ Stealing for Failed Jobs", CCPE 2024. The module ``remaining`` computes what rem
 interruption.
 
 An execution consists of recovery ``Rf``, work ``Tf``, checkpoint ``C``, then work ``T`` and
-checkpoint ``C`` repeatedly. The length of a job includes regular checkpoints, so they count as
-progress.
+checkpoint ``C`` repeatedly. The length of a job includes its regular checkpoints. Writing a regular
+checkpoint therefore counts as progress.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from rebat.models.light import LightCheckpoints, light_of
 Rounding = Literal["ceil", "floor"]
 
 Accounting = Literal["exact", "program"]
-"""Which time of an attempt counts as checkpoints. exact: all checkpoints, including a checkpoint
-that closes an incomplete period. program: only the checkpoints of complete periods, as in the
-program of the node-stealing authors. A closing checkpoint then counts as work.
+"""Which time of an attempt counts as checkpoint time. exact: all checkpoints, also one that closes
+an incomplete period. program: only checkpoints of complete periods, as in the program of the
+node-stealing authors. There, a checkpoint that closes an incomplete period counts as work.
 """
 
 
@@ -44,11 +44,11 @@ class Checkpointing(msgspec.Struct, frozen=True):
     period_us, cost_us, recovery_us : int
         T, C and R of the paper, in microseconds.
     first_period_us, first_recovery_us : int
-        T_first and R_first of the paper: T and 0 for an original submission.
+        T_first and R_first of the paper. For an original submission they are T and 0.
     closing : bool
         Whether a checkpoint also ends an incomplete last period (eq. 1 rounds up).
     image_us : int
-        Cost to restart from the image with which the execution began; 0: without an image.
+        Cost to restart from the image with which the execution began; 0: no image.
     light : LightCheckpoints, optional
         Light checkpoints within the periods. Periods include the time to write them.
     """
@@ -69,7 +69,7 @@ class Checkpointing(msgspec.Struct, frozen=True):
 
     @property
     def pattern(self) -> CheckpointPattern[int]:
-        """The same checkpointing, for rules that do not depend on the unit of time."""
+        """The same checkpointing, in the form used by rules that work in any unit of time."""
         return CheckpointPattern(
             self.period_us,
             self.cost_us,
@@ -109,8 +109,8 @@ NEVER = Checkpointing(_ENDLESS_US, 0, 0, first_period_us=_ENDLESS_US)
 def work_in_us(c: Checkpointing | None, length_us: int) -> int:
     """Return the work in a length without recovery: the length minus its checkpoints (eq. 1).
 
-    A length that equation 1 cannot produce may end with an incomplete closing checkpoint. This
-    incomplete checkpoint is also subtracted.
+    A length that does not follow from equation 1 may end within a closing checkpoint. The time of
+    this incomplete checkpoint is also subtracted.
     """
     if c is None:
         return length_us
@@ -124,7 +124,7 @@ def work_in_us(c: Checkpointing | None, length_us: int) -> int:
 
 
 def with_checkpoints_us(c: Checkpointing | None, work_us: int) -> int:
-    """Return a length without recovery: the work, and a checkpoint per period (eq. 1).
+    """Return the work plus a checkpoint per period (eq. 1), without recovery.
 
     >>> with_checkpoints_us(Checkpointing(100, 10, 7, first_period_us=40), 41)
     61
@@ -215,8 +215,8 @@ def add_young_daly(
         C and R, in seconds (5 minutes in section 5.2).
     rounding : 'ceil' or 'floor'
         How the number of checkpoints of a job is rounded. Equations 1 and 2 round up: a checkpoint
-        also closes the last period, and every job has at least one checkpoint. The text of section
-        6.1 agrees with rounding down: a job shorter than its period writes no checkpoint.
+        also closes an incomplete last period, so every job writes at least one checkpoint. The text
+        of section 6.1 matches rounding down: a job shorter than its period writes no checkpoint.
     """
     cost_us = to_us(cost_s)
 
@@ -235,11 +235,12 @@ def add_young_daly(
 
 
 def add_perfect(workload: Workload) -> Workload:
-    """Return the workload with perfect checkpoints: every job continues where it was interrupted.
+    """Return the workload with perfect checkpoints: an interrupted job continues exactly where it
+    stopped.
 
     No work is lost, and checkpoints and recovery cost nothing (section III of Prabhakaran et al.
-    2018). The profile states a checkpoint every microsecond. Only profiles of type ``delay`` have
-    checkpoints; jobs with other profiles restart from the beginning.
+    2018). In the profile, the checkpoint period is a microsecond. Only profiles of type ``delay``
+    get it; jobs with other profiles restart from the beginning.
     """
     fields = {"checkpoint_period": to_s(1), "checkpoint_cost": 0, "recovery_cost": 0}
     profiles = {

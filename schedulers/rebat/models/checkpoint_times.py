@@ -87,9 +87,10 @@ def checkpoint_time_us(
 
 
 def _light_us(c: Checkpointing, worked_us: int) -> int:
-    """Return the time of light checkpoints in a progress without regular checkpoints.
+    """Return the time of light checkpoints in ``worked_us``, progress without regular checkpoints.
 
-    With a single light tier, its parts are counted from the start of the attempt.
+    With a single light tier, the times between light checkpoints are counted from the start of the
+    attempt.
     """
     assert c.light is not None
     if len(c.light.tiers) == 1:

@@ -2,12 +2,12 @@
 """Effective training time ratio (ETTR) of one job, in closed form; all times in seconds.
 
 ETTR is productive time / available time. The job alternates work and checkpoints. Failures of its
-nodes arrive at the rate ``lambda``. After a failure the job is detected as dead (D) and then loads
-its last checkpoint (L). Failures can hit the job while it works, writes or loads, but not during
-the detection, because the job is already dead.
+nodes arrive at the rate ``lambda``. It takes the time D to detect a failure; then the job loads its
+last checkpoint, which takes the time L. Failures can hit the job while it works, writes or loads.
+They have no effect during the detection, because the job is not running.
 
 Sources: the renewal argument of Daly, "A higher order estimate of the optimum checkpoint interval
-for restart dumps", FGCS 2006, with D outside the risk; Young, CACM 1974; Kokolis et al.,
+for restart dumps", FGCS 2006, without failures during D; Young, CACM 1974; Kokolis et al.,
 "Revisiting Reliability in Large-Scale Machine Learning Research Clusters", HPCA 2025 (`rsc_ettr`).
 """
 
@@ -38,12 +38,13 @@ class TrainingJob(msgspec.Struct, frozen=True, kw_only=True):
         Time from a failure until the job restarts (D). During this time, further failures have no
         effect.
     load_s : float
-        Time to initialise and to load a checkpoint (L). A failure restarts it.
+        Time to initialise and to load a checkpoint (L). After a failure during this time, the load
+        begins again.
 
     Raises
     ------
     InputError
-        For a number out of range.
+        If a number is out of range.
     """
 
     mtbf_s: float
@@ -91,7 +92,7 @@ def ettr(job: TrainingJob) -> float:
 
 
 _MAX_EXPONENT = 700.0
-"""exp() of a larger number overflows; the ETTR is 0 to the last digit."""
+"""Largest exponent: exp() of a larger number overflows. The ETTR is then 0 in double precision."""
 
 
 def ettr_safe_load(job: TrainingJob) -> float:
@@ -115,14 +116,16 @@ def rework_s(job: TrainingJob) -> float:
 
 
 _MIN_EXPONENT = 1e-7
-"""Below, the difference has no digits left; its limit is half a period."""
+"""Smallest value for which the formula of `rework_s` is accurate. Below it, the limit is used: half
+a period.
+"""
 
 
 def rsc_ettr(job: TrainingJob) -> float:
     """Return the first-order ETTR of Kokolis et al.
 
-    It is (1 - lambda (u0 + Delta / 2)) / (1 + w / Delta), where u0 is detection and loading
-    together. Negative results mean that the formula does not apply; they are returned as 0.
+    It is (1 - lambda (u0 + Delta / 2)) / (1 + w / Delta), where u0 is the time of detection plus
+    loading. If the result is negative, the formula does not apply, and 0 is returned.
     """
     start_s = job.detect_s + job.load_s
     left = 1 - job.rate * (start_s + job.interval_s / 2)
@@ -162,10 +165,10 @@ def best_interval_s(mtbf_s: float, write_s: float) -> float:
 
 
 def spare_nodes(mean_in_repair: float, quantile: float = 0.99) -> int:
-    """Return the number of spare nodes that suffices with this probability.
+    """Return the number of spare nodes that suffices with probability ``quantile``.
 
-    The number of nodes in repair is Poisson with the mean failures per second x mean repair time
-    (M/G/infinity). The distribution of the repair time does not matter.
+    The number of nodes in repair has a Poisson distribution. Its mean is failures per second x mean
+    repair time (M/G/infinity), for any distribution of the repair time.
 
     >>> spare_nodes(2048 * 3.79 / 1000), spare_nodes(2048 * 3.79 / 1000 / 6)
     (15, 5)

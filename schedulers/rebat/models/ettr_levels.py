@@ -5,10 +5,10 @@ The pattern is nested: ``counts[i]`` checkpoints of tier i, then one checkpoint 
 failure needs the checkpoint of a certain tier: the job returns to its last checkpoint of this tier
 or of a heavier tier.
 
-The expected times follow from a recursion over the tiers. (Moody, Bronevetsky, Mohror and de
+The expected times are computed by a recursion over the tiers. (Moody, Bronevetsky, Mohror and de
 Supinski, "Design, modeling, and evaluation of a scalable multi-level checkpointing system", SC
-2010, derive them from a Markov chain.) Detection is added as in `ettr`. The first-order optimum,
-with which the search starts, is from Benoit, Cavelan, Le Fèvre, Robert and Sun, "Towards optimal
+2010, derive them from a Markov chain.) Detection time is modelled as in `ettr`. The search starts
+at the first-order optimum of Benoit, Cavelan, Le Fèvre, Robert and Sun, "Towards optimal
 multi-level checkpointing", IEEE TC 2017.
 """
 
@@ -28,7 +28,7 @@ MOST_COUNT = 100_000
 
 
 class Levels(msgspec.Struct, frozen=True, kw_only=True):
-    """Tiers of checkpoints of a job, from the lightest.
+    """Checkpoint tiers of a job, from the lightest to the heaviest.
 
     Attributes
     ----------
@@ -55,9 +55,10 @@ class Levels(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Phase(msgspec.Struct, frozen=True):
-    """Expected time of a phase until its end or a failure that the phase does not handle.
+    """A phase of the execution: its expected time until it completes or a failure occurs that it
+    does not handle.
 
-    ``drops[k]`` is the probability that it ends with a failure that needs tier k.
+    ``drops[k]`` is the probability that the phase ends with a failure that needs tier k.
     """
 
     time_s: float
@@ -65,7 +66,7 @@ class _Phase(msgspec.Struct, frozen=True):
 
     @property
     def success(self) -> float:
-        """Probability that the phase ends without any of these failures."""
+        """Probability that the phase completes."""
         return 1 - sum(self.drops)
 
 
@@ -108,7 +109,8 @@ def _load(levels: Levels, tier: int) -> _Phase:
 
 
 def _repeated(once: _Phase, again: float, extra_s: float, first: int) -> _Phase:
-    """Return a phase that is repeated with probability ``again``, after ``extra_s`` on average.
+    """Return a phase that is repeated with probability ``again``; each repetition adds ``extra_s``
+    on average.
 
     The phase itself handles failures that need tiers below ``first``.
     """
@@ -127,7 +129,7 @@ def _handled(levels: Levels, tier: int, once: _Phase) -> _Phase:
 
 
 def _sequence(part: _Phase, count: int, write: _Phase) -> _Phase:
-    """Return the phase that consists of ``count`` parts and then a write."""
+    """Return the phase that consists of ``count`` times the phase ``part`` and then a write."""
     success, n_parts = part.success**count, _geometric(part.success, count)
     return _Phase(
         n_parts * part.time_s + success * write.time_s,
@@ -175,8 +177,8 @@ def best_pattern(
 
     A coordinate search over the counts begins with the intervals ``start_s`` of the tiers. For all
     counts, Brent's method finds the interval of the first tier. Tiers that are ``fixed`` keep their
-    interval. The first tier keeps it exactly. For other tiers it is rounded to a whole number of
-    intervals of the tier before.
+    interval. A fixed interval of the first tier is kept exactly. A fixed interval of another tier
+    is rounded to a whole number of intervals of the next lighter tier.
     """
     search = _Search(levels, tuple(start_s), fixed)
     best = search.on(search.first)
@@ -210,7 +212,9 @@ class _Search(msgspec.Struct, frozen=True):
         return tuple(_count(heavy_s / light_s) for light_s, heavy_s in pairwise(self.start_s))
 
     def realised(self, interval_s: float, counts: tuple[int, ...]) -> tuple[int, ...]:
-        """Return the counts; for fixed tiers, the counts that follow from this interval."""
+        """Return the counts. The counts of fixed tiers are computed from the interval of the first
+        tier.
+        """
         realised = []
         for count, wanted_s, fixed in zip(counts, self.start_s[1:], self.fixed[1:], strict=True):
             realised.append(_count(wanted_s / interval_s) if fixed else count)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """ETTR and best intervals of two tiers of checkpoints, in closed form; all times in seconds.
 
-A light checkpoint (memory of a peer) survives a share of the failures. Every n-th checkpoint is
-also written to the deep tier (remote storage), which survives all failures.
+A light checkpoint (memory of another node) survives a share of the failures. Every n-th checkpoint
+is also written to the deep tier (remote storage). Checkpoints there survive all failures.
 
 Source: Benoit, Cavelan, Robert, Sun: "Optimal checkpointing patterns", 2016; Benoit, Cavelan,
 Le Fèvre, Robert, Sun: "Towards optimal multi-level checkpointing", IEEE TC 2017 (first order).
@@ -54,11 +54,11 @@ class TwoTiers(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def two_tier_ettr(tiers: TwoTiers, safe_loads: bool = False) -> float:
-    """Return the exact ETTR from the linear equations of the expected times.
+    """Return the exact ETTR by solving the linear equations of the expected times.
 
     ``x_j`` is the expected time to the end of the pattern from period j on. After a failure in
-    period j, the job returns to the start of the period if the light tier survives, otherwise to
-    the start of the pattern. With ``safe_loads``, failures cannot strike while a checkpoint is
+    period j, the job returns to the start of the period if the light checkpoint survives, otherwise
+    to the start of the pattern. With ``safe_loads``, failures cannot strike while a checkpoint is
     loaded.
     """
     rate, share, n = 1 / tiers.mtbf_s, tiers.light_share, tiers.per_pattern

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables for the search for free boxes in `kernels.box_free`: sets of nodes as bits."""
+"""Tables for the search for free boxes (`kernels.box_free`), with sets of nodes as bits."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Words = npt.NDArray[np.uint64]
 class Steps:
     """Steps along the dimensions of a torus.
 
-    ``inside`` contains for each step the set of blocks from which the step does not wrap around,
+    ``inside`` contains, for each step, the set of blocks from which the step does not wrap around:
     shape (steps, words).
     """
 
@@ -33,7 +33,7 @@ class Steps:
         self.inside: Words = np.concatenate(sets)
 
     def row(self, size: int, stride: int, step: int) -> tuple[int, int, int]:
-        """Return the step's index in ``inside``, and its distance without and with a wrap."""
+        """Return a step's index in ``inside``, and its distances without and with wrap-around."""
         if step == 0:
             return 0, 0, 0
         return self._index[size, stride, step], step * stride, (size - step) * stride
@@ -45,16 +45,17 @@ class FreeBoxes(msgspec.Struct, frozen=True, eq=False):
     Attributes
     ----------
     program : int array, shape (rows, 8)
-        Rows (first, second, step, on, back, target, end, shape). A row computes the set ``target``:
-        the blocks of the set ``first`` from which the step leads into the set ``second``. Set 0
-        contains the free blocks. If ``target`` is empty, the search skips the rows before ``end``.
-        If ``shape`` is not -1, ``target`` contains the corners of free boxes of this shape.
+        Rows (first, second, step, on, back, target, end, shape). A row computes the set with the
+        number ``target``. It contains the blocks of the set ``first`` from which the step leads
+        into the set ``second``. Set 0 contains the free blocks. If ``target`` is empty, the search
+        skips the rows before ``end``. If ``shape`` is not -1, ``target`` contains the corners of
+        free boxes of this shape.
     shapes : int array
         Extents of each shape.
     allowed : word array
         Set of the allowed corners of each shape.
     ranks : int32 array
-        Position of each box in the order of boxes; empty if the search is not ranked.
+        Position of each box in the order of boxes; empty if the search does not use this order.
     """
 
     program: Ints
@@ -69,7 +70,7 @@ class FreeBoxes(msgspec.Struct, frozen=True, eq=False):
 
 
 def free_boxes(boxes: Boxes, steps: Steps, ranked: bool) -> FreeBoxes:
-    """Return the search for boxes; ``ranked`` adds the position of each box in their order."""
+    """Return the search for boxes; ``ranked`` adds the position of each box in the order."""
     n_blocks, n_shapes = boxes.torus.n_nodes, len(boxes.shapes)
     is_corner = np.zeros((n_shapes, n_blocks), dtype=np.bool_)
     for shape, corners in enumerate(boxes.corners):

@@ -4,8 +4,8 @@
 Sections 7.2.2 and 7.2.3 (Figures 14 to 18) of Du, Marchal, Pallez and Robert, "Improving Batch
 Schedulers with Node Stealing for Failed Jobs", CCPE 2024.
 
-The rules are valid in any unit of time. The session uses whole microseconds. The arithmetic of the
-authors' program uses seconds (see ``six_digits``).
+The rules are valid in any unit of time. The session uses whole microseconds; ``six_digits``, the
+arithmetic of the authors' program, uses seconds.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from rebat.core.attempts import When
 from rebat.core.dialect import Semantics
 
 Time = TypeVar("Time", int, float)
-"""Whole microseconds, or seconds."""
+"""A number of whole microseconds (int) or of seconds (float)."""
 
 
 class CheckpointPattern(NamedTuple, Generic[Time]):
     """An execution: recovery, first period, checkpoint, then period and checkpoint repeatedly.
 
     ``restart`` is the cost to restart from the state with which the execution began. ``moment`` is
-    0.1 s: if a T2 victim is still recovering, the authors' program kills it after this time.
+    0.1 s: the time after which the authors' program kills a T2 victim that is still recovering.
     """
 
     period: Time
@@ -66,17 +66,18 @@ class Left(NamedTuple, Generic[Time]):
 
 
 def _progress(p: CheckpointPattern[Time], cycles: Time) -> Time:
-    """Return the progress after the first checkpoint and ``cycles`` more."""
+    """Return the progress after the first checkpoint and ``cycles`` further cycles."""
     return p.first_period + p.cost + cycles * p.cycle
 
 
 def since_last_checkpoint(
     p: CheckpointPattern[Time], run: Time, semantics: Semantics
 ) -> Left[Time]:
-    """Interrupt immediately: a failed job, or a victim of timing T1 (section 7.2.2).
+    """Interrupt a failed job, or a victim with timing T1, immediately (section 7.2.2).
 
-    Before the first checkpoint is complete, nothing is kept. In this case, the program does not
-    change R_first, which is 0 for an original job. In the paper, the resubmission has a recovery.
+    If the first checkpoint is not complete, no work is kept. In this case, the program does not
+    change R_first, which is 0 for an original job. In the paper, the resubmission begins with a
+    recovery.
     """
     if run <= p.first_end:
         recovery = p.restart if semantics == "paper" else p.first_recovery
@@ -87,10 +88,10 @@ def since_last_checkpoint(
 def after_proactive_checkpoint(
     p: CheckpointPattern[Time], run: Time, semantics: Semantics
 ) -> Left[Time]:
-    """Timing T2: write a checkpoint now, then interrupt the victim (Figures 14 and 15).
+    """Write a checkpoint now, then interrupt the victim: timing T2 (Figures 14 and 15).
 
-    In the fifth case the current checkpoint counts as complete, as in the text. (The formula in
-    Figure 15 rounds down, but the sum in the text and the program round up.)
+    In the fifth case of the figures, the current checkpoint counts as complete. This follows the
+    sum in the text and the program, which round up; the formula in Figure 15 rounds down.
     """
     in_first = run - p.first_recovery
     if in_first <= 0:
@@ -109,7 +110,7 @@ def after_proactive_checkpoint(
 def after_next_checkpoint(
     p: CheckpointPattern[Time], run: Time, semantics: Semantics
 ) -> Left[Time]:
-    """Timing T3: wait for the victim's next regular checkpoint (Figure 16).
+    """Wait for the victim's next regular checkpoint, then interrupt it: timing T3 (Figure 16).
 
     If the victim is still recovering, the paper interrupts it immediately. The program waits for
     the victim's first checkpoint.
@@ -128,4 +129,4 @@ INTERRUPTIONS: dict[When, Interruption] = {
     When.CHECKPOINT: after_proactive_checkpoint,
     When.NEXT_CHECKPOINT: after_next_checkpoint,
 }
-"""The rule for each timing of a stop: T1, T2, T3 of section 7.1."""
+"""The rule for each timing of an interruption: T1, T2, T3 of section 7.1."""

@@ -15,7 +15,7 @@ def lengthened_workload(
     profile_of: Callable[[Job], dict[str, Any]],
     walltime_us_of: Callable[[int, int], int],
 ) -> Workload:
-    """Return the workload with a longer profile for each profile and number of nodes.
+    """Return the workload with lengthened profiles and walltimes.
 
     Parameters
     ----------

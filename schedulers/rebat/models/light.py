@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Light checkpoints (in memory or on a local disk) between the regular ones (remote storage).
 
-A period of a job consists of parts, each with a light checkpoint at its end. The regular checkpoint
-follows the last part. With several light tiers, the parts of a tier consist of parts of the next
-lighter tier. A failure loses the work since the last checkpoint that survives it, even if earlier
-attempts did this work.
+A period of a job consists of *parts*, each with a light checkpoint at its end. The regular
+checkpoint follows the last part. If there are several light tiers, each part of a tier consists of
+parts of the next lighter tier. A failure loses the work since the last checkpoint that survives the
+failure, including work of earlier attempts.
 """
 
 from __future__ import annotations
@@ -18,8 +18,11 @@ from rebat.core.errors import InputError, short
 from rebat.core.units import MAX_SECONDS, to_s, to_us
 
 Survives = Literal["process", "node", "group"]
-"""Failures that light checkpoints survive. process: failures that keep the node. node: also
-failures of a single node. group: also failures of a group of nodes (a rack, a switch)."""
+"""Failures that light checkpoints survive.
+
+process: failures after which the node is still usable. node: also failures of a single node.
+group: also failures of a group of nodes (a rack, a switch).
+"""
 
 FIELDS = ("light_period", "light_cost", "light_recovery")
 
@@ -35,7 +38,7 @@ class Failure(msgspec.Struct, frozen=True):
     n_nodes : int
         Number of its nodes that failed.
     first, last : int
-        Lowest and highest of these nodes.
+        Lowest and highest number of the failed nodes.
     """
 
     ran_us: int
@@ -46,13 +49,13 @@ class Failure(msgspec.Struct, frozen=True):
 
 
 class LightTier(msgspec.Struct, frozen=True):
-    """A tier of light checkpoints; in microseconds.
+    """A tier of light checkpoints; times are in microseconds.
 
     Attributes
     ----------
     period_us, cost_us, recovery_us : int
-        Time between two checkpoints, time to write and to read a checkpoint. The period includes
-        checkpoints of lighter tiers.
+        Time between two checkpoints, time to write a checkpoint, and time to read it. The period
+        includes checkpoints of lighter tiers.
     survives : 'process', 'node' or 'group'
     """
 
@@ -63,7 +66,7 @@ class LightTier(msgspec.Struct, frozen=True):
 
     @property
     def part_us(self) -> int:
-        """The period and its checkpoint."""
+        """Length of a part: the period plus the checkpoint at its end."""
         return self.period_us + self.cost_us
 
 
@@ -73,11 +76,12 @@ class LightCheckpoints(msgspec.Struct, frozen=True):
     Attributes
     ----------
     tiers : tuple of LightTier
-        From the lightest; each survives more failures than the tier before.
+        The tiers from the lightest to the heaviest. Each survives more failures than the previous
+        tier.
     software : tuple of str
-        Causes of failures that keep the node.
+        Causes of failures after which the node is still usable.
     group : int
-        Number of consecutive nodes of a group that fails together.
+        Number of consecutive nodes that form a group, which can fail together.
     """
 
     tiers: tuple[LightTier, ...]
@@ -91,7 +95,7 @@ class LightCheckpoints(msgspec.Struct, frozen=True):
         return next(able, None)
 
     def _needs(self, failure: Failure) -> int:
-        """Return the level of survival that a failure needs."""
+        """Return the lowest level in `_LEVEL` that survives a failure."""
         if failure.cause in self.software:
             return _LEVEL["process"]
         if failure.n_nodes == 1:
@@ -108,7 +112,7 @@ class LightCheckpoints(msgspec.Struct, frozen=True):
         for level in reversed(self.tiers[tier:]):
             count, rest_us = divmod(rest_us, level.part_us)
             done_us += count * level.part_us
-            rest_us = min(rest_us, level.period_us)  # lighter checkpoints are written before
+            rest_us = min(rest_us, level.period_us)  # lighter checkpoints come first
         return done_us
 
     def written_us(self, worked_us: int) -> int:
@@ -133,7 +137,7 @@ _LEVEL: dict[str, int] = {name: level for level, name in enumerate(get_args(Surv
 def light_of(profile: dict[str, Any]) -> LightCheckpoints | None:
     """Return the light checkpoints in a Batsim profile; None if it has none.
 
-    With several light tiers, each field is a list, from the lightest tier.
+    If there are several light tiers, each field is a list that begins with the lightest tier.
 
     Raises
     ------

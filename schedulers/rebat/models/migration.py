@@ -40,17 +40,18 @@ OVERHEAD_S = np.array(
 """Table 1: seconds by tasks (rows) and memory (columns), including half a purge interval."""
 
 USUAL_MB = 100.0
-"""Memory of a task in MB if a simulated job does not state it."""
+"""Default memory of a task of a simulated job, in MB."""
 
 MOST = 1e6
-"""Maximum number in a cost."""
+"""Maximum of a number in the text of a cost."""
 
 
 def overhead_s(n_tasks: int, memory_mb: float = USUAL_MB) -> float:
     """Return the total time of a checkpoint and restart in seconds (Table 1).
 
     Between the measured sizes, values are interpolated linearly in the logarithm of the number of
-    tasks and in the memory of a task. Outside, the nearest measured size is used.
+    tasks and in the memory of a task. Outside the measured range, the nearest measured size is
+    used.
 
     >>> overhead_s(16, 100), overhead_s(16, 550), round(overhead_s(24, 100), 3)
     (66.0, 134.0, 73.605)
@@ -64,7 +65,7 @@ def overhead_s(n_tasks: int, memory_mb: float = USUAL_MB) -> float:
 
 
 class Image(NamedTuple):
-    """An image of a job, and the purge interval.
+    """The properties of a job's image, and Slurm's purge interval, which determine its cost.
 
     Attributes
     ----------
@@ -92,16 +93,16 @@ def _bandwidth_s(mb_per_s: float, image: Image) -> float:
 
 
 class CostModel(NamedTuple):
-    """A function of a number and an image that returns seconds.
+    """A model of the cost of an image, in seconds.
 
     Attributes
     ----------
     seconds : callable
-        The function.
+        Function of a number (the parameter of the model) and an image that returns the cost.
     usual : float, optional
-        Default of the number; None: the number is required.
+        Default of the parameter; None: the parameter is required.
     least : float
-        Minimum of the number.
+        Minimum of the parameter.
     words : str
         Syntax, for error messages.
     """
@@ -129,10 +130,11 @@ interval.
 def cost_us(
     text: str, n_tasks: int, memory_mb: float | None = None, purge_s: float = PURGE_S
 ) -> int:
-    """Return the cost that a text describes, in microseconds.
+    """Return the cost of a checkpoint and restart that a text describes, in microseconds.
 
-    ``text`` is a key of ``COSTS`` with its number (``table*1000``), or a number of seconds.
-    ``memory_mb`` is the memory of a task (None: unknown), ``purge_s`` Slurm's PURGE_JOB_INTERVAL.
+    ``text`` is a number of seconds, or a key of ``COSTS`` with the parameter of the model
+    (``table*1000``). ``memory_mb`` is the memory of a task (None: unknown), ``purge_s`` Slurm's
+    PURGE_JOB_INTERVAL.
 
     >>> cost_us("3.5", 16), cost_us("table*1000", 128), cost_us("table", 1, 1000.0, 300.0)
     (3500000, 608000000, 209000000)
@@ -149,7 +151,7 @@ def cost_us(
 
 
 def read_cost(text: str) -> tuple[str, float]:
-    """Return the name of the cost model in ``text``, and its number (see `cost_us`)."""
+    """Return the name of the cost model in ``text``, and its parameter (see `cost_us`)."""
     name, times, number = text.partition("*")
     if not times and name not in COSTS:
         name, number = "constant", text

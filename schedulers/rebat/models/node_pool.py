@@ -13,7 +13,8 @@ from rebat.kernels.pool import BLOCK, FREE
 class NodePool:
     """The nodes of a machine: up or down, and free or held by a tag (an integer, 0 or more).
 
-    A node can be down and held at the same time: a job holds a failed node until the job is killed.
+    The integer identifies the job that holds a node. A node can be down and held at the same time,
+    because a job holds a failed node until the job is killed.
     """
 
     def __init__(self, n_nodes: int) -> None:
@@ -33,18 +34,18 @@ class NodePool:
         return NodeSet(self._out[:k].copy(), count)
 
     def usable(self, nodes: NodeSet, unheld: bool = False) -> NodeSet:
-        """Return those of ``nodes`` that are up and, if ``unheld`` is set, free."""
+        """Return the nodes of a set that are up; with ``unheld``, only those that are also free."""
         k, n = pool.usable_of(self.owner, self.down, nodes.intervals, unheld, self._out)
         return NodeSet(self._out[:k].copy(), int(n))
 
     def obstacle(self, nodes: NodeSet) -> int:
-        """Return the first of these nodes that is not up and free; -1 if there is none."""
+        """Return the first node of a set that is down or held; -1 if all are up and free."""
         return int(pool.first_obstacle(self.owner, self.down, self._free, nodes.intervals))
 
     def take(self, nodes: NodeSet, tag: int) -> int:
         """Assign nodes to a tag if all are up and free; otherwise change nothing.
 
-        Returns the first node that is not up and free; -1 if there is none.
+        Return the first node that is down or held; -1 if all are up and free.
         """
         obstacle = int(pool.take(self.owner, self.down, self._free, nodes.intervals, tag))
         if obstacle < 0:

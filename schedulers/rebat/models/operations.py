@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Operations: requests of an administrator to the scheduler while jobs run.
 
-An operations file has a JSON object per line, sorted by time, for example ``{"timestamp": 3600,
-"type": "drain", "nodes": "0-3"}``. Other types are ``undrain``, and ``migrate`` with a ``job``. For
-Batsim, operations are generic external events, which it forwards under the option
+Each line of an operations file is a JSON object; lines are sorted by time. Example: ``{"timestamp":
+3600, "type": "drain", "nodes": "0-3"}``. Other types are ``undrain``, and ``migrate`` with a
+``job``. For Batsim, operations are generic external events. Batsim forwards them with the option
 ``--forward-unknown-events``. Numbers always mean nodes, even if nodes have several cores. Source:
 smigrate, section 3.3.1 of Rodríguez-Pascual et al., "Job migration in HPC clusters by means of
 checkpoint/restart", 2019.
@@ -28,8 +28,11 @@ DRAIN, UNDRAIN, MIGRATE = "drain", "undrain", "migrate"
 KINDS = (DRAIN, UNDRAIN, MIGRATE)
 
 APART_S = 1.0
-"""Seconds between two operations of rolling maintenance. If operations are at the same time, Batsim
-may report them in two messages, and a scheduler may decide between these messages."""
+"""Seconds between two operations of rolling maintenance.
+
+Operations are never at the same time, because Batsim could report them in two messages, and a
+scheduler could decide between the two.
+"""
 
 
 class Operation(msgspec.Struct, frozen=True):
@@ -40,14 +43,14 @@ class Operation(msgspec.Struct, frozen=True):
     kind : str
         One of `KINDS`.
     nodes : NodeSet, optional
-        Nodes to drain or undrain. For ``migrate``, the nodes to which the job moves; None: the job
-        is requeued at the head of the queue.
+        Nodes to drain or undrain. For ``migrate``: the nodes to which the job moves, or None to
+        requeue the job at the head of the queue.
     job : str
         The job to migrate.
     user : str
-        User who requests the operation; empty: the administrator.
+        User who requests the operation; empty if the administrator requests it.
     spanning : bool
-        Whether jobs on several nodes may be moved.
+        Whether the operation may move jobs on several nodes.
     """
 
     kind: str
@@ -66,7 +69,7 @@ def operation_of(data: dict[str, Any]) -> Operation:
     Raises
     ------
     InputError
-        For an unknown type, and fields that are missing or invalid.
+        If the type is unknown, or a field is missing or invalid.
     """
     kind = data.get("type")
     if kind not in KINDS:
@@ -156,7 +159,7 @@ def check_operations(
     Raises
     ------
     InputError
-        The error names the first invalid operation by its time.
+        If one does not exist. The error names the first invalid operation by its time.
     """
     for event in events:
         operation = operation_of(event.data)
@@ -169,7 +172,7 @@ def check_operations(
 
 
 def coincident(events: Iterable[GenericEvent]) -> list[int]:
-    """Return the times (us, ascending) at which there are several operations."""
+    """Return the times (us, ascending) that several operations share."""
     counts = Counter(event.at_us for event in events)
     return sorted(at_us for at_us, count in counts.items() if count > 1)
 

@@ -21,7 +21,7 @@ from rebat.core.units import FOREVER_US, to_s
 from rebat.models.checkpoint import checkpointing_of
 
 MANY_ATTEMPTS = 1000
-"""Minimum number of (expected) attempts of a job for a message."""
+"""Number of attempts, or expected attempts, from which a message reports a job."""
 
 
 WHAT_TO_DO = (
@@ -31,7 +31,7 @@ WHAT_TO_DO = (
 
 
 def stuck_job(interrupted: Mapping[str, int], max_attempts: int) -> str:
-    """Return a message about the first job with MANY_ATTEMPTS interruptions, else an empty text.
+    """Return a message about the first job with MANY_ATTEMPTS interruptions, or an empty text.
 
     Parameters
     ----------

@@ -9,9 +9,9 @@ from rebat.core.errors import InputError
 
 
 class NodePower(msgspec.Struct, frozen=True):
-    """Power of a node in watts when it sleeps, is empty, and is full.
+    """Power of a node in watts: asleep, without jobs, and with all cores in use.
 
-    In between, power is linear in the number of cores in use.
+    If some cores are in use, power is linear in their number.
     """
 
     asleep_w: float

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What remains of a job after a stop, in microseconds.
 
-The stop is an interruption (``interruptions``), a resize, an image, or an interruption with perfect
-checkpoints (Prabhakaran, Neumann and Wolf 2018).
+A stop is one of: an interruption (``interruptions``), a resize, an image, or an interruption with
+perfect checkpoints (Prabhakaran, Neumann and Wolf 2018).
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ from rebat.models.light import LightTier
 from rebat.models.six_digits import Written
 
 AtRisk = tuple[int, ...]
-"""Work (us) that no checkpoint of a tier or of a heavier tier contains.
+"""Work at risk (us): work that no checkpoint of a tier or of a heavier tier contains.
 
-The first value is for regular checkpoints, the others are for the lighter tiers except the
-lightest. Empty: no work is at risk. A resize counts as a checkpoint in the lightest tier.
+The first value is for regular checkpoints. The other values are for the light tiers except the
+lightest. An empty tuple means that no work is at risk. A resize counts as a checkpoint in the
+lightest tier, so the lightest tier needs no value.
 """
 
 
@@ -30,19 +31,19 @@ class Remaining(msgspec.Struct, frozen=True):
     Attributes
     ----------
     useful_us : int
-        The part of the length that is kept (t_useful). It is negative if work of earlier attempts,
-        which no checkpoint contains, is lost.
+        The part of the length that is kept (t_useful). It is negative if the stop also loses work
+        of earlier attempts that no checkpoint contains.
     first_period_us, first_recovery_us : int
         First period and first recovery of the resubmission.
     wait_us : int
         Delay between the decision and the interruption (t_checkpoint).
     at_risk : tuple of int
-        The part of the kept work that no checkpoint contains yet, after a resize or a failure that
-        light checkpoints survive (see `AtRisk`).
+        The part of the kept work that no checkpoint contains yet (see `AtRisk`). There is work at
+        risk after a resize, and after a failure that light checkpoints survive.
     imaged : bool
         Whether an image contains all the kept work.
     written : Written, optional
-        The rounded numbers with which the resubmission is registered; None: not rounded.
+        The rounded numbers of the resubmission; None if the numbers are not rounded.
     tier : int
         Number of the tier from which the job continues; 0: regular checkpoints.
     """
@@ -69,11 +70,11 @@ class _Position(msgspec.Struct, frozen=True):
     ----------
     c : Checkpointing
     begin_us : int
-        Position in the period at which the attempt began to work.
+        Position in the period at which the attempt began its own work.
     own_us : int
-        Its progress since then, without an incomplete regular checkpoint.
+        Progress of the attempt's own work, without an incomplete regular checkpoint.
     at_risk : tuple of int
-        Work at risk at the begin, for each tier including the lightest.
+        Work at risk when the attempt began, for each tier including the lightest.
     """
 
     c: Checkpointing
@@ -89,8 +90,8 @@ class _Position(msgspec.Struct, frozen=True):
     def own_checkpoint_us(self, tier: int) -> int:
         """Return the progress at the attempt's last checkpoint of a tier; 0 if there is none.
 
-        ``tier`` is an index of ``at_risk``: 0 for regular checkpoints, which are never within a
-        period.
+        ``tier`` is an index of ``at_risk``. Index 0 means regular checkpoints, which are only at
+        the end of a period.
         """
         if not tier or self.c.light is None:
             return 0
@@ -98,7 +99,9 @@ class _Position(msgspec.Struct, frozen=True):
         return max(0, light - self.begin_us)
 
     def after(self, kept_us: int, lost_us: int = 0) -> AtRisk:
-        """Return the work at risk if ``kept_us`` of own work is kept and older work is lost."""
+        """Return the work at risk after ``kept_us`` of own work and without ``lost_us`` of older
+        work.
+        """
         return tuple(
             kept_us - own_us
             if (own_us := self.own_checkpoint_us(tier))
@@ -110,7 +113,8 @@ class _Position(msgspec.Struct, frozen=True):
 def _position(c: Checkpointing, run_us: int, at_risk: AtRisk) -> _Position:
     """Return the position of an attempt that has loaded its checkpoint.
 
-    With a single light tier, its parts are counted from the start of the attempt.
+    If there is a single light tier, its parts (`models.light`) are counted from the start of the
+    attempt.
     """
     n_tiers = 1 + (len(c.light.tiers) if c.light else 0)
     if run_us <= c.first_end_us:
@@ -125,7 +129,7 @@ def _position(c: Checkpointing, run_us: int, at_risk: AtRisk) -> _Position:
 def resized(c: Checkpointing | None, run_us: int, at_risk: AtRisk = ()) -> Remaining:
     """Return what remains when a malleable job changes its nodes, without loss or cost.
 
-    The job finishes its recovery on the new nodes, and writes an incomplete checkpoint again.
+    On the new nodes, the job finishes its recovery, and repeats a checkpoint that was not complete.
     ``at_risk`` is the work that no checkpoint contained when the attempt started.
     """
     if c is None:
@@ -145,8 +149,8 @@ def resized(c: Checkpointing | None, run_us: int, at_risk: AtRisk = ()) -> Remai
 def imaged(c: Checkpointing | None, run_us: int, price_us: int) -> Remaining:
     """Return what remains when an image of the job is written; ``price_us`` is the cost.
 
-    The cost includes a full restart, so an incomplete recovery is not continued. An incomplete
-    regular checkpoint is written again.
+    The cost includes a full restart, so the rest of an incomplete recovery is skipped. An
+    incomplete regular checkpoint is written again.
     """
     remaining = resized(c or NEVER, run_us)
     return Remaining(remaining.useful_us, remaining.first_period_us, price_us, imaged=True)
@@ -159,7 +163,7 @@ def _all_but_recovery(c: Checkpointing, run_us: int) -> Remaining:
 
 
 def untouched(c: Checkpointing | None) -> Remaining:
-    """Return what remains of an attempt that has not run: the entire attempt."""
+    """Return what remains of an attempt that has not run: all of it."""
     return Remaining(0, c.first_period_us, c.first_recovery_us) if c else Remaining(0, 0, 0)
 
 
@@ -168,9 +172,9 @@ def remaining_after(
 ) -> Remaining:
     """Return what remains after a stop. A job without checkpoints restarts at 0, at no cost.
 
-    ``at_risk`` is the work that no checkpoint contained when the attempt started, at the speed of
-    the attempt. If the attempt keeps nothing of its own work, this work is lost too. It is repeated
-    before the first checkpoint.
+    ``at_risk`` is the work that no checkpoint contained when the attempt started, measured at the
+    speed of the attempt. If the attempt keeps none of its own work, the work at risk is lost too.
+    The job repeats it before its first checkpoint.
     """
     if c is not None and c.perfect:
         return _all_but_recovery(c, run_us)
@@ -194,16 +198,16 @@ def remaining_after(
 def after_light_failure(c: Checkpointing, run_us: int, at_risk: AtRisk, light: int) -> Remaining:
     """Return what remains after a failure that the light checkpoints of a tier survive.
 
-    ``light`` is the lightest of these tiers. The job continues from its last checkpoint of this
-    tier or of a heavier tier. The work since the last checkpoint of each heavier tier is at risk: a
-    failure that lighter checkpoints do not survive loses it.
+    ``light`` is the lightest tier that survives the failure. The job continues from its last
+    checkpoint of this tier or of a heavier tier. The work since the last checkpoint of each heavier
+    tier stays at risk until the next one.
     """
     assert c.light is not None
     n_light = len(c.light.tiers)
     tier = n_light - light
     if run_us <= c.first_recovery_us:
         loaded = _loaded(at_risk)
-        if tier >= loaded:  # it loads the same checkpoint again
+        if tier >= loaded:  # the job loads the same checkpoint again
             recovery_us = c.light.tiers[n_light - loaded].recovery_us if loaded else c.recovery_us
             return Remaining(0, c.first_period_us, recovery_us, at_risk=at_risk, tier=loaded)
         place = _Position(c, 0, 0, (*at_risk, 0))
@@ -232,7 +236,7 @@ def _loaded(at_risk: AtRisk) -> int:
 def resumed(c: Checkpointing | None, remaining: Remaining) -> Checkpointing | None:
     """Return the checkpointing of the resubmission.
 
-    Until the job writes a checkpoint, each restart is from the image and has the same cost.
+    Until the job writes a checkpoint, each restart loads the image and has the same cost.
     """
     if c is None and not remaining.imaged:
         return None

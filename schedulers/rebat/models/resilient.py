@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makespans of R-LIST and R-SHELF in given failure scenarios (Benoit et al., RR-9296).
+"""Makespans of R-LIST and R-SHELF for given failure scenarios (Benoit et al., RR-9296).
 
 This module contains the five heuristics of the paper, R-LIST with any reservation depth, and three
 interpretations of reservations. It checks the input, sorts the jobs in queue order and distributes
@@ -42,7 +42,7 @@ stale
 """
 
 ALL = -1
-"""Reservation depth m = ``|Q|``: every waiting job has a reservation."""
+"""Value of the reservation depth for m = ``|Q|``: every waiting job has a reservation."""
 
 _LIMIT = 1 << 61
 _MOST_PROCS = 1 << 40
@@ -118,7 +118,7 @@ def makespans(
     rank : int array, shape (n,)
         Place in the queue, the smallest first; equal ranks are ordered by job index.
     failures : int array, shape (n_scenarios, n) or (n,)
-        Failed attempts of each job before the successful one.
+        Number of failed attempts of each job before its successful attempt.
     n_procs : int
         Processors P.
     reservations : {'paper', 'easy_head', 'stale'}
@@ -134,7 +134,7 @@ def makespans(
     Raises
     ------
     InputError
-        For a job that never fits, for values out of range, and for unknown names.
+        If a job is too large for the machine, a value is out of range, or a name is unknown.
 
     Notes
     -----
@@ -160,10 +160,8 @@ def makespans(
 
 
 def _in_threads(work: Callable[[slice], None], parts: list[slice]) -> None:
-    """Process all parts, each in a daemon thread.
-
-    A running kernel cannot be interrupted. The calling thread only waits, so that Ctrl-C can end
-    the program.
+    """Process all parts, each in a daemon thread. A running kernel cannot be interrupted, but the
+    calling thread only waits, so Ctrl-C can end the program.
     """
     errors: list[BaseException] = []
 
@@ -251,8 +249,8 @@ def _checked(
         raise InputError(f"needs {p[job]} processors", f"job {job}", f"1 to {n_procs}")
     if (fails < 0).any():
         raise InputError("a negative number of failures", expected="0 or more per job")
-    # under every heuristic a processor is busy at all times, so the makespan is at most the sum of
-    # the times of all attempts
+    # under every heuristic at least one processor is always busy, so the makespan is at most the
+    # sum # of the times of all attempts
     worst = fails.max(axis=0, initial=0).astype(float)
     if float((worst + 1) @ t.astype(float)) > _LIMIT:
         raise InputError("all attempts together last too long for 64 bits; use a coarser unit")

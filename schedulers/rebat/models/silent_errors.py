@@ -38,7 +38,7 @@ SYNTHETIC_PROCS = 10_000
 SYNTHETIC_SIZES = (50, 2000)
 SYNTHETIC_TIMES_S = (100, 20_000)
 PAPER_SCENARIOS = 1000
-"""The paper's synthetic campaign (Section 5.1). Sizes and times are uniform, limits included."""
+"""Sizes and times of the paper's synthetic campaign (Section 5.1) are uniform in these limits."""
 
 MOST_FAILURES = 1e9
 """Maximum expected number of failures per job. More failures would take too long to simulate."""
@@ -66,7 +66,7 @@ def error_probabilities(times: ArrayLike, sizes: ArrayLike, rate: float) -> Floa
 
 
 def error_rate(times: ArrayLike, sizes: ArrayLike, mean_probability: float) -> float:
-    """Return the rate lambda for which a job of the *average area* fails with a probability.
+    """Return the rate lambda at which a job of the *average area* fails with ``mean_probability``.
 
     This is the paper's definition of the average failure probability: ``q = 1 - exp(-lambda a)``
     with the mean area a (Section 5.1), so ``lambda = -ln(1 - q) / a``. The mean of the ``q_j`` is
@@ -75,7 +75,7 @@ def error_rate(times: ArrayLike, sizes: ArrayLike, mean_probability: float) -> f
     Raises
     ------
     InputError
-        For a probability outside [0, 1), or if there are no jobs.
+        If the probability is outside [0, 1), or there are no jobs.
     """
     if not 0 <= mean_probability < 1:
         problem = f"average failure probability is {mean_probability}"
@@ -98,9 +98,9 @@ def draw_failures(
 ) -> Ints:
     """Draw failure scenarios: job j fails f_j times with probability ``q_j^f_j (1 - q_j)``.
 
-    Each scenario has its own random stream, so that any part of a campaign can be drawn again
-    separately. All rates use the same uniform numbers, so a job never fails less often at a higher
-    rate.
+    Each scenario has its own random stream, so any part of a campaign can be drawn again
+    separately. All rates use the same uniform numbers. At a higher rate, a job therefore fails at
+    least as often.
 
     Parameters
     ----------
@@ -130,7 +130,7 @@ def draw_failures(
     for job in np.flatnonzero(exposure > math.log(MOST_FAILURES)).tolist():
         problem = f"would fail about 1e{exposure[job] / math.log(10):.0f} times before it succeeds"
         raise InputError(problem, f"job {job}", "a lower failure probability, or smaller jobs")
-    with np.errstate(divide="ignore"):  # q_j = 0: the logarithm is -inf and there are no failures
+    with np.errstate(divide="ignore"):  # q_j = 0 yields -inf: no failures
         log_q = np.log(-np.expm1(-exposure))
     rows = [
         np.floor(np.log1p(-stream(seed, "silent-errors", job_set, k).random(len(log_q))) / log_q)
@@ -161,7 +161,7 @@ def lower_bounds(
 ) -> list[float]:
     """Return ``L(f) = max(t_max(f), A(f) / P)`` of each scenario, equations (5) and (6).
 
-    The values are correctly rounded: the only division is of integers.
+    The values are correctly rounded, because only integers are divided.
 
     Examples
     --------
@@ -215,14 +215,14 @@ def erring_profile(profile: Mapping[str, Any], errors: int) -> dict[str, Any]:
 
 
 def retried_profile(whole: Mapping[str, Any], failed: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the profile after a failed attempt: the entire job, with one error fewer ahead."""
+    """Return the profile after a failed attempt: the entire job, with one error less to come."""
     return erring_profile(whole, max(0, errors_left(failed) - 1))
 
 
 def add_silent_errors(
     workload: Workload, errors: float | Sequence[int], *, seed: int = 0, scenario: int = 0
 ) -> Workload:
-    """Return the workload with a failure scenario in its profiles, which schedulers do not see.
+    """Return the workload with a failure scenario in its profiles. Schedulers cannot read profiles.
 
     The profile of a job that fails f times gets ``"silent_errors": f`` and Batsim's return code
     ``"ret": 1``, so that the first attempt ends as COMPLETED_FAILED. For each later attempt, the
@@ -232,15 +232,16 @@ def add_silent_errors(
     ----------
     workload : Workload
     errors : float or sequence of int, shape (n,)
-        The rate lambda in errors per node and second, to draw a scenario (Section 3.4); or a
-        scenario: the number of failed attempts of each job, in the order of the workload's jobs.
+        Either the rate lambda in errors per node and second, from which a scenario is drawn
+        (Section 3.4), or a scenario: the number of failed attempts of each job, in the order of the
+        workload's jobs.
     seed, scenario : int
         Seed and number of the scenario, if it is drawn.
 
     Raises
     ------
     InputError
-        For a rate or numbers out of range, and for profiles with unknown run time.
+        If a rate or number is out of range, or the run time of a profile is unknown.
 
     Examples
     --------
@@ -283,8 +284,8 @@ def add_silent_errors(
 def _name_of_jobs(workload: Workload) -> str:
     """Return a name for the random stream of a workload's errors, computed from its jobs.
 
-    The name does not depend on the file name and the run times. With and without checkpoints, the
-    same jobs therefore draw the same numbers.
+    The name depends on neither the file name nor the run times. Therefore, the same jobs draw the
+    same numbers with and without checkpoints.
     """
     jobs = [(job.id, job.n_nodes, job.submit_us) for job in workload.jobs]
     return hashlib.sha256(msgspec.json.encode(jobs)).hexdigest()

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The arithmetic of the node-stealing authors' program (`digits=six`).
 
-The program computes in seconds, as floating-point numbers (double). It writes every number of a
-resubmission with six significant digits (C's %g). The next resubmission is computed from these
+The program represents times as floating-point numbers (double) in seconds. It writes every number
+of a resubmission with six significant digits (C's %g). The next resubmission is computed from these
 rounded numbers.
 """
 
@@ -19,7 +19,7 @@ from rebat.models.checkpoint import Checkpointing
 from rebat.models.interruptions import INTERRUPTIONS, CheckpointPattern
 
 RJMS_DELAY_S = 5.0
-"""Seconds that Batsched adds to every walltime in its plans (its option rjms_delay)."""
+"""Seconds that Batsched adds to every walltime when it plans (Batsched's option rjms_delay)."""
 
 
 class Written(msgspec.Struct, frozen=True):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Run times of jobs on other numbers of nodes than in their profiles."""
+"""Run times of jobs on a number of nodes that differs from the number in their request."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MOST = 1e9
 """Maximum of sizes, parallelisms, variances and speeds."""
 
 SIGMA_MAX = 2.0
-"""Maximum variance of parallelism in drawn jobs; variances are uniform from 0 (Downey 1998)."""
+"""Maximum sigma of drawn jobs; sigma is drawn uniformly from 0 to this value (Downey 1998)."""
 
 
 class Linear(msgspec.Struct, frozen=True, tag_field="model", tag="linear"):
@@ -76,7 +76,7 @@ class Downey(msgspec.Struct, frozen=True, tag_field="model", tag="downey"):
 
 
 class SpeedupTable(msgspec.Struct, frozen=True, tag_field="model", tag="table"):
-    """Measured speeds; between two sizes the speed is interpolated linearly.
+    """Measured speeds; the speed between two measured sizes is interpolated linearly.
 
     Below the smallest size the speed is proportional to the number of nodes. Above the largest size
     the speed is constant.
@@ -121,7 +121,7 @@ def model_of(speedup: Speedup) -> str:
 
 
 def _check(name: str, value: float, least: float, most: float = MOST) -> None:
-    if not least <= value <= most:  # also refuses NaN
+    if not least <= value <= most:  # this form of the comparison also rejects NaN
         raise InputError(f"is {short(value)}", f"speedup: {name}", f"{least:g} to {most:g}")
 
 
@@ -144,7 +144,7 @@ def downey_speed(n: float, parallelism: float, sigma: float) -> float:
 def speedup_of(profile: Mapping[str, Any]) -> Speedup:
     """Return the speedup of a profile: ``"speedup": {"model": "amdahl", "serial": 0.1}``.
 
-    Default: linear.
+    Without this field, the speedup is linear.
 
     Raises
     ------

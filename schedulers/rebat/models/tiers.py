@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tiers of checkpoints: memory, a local disk, memory of a peer or of another group, remote storage.
+"""Tiers of checkpoints: own memory, local disk, memory of another node or group, remote storage.
 
-Intervals that are not set are the best intervals: the first-order optimum for one and two tiers
-(see `ettr_tiers`), and the result of a search for more tiers (see `ettr_levels`).
+If an interval is not set, the best interval is used. For one and two tiers this is the first-order
+optimum (see `ettr_tiers`). For more tiers it is found by a search (see `ettr_levels`).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SURVIVES: dict[str, Survives | None] = {
     "group": "group",
     "remote": None,
 }
-"""Failures that each tier survives; None: all."""
+"""Failures that each tier survives; None: all failures."""
 
 USUAL = "peer=1s/30s+remote=30s/2min"
 """Default tiers: memory of a peer, and remote storage."""
@@ -36,7 +36,7 @@ USUAL = "peer=1s/30s+remote=30s/2min"
 FORM = "TIER=WRITE/LOAD or TIER=WRITE/LOAD@INTERVAL, joined by +, remote last: " + USUAL
 
 RAREST = 0.01
-"""Minimum share of failures of a tier; a tier without failures would have no best interval."""
+"""Minimum share of failures that need a tier; with share 0, it would have no best interval."""
 
 Shares = float | tuple[float, ...]
 """Share of the failures that the light tier survives; with several light tiers, a share for each.
@@ -44,7 +44,7 @@ Shares = float | tuple[float, ...]
 
 
 class Tier(msgspec.Struct, frozen=True):
-    """A tier: times to write and load a checkpoint, and work between checkpoints; in seconds."""
+    """A tier: time to write and to load a checkpoint, work between checkpoints (seconds)."""
 
     name: str
     write_s: float
@@ -53,7 +53,7 @@ class Tier(msgspec.Struct, frozen=True):
 
 
 class Tiers(msgspec.Struct, frozen=True):
-    """Remote storage, and light tiers from the lightest, which survive more and more failures."""
+    """Remote storage, and light tiers in the order of the failures that they survive."""
 
     deep: Tier
     lights: tuple[Tier, ...] = ()
@@ -67,7 +67,8 @@ class Tiers(msgspec.Struct, frozen=True):
 class TierPattern(msgspec.Struct, frozen=True):
     """Work between two checkpoints of the first tier in seconds.
 
-    ``counts`` contains the number of checkpoints of each tier between two checkpoints of the next.
+    ``counts`` contains the number of checkpoints of each tier between two checkpoints of the next
+    tier.
     """
 
     interval_s: float
@@ -88,8 +89,8 @@ def parse_tiers(text: str) -> Tiers:
     Raises
     ------
     InputError
-        For another form, for tiers that do not survive all failures, and for tiers that survive no
-        more than the tier before.
+        If the text has another form, if the last tier does not survive all failures, or if a tier
+        survives no more failures than the previous tier.
     """
     tiers = [_tier(part) for part in text.split("+")]
     last = tiers[-1]
@@ -124,7 +125,7 @@ def _tier(text: str) -> Tier:
 def pattern_of(tiers: Tiers, mtbf_s: float, light_share: Shares) -> TierPattern:
     """Return the intervals of a job with this MTBF.
 
-    With one or two tiers these are the first-order optima, with more tiers the result of
+    For one or two tiers, these intervals are the first-order optima; for more tiers, the result of
     `best_pattern`. ``light_share`` is the share of the failures that each light tier survives.
     """
     survived = light_share if isinstance(light_share, tuple) else (light_share,)
@@ -138,7 +139,8 @@ def pattern_of(tiers: Tiers, mtbf_s: float, light_share: Shares) -> TierPattern:
 
 
 def needed(survived: tuple[float, ...]) -> tuple[float, ...]:
-    """Return the share of failures that need each tier, given the shares that tiers survive.
+    """Return the share of failures that need each tier, from the share that each light tier
+    survives.
 
     >>> needed((0.25, 0.75))
     (0.25, 0.5, 0.25)
@@ -219,9 +221,9 @@ def add_tiers(
         Share of the failures that the light tier survives; with several light tiers, a share for
         each.
     software : str
-        Causes of failures that keep their node, joined by +.
+        Causes of failures after which the node is still usable, joined by +.
     group : int
-        Number of consecutive nodes of a group that fails together.
+        Number of consecutive nodes that form a group, which can fail together.
     """
 
     @cache
@@ -252,7 +254,7 @@ def _with_tiers(
 
 
 def _lengthened_us(work_us: int, fields: dict[str, object], light: LightCheckpoints | None) -> int:
-    """Return the length of work with the checkpoints of its complete periods."""
+    """Return the length of the work plus the checkpoints of its complete periods."""
     for tier in light.tiers if light else ():
         work_us += work_us // tier.period_us * tier.cost_us
     period_us = to_us(float(str(fields["checkpoint_period"])))

@@ -46,7 +46,7 @@ class Torus(msgspec.Struct, frozen=True):
 
     @property
     def strides(self) -> tuple[int, ...]:
-        """How much a step along each dimension adds to the node number."""
+        """The amount that a step along each dimension adds to the node number."""
         return tuple(math.prod(self.sizes[:axis]) for axis in range(len(self.sizes)))
 
     @property
@@ -65,7 +65,7 @@ class Torus(msgspec.Struct, frozen=True):
         return tuple(node // stride % size for stride, size in pairs)
 
     def node(self, coordinates: Sequence[int]) -> int:
-        """Return the node at coordinates, which wrap around: ``-1`` is the last coordinate.
+        """Return the node at coordinates. They wrap around: ``-1`` is the last coordinate.
 
         >>> Torus((3, 2, 2)).node((1, 0, 1)), Torus((3, 2, 2)).node((-1, 0, 0))
         (7, 2)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reports of simulations by name, and their inputs in addition to the results table."""
+"""Reports of simulations by name, and the inputs that they need besides the results table."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ REPORTS = {
     "training": "training.report",
     USUAL: "common.runs",
 }
-"""Name of a report in a campaign file (``report = "runs"``) -> the module with its `REPORT`."""
+"""Module with the `REPORT`, by name of the report in a campaign file (``report = "runs"``)."""
 
 
 def maker(name: str) -> ReportMaker:
-    """Import a report by name; the import is slow because it loads the figures."""
+    """Import a report by name. The import is slow because it loads the code of the figures."""
     report: ReportMaker = import_module(f"rebat.papers.{REPORTS[name]}").REPORT
     return report
 

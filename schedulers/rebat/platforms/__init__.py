@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Platforms: named machines, and reading and writing of their SimGrid XML files."""
+"""Platforms: named machines, and a reader and writer of their SimGrid XML files."""

@@ -36,7 +36,7 @@ UNITS: dict[str, tuple[dict[str, float], str]] = {
     "bandwidth": (_BANDWIDTH, "bytes or bits per second above 0, like 2GBps"),
     "latency": (_LATENCY, "a time, like 1us"),
 }
-"""Kind -> (factor of each unit, expected text). A number without a unit is in the base unit."""
+"""Factor of each unit, and expected text, by kind. A number without unit is in the base unit."""
 
 _QUANTITY = re.compile(r"\s*([0-9]*\.?[0-9]+(?:[eE][-+]?[0-9]+)?)\s*([A-Za-z]*)\s*\Z")
 
@@ -50,7 +50,7 @@ def parse_quantity(kind: str, text: str, where: str | None = None) -> float:
     Raises
     ------
     InputError
-        For an unknown unit, and for a speed or bandwidth of 0.
+        If the unit is unknown, or a speed or bandwidth is 0.
     """
     units, expected = UNITS[kind]
     match = _QUANTITY.match(text)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reading of SimGrid platform files: the facts that a batch scheduler needs.
+"""Reader of SimGrid platform files, for the facts that a batch scheduler needs.
 
-The XML is read by defusedxml, which expands no entities and opens no other files.
+It uses defusedxml, which expands no entities and opens no other files.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ class PlatformFacts(msgspec.Struct, frozen=True):
     n_hosts : int
         Number of compute hosts, without the master.
     torus : Torus or None
-        Shape, if the compute hosts form one TORUS cluster; else None.
+        The torus, if the compute hosts form one TORUS cluster; otherwise None.
     latency_s : float
-        Maximum latency of a link; 0 if Batsim's messages take no time.
+        Maximum latency of a link. If it is 0, Batsim's messages take no time.
     in_order : bool
-        Whether Batsim numbers the hosts, which it sorts by name, in the order of the file. Torus
-        coordinates follow the order of the file.
+        Whether the order of hosts in the file is the order of their names, by which Batsim numbers
+        them. Torus coordinates depend on the order in the file.
     """
 
     n_hosts: int
@@ -62,8 +62,8 @@ def read_platform(path: Path) -> PlatformFacts:
     Raises
     ------
     InputError
-        For broken XML or XML with entities, for a file without compute hosts, and for a torus whose
-        dimensions do not match the number of its hosts.
+        If the XML is broken or contains entities, if there are no compute hosts, or if the
+        dimensions of a torus do not match the number of its hosts.
     """
     root = _parse(Path(path))
     try:

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writing of SimGrid platform files for Batsim 4: a machine, and a host for Batsim itself.
+"""Writer of SimGrid platform files for Batsim 4: a machine, and a host for Batsim itself.
 
-`read_platform` (`rebat.platforms.simgrid_read`) reads them.
+`read_platform` (`rebat.platforms.simgrid_read`) reads these files.
 
 A Full zone has two clusters: the machine (a torus, or a plain cluster), and one host with the role
 of Batsim's master. A zoneRoute connects them. A torus has no router, so its gateway is a host.
 
 Batsim numbers hosts by the alphabetical order of their names (``n0 n1 n10 n100 ...``), not by
-their rank in the cluster. All names here have the same length, so that both orders are equal. For
-example, the host of node 42 of Mira is ``n100042``.
+their rank in the cluster. In the written files, all names have the same length, so that both orders
+are equal. For example, the host of node 42 of Mira is ``n100042``.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ __all__ = [
 class Hardware(msgspec.Struct, frozen=True):
     """Capacity of nodes and links in SimGrid's notation: round numbers, not measurements.
 
-    ``speed`` converts flops of parallel profiles to time; it has no effect on delays. Batsim's own
-    messages use the network too: with a latency, every decision takes simulated time.
+    ``speed`` determines the run time of parallel profiles; it has no effect on delays. Batsim's own
+    messages also use the network. If there is a latency, every decision takes simulated time.
     """
 
     speed: str = "1Gf"
@@ -50,11 +50,12 @@ class Hardware(msgspec.Struct, frozen=True):
 
 
 ZERO_LATENCY = Hardware(bandwidth="1e30GBps", latency="0us")
-"""For exact times: Batsim's messages take no time.
+"""Hardware with exact times, because Batsim's messages take no time.
 
-The bandwidth is unrealistically high on purpose. At 1e6 GBps, a byte takes 1e-15 s, which changes
-Batsim's clock during the first several hundred seconds. Batsim then splits simultaneous events into
-several messages, and a job may start on a node that Batsim has already marked as unavailable.
+The bandwidth is unrealistically high on purpose. At 1e6 GBps, a byte would take 1e-15 s, which
+changes Batsim's clock during the first several hundred seconds. Batsim would then split
+simultaneous events into several messages, and a job could start on a node that Batsim has already
+marked as unavailable.
 """
 
 _FILE = """<?xml version='1.0'?>
@@ -101,7 +102,7 @@ def platform_xml(spec: PlatformSpec, hardware: Hardware | None = None) -> str:
 
 
 def first_radical(n_nodes: int) -> int:
-    """Return the number of the first host: a power of ten, so that all names have equal length.
+    """Return the number of the first host, a power of ten, so that names have equal lengths.
 
     >>> first_radical(4), first_radical(49152)
     (10, 100000)

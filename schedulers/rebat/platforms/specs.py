@@ -13,7 +13,7 @@ EXPECTED = f"{', '.join(TORI)}, torus:SIZES like torus:8,8,8,8, or flat:NODES li
 
 
 class PlatformSpec(msgspec.Struct, frozen=True):
-    """A machine of equal nodes. ``name`` is also its file name; ``torus`` is None if it is flat."""
+    """A machine of equal nodes. ``name`` is also its file name; ``torus`` is None for flat ones."""
 
     name: str
     n_nodes: int
@@ -29,7 +29,7 @@ def parse_spec(text: str) -> PlatformSpec:
     Raises
     ------
     InputError
-        For an unknown name or invalid sizes.
+        If the name is unknown, or sizes are invalid.
     """
     kind, _, sizes = text.strip().lower().partition(":")
     if kind in TORI and not sizes:
@@ -46,7 +46,7 @@ def parse_spec(text: str) -> PlatformSpec:
 def _torus(sizes: str, text: str) -> Torus:
     torus = parse_sizes(sizes, f"platform {text!r}")
     if min(torus.sizes) < 2:
-        # SimGrid would create two links with the same name for two dimensions of size 1.
+        # With two dimensions of size 1, SimGrid would create two links with the same name.
         expected = "sizes of at least 2: omit dimensions of size 1"
         raise InputError("a dimension has the size 1", f"platform {text!r}", expected)
     return torus

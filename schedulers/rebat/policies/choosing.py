@@ -16,11 +16,11 @@ from rebat.policies.point import PLACEMENTS, PLANNINGS, REACTIONS, CommonOptions
 from rebat.policies.variants import OptionField, Options, choice, fields, parts, several
 
 SYNONYMS = {"recovery": "react", "block": "unit"}
-"""Synonyms of options."""
+"""Other names of options."""
 
 
 class Variants(Options, frozen=True):
-    """The options that choose the parts of a scheduler; each part has further options."""
+    """Options that choose the parts of a scheduler. Each part has further options."""
 
     planning: Annotated[str, choice(PLANNINGS, "Rule that decides when jobs start.")] = "list"
     placement: Annotated[
@@ -56,12 +56,12 @@ OPTIONS: dict[str, OptionField] = {
 
 
 def point(**options: Any) -> Point:
-    """Return the scheduler with these options, and defaults for other options."""
+    """Return the scheduler with these options; other options have their defaults."""
     return changed(Point(), options)
 
 
 def changed(base: Point, changes: Mapping[str, Any], folder: Path | None = None) -> Point:
-    """Return a scheduler with some options changed and checked; numbers may be text.
+    """Return a scheduler with some options changed. The changes are checked; numbers may be text.
 
     Relative paths of user-defined rules start from ``folder`` (default: the working directory).
 

@@ -15,11 +15,11 @@ class Planning(Protocol):
     def plan(self, view: View, changes: Changes) -> Iterable[Proposal]: ...
 
     def planned(self, view: View) -> PlannedStarts | None:
-        """Return the planned starts after the last plan; None if there are no reservations."""
+        """Return the starts in the most recent plan; None if there are no reservations."""
         return None
 
     def reasons(self, view: View) -> Mapping[str, str]:
-        """Return a sentence for queued attempts, by id: why an attempt waits."""
+        """Return, by attempt id, a sentence that explains why a queued attempt waits."""
         return {}
 
 
@@ -36,7 +36,7 @@ class Duty(Reaction, Protocol):
 
 
 class Scheduler(Policy):
-    """A policy composed of a planning and reactions; duties are called before the reactions."""
+    """A policy composed of a planning and reactions."""
 
     def __init__(
         self,

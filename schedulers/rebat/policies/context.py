@@ -23,7 +23,7 @@ RIGID = as_asked(MANAGERS["fpsma"])
 
 
 class SizeLimit(msgspec.Struct, frozen=True):
-    """Limit of the sizes of jobs on ``n_nodes`` nodes, of which ``n_spares`` are spare nodes."""
+    """Limit of the sizes of jobs on ``n_nodes`` nodes, including ``n_spares`` spare nodes."""
 
     n_nodes: int
     n_spares: int = 0
@@ -66,7 +66,7 @@ class Context(msgspec.Struct, frozen=True):
     rule : SizeRule
         When malleable jobs grow and shrink.
     members : Members
-        State of the malleable jobs.
+        State of the malleable jobs, shared by the planning and the reactions.
     n_spares : int
         Number of nodes reserved by reactions.
     hit_first : bool
@@ -103,7 +103,7 @@ class PlanningOptions(Options, frozen=True):
 
     @property
     def malleability(self) -> SizeRule | None:
-        """When malleable jobs grow and shrink; None: malleable jobs are treated as rigid."""
+        """When malleable jobs grow and shrink; None if malleable jobs are treated as rigid."""
         return None
 
     @property

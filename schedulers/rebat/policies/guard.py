@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A wrapper for user-defined policies: errors become one line with the place and the time."""
+"""A wrapper for user-defined policies: an error becomes one line with place and time."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ PROPOSALS: tuple[type, ...] = (Start, Reject, Stop, Release, Wake, Drain, Undrai
 
 
 class Guarded(Policy):
-    """A policy that checks every answer of another policy.
+    """A wrapper that checks every answer of a policy.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ class Guarded(Policy):
         raise _wrong(where, method, answer, "a dict of texts by id of a queued attempt")
 
     def _report(self, view: View, method: Callable[..., Any]) -> tuple[str, Any]:
-        """Return a method's name with the time, and its answer, for errors in the answer.
+        """Return the answer of a method, and its name with the time for error messages.
 
         Raises
         ------
@@ -121,7 +121,7 @@ class Guarded(Policy):
         return PolicyError(f"{self._line_of(error, method)}: {where}: {text}")
 
     def _line_of(self, error: BaseException, method: Callable[..., Any]) -> str:
-        """Return the last executed line of the policy's files; else the place of the method."""
+        """Return the last executed line of the policy's files, or the place of the method."""
         frames = traceback.extract_tb(error.__traceback__)
         own = [frame for frame in frames if frame.filename in self._files]
         if own:

@@ -24,7 +24,7 @@ _CHECKPOINT = {"mtbf": None, "checkpoint_cost": 300.0, "recovery_cost": 300.0}
 
 
 def parse_options(text: str, where: str) -> dict[str, Any]:
-    """Return the options in a JSON object; none for an empty text.
+    """Return the options in a JSON object; an empty dict for an empty text.
 
     Raises
     ------

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """User-defined code from a Python file: a policy, ``FILE.py:CLASS``, or a rule of an axis.
 
-The file is read again at every use. Therefore, a run never sees the module state of an earlier run,
-and the recorded hash is that of the executed code.
+The file is read again at every use. Therefore, a run never reuses module variables of an earlier
+run, and the recorded hash is the hash of the executed code.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Rule = Callable[..., Any]
 """A function of the user's file."""
 
 MARK = ".py:"
-"""Marks a specification of user-defined code."""
+"""Text that marks a specification (``FILE.py:NAME``) of user-defined code."""
 
 
 class OwnCode(msgspec.Struct, frozen=True):
@@ -38,7 +38,7 @@ class OwnCode(msgspec.Struct, frozen=True):
 
 
 def is_own(text: object) -> bool:
-    """Return whether a choice names code in a file."""
+    """Return whether the value of an option names code in a file."""
     return isinstance(text, str) and MARK in text
 
 
@@ -59,7 +59,7 @@ def name_of(place: str) -> str:
 
 
 def source_of(place: str) -> OwnCode:
-    """Return the record of the file of a specification."""
+    """Return name and hash of the file of a specification."""
     path = Path(file_of(place))
     return OwnCode(path.name, name_of(place), hashlib.sha256(_bytes(path)).hexdigest())
 
@@ -78,7 +78,7 @@ def load(place: str) -> Any:
     module_spec = spec_from_loader(loader.name, loader)
     assert module_spec is not None
     module = module_from_spec(module_spec)
-    sys.modules[loader.name] = module  # dataclasses look up their module
+    sys.modules[loader.name] = module  # dataclasses need their module in sys.modules
     try:
         loader.exec_module(module)
     except (Exception, SystemExit) as error:
@@ -89,7 +89,7 @@ def load(place: str) -> Any:
 
 
 class _Fresh(SourceFileLoader):
-    """A loader that compiles the current file and writes no cache file."""
+    """A loader that compiles the current contents of a file and writes no cache file."""
 
     def get_code(self, fullname: str) -> CodeType:
         code: CodeType = self.source_to_code(self.get_data(self.path), self.path)
@@ -123,7 +123,7 @@ def own_rule(option: str, place: str, maker: Callable[[Any], Any]) -> Any:
 
 
 class UnfitAnswer(TypeError):
-    """A rule returned an invalid value; ``place`` is where the rule is defined."""
+    """Error: a rule returned an invalid value; ``place`` is where the rule is defined."""
 
     def __init__(self, rule: Rule, answer: object, expected: str) -> None:
         super().__init__(f"the rule returned {answer!r:.60} (expected {expected})")
@@ -131,7 +131,7 @@ class UnfitAnswer(TypeError):
 
 
 def numbers(rule: Rule, answer: Any) -> tuple[float, ...]:
-    """Return the numbers that a rule returned, checked."""
+    """Check that a rule returned numbers, and return them as a tuple."""
     values = answer if isinstance(answer, tuple) else (answer,)
     try:
         unfit = not values or any(math.isnan(value) for value in values)

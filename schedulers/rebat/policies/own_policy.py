@@ -28,7 +28,7 @@ class OwnPolicy(msgspec.Struct, frozen=True):
     """File and class, FILE.py:CLASS; empty for a class in a notebook."""
     session: SessionOptions = SessionOptions()
     orders: bool = False
-    """Whether rebat carries out operations for the policy."""
+    """Whether rebat carries out operations on behalf of the policy."""
 
     @staticmethod
     def of_class(kind: Any, place: str = "") -> OwnPolicy:
@@ -50,7 +50,7 @@ class OwnPolicy(msgspec.Struct, frozen=True):
         return OwnPolicy(name, kind, place)
 
     def carrying_out(self) -> OwnPolicy:
-        """Return the policy, extended to carry out operations before its own reactions."""
+        """Return a policy that carries out operations before this policy reacts."""
         return msgspec.structs.replace(self, orders=True)
 
     def make(self) -> Policy:
@@ -74,7 +74,7 @@ class OwnPolicy(msgspec.Struct, frozen=True):
 
     @property
     def sources(self) -> tuple[OwnCode, ...]:
-        """Name and hash of the file, to record with the results; empty for a notebook class."""
+        """Name and hash of the file, recorded with the results; empty for a class in a notebook."""
         return (source_of(self.place),) if self.place else ()
 
 

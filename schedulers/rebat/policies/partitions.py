@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Partitions of a machine, as in Slurm: named groups of nodes, each with a tier.
 
-Partitions of the same tier share no node. Partitions of different tiers may overlap. Jobs of the
-lower tier are checkpointed when a job of the higher tier needs their cores (section 4.3 of
-Rodríguez-Pascual et al. 2019: PriorityTier, PreemptMode=CHECKPOINT, lists of nodes in opposite
-order).
+Partitions of the same tier share no node. Partitions of different tiers may overlap. When a job of
+a higher tier needs the cores of jobs of a lower tier, these jobs are checkpointed. Source: section
+4.3 of Rodríguez-Pascual et al. 2019 (PriorityTier, PreemptMode=CHECKPOINT, lists of nodes in
+opposite order).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _SHARES = re.compile(r"(\d+(?:\.\d+)?)%-(\d+(?:\.\d+)?)%\Z")
 
 
 class PartitionText(msgspec.Struct, frozen=True):
-    """A partition as written in the axis; ``nodes``: 'all', a set (0-3) or a share (0%-25%)."""
+    """A partition as text; ``nodes`` is 'all', a set (0-3) or a share of the machine (0%-25%)."""
 
     name: str
     nodes: str
@@ -49,7 +49,7 @@ class Partition(msgspec.Struct, frozen=True):
 
 @lru_cache(maxsize=64)
 def read_partitions(text: str) -> tuple[PartitionText, ...]:
-    """Return the partitions of an axis, in the order in which jobs try them.
+    """Return the partitions that a text describes, in the order in which jobs try them.
 
     >>> [partition.name for partition in read_partitions("high:0%-25%+low:25%-100%")]
     ['high', 'low']
@@ -57,7 +57,7 @@ def read_partitions(text: str) -> tuple[PartitionText, ...]:
     Raises
     ------
     InputError
-        For invalid text, and for duplicate names.
+        If the text is invalid, or a name is a duplicate.
     """
     rows = tuple(_partition(part, text) for part in text.split("+")) if text else ()
     names = [row.name for row in rows]
@@ -96,7 +96,7 @@ def partitions_on(text: str, n_nodes: int, cores_per_node: int) -> tuple[Partiti
     Raises
     ------
     InputError
-        For nodes that the machine does not have, and for overlapping partitions of one tier.
+        If the machine does not have one of the nodes, or partitions of the same tier overlap.
     """
     count = groups_of(n_nodes, cores_per_node)
     partitions = [
@@ -139,14 +139,14 @@ def _nodes(row: PartitionText, count: int) -> NodeSet:
 def open_to(partitions: Sequence[Partition], traits: Traits, size: int = 1) -> list[Partition]:
     """Return the partitions in which a job may run, in the order of the list.
 
-    A job that names a partition runs in this partition. A job that names none runs in the highest
-    tier, or in the lowest tier if it is eternal. Partitions that are too small for the job are left
-    out, unless all are too small.
+    A job that names a partition runs in this partition. A job that names no partition runs in the
+    highest tier; if it is eternal, in the lowest tier. Partitions that are too small for the job
+    are left out, unless all are too small.
 
     Raises
     ------
     InputError
-        For a job that names an unknown partition.
+        If the job names an unknown partition.
     """
     if traits.partition:
         rows = [row for row in partitions if row.name == traits.partition]
@@ -163,7 +163,7 @@ def open_to(partitions: Sequence[Partition], traits: Traits, size: int = 1) -> l
 def places_of(view: View, text: str, job_id: str) -> list[npt.NDArray[np.bool_]]:
     """Return the masks of the partitions in which a job may run.
 
-    Without partitions, the only mask is the entire machine.
+    Without partitions, the list contains a single mask: the entire machine.
     """
     machine = view.machine
     partitions = partitions_on(text, machine.n_nodes, machine.cores_per_node)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A scheduler as a combination of a planning, a placement, reactions, and common options.
 
-To add a part, write a module with its options, and add the options to one of the tables below.
+To add one of these parts, write a module with its options, and add them to a table below.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ from rebat.policies.variants import (
 PLANNINGS: dict[str, type[PlanningOptions]] = table(
     ListOptions, FlexibleOptions, ShelfOptions, PlainShelfOptions, FifoOptions
 )
-"""Plannings by name: when attempts start."""
+"""Plannings by name; they decide when attempts start."""
 
 PLACEMENTS: dict[str, type[PlacementOptions]] = table(
     AnyOptions,
@@ -80,7 +80,7 @@ PLACEMENTS: dict[str, type[PlacementOptions]] = table(
     FapsOptions,
     ClusterOptions,
 )
-"""Placements by name: which nodes an attempt gets."""
+"""Placements by name; they choose the nodes of attempts."""
 
 REACTIONS: dict[str, type[ReactionOptions]] = table(
     StealingOptions,
@@ -103,7 +103,7 @@ def _check_power(watts: str) -> None:
 
 
 def _stage(description: str) -> Meta:
-    """Describe a stage of the recovery of a failed job."""
+    """Return the description of an option: the duration of a stage of a failed job's recovery."""
     return text(parse_stage, f"{description}: a duration like 30s, random, or by cause.")
 
 
@@ -164,8 +164,8 @@ class CommonOptions(Options, frozen=True):
         str,
         text(
             _check_power,
-            "Power of a node in watts when it sleeps, is empty, and is full, like 10/100/300. If "
-            "this option is empty, no energy is computed.",
+            "Power of a node in watts: asleep, without jobs, and with all cores in use, like "
+            "10/100/300. If this option is empty, no energy is computed.",
         ),
     ] = ""
     detect: Annotated[str | float, _stage("Time until a failure of a job is detected")] = "0"
@@ -197,14 +197,14 @@ class CommonOptions(Options, frozen=True):
             0,
             2**63 - 1,
             "a whole number",
-            "Seed of the queue order 'random' and of the placement 'rps'. rps adds the seed of the "
-            "failures.",
+            "Seed of the queue order 'random' and of the placement 'rps'. rps also uses the seed "
+            "of the failures.",
         ),
     ] = 0
 
 
 class Point(msgspec.Struct, frozen=True):
-    """A scheduler: its parts and their options."""
+    """A scheduler: its planning, placement and reactions (the parts), and their options."""
 
     planning: PlanningOptions = ListOptions()
     placement: PlacementOptions = AnyOptions()
@@ -244,7 +244,7 @@ class Point(msgspec.Struct, frozen=True):
 
     @property
     def dialect(self) -> Dialect:
-        """The choices in which the node-stealing paper and its program differ."""
+        """The choices in details in which the node-stealing paper and its program differ."""
         dialect = DIALECTS[self.common.semantics]
         values = {name: value for name, value in self.values.items() if value != "auto"}
         values["hold_margin_s"] = float(values.get("hold_margin", dialect.hold_margin_s))
@@ -301,7 +301,7 @@ class Point(msgspec.Struct, frozen=True):
             raise InputError(problem, "axis partitions", "placement=cluster")
 
     def _check_pauses(self) -> None:
-        """Raise InputError if paused jobs cannot be combined with the other parts."""
+        """Raise InputError if paused jobs are not possible with the other parts."""
         if self.effective.get("wait") != "hold":
             return
         if len(self.reactions) > 1 and "stealing" in {part.name for part in self.reactions}:
@@ -341,7 +341,7 @@ class Point(msgspec.Struct, frozen=True):
         )
 
     def duties(self) -> list[Duty]:
-        """Return the reactions that carry out operations and the option ``horizon``."""
+        """Return the reactions that carry out operations and end eternal jobs."""
         common = self.common
         duties: list[Duty] = [Horizon(to_us(common.horizon))]
         migrates = DRAINS[common.drain] if common.drain != "auto" else None

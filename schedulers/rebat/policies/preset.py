@@ -41,12 +41,12 @@ class Preset(msgspec.Struct, frozen=True):
 
     @property
     def foresees(self) -> bool:
-        """Whether the scheduler uses a prediction of failures."""
+        """Whether the scheduler uses a foresight of failures."""
         return "foresight" in self.point.effective
 
     @property
     def foresight(self) -> str:
-        """The option ``foresight`` without its factor: 'law', 'fit', a rule or a file."""
+        """The option ``foresight`` without its factor, for example 'law' or a file."""
         return believed(self.point.values.get("foresight", "law"))[0]
 
     def reseeded(self, seed: int) -> Preset:
@@ -54,7 +54,7 @@ class Preset(msgspec.Struct, frozen=True):
         return self._with(seed=(self.point.common.seed + seed) % 2**63)
 
     def knowing(self, hazards: Hazards | None) -> Preset:
-        """Return the preset with this failure law for its foresight."""
+        """Return the preset with these hazards as its foresight."""
         return msgspec.structs.replace(self, hazards=hazards)
 
     @property
@@ -74,11 +74,11 @@ class Preset(msgspec.Struct, frozen=True):
         return self.point.placement.allotted(n_nodes)
 
     def carrying_out(self) -> Preset:
-        """Return a preset that executes operations; unchanged if its option ``drain`` is set."""
+        """Return a preset that carries out operations; unchanged if the option ``drain`` is set."""
         return self._with(drain="migrate") if self.point.common.drain == "auto" else self
 
     def _with(self, **common: Any) -> Preset:
-        """Return the preset with other common options."""
+        """Return the preset with some common options changed."""
         changed = msgspec.structs.replace(self.point.common, **common)
         return msgspec.structs.replace(
             self, point=msgspec.structs.replace(self.point, common=changed)
@@ -115,8 +115,9 @@ LATER = {
     "reschedule": "0",
     "init": "0",
 }
-"""Defaults of options that earlier versions did not have. `identity` leaves out these defaults, so
-that results of earlier versions stay valid."""
+"""Defaults of options that earlier versions did not have. `identity` leaves out options with these
+defaults, so that results of earlier versions stay valid.
+"""
 
 
 def identity(chosen: Preset | OwnPolicy) -> Any:
@@ -129,7 +130,7 @@ def identity(chosen: Preset | OwnPolicy) -> Any:
         options["foresight"] = {"sha256": file_hash(Path(options["foresight"]))}
     own = chosen.point.own_sources
     if options["planning"] == "list" and ("placement" in own or options["placement"] == "cluster"):
-        options["compression"] = "in place"  # earlier versions chose other nodes
+        options["compression"] = "in place"  # in earlier versions the nodes differed
     return options | {name: _content(source) for name, source in own.items()}
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Table of the presets: schedulers from papers and programs, under their original names."""
+"""Table of the presets: schedulers from papers and programs, with their original names."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ _ROWS = [
     ),
     Preset(
         "dbes",
-        "pwa, but the jobs that most reservations wait for grow first, then all jobs equally",
+        "pwa, but jobs on which most reservations depend grow first, then all jobs equally",
         f"{_REPLACEMENT}, section III (DBES of Prabhakaran et al. 2015)",
         point(planning="flexible"),
     ),
@@ -225,7 +225,7 @@ _CRITERIA = {
 
 
 def _variants() -> Iterator[Preset]:
-    """Yield H_xyz except H111, as in section 7.1: x timing, y victim rule, z criterion."""
+    """Yield the variants H_xyz except H111 (section 7.1): x timing, y victim rule, z criterion."""
     for x, (timing, when) in enumerate(_TIMINGS.items(), 1):
         for y, (victim, source) in enumerate(_VICTIMS.items(), 1):
             for z, (criterion, worth) in enumerate(_CRITERIA.items(), 1):

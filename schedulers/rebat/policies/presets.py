@@ -23,9 +23,9 @@ __all__ = ["ALIASES", "PRESETS", "Preset", "preset", "scheduler", "schedulers"]
 
 
 def preset(spec: str, folder: Path | None = None) -> Preset:
-    """Return a preset by its name or alias, with the axes in the text changed.
+    """Return a preset by its name or alias, with the axes changed that the text contains.
 
-    Names are case-insensitive. A choice that names no axis sets the queue order. Relative paths of
+    Names are case-insensitive. A value without an axis sets the queue order. Relative paths of
     user-defined rules start from ``folder`` (default: the working directory).
 
     >>> preset("baseline:depth=easy,react=stealing").point == preset("easy-sfsj").point
@@ -36,8 +36,8 @@ def preset(spec: str, folder: Path | None = None) -> Preset:
     Raises
     ------
     InputError
-        For an unknown name, axis or choice (the message lists the valid names), and for an axis
-        with two values.
+        If a name, axis or choice is unknown (the message lists the valid names), or an axis has two
+        values.
     """
     name, _, texts = spec.strip().partition(":")
     name = ALIASES.get(name.lower(), name.lower())
@@ -61,7 +61,7 @@ def preset(spec: str, folder: Path | None = None) -> Preset:
 
 
 def _change(text: str) -> tuple[str, str]:
-    """Return the axis and the choice in a text, in lower case except file names."""
+    """Return the axis and the choice in a text. Both are in lower case, except file names."""
     axis, equals, value = text.partition("=")
     if not equals and (is_own(text) or text.lower() in QUEUE_ORDERS):
         axis, value = "order", text
@@ -78,7 +78,7 @@ def scheduler(spec: str, folder: Path | None = None) -> Preset | OwnPolicy:
 def schedulers(specs: Iterable[str]) -> list[Preset | OwnPolicy]:
     """Return the schedulers in order, without duplicates.
 
-    If several custom policies have the same class name, their names are file and class.
+    If several custom policies have the same class name, their names consist of file and class.
     """
     rows: dict[Any, Preset | OwnPolicy] = {}
     typed: dict[Any, str] = {}

@@ -3,7 +3,8 @@
 
 Sections 4.2.1 (LJF) and 5.1 (other rules) of Benoit, Le Fèvre, Raghavan, Robert and Sun, Inria
 RR-9296, 2020. The job with the smallest key is first; ties are broken by job index. A key function
-takes scalars (a scheduler ranks a job) or arrays (a kernel ranks all jobs).
+accepts scalars (for a scheduler, which ranks one job) or arrays (for a kernel, which ranks all
+jobs).
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ from rebat.core.errors import InputError, unknown_name
 from rebat.core.streams import stream
 
 Rule = Callable[[Any, Any, Any, int, int], Any]
-"""Key from time, size, job index (scalars or arrays), number of processors P, and seed."""
+"""Function that returns a key. Arguments: time, size and job index (scalars or arrays), number of
+processors P, and seed.
+"""
 
 
 def longest_time(time: Any, size: Any, job: Any, n_procs: int, seed: int) -> Any:
@@ -52,13 +55,13 @@ def smallest_area(time: Any, size: Any, job: Any, n_procs: int, seed: int) -> An
 
 
 def random_order(time: Any, size: Any, job: Any, n_procs: int, seed: int) -> Any:
-    """RANDOM: a number that depends only on the seed and the job index, so a job keeps its place.
+    """RANDOM: a random number. It depends only on seed and job index, so a job keeps its place.
 
     The number is the job's output of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014), started from
     a named stream and shifted into the range of int64.
     """
     first = stream(seed, "priority-rule", "RANDOM").integers(1 << 63, dtype=np.uint64)
-    with np.errstate(over="ignore"):  # arithmetic is modulo 2**64
+    with np.errstate(over="ignore"):  # arithmetic modulo 2**64
         z = (np.asarray(job, np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15) + first
         z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -68,7 +71,7 @@ def random_order(time: Any, size: Any, job: Any, n_procs: int, seed: int) -> Any
 def large_first(time: Any, size: Any, job: Any, n_procs: int, seed: int) -> Any:
     """LJF: jobs of at least (P + 1) / 2 processors first, by decreasing allocation.
 
-    The paper leaves the order of small jobs open; here it is the job index.
+    The paper does not define the order of small jobs. Here they are ordered by job index.
     """
     return -size * (2 * size >= n_procs + 1)
 
@@ -86,12 +89,12 @@ PRIORITY_RULES: dict[str, Rule] = {
 
 
 def priority_rule(name: str) -> Rule:
-    """Return the rule of a name, in upper or lower case.
+    """Return the rule with this name, in upper or lower case.
 
     Raises
     ------
     InputError
-        For an unknown name; the message lists the choices.
+        If the name is unknown; the message lists the choices.
     """
     rule = PRIORITY_RULES.get(name.upper())
     if rule is None:
@@ -102,7 +105,7 @@ def priority_rule(name: str) -> Rule:
 def ranks(
     name: str, times: ArrayLike, sizes: ArrayLike, *, n_procs: int, seed: int = 0
 ) -> NDArray[np.int64]:
-    """Return the place of each job in the queue, from 0: the `rank` argument of the kernels.
+    """Return the place of each job in the queue, from 0, for the argument `rank` of the kernels.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Queue orders: functions that return the sort key of an attempt; the smallest key is first.
 
-The last part of a key is unique. Every order puts failed jobs first, then victims, then other jobs,
-so that each reaction works with each order.
+The last part of a key is unique. Every order puts failed jobs first, then victims, then other jobs.
+Therefore, each reaction works with each order.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ def fcfs(attempt: Attempt) -> Key:
 def program_id(attempt: Attempt) -> str:
     """Return the id of an attempt in the node-stealing authors' program.
 
-    Ids are compared as text: any resubmission sorts before any original job, and the tenth
-    resubmission before the second.
+    The program compares ids as text. A resubmission is therefore before any original job, and the
+    tenth resubmission is before the second.
 
     >>> program_id(Attempt("w0!7#2", "w0!7", 9, 1, 2, 4, 100, 5, 70))
     'resubmit!7-2'

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Declaration and checks of the options of plannings, placements and reactions (the variants).
+"""Declarations and checks of the options of plannings, placements and reactions (*variants*).
 
 A variant is a struct in its own module. Its tag is the name of the variant. Its docstring is the
 help text. Each field is an option. The annotation of the field contains the description, and the
@@ -51,7 +51,7 @@ def several(names: Iterable[str], description: str) -> Meta:
 
 
 def price(option: str, cost: str | float) -> None:
-    """Check the cost of a resize or a migration; raise InputError if it is not valid."""
+    """Raise InputError if the cost of a resize or a migration is not valid."""
     try:
         read_cost(str(cost))
     except InputError as error:
@@ -71,14 +71,14 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     """The options of a variant."""
 
     boxless: ClassVar[str] = ""
-    """Why the variant cannot be combined with boxes of a torus; empty if it can."""
+    """Why the variant cannot be combined with boxes of a torus; empty if it can be."""
 
     uncustom: ClassVar[bool] = False
     """Whether the variant also cannot be combined with user-defined placements."""
 
     @property
     def name(self) -> str:
-        """The name of the variant in text."""
+        """The name of the variant, as in the text of options."""
         return str(type(self).__struct_config__.tag)
 
     def idle(self) -> frozenset[str]:
@@ -86,10 +86,10 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
         return frozenset()
 
     def check(self) -> None:
-        """Raise InputError for options that do not fit together."""
+        """Raise InputError if options of the variant cannot be combined."""
 
     def rule(self, name: str) -> Any:
-        """Return the table entry of an option's value, or the rule from the user's file."""
+        """Return the table entry for the value of an option, or the rule from the user's file."""
         value, extra = getattr(self, name), fields(type(self))[name].extra
         if is_own(value):
             return own_rule(name, value, extra["custom"])
@@ -97,7 +97,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 
 
 Difference = Annotated[str, Meta(extra={"dialect": True})]
-"""An option named like a field of `Dialect`, with the choices of the field and 'auto'."""
+"""An option with the name of a field of `Dialect`, the choices of this field, and 'auto'."""
 
 
 def difference(name: str) -> Meta:
@@ -117,7 +117,7 @@ class OptionField(msgspec.Struct, frozen=True):
 
     @property
     def extra(self) -> dict[str, Any]:
-        """What `choice`, `number`, `text` or `several` added to the annotation of the option."""
+        """The data that `choice`, `number`, `text` or `several` added to the annotation."""
         return self.meta.extra or {}
 
     @property
@@ -126,7 +126,7 @@ class OptionField(msgspec.Struct, frozen=True):
         return [*(self.extra.get("choices") or self.extra.get("names") or ())]
 
     def convert(self, value: Any) -> Any:
-        """Return a value, which may be text, converted and checked.
+        """Check a value, which may be text, and return it in the type of the option.
 
         Raises
         ------

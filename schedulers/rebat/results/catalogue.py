@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The catalogue of all metrics of a run. Tables, figures, reports and documents read it.
+"""The catalogue of all metrics of a run. Tables, figures, reports and documents use it.
 
 To add a metric, compute it in the summary of a run and add its row here. Comparisons list metrics
 in the order of the rows.
@@ -142,10 +142,10 @@ FURTHER: tuple[Metric, ...] = (
     Metric("fairness_median_user", "bounded slowdown, median user", "factor", "low", "", "the median of the users' means"),
     Metric("fairness_worst_user", "bounded slowdown, worst user", "factor", "low", "", "the largest of the users' means"),
 )  # fmt: skip
-"""Further metrics of the files of a run and of ``--columns``."""
+"""Metrics that are only in the files of a run and available to ``--columns``."""
 
 NODE_TIME = tuple(m for m in CATALOGUE if m.whole == "node time" and m.unit == "node time")
-"""The uses of node time; their shares add up to 1."""
+"""The metrics that divide node time by use; their shares add up to 1."""
 
 USUAL: tuple[Name, ...] = (
     ("useful_utilisation", None),
@@ -159,10 +159,10 @@ USUAL: tuple[Name, ...] = (
 """Default metrics of a comparison of several seeds."""
 
 VERDICT: tuple[Name, ...] = (USUAL[0], ("flow_mean_s", "all"), ("flow_max_s", "all"))
-"""Metrics of a verdict, and default metrics of a table with a row per policy."""
+"""Metrics in a verdict, and default metrics of a table with a row per policy."""
 
 N_PRINTED = 10
-"""Rows of a printed comparison, unless all metrics are requested."""
+"""Number of rows of a printed comparison, unless all metrics are requested."""
 
 FIRST_PRINTED: tuple[Name, ...] = (
     ("rejected", None),
@@ -176,7 +176,7 @@ FIRST_PRINTED: tuple[Name, ...] = (
 """Metrics that a printed comparison prefers, the most important first."""
 
 RATIOS: tuple[Name, ...] = (USUAL[0], *USUAL[-3:])
-"""Metrics whose ratios are drawn."""
+"""Metrics whose ratios are shown in figures."""
 
 
 @lru_cache
@@ -198,12 +198,12 @@ def metric(name: str) -> Metric:
 
 
 def columns(texts: Iterable[str], recorded: Sequence[Name]) -> tuple[Name, ...]:
-    """Return the metrics of ``--columns``: names as in comparison.csv, ``flow_max_s:all``.
+    """Return the metrics of ``--columns``, with names as in comparison.csv: ``flow_max_s:all``.
 
     Raises
     ------
     InputError
-        For a metric that no policy has; the error lists the available metrics.
+        If no policy has the metric; the error lists the available metrics.
     """
     names = []
     for text in texts:

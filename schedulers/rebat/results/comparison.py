@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Comparison of policies in one scenario: a line per metric, with ratios to the first policy."""
+"""Comparison of policies in one scenario: a line per metric, with ratios to a base policy."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class MetricLine(msgspec.Struct, frozen=True):
     name : Name, optional
         The name in comparison.csv.
     of_window : bool
-        Whether the metric is a share of the window's node time. These shares are not always
+        Whether the metric is a share of the node time of the window. Such values are not always
         comparable, see `measures.backlog.are_comparable`.
     """
 
@@ -43,7 +43,7 @@ class MetricLine(msgspec.Struct, frozen=True):
 
 
 def comparison(summaries: Mapping[str, RunSummary]) -> list[MetricLine]:
-    """Return the lines of the catalogue with a value other than 0 for any policy."""
+    """Return a line for each metric of the catalogue that is not 0 for at least one policy."""
     runs = {name: _values(summary) for name, summary in summaries.items()}
     classes = list(next(iter(summaries.values())).flows)
     partitions = list(dict.fromkeys(p for s in summaries.values() for p in s.partition_states))
@@ -75,7 +75,7 @@ def main_lines(lines: Sequence[MetricLine]) -> list[MetricLine]:
 def _instances(
     row: Metric, classes: list[str], partitions: list[str]
 ) -> Iterator[tuple[Metric, str | None]]:
-    """Yield a metric for each of its size classes or partitions."""
+    """Yield the metric of a row for each size class or partition."""
     if row.by_class:
         yield from ((row, size_class) for size_class in classes)
     elif "*" in row.name:

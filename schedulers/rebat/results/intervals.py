@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Means and medians over seeds with 95 % intervals, by one rule.
+"""Means and medians over seeds with 95 % intervals.
 
 - Fewer than `FEWEST` values have no interval.
 - A mean of fewer than `FEWEST_RESAMPLED` values has Student's t interval.
@@ -20,13 +20,15 @@ import msgspec
 
 CONFIDENCE = 0.95
 RESAMPLES = 2_000
-"""Bootstrap resamples. With this number, the ends of an interval vary between random streams by a
-few per cent of its width. The stream is seeded, so the same values always have the same
-interval."""
+"""Number of bootstrap resamples. With this number, the ends of an interval vary between random
+streams by a few per cent of its width. The random stream is seeded, so equal values always have
+equal intervals.
+"""
 
 FEWEST = 5
-"""The smallest number of values with an interval. A median needs one more value, because the
-extremes of five values contain the median in only 93.75 % of all samples."""
+"""The smallest number of values with an interval. A median needs one more value, because the range
+of five values contains the true median in only 93.75 % of all samples.
+"""
 
 FEWEST_RESAMPLED = 10
 """The smallest number of values with a bootstrap interval."""
@@ -42,12 +44,13 @@ class Interval(msgspec.Struct, frozen=True):
     mean
         The mean, or the median.
     low, high
-        The ends of the interval; None with too few values.
+        The ends of the interval; None if there are too few values.
     n
-        Number of values; 0 for an exact number.
+        Number of values; 0 if ``mean`` is an exact number.
     single
-        The range of 95 % of single values: Student's prediction interval, which assumes a normal
-        distribution. For medians: the smallest and the largest value. None if there is no interval.
+        The range in which 95 % of single values are expected: Student's prediction interval, which
+        assumes a normal distribution. For medians, the smallest and the largest value. None if
+        there is no interval.
     """
 
     mean: float
@@ -67,7 +70,7 @@ class Interval(msgspec.Struct, frozen=True):
         return self.low is not None and not self.excludes(value)
 
     def minus(self, value: float) -> Interval:
-        """Return the interval of the estimate minus a number: a ratio minus 1 is the change."""
+        """Return the interval shifted by ``-value``, for example a ratio minus 1."""
         if self.low is None or self.high is None:
             return Interval(self.mean - value, n=self.n)
         single = self.single and (self.single[0] - value, self.single[1] - value)
@@ -95,7 +98,7 @@ def interval(
     of_median : bool
         Return the median instead of the mean.
     among : int
-        Number of intervals that together have a confidence of 95 % (Bonferroni).
+        Number of intervals that must all be correct with a confidence of 95 % (Bonferroni).
 
     >>> interval([1.0, 2.0, 3.0, 4.0])
     Interval(mean=2.5, low=None, high=None, n=4, single=None)
@@ -130,7 +133,8 @@ def students_quantile(n: int, level: float) -> float:
 def _resampled(values: Sequence[float], level: float) -> tuple[float, float]:
     """Return the ends of the bias-corrected and accelerated bootstrap interval of a mean.
 
-    A higher level uses more resamples, so that each tail has as many resamples as at 95 %.
+    At a higher level, the number of resamples is increased, so that the tails contain as many
+    resamples as at 95 %.
     """
     import numpy as np
     from scipy.stats import bootstrap
@@ -156,7 +160,7 @@ def _of_ranks(ordered: Sequence[float]) -> Interval:
 
 
 def _rank(n: int) -> int:
-    """Return the largest rank j whose interval contains the median with 95 % probability; else 0.
+    """Return the largest rank j whose interval contains the median with 95 % probability, or 0.
 
     The interval is from the j-th smallest to the j-th largest of n values.
 
@@ -170,12 +174,12 @@ def _rank(n: int) -> int:
 
 
 def paired_ratio(ours: BySeed, base: BySeed) -> Interval | None:
-    """Return the interval of ours / base, paired by seed; seeds with a base of 0 are omitted."""
+    """Return the mean of ours / base over seeds, with its interval; omit seeds with base 0."""
     return interval(ratios(ours, base))
 
 
 def ratios(ours: BySeed, base: BySeed) -> dict[int, float]:
-    """Return ours / base by seed; seeds with a base of 0 are omitted."""
+    """Return ours / base by seed; omit seeds with base 0."""
     return {seed: ours[seed] / base[seed] for seed in sorted(ours) if base.get(seed)}
 
 
@@ -185,17 +189,17 @@ def minus(ours: BySeed, base: BySeed) -> dict[int, float]:
 
 
 ANY_SEED = -1
-"""The seed of values without seeds; it matches every seed."""
+"""The seed of a value that is the same for every seed."""
 
 
 def relative(ours: BySeed, base: BySeed) -> dict[int, float]:
-    """Return ours / base - 1 by seed; a base of `ANY_SEED` matches every seed."""
+    """Return ours / base - 1 by seed; a base under `ANY_SEED` is used for every seed."""
     pairs = ((seed, value, base.get(seed, base.get(ANY_SEED))) for seed, value in ours.items())
     return {seed: value / other - 1 for seed, value, other in pairs if other}
 
 
 def combined(how: Callable[[list[float]], float], *samples: BySeed) -> dict[int, float]:
-    """Apply a function, such as max, to the values of each seed that all samples share."""
+    """Apply a function, such as max, to the values of each seed that is in all samples."""
     seeds = set.intersection(*map(set, samples)) if samples else set()
     return {seed: how([sample[seed] for sample in samples]) for seed in sorted(seeds)}
 
@@ -213,7 +217,7 @@ Shown = Callable[[float], str]
 
 
 def spread(estimate: Interval | None, shown: Shown) -> str:
-    """Format a mean or median with its interval; a unit that all numbers share is written once.
+    """Format a mean or median with its interval; write a unit of all numbers only once.
 
     >>> spread(Interval(0.5, 0.4, 0.7, 9), "{:.1%}".format)
     '50.0% [40.0, 70.0]'
@@ -235,7 +239,7 @@ _UNITS = "% " + ascii_letters
 
 
 def marked(estimate: Interval | None, neutral: float = 1.0, shown: Shown = "{:.3f}".format) -> str:
-    """Format a ratio or an effect with its interval; = if the interval contains ``neutral``.
+    """Format a ratio or effect with its interval; prefix = if the interval contains ``neutral``.
 
     >>> marked(Interval(1.02, 0.99, 1.05, 9))
     '= 1.020 [0.990, 1.050]'

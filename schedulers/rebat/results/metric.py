@@ -18,7 +18,7 @@ Values = Mapping[Name, float]
 """All metrics of one run."""
 
 Unit = Literal["share", "time", "factor", "count", "node time"]
-"""The format of a value: a share in percent, seconds as a duration, node-seconds."""
+"""The format of a value: percent for a share, a duration for seconds, node-seconds."""
 
 UNITS: dict[Unit, str] = {
     "share": "share",
@@ -27,7 +27,7 @@ UNITS: dict[Unit, str] = {
     "count": "count",
     "node time": "node-s",
 }
-"""The unit of a value in files, in which a share of 50 % is 0.5."""
+"""The unit of a value in files. In files, a share of 50 % is 0.5."""
 
 Whole = Literal[
     "",
@@ -47,25 +47,26 @@ class Metric(msgspec.Struct, frozen=True):
     Attributes
     ----------
     name : str
-        The name in ``comparison.csv`` and ``results.parquet``; ``*`` stands for a partition.
+        The name in ``comparison.csv`` and ``results.parquet``; ``*`` means any partition or
+        purpose.
     title : str
         A readable title, indented if the metric is a detail of the metric above it.
     unit : Unit
     better : {"low", "high", ""}
-        The better direction; empty if neither is better.
+        Whether low or high values are better; empty if neither is.
     whole : Whole
-        The total to which a share refers. Comparisons show ``node time`` as a share of the window's
-        node time.
+        The denominator of a share. Comparisons show the unit ``node time`` as a share of the
+        window's node time.
     definition : str
         One line for the documentation, in Markdown.
     by_class : bool
         Whether the metric is measured by size class.
     only_with : tuple of str
-        Comparisons list the metric only if one of these metrics is not 0 for any policy.
+        Comparisons list the metric only if at least one of these metrics is not 0 for a policy.
     of : callable, optional
-        Computes the value for comparisons from the metrics of a run.
+        Function that computes the value for comparisons from the metrics of a run.
     derived : bool
-        Whether only `of` provides the metric, so that the summary and the files of a run lack it.
+        Whether the metric exists only in comparisons (computed by `of`), not in the files of a run.
     """
 
     name: str
@@ -81,11 +82,11 @@ class Metric(msgspec.Struct, frozen=True):
 
     @property
     def heading(self) -> str:
-        """The title; for a share, also the total to which it refers."""
+        """The title; for a share, followed by its denominator."""
         return f"{self.title}, share of {self.whole}" if self.whole else self.title
 
     def recorded(self, size_class: str | None) -> str:
-        """Return a short heading for the value in files; there, node time is in node-seconds."""
+        """Return a short heading for the value in files, where node time is in node-seconds."""
         if self.unit == "node time":
             heading = f"{self.title.strip()}, node-seconds"
         elif self.whole == "node time that was up":  # a utilisation
@@ -95,7 +96,7 @@ class Metric(msgspec.Struct, frozen=True):
         return heading if size_class in (None, "all") else f"{heading}, jobs {size_class}"
 
     def printed(self, size_class: str | None) -> str:
-        """Return the heading in a printed comparison; its caption explains node time."""
+        """Return the heading in a printed comparison, whose caption explains node time."""
         usual = self.whole in ("node time", "node time that was up")
         heading = self.title if usual else self.heading
         return heading if size_class in (None, "all") else f"{heading}, jobs {size_class}"
@@ -105,7 +106,7 @@ class Metric(msgspec.Struct, frozen=True):
         return written(self.unit, value)
 
     def named(self, name: str) -> Metric | None:
-        """Return the metric with ``*`` replaced as in the name; None if the name does not match.
+        """Return the metric with ``*`` replaced according to ``name``; None if it does not match.
 
         >>> Metric("drains_*_s", "drains of *", "time").named("drains_gpu_s").title
         'drains of gpu'
@@ -165,7 +166,7 @@ def name_of(text: str) -> Name:
 
 
 _BY_CLASS = {"flows": "flow", "service_classes": "service", "training_classes": "training"}
-"""Fields of a summary with metrics by size class -> prefix of the metrics' names."""
+"""Prefix of metric names, for each field of a summary with metrics by size class."""
 
 
 def flat_metrics(summary: dict[str, Any]) -> Iterator[tuple[str, str | None, float]]:
@@ -194,7 +195,7 @@ def flat_metrics(summary: dict[str, Any]) -> Iterator[tuple[str, str | None, flo
 
 
 def metric_names(kind: Any, prefix: str = "") -> Iterator[str]:
-    """Yield the names of the metrics of a type, as in `flat_metrics`; ``*`` stands for any key."""
+    """Yield the names of the metrics in a type, as in `flat_metrics`; ``*`` means any key."""
     for field in msgspec.structs.fields(kind):
         bare = without_none(field.type)
         if field.name in _BY_CLASS:

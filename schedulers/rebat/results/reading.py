@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reading the results table of a campaign by kind of unit."""
+"""Reader of the results table of a campaign, for one kind of unit."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Any
 from rebat.core.errors import InputError
 
 LATER = ("accounting", "begin_s", "trace_end_s")
-"""Columns that are missing in results of earlier versions; their cells are read as None."""
+"""Columns that earlier versions did not write; missing cells are read as None."""
 
 
 def read_results(path: Path, kind: str, columns: Sequence[str]) -> Iterator[tuple[Any, ...]]:
-    """Return the rows of a kind of unit, in the order of the file; an empty cell is None.
+    """Return the rows of a kind of unit in the order of the file; empty cells are None.
 
     Raises
     ------

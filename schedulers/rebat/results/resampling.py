@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Intervals of any statistic of several samples, by the rule of `results.intervals`.
+"""Intervals of any statistic of samples, by the same rule as in `results.intervals`.
 
-A statistic that is not a mean, such as the largest of several means, has no formula for its
-standard error. With few samples, its interval is Student's t interval with the standard error of
-the jackknife. (For a mean, this is the usual standard error.) With more samples, it is the
+For a statistic that is not a mean, such as the largest of several means, there is no formula for
+the standard error. With few samples, its interval is Student's t interval with the standard error
+of the jackknife. (For a mean, this is the usual standard error.) With more samples, it is the
 bias-corrected and accelerated bootstrap interval.
 
 References
@@ -29,14 +29,14 @@ from rebat.results.intervals import (
 Floats = npt.NDArray[np.float64]
 
 RESAMPLES = 1_000
-"""Number of resamples; fewer than for means, because a statistic may take a millisecond."""
+"""Number of resamples. It is smaller than for means, because a statistic may need a millisecond."""
 
 Statistic = Callable[[int], float | None]
-"""Row of `Weights` -> the statistic of the samples with these weights; None if undefined."""
+"""Function of a row of `Weights` that returns the weighted statistic; None if undefined."""
 
 
 class Weights:
-    """How often each of n samples counts: all once, one left out, and resampled.
+    """Weights of n samples: all samples, all except one, and resamples.
 
     Parameters
     ----------
@@ -46,8 +46,8 @@ class Weights:
     Attributes
     ----------
     rows : ndarray of shape (1 + n + n_resamples, n)
-        Row 0: every sample once. Rows 1 to n: one sample left out. Then resamples with
-        replacement; the same n has the same resamples.
+        Row 0: every sample counts once. Rows 1 to n: one sample is left out. Further rows:
+        resamples with replacement, which depend only on n.
     """
 
     def __init__(self, n: int) -> None:
@@ -81,7 +81,7 @@ def _values(statistic: Statistic, rows: range) -> Floats:
 
 
 def _shares(value: float, left_out: Floats, resampled: Floats) -> Floats:
-    """Return the shares of the resamples below the two ends; plain percentiles if undefined."""
+    """Return the quantiles of the resamples that are the ends of the interval."""
     from scipy.special import ndtr, ndtri
 
     plain = np.array([(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The scenario of a result of a campaign: everything except workload and policy.
 
-Its fields are columns of the results table. Results are only combined or compared if all fields
-agree.
+Its fields are columns of the results table. Results are combined or compared only if all fields are
+equal.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ from rebat.core.units import exact
 
 AUTO = "auto"
 USUAL_HORIZONS_S = (None, 5e6)
-"""Horizons after the end of the workload, which labels omit; 5e6 s is the authors' horizon."""
+"""Horizons after the end of the workload, which labels omit (5e6 s is the authors')."""
 
 FOR_MTBF = ", for an MTBF of "
-"""Text of a checkpoint period for an MTBF that differs from that of the failures."""
+"""Text before the MTBF of a checkpoint period, if it differs from the MTBF of the failures."""
 
 USUAL_CHECKPOINTS = "Young/Daly (cost 5 min, recovery 5 min, ceil)"
-"""Checkpoints as in section 5.2 of the node-stealing paper; the MTBF is that of the failures."""
+"""Checkpoints as in section 5.2 of the node-stealing paper, for the MTBF of the failures."""
 
 
 class ScenarioLabel(NamedTuple):
     """Failures, checkpoints, machine, measures and silent errors of a run.
 
-    None stands for no failures, no checkpoints, the workload's number of nodes, no silent errors
-    and no operations. Times are in seconds. ``checkpoint``, ``silent_errors`` and ``law`` are
-    texts; ``law`` contains the parameters of the failure model except MTBF and downtime.
+    None means: no failures, no checkpoints, the workload's number of nodes, no silent errors, or no
+    operations. Times are in seconds. ``checkpoint``, ``silent_errors`` and ``law`` are texts;
+    ``law`` contains the parameters of the failure model except MTBF and downtime.
     """
 
     failure_model: str | None = None
@@ -48,13 +48,14 @@ class ScenarioLabel(NamedTuple):
 
     @property
     def family(self) -> ScenarioLabel:
-        """The scenario without MTBF and downtime, which all scenarios of a sweep share."""
+        """The scenario without MTBF and downtime, which is equal for all scenarios of a sweep."""
         return self._replace(mtbf_s=None, downtime_s=None)
 
     @property
     def failure_free(self) -> tuple[ScenarioLabel, ...]:
-        """The scenarios with the same machine and measures, no failures, and with or without the
-        checkpoints."""
+        """The scenarios without failures on the same machine with the same measures: one with the
+        same checkpoints, and one without checkpoints.
+        """
         calm = ScenarioLabel(
             nodes=self.nodes,
             cores_per_node=self.cores_per_node,
@@ -114,6 +115,6 @@ class ScenarioLabel(NamedTuple):
 
 
 def scenario_of_row(about: Sequence[Any]) -> ScenarioLabel:
-    """Return the scenario of a row; Parquet columns of integers with gaps are read as floats."""
+    """Return the scenario of a row; Parquet integers may be floats if values are missing."""
     scenario = ScenarioLabel(*about)
     return scenario._replace(nodes=None if scenario.nodes is None else int(scenario.nodes))

@@ -18,7 +18,7 @@ from rebat.results.metric import Name
 
 
 class Seeds:
-    """Values by policy, metric and seed; ratios are to the first policy.
+    """Values by policy, metric and seed. Ratios are relative to the first policy.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ class Seeds:
 
     @property
     def seeds(self) -> list[int]:
-        """All seeds that were run, in order."""
+        """All seeds with values, in order."""
         return sorted(set().union(*self._values.values())) if self._values else []
 
     @property
@@ -69,8 +69,8 @@ class Seeds:
 class MetricRow(msgspec.Struct, frozen=True):
     """A metric of a policy, and its ratio to the first policy (None for the first).
 
-    ``comparable``: whether the ratio compares equal work at hand in the window; None if the metric
-    is not a share of the window's node time (see `measures.backlog`).
+    ``comparable``: whether both policies had comparable work at hand in the window (see
+    `measures.backlog`); None if the metric is not a share of the window's node time.
     """
 
     metric: Name
@@ -107,7 +107,7 @@ def write_seeds(folder: Path, seeds: Seeds, provenance: dict[str, Any]) -> None:
 
 
 def seeds_csv(seeds: Seeds) -> str:
-    """Return seeds.csv: a row per seed, policy and metric; times in seconds."""
+    """Return seeds.csv: a row per seed, policy and metric; times are in seconds."""
     lines = ["seed,policy,metric,size_class,value"]
     for seed, policy, name, size_class, value in seeds:
         lines.append(f"{seed},{_quoted(policy)},{name},{_quoted(size_class)},{value!r}")
@@ -132,10 +132,10 @@ COMPARED = (
 
 
 def compared(row: MetricRow) -> tuple[Any, ...]:
-    """Return a row by `COMPARED`: mean and ratio, with 95 % intervals if there are several seeds.
+    """Return the values of a row for `COMPARED`: mean and ratio, with intervals if they exist.
 
-    ``differs``: whether 1 is outside the interval of the ratio. ``comparable``: see `MetricRow`.
-    Missing values are None.
+    ``differs`` states whether 1 is outside the interval of the ratio. For ``comparable`` see
+    `MetricRow`. Missing values are None.
     """
     ratio = row.ratio
     over: tuple[float | bool | None, ...] = (None,) * 4

@@ -11,10 +11,10 @@ from rebat.results.metric import Name
 from rebat.results.seeds import MetricRow, Seeds, by_name
 
 MOST_SENTENCES = 3
-"""With more policies than this in addition to the first, the verdict names only the best."""
+"""Maximum number of policies, besides the first, for which the verdict has a sentence each."""
 
 FEWEST_SEEDS = 5
-"""With fewer seeds the verdict has no intervals."""
+"""Minimum number of seeds for intervals in the verdict."""
 
 _Rows = Mapping[tuple[Name, str], MetricRow]
 

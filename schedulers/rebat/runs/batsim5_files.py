@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The output files of Batsim 5, for a run of the engine in its place."""
+"""The output files of Batsim 5, for a run of the engine as its replacement."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rebat.results.files.batsim5_files import jobs_csv5, schedule_json
 def write_batsim5_files(
     prefix: str, engine: Engine, events: list[MachineEvent], schedule: bool = True
 ) -> list[Path]:
-    """Write PREFIXjobs.csv and, unless ``schedule`` is false, PREFIXschedule.json."""
+    """Write PREFIXjobs.csv and, if ``schedule`` is True, PREFIXschedule.json."""
     jobs, totals = Path(f"{prefix}jobs.csv"), Path(f"{prefix}schedule.json")
     write_lines(jobs, jobs_csv5(engine.ended))
     if not schedule:

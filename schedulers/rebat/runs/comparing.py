@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Run several policies on one scenario."""
+"""Runs of several policies on one scenario."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def run_each(policies: Iterable[Sourced], run: Callable[[Runnable], RunResult]) 
     Raises
     ------
     InputError
-        For invalid input, before any policy has completed.
+        If input is invalid and no policy has completed yet.
     PolicyError
         If all policies fail.
     """

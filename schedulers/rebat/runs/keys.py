@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The identity of a simulation: all data that determines its result, and nothing else.
+"""The identity of a simulation: exactly the data that determines its result.
 
 The key of a simulation is the hash of its identity. The identity includes the contents of input
-files and of files with user-defined policies and rules, but not the modules that these import. It
-excludes names of grids, workloads and files, and aliases of policies. ``RESULTS_FORMAT``
+files and of files with user-defined policies and rules, but not the modules that these files
+import. It excludes names of grids, workloads and files, and aliases of policies. ``RESULTS_FORMAT``
 represents the program version.
 """
 
@@ -37,7 +37,7 @@ def content_hash(source: Source) -> str:
 
 def generated(source: Source) -> Workload:
     """Return the workload of a generator."""
-    from rebat.workloads.generate import generator  # a run of a file needs no generator
+    from rebat.workloads.generate import generator  # runs of files need none
 
     return generator(source.generator or "")(source.seed)
 
@@ -52,7 +52,7 @@ def scheduler_of(spec: RunSpec) -> Preset | OwnPolicy:
 def identity(spec: RunSpec, content: str, policy: Any) -> dict[str, Any]:
     """Return the identity of a run as plain JSON values, without names or paths.
 
-    ``content`` is the hash of its workload, and ``policy`` the identity of its policy.
+    ``content`` is the hash of the workload, and ``policy`` is the identity of the policy.
     """
     workload: dict[str, Any] = {"sha256": content}
     if spec.source.file is not None:

@@ -21,7 +21,7 @@ DETAILS: dict[str, type] = {"size_class": str}
 
 
 def labels(spec: RunSpec) -> dict[str, Any]:
-    """Return the columns that identify the run of a row."""
+    """Return the values of the columns that identify a run."""
     named = {"workload": spec.workload, "policy": spec.policy}
     return named | scenario_of(spec)._asdict() | {"seed": _seed(spec.scenario)}
 
@@ -55,7 +55,7 @@ def scenario_of(spec: RunSpec) -> ScenarioLabel:
 
 
 def _law_text(spec: RunSpec) -> str | None:
-    """Return the law's other parameters and start time; file paths begin at the campaign."""
+    """Return the law's other parameters and start time; paths are from the campaign's folder."""
     failures = spec.scenario.failures
     if failures is None:
         return None
@@ -71,7 +71,7 @@ def _seed(scenario: Scenario) -> int | None:
 
 
 def _checkpoint_text(scenario: Scenario) -> str | None:
-    """Return the checkpoints as text, with their MTBF if it differs from that of the failures."""
+    """Return the checkpoints as text, with their MTBF if that of the failures is different."""
     model, failures = scenario.checkpoint, scenario.failures
     if model is None:
         return None

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The options of a scenario, each declared once with its type, range, unit and help.
+"""The options of a scenario. Each is declared once, with its type, range, unit and help.
 
-Command-line options, Python arguments and defaults of campaign files derive from them.
+The command-line options, the Python arguments and the defaults of campaign files are derived from
+these declarations.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ Nodes = Annotated[int, msgspec.Meta(ge=1, le=MAX_NODES)]
 
 
 def _doc(description: str, **extra: Any) -> msgspec.Meta:
-    """Return the help of an option; ``extra`` may set its ``flags`` and kind of ``file``."""
+    """Return the help of an option; ``extra`` can contain ``flags`` and the kind of ``file``."""
     return msgspec.Meta(description=description, extra=extra)
 
 
@@ -119,13 +120,13 @@ class FailureOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def mtbf_s(self) -> float | None:
-        """The machine's mean time between failures, if the law or the options state it."""
+        """Mean time between failures of the machine, if the law or the options state it."""
         mtbf_s: float | None = getattr(self.law, "mtbf_s", self.mtbf)
         return mtbf_s
 
     @property
     def correlation(self) -> Correlation:
-        """How failures are grouped and cause each other."""
+        """The correlation of failures: groups and cascades."""
         return Correlation(
             group=self.failure_group,
             cascade=self.cascade,
@@ -283,7 +284,7 @@ class ScenarioOptions(FailureOptions, frozen=True, kw_only=True):
         return young_daly and isinstance(self.law, Recorded | Scaled | Fleet)
 
     def with_law_mtbf(self, n_nodes: int | None) -> ScenarioOptions:
-        """Return the options with the law's MTBF for this number of nodes, if they use it."""
+        """Return the options; if they use the MTBF of the law, set it for this number of nodes."""
         if not self.uses_law_mtbf or self.law is None:
             return self
         return msgspec.structs.replace(self, mtbf=self.law.mtbf_on(n_nodes))
@@ -302,7 +303,7 @@ class ScenarioOptions(FailureOptions, frozen=True, kw_only=True):
         return CheckpointModel(mtbf_s, *costs, self.checkpoint_rounding)
 
     def _tiers(self, mtbf_s: float) -> TierCheckpoints:
-        """Return the tiers, and which failures the light tier survives under the failure law."""
+        """Return the tiers, with the failures of the law that the light tiers survive."""
         try:
             return tier_checkpoints(self.tiers, mtbf_s, self.law)
         except InputError as error:

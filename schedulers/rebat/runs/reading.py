@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Readers of tables in a campaign file, with errors that name the place."""
+"""Readers of tables in a campaign file. Errors name the position in the file."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ LARGEST_SEED = 2**63 - 1
 """Largest signed 64-bit number, the limit of the results table."""
 
 Duration = str | float
-"""A text with units, or seconds."""
+"""A duration: a text with units, or a number of seconds."""
 
 
 def convert(table: Any, kind: type[_T], where: str) -> _T:
-    """Convert a table to a struct; the error for an unknown key lists the valid keys."""
+    """Convert a table to a struct. For an unknown key, the error lists the valid keys."""
     if not isinstance(table, dict):
         raise InputError("is not a table", where)
     check_keys(table, kind.__struct_fields__, where)

@@ -22,22 +22,24 @@ from rebat.session.ledger import AttemptRecord, Ledger, attempts_of
 from rebat.workloads.recorded import RecordedAttempt, RecordedSchedule
 
 MEASURES = Measures(walltime_kills="useful")
-"""In a simulation of the workload, jobs that reached their walltime in the record run to
-completion. Their work counts as useful in the record and in the simulation."""
+"""Work of jobs killed at their walltime counts as useful. In a simulation, the jobs that reached
+their walltime in the record complete, and their work is useful. It therefore counts as useful in
+the record as well.
+"""
 
 TOGETHER_US = 5 * US_PER_S
-"""Maximum time between the failure of a node and the recorded end of the attempt on this node."""
+"""Maximum time between the failure of a node and the recorded end of its attempt."""
 
 STATES: dict[Cause, str] = {
     Cause.COMPLETED: SUCCESS,
     Cause.JOB_FAILED: FAILED,
     Cause.WALLTIME: WALLTIME,
 }
-"""Batsim's final states; attempts that ended otherwise were killed."""
+"""Batsim's final states by cause. Attempts with other causes were killed."""
 
 
 def recorded_run(schedule: RecordedSchedule) -> RunResult:
-    """Return the result of a recorded schedule, as of a policy named 'recorded'."""
+    """Return the result of a recorded schedule, in the form of a policy named 'recorded'."""
     attempts = schedule.attempts
     entries = sorted(attempts, key=lambda attempt: (attempt.queued_us, attempt.job, attempt.number))
     serials = {id(attempt): serial for serial, attempt in enumerate(entries)}
@@ -126,5 +128,5 @@ def _hits(
 
 
 def _alone(nodes: NodeSet, hit: Sequence[NodeSet]) -> int:
-    """Return the number of nodes that no attempt held."""
+    """Return the number of nodes that no attempt used."""
     return sum(not any(node in held for held in hit) for node in nodes)

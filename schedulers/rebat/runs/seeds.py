@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Policies on one scenario with several seeds. For each seed, all policies see the same failures.
+"""Policies on one scenario with several seeds. With the same seed, all have equal failures.
 
-The number of seeds can be chosen by a target interval width: seeds are added until this width is
-reached.
+The number of seeds can be chosen by a target width of an interval: seeds are added until the width
+is reached.
 """
 
 from __future__ import annotations
@@ -25,13 +25,14 @@ from rebat.runs.spec import RunSpec, Scenario, Source
 from rebat.runs.unit import Unit
 
 MOST_SEEDS = 1_000
-"""Maximum number of seeds if the interval does not become narrow enough."""
+"""Maximum number of seeds, even if the interval is not narrow enough."""
 
 
 class Narrow(msgspec.Struct, frozen=True):
     """A target width of the interval of a metric, as a share of its mean.
 
-    The width applies to each policy's ratio to the first policy or, with one policy, to its value.
+    If there are several policies, the width applies to the ratio of each to the first policy. If
+    there is one policy, it applies to the value of the policy.
     """
 
     width: float
@@ -43,7 +44,7 @@ class SeedRuns(msgspec.Struct, frozen=True):
 
     source: Source
     policies: Mapping[str, str]
-    """Policies by their name in the results. Ratios are relative to the first policy."""
+    """Policies by name in the results. Ratios are relative to the first policy."""
     scenario_of: Callable[[int], Scenario]
     """Scenario of a seed."""
     first_seed: int
@@ -51,7 +52,7 @@ class SeedRuns(msgspec.Struct, frozen=True):
     workers: int
     narrow: Narrow | None = None
     kinds: Mapping[str, type] = {}
-    """Classes of the policies that have no file, by name."""
+    """Classes of policies without a file, by name."""
 
 
 class Done(msgspec.Struct, frozen=True):
@@ -72,7 +73,7 @@ class _Task(msgspec.Struct, frozen=True):
 def run_seeds(
     requested: SeedRuns, on_done: Callable[[int, int], None] = lambda done, of: None
 ) -> Seeds:
-    """Run all policies with all seeds; ``on_done`` receives the numbers of ended and of all runs.
+    """Run all policies with all seeds; report the numbers of ended and of all runs.
 
     Raises
     ------
@@ -96,7 +97,7 @@ def run_seeds(
 
 
 def _batches(requested: SeedRuns, seeds: Seeds) -> Iterator[range]:
-    """Yield the initial seeds, then batches of 50 % more until the interval is narrow enough."""
+    """Yield the initial seeds, then 50 % more seeds at a time until the interval is narrow."""
     first, n = requested.first_seed, requested.n_seeds
     yield range(first, first + n)
     while requested.narrow and n < MOST_SEEDS and _too_wide(seeds, requested.narrow):
@@ -160,7 +161,7 @@ def check_metric(metric: Name) -> None:
     Raises
     ------
     InputError
-        For an unknown metric; the error lists the valid names.
+        If the metric is unknown; the error lists the valid names.
     """
     names = sorted(metric_names(RunSummary))
     if not any(fnmatchcase(metric[0], name) for name in names):

@@ -29,12 +29,12 @@ NAME = "simulation"
 
 
 def units(specs: Iterable[RunSpec]) -> list[Unit]:
-    """Return the units of the runs with their keys; each input and policy is read once.
+    """Return the units of the runs with their keys. Each input and policy is read once.
 
     Raises
     ------
     InputError
-        For a file that cannot be read.
+        If a file cannot be read.
     """
     contents: dict[str, str] = {}
     policies: dict[tuple[str, str, Any], Any] = {}
@@ -50,12 +50,12 @@ def units(specs: Iterable[RunSpec]) -> list[Unit]:
 
 
 def check_inputs(units: Iterable[Unit]) -> None:
-    """Read every trace and record once, and check that the cores per node divide the machine.
+    """Check that all traces and records are valid, and that entire nodes form the machine.
 
     Raises
     ------
     InputError
-        For invalid input; the error names the grid and the workload.
+        If input is invalid; the error names the grid and the workload.
     """
     seen = set()
     for unit in units:
@@ -77,7 +77,7 @@ def check_inputs(units: Iterable[Unit]) -> None:
 def _check_input(unit: Unit, recorded: bool) -> None:
     scenario = unit.spec.scenario
     if not (unit.spec.source.options or scenario.nodes or scenario.cores_per_node > 1 or recorded):
-        return  # no option depends on the contents of the workload
+        return  # in this case, no option depends on the contents of the workload
     n_nodes = scenario.nodes or workload_of(unit).n_nodes
     groups_of(n_nodes, scenario.cores_per_node)
     if unit.spec.source.options:
@@ -87,14 +87,14 @@ def _check_input(unit: Unit, recorded: bool) -> None:
 
 
 def simulate_run(unit: Unit) -> RunResult:
-    """Run one point of the grid.
+    """Run one unit.
 
     Raises
     ------
     InputError
-        For invalid input, or input that changed after the start of the campaign.
+        If input is invalid, or has changed since the start of the campaign.
     BatsimAbort
-        For a decision on which a real Batsim aborts.
+        If a real Batsim would abort at a decision.
     """
     spec: RunSpec = unit.spec
     workload = _prepared(_text_of(spec.source), _content(unit), preparation(spec.scenario))

@@ -57,7 +57,7 @@ RUN_FILES = (
 
 
 class Runnable(Protocol):
-    """A factory of a policy: a preset or a user-defined policy."""
+    """A factory of policies: a preset or a user-defined policy."""
 
     @property
     def name(self) -> str: ...
@@ -70,9 +70,9 @@ OnWarning = Callable[[str], None]
 
 
 class RunResult(msgspec.Struct):
-    """The results of a run: summary, a row per job, the session's ledger, the engine's jobs.
+    """The results of a run: summary, rows of jobs, ledger of the session, jobs of the engine.
 
-    ``plans`` is the record of plans, if the run recorded them.
+    ``plans`` is the record of plans; None if the run did not record them.
     """
 
     policy: str
@@ -104,22 +104,23 @@ def simulate(
     Parameters
     ----------
     uptime_us : array, optional
-        How long each node has been up at the start, in microseconds (default: 0).
+        Uptime of each node at the start, in microseconds (default: 0).
     cores_per_node : int
-        The hosts of the machine are cores; this number of consecutive cores forms a node.
+        Number of consecutive hosts that form a node. If above 1, hosts are cores.
     operations
-        Operations of an administrator (see `models.operations`), in nodes, not cores.
+        Operations of an administrator (see `models.operations`); their numbers are nodes, not
+        cores.
     max_attempts : int
-        A job ends as failed after failures have interrupted this number of its attempts.
+        Number of interrupted attempts of a job after which it ends as failed.
     on_warning : callable, optional
         Called once, while the simulation runs, if a job is unlikely to complete.
     explain : bool
-        Record the plans, see `session.plan_record`.
+        Whether to record the plans, see `session.plan_record`.
 
     Raises
     ------
     InputError
-        For a workload or events that this machine cannot run.
+        If the machine cannot run the workload or the events.
     Abort
         If jobs can never start, because they request more nodes than are ever up.
     """
@@ -145,7 +146,7 @@ def simulate(
     if isinstance(preset, Preset):
         layout = layout_of(preset, workload, engine.n_nodes, layout)
     n_nodes, ledger, ended = engine.n_nodes, session.ledger, engine.ended
-    del engine, session  # free memory for the summary
+    del engine, session  # free memory before the summary is computed
     summary, rows = summarise(ledger, n_nodes, measures or Measures(), layout)
     plans = recorder.result() if recorder else None
     return RunResult(preset.name, summary, rows, ledger, ended, plans)
@@ -154,7 +155,7 @@ def simulate(
 def _watching(
     session: Session, on_progress: OnProgress | None, on_warning: OnWarning | None
 ) -> OnProgress:
-    """Report progress, and warn once of a job that failures interrupt again and again."""
+    """Return a callback that reports progress, and warns once of a job with many interruptions."""
     warned = on_warning is None
 
     def watch(now_us: int, ended: int, total: int) -> None:

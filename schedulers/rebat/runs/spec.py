@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The specification of a run as plain data, in seconds.
 
-`staging` turns it into a simulation. `keys` selects the data that determines its result.
+`staging` makes a simulation from it. `keys` selects the data that determines the result.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ class FailureScenario(msgspec.Struct, frozen=True):
     law: Law
     seed: int = 0
     horizon_s: float | None = None
-    """No failure after this time of the run."""
+    """Time of the run after which no failure occurs."""
     begin_s: float = 0.0
     """Time of the law at which the run begins. Earlier failures only set initial uptimes."""
 
     @property
     def mtbf_s(self) -> float | None:
-        """The machine's mean time between failures, if the law defines it."""
+        """Mean time between failures of the machine, if the law defines it."""
         return getattr(self.law, "mtbf_s", None)
 
     @property
@@ -49,7 +49,7 @@ class FailureScenario(msgspec.Struct, frozen=True):
 
 
 class CheckpointModel(msgspec.Struct, frozen=True):
-    """Young/Daly checkpoints in every job (section 5.2 of Du et al. 2024); in seconds."""
+    """Young/Daly checkpoints of all jobs (section 5.2 of Du et al. 2024); times are in seconds."""
 
     mtbf_s: float
     cost_s: float
@@ -58,11 +58,11 @@ class CheckpointModel(msgspec.Struct, frozen=True):
 
 
 class PerfectCheckpoints(msgspec.Struct, frozen=True, tag_field="model", tag="perfect"):
-    """Interrupted jobs lose no work and pay no cost (Prabhakaran et al. 2018)."""
+    """Checkpoints without loss of work or time at interruptions (Prabhakaran et al. 2018)."""
 
 
 class TierCheckpoints(msgspec.Struct, frozen=True, tag_field="model", tag="tiers"):
-    """Checkpoints in tiers in every job (see `models.tiers`); in seconds."""
+    """Checkpoints of all jobs in tiers (see `models.tiers`); times are in seconds."""
 
     mtbf_s: float
     tiers: str
@@ -70,9 +70,9 @@ class TierCheckpoints(msgspec.Struct, frozen=True, tag_field="model", tag="tiers
     """Share of the failures that the light tier survives; with several light tiers, one for each.
     """
     software: str = ""
-    """Causes of failures that keep their node, joined by +."""
+    """Causes of failures after which the node is still usable, joined by +."""
     group: int | msgspec.UnsetType = msgspec.UNSET
-    """Number of nodes of a group that fails together; only with a tier that survives groups."""
+    """Number of nodes of a group, which can fail together; only if a tier survives groups."""
 
 
 Checkpoints = CheckpointModel | PerfectCheckpoints | TierCheckpoints
@@ -89,7 +89,7 @@ class SilentErrors(msgspec.Struct, frozen=True):
 
 
 class OperationFile(msgspec.Struct, frozen=True):
-    """An administrator's operations: the events, and the file name to show in tables."""
+    """Operations of an administrator: the events, and the file name for tables."""
 
     file: str
     events: tuple[GenericEvent, ...]
@@ -99,9 +99,9 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
     """The conditions of a run: machine, failures, checkpoints, operations and measurement."""
 
     nodes: int | None = None
-    """Number of nodes; None: the workload's."""
+    """Number of nodes; None means the number of the workload."""
     cores_per_node: int = 1
-    """Number of consecutive cores that form a node and fail together; 1: nodes are not divided."""
+    """Number of consecutive cores that form a node and fail together; 1: hosts are nodes."""
     failures: FailureScenario | None = None
     checkpoint: Checkpoints | None = None
     silent_errors: SilentErrors | None = None
@@ -121,7 +121,7 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
     workload: str
     """Name of the workload in tables."""
     policy: str
-    """Name of the policy, also used in tables."""
+    """Name of the policy, which is also its name in tables."""
     source: Source
     scenario: Scenario = Scenario()
     kind: Any = None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Preparation of a scenario for runs, for `rebat run` and for campaigns."""
+"""Preparation of scenarios for the runs of `rebat run` and of campaigns."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from rebat.runs.spec import (
 
 
 class Stage(msgspec.Struct, frozen=True):
-    """A prepared workload and scenario, the same for all policies."""
+    """A prepared workload and scenario, which all policies share."""
 
     workload: Workload
     n_nodes: int
@@ -79,7 +79,7 @@ class Stage(msgspec.Struct, frozen=True):
         )
 
     def _prepared(self, policy: Preset) -> Preset:
-        """Pass hazards to policies that predict failures; pass the seed if the policy is random."""
+        """Return the policy with hazards, if it predicts failures, and with the seed, if random."""
         if policy.foresees:
             policy = policy.knowing(self._hazards(policy.foresight))
         failures = self.scenario.failures
@@ -99,13 +99,13 @@ class Stage(msgspec.Struct, frozen=True):
 def check_foresight(scenario: Scenario) -> None:
     """Reject the prediction of correlated failures.
 
-    Hazards are defined per node and summed over a partition. This is wrong for nodes that fail
-    together.
+    The reason: hazards are defined per node and added over a partition, which is wrong for nodes
+    that fail together.
 
     Raises
     ------
     InputError
-        With ``cores_per_node``, failure groups or cascades.
+        If there are ``cores_per_node``, failure groups or cascades.
     """
     if scenario.failures and isinstance(scenario.failures.law, Correlated):
         problem = "failures are correlated, but the policy predicts independent failures of nodes"
@@ -119,12 +119,12 @@ def check_foresight(scenario: Scenario) -> None:
 
 
 def staged(workload: Workload, scenario: Scenario) -> Stage:
-    """Combine a workload, after `prepared`, with the events of the scenario.
+    """Combine a workload that `prepared` returned with the events of the scenario.
 
     Raises
     ------
     InputError
-        For invalid failures, operations or measures.
+        If failures, operations or measures are invalid.
     """
     n_nodes = scenario.nodes or workload.n_nodes
     measures = Measures(
@@ -151,11 +151,11 @@ def prepared(workload: Workload, scenario: Scenario) -> Workload:
     Raises
     ------
     InputError
-        If the id of a job is the id of another job's resubmission.
+        If a job has the id of a resubmission of another job.
     """
     jobs = compact(workload.jobs)
     try:
-        if any("#" in job_id for job_id in jobs.ids()):  # a list of all ids needs much memory
+        if any("#" in job_id for job_id in jobs.ids()):  # a list of all ids would need much memory
             check_ids([*jobs.ids()])
     except InputError as error:
         raise error.at(f"workload {workload.name}") from None
@@ -167,7 +167,7 @@ def prepared(workload: Workload, scenario: Scenario) -> Workload:
 
 
 def preparation(scenario: Scenario) -> Scenario:
-    """Return the part of a scenario that `prepared` uses, as a cache key."""
+    """Return the part of a scenario that affects `prepared`, as a cache key."""
     return Scenario(
         nodes=scenario.nodes,
         checkpoint=scenario.checkpoint,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A unit of work: for example a simulation, or a job set with all its failure scenarios.
+"""A unit of work, for example a simulation, or a job set with all its failure scenarios.
 
 The key of a unit is the hash of all data that determines its result. Names of grids and files are
 not part of it.
@@ -28,7 +28,8 @@ class Unit(msgspec.Struct, frozen=True, kw_only=True):
     labels: dict[str, Any]
     """Columns that identify the unit in the results table."""
     identity: dict[str, Any]
-    """Data of the key, as plain JSON values; units of different kinds differ."""
+    """Data from which the key is computed, as plain JSON values. It differs between kinds of units.
+    """
     key: str
 
 
@@ -38,5 +39,5 @@ def key_of(identity: Any) -> str:
 
 
 def canonical(value: Any) -> str:
-    """Return JSON with a unique spelling of each value."""
+    """Return canonical JSON: equal values have equal texts."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The session: the state of a simulation, and calls of the policy. It uses no sockets or files."""
+"""The session keeps the state of a simulation and calls the policy. It uses no sockets or files."""

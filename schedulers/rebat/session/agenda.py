@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls requested from Batsim, and the wakes and stops for which they are requested.
+"""Requests of wake-ups: calls from Batsim, and the wakes and stops that need them.
 
-A call from Batsim does not state why it was requested.
+A *wake* is a wake-up that a policy requested. A call from Batsim does not state for which wake or
+stop it was requested.
 """
 
 from __future__ import annotations
@@ -14,10 +15,10 @@ from rebat.core.units import FOREVER_US
 from rebat.session.board import Board
 
 UNKNOWN_LAG_US = 1_000
-"""Minimum delay of a call (microseconds), used until a kill has shown how long replies take.
+"""Minimum delay of a call (us) until the delay of replies is known from the first kill.
 
-On a platform without network latency, replies take no time. Calls after the first kill are then
-exact.
+On a platform without network latency, replies have no delay, so calls are exact after the first
+kill.
 """
 
 
@@ -49,14 +50,14 @@ class Agenda:
         return [wake for wake in self.wakes if wake.at_us <= self._board.now_us]
 
     def note_lag(self, sent_us: int) -> None:
-        """Update the maximum delay of replies from the send time of an acknowledged message."""
+        """Update the maximum delay of replies; ``sent_us`` is the send time of the decision."""
         lag_us = self._board.now_us - sent_us
         self._lag_us = lag_us if self._lag_us is None else max(self._lag_us, lag_us)
 
     def call_at(self, at_us: int) -> None:
         """Request a call at a time, or as soon as possible after it.
 
-        Batsim aborts if the time of the call has passed when it receives the request.
+        Batsim aborts if it receives the request after the time of the call.
         """
         margin_us = UNKNOWN_LAG_US if self._lag_us is None else 2 * self._lag_us
         when_us = max(at_us, self._board.now_us + margin_us)
@@ -64,7 +65,7 @@ class Agenda:
         self._board.out.append(CallMeLater(at_us=self._board.now_us, when_us=when_us))
 
     def call_at_all(self, others_us: Iterable[int]) -> None:
-        """Request a call for the time of each wake and for each of ``others_us``."""
+        """Request a call at the time of each wake and at each time in ``others_us``."""
         times = {*others_us, *(wake.at_us for wake in self.wakes)}
         for at_us in sorted(times - self._called):
             if at_us > self._board.now_us:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""State that all parts of a session share."""
+"""The board: the state that all parts of a session share."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Board(msgspec.Struct):
     by_hold: dict[int, str] = {}
     """Ids of holds by serial."""
     planning: bool = False
-    """Whether the policy is planning now."""
+    """Whether the policy is currently planning."""
 
     def next_serial(self) -> int:
         """Return the next number for a queue entry or a hold."""
@@ -59,7 +59,7 @@ class Board(msgspec.Struct):
         self.note(refusal)
 
     def note(self, refusal: Refusal) -> None:
-        """Record that an accepted proposal was cancelled; this is not an error of the policy."""
+        """Record that an accepted proposal was cancelled, which is not an error of the policy."""
         self.ledger.refusals.append((self.now_us, refusal.subject, refusal.reason))
         self.changes.refused.append(refusal)
         self.news.refused.append(refusal)

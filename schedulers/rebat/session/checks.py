@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks of proposals: each returns a refusal, or None if the proposal passes.
+"""Checks of proposals. Each check returns a refusal, or None if the proposal passes.
 
-The checks refuse every proposal on which a real Batsim would abort.
+The checks refuse every proposal at which a real Batsim would abort.
 """
 
 from __future__ import annotations
@@ -53,14 +53,14 @@ def why_not_stop(stop: Stop, jobs: Lifecycle) -> Refusal | None:
 
 
 def why_not_alive(running: Running, claims: Claims) -> Refusal | None:
-    """Check that no node of a running attempt is down: it could not be checkpointed."""
+    """Check that no node of a running attempt is down, because it could not be checkpointed."""
     if not running.nodes.of_each(claims.down).any():
         return None
     return Refusal(running.attempt.id, "cannot be checkpointed: one of its nodes is down")
 
 
 def why_not_move(move: Move, running: Running, claims: Claims, jobs: Lifecycle) -> Refusal | None:
-    """Check that each target node is usable and will be free when the attempt moves there."""
+    """Check that each target node of a move is usable, and will be free at the time of the move."""
     nodes, attempt = move.nodes, running.attempt
     if not nodes.size:
         return Refusal(attempt.id, "cannot move: no target nodes given")
@@ -73,7 +73,7 @@ def why_not_move(move: Move, running: Running, claims: Claims, jobs: Lifecycle) 
     leaving = {
         stopping.running.attempt.serial
         for stopping in jobs.stopping.values()
-        if not isinstance(stopping.stop.then, Wait)  # its nodes stay held
+        if not isinstance(stopping.stop.then, Wait)  # the nodes of the waiting job stay held
     }
     tags = claims.tags(nodes).tolist()
     others = set(tags) - leaving - {FREE, attempt.serial}

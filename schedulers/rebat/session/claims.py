@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Records which attempt or hold has each node. No other module changes the node pool."""
+"""The record of the holder of each node. No other module changes the node pool."""
 
 from __future__ import annotations
 
@@ -15,22 +15,23 @@ from rebat.models.node_pool import NodePool
 
 
 class Claims:
-    """The nodes of a machine: up, down or drained, and free or held by a tag.
+    """The nodes of a machine. Each is up, down or drained, and free or held.
 
-    A tag is the serial of an attempt or of a hold. A node that fails or is drained keeps its tag
-    until the holder releases it.
+    A held node has a tag, which is the serial of an attempt or of a hold. If it fails or is
+    drained, it keeps the tag until the holder releases it. A node is *usable* if it is up and not
+    drained.
 
     Attributes
     ----------
     down, drained : bool arrays, shape (n,)
     up_since_us : int64 array, shape (n,)
-        When each node last came up, in microseconds; negative if before the simulation.
+        Time at which each node last came up, in microseconds; negative if before the simulation.
     failed_us : int64 array, shape (n,)
-        When each node last failed, or came up if it has not failed in the simulation.
+        Time at which each node last failed, or came up if it has not failed in the simulation.
     """
 
     def __init__(self, n_nodes: int) -> None:
-        self._pool = NodePool(n_nodes)  # the pool's ``down`` marks unusable nodes
+        self._pool = NodePool(n_nodes)  # in the pool, ``down`` means unusable
         self.down: npt.NDArray[np.bool_] = np.zeros(n_nodes, dtype=np.bool_)
         self.drained: npt.NDArray[np.bool_] = np.zeros(n_nodes, dtype=np.bool_)
         self._drained_for: dict[str, npt.NDArray[np.bool_]] = {}
@@ -42,7 +43,7 @@ class Claims:
         self._reported_unusable: set[int] = set()
 
     def begin(self, uptime_us: npt.NDArray[np.int64]) -> None:
-        """Set how long each node has been up at time 0, in microseconds."""
+        """Set the uptime of each node at time 0, in microseconds."""
         if len(uptime_us) != self.n_nodes:
             expected = f"{self.n_nodes}, one per node"
             raise InputError(f"there are {len(uptime_us)} uptimes", expected=expected)
@@ -55,25 +56,25 @@ class Claims:
 
     @property
     def free(self) -> npt.NDArray[np.bool_]:
-        """Which nodes are usable and not held; a new array."""
+        """Which nodes are usable and not held, as a new array."""
         free: npt.NDArray[np.bool_] = (self._pool.owner == FREE) & ~self._pool.down
         return free
 
     def tag(self, node: int) -> int:
-        """Return the tag of a node's holder; -1 if there is none."""
+        """Return the tag of a node; -1 if it is not held."""
         return int(self._pool.owner[node])
 
     @property
     def all_tags(self) -> npt.NDArray[np.int32]:
-        """Tag of the holder of each node; -1: none. A new array."""
+        """Tag of each node, -1 if it is not held, as a new array."""
         return self._pool.owner.copy()
 
     def tags(self, nodes: NodeSet) -> npt.NDArray[np.int32]:
-        """Return the tag of the holder of each of these nodes, ascending by node; -1: none."""
+        """Return the tags of these nodes, ascending by node; -1 for nodes that are not held."""
         return nodes.of_each(self._pool.owner)
 
     def obstacle(self, nodes: NodeSet) -> int:
-        """Return the first of these nodes that is not usable and free; -1 if there is none."""
+        """Return the first of these nodes that is unusable or held; -1 if there is none."""
         return self._pool.obstacle(nodes)
 
     def lowest(self, count: int) -> NodeSet:
@@ -81,15 +82,15 @@ class Claims:
         return self._pool.lowest(count)
 
     def up(self, nodes: NodeSet) -> NodeSet:
-        """Return which of these nodes are up, even if they are drained."""
+        """Return those of these nodes that are up, including drained nodes."""
         return NodeSet.of_sorted(nodes.ids[~nodes.of_each(self.down)])
 
     def usable(self, nodes: NodeSet) -> NodeSet:
-        """Return which of these nodes are usable."""
+        """Return those of these nodes that are usable."""
         return self._pool.usable(nodes)
 
     def usable_and_free(self, nodes: NodeSet) -> NodeSet:
-        """Return which of these nodes are usable and not held."""
+        """Return those of these nodes that are usable and not held."""
         return self._pool.usable(nodes, unheld=True)
 
     # ---- holders
@@ -125,13 +126,13 @@ class Claims:
         self._use(nodes)
 
     def drained_for(self, why: str) -> npt.NDArray[np.bool_]:
-        """Return which nodes are drained for a reason; not a copy."""
+        """Return which nodes are drained for a reason (not a copy)."""
         if why not in self._drained_for:
             self._drained_for[why] = np.zeros(self.n_nodes, dtype=np.bool_)
         return self._drained_for[why]
 
     def drained_only_for(self, why: str) -> npt.NDArray[np.bool_]:
-        """Return which nodes are drained for this reason and no other; a new array."""
+        """Return which nodes are drained only for this reason, as a new array."""
         only = self.drained_for(why).copy()
         for other, mask in self._drained_for.items():
             if other != why:
@@ -146,7 +147,7 @@ class Claims:
         self._changed.update(dict.fromkeys(nodes))
 
     def undrain(self, nodes: NodeSet, why: str = "") -> None:
-        """Remove a reason for drains; nodes that are up return to service if no reason is left."""
+        """Remove a reason for drains. Nodes without a remaining reason return to service if up."""
         nodes.put(self.drained_for(why), False)
         nodes.put(self.drained, False)
         for mask in self._drained_for.values():
@@ -160,10 +161,9 @@ class Claims:
         self._changed.update(dict.fromkeys(nodes))
 
     def news(self) -> Iterator[tuple[int, bool, bool]]:
-        """Yield each changed node, whether it is usable, and whether the last report differs.
+        """Yield each changed node, whether it is usable, and whether this is new to the policy.
 
-        A node may have been repaired and failed again since the last report, so that it does not
-        differ.
+        It is not new, for example, if the node was repaired and failed again since the last report.
         """
         for node in self._changed:
             unusable, reported = bool(self._pool.down[node]), self._reported_unusable

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Attempts that hang after a failure, until it is detected, diagnosed and rescheduled.
+"""Attempts that hang after a failure, until the end of the stages detect to reschedule.
 
-A hang is a scheduled stop: the attempt keeps its nodes, and policies cannot stop it. When the hang
-ends, the failure is reported to the policy like any failure without such stages.
+During a hang, the attempt keeps its nodes, and policies cannot stop it, because the hang is a
+scheduled stop. At the end of the hang, the session reports the failure to the policy as if it had
+just occurred.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from rebat.session.resubmission import Registry
 from rebat.session.waits import Waits
 
 CallOff = Callable[..., Scheduled | None]
-"""Cancels the scheduled stop of an attempt; see `Transactions.call_off`."""
+"""Function that cancels the scheduled stop of an attempt; see `Transactions.call_off`."""
 
 
 class Hang(msgspec.Struct):
@@ -47,12 +48,12 @@ class Hang(msgspec.Struct):
 
     @property
     def due_us(self) -> int:
-        """When the failure is reported to the policy."""
+        """The time at which the failure is reported to the policy."""
         return self.at_us + sum(self.stages.get(name, 0) for name in HUNG)
 
 
 class Hangs:
-    """Begins and ends hangs."""
+    """The hangs of attempts: it begins and ends them."""
 
     def __init__(
         self, board: Board, jobs: Lifecycle, registry: Registry, waits: Waits, call_off: CallOff
@@ -62,15 +63,16 @@ class Hangs:
         self._recovery = board.options.recovery or Recovery()
         self._stages = self._recovery.stages
         self.hanging: dict[str, Hang] = {}
-        """Failed attempts by id, also after the end of the hang, until they are stopped."""
+        """Failed attempts by id. They are stored after the end of the hang until they are stopped.
+        """
 
     def report(
         self, hit: Mapping[str, Failure]
     ) -> tuple[list[Running], dict[str, Scheduled | None]]:
         """Return the failed attempts to report to the policy now, and their cancelled stops.
 
-        ``hit`` are new failures by attempt. If recoveries have stages, the attempts
-        hang first.
+        ``hit`` contains new failures by attempt. If recoveries have stages, these attempts hang
+        first.
         """
         if not (hit or self.hanging):
             return [], {}
@@ -113,7 +115,7 @@ class Hangs:
         return attempt_id in self.hanging and attempt_id in self._jobs.scheduled
 
     def after_init(self, attempt_id: str, remaining: Remaining) -> Remaining:
-        """Return what remains of a failed attempt, with the time to initialise the next attempt."""
+        """Return what remains of a failed attempt, plus the time to initialise the next attempt."""
         hang = self.hanging.get(attempt_id)
         init_us = hang.stages.get("init", 0) if hang else 0
         if not init_us:
@@ -126,7 +128,8 @@ class Hangs:
     def completed(self, running: Running) -> Stopping | None:
         """Return the stop of an attempt that completed in the simulator while it hangs.
 
-        The nodes of the attempt are held until the hang ends. None if the attempt does not hang.
+        The nodes of the attempt are held until the end of the hang. The result is None if the
+        attempt does not hang.
         """
         attempt_id = running.attempt.id
         if not self.hangs(attempt_id):

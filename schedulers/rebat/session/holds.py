@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nodes held for a job that waits or moves. For plans, they look like a running attempt.
+"""Nodes held for a job that waits or moves. Plans treat them like a running attempt.
 
 The node-stealing paper submits a fictitious job to hold nodes (section 7.2.1). rebat does not
 inform Batsim about held nodes.
@@ -19,7 +19,7 @@ from rebat.session.ledger import Hold
 
 
 class Holds:
-    """Takes free nodes for a job, and releases them."""
+    """The holds of nodes: it holds free nodes for a job, and releases them."""
 
     def __init__(self, board: Board, claims: Claims) -> None:
         self._board, self._claims = board, claims
@@ -58,14 +58,14 @@ class Holds:
             record.until_us = self._board.now_us
 
     def note_nodes(self, tags: Iterable[int]) -> None:
-        """Start a new record, without nodes that are down, for each hold with one of these tags."""
+        """For each hold with one of these tags, start a new record without nodes that are down."""
         for tag in sorted(self._held.keys() & tags):
             held = self._held[tag]
             self._end(tag)
             self._begin(tag, held, self._claims.up(held.nodes))
 
     def without_the_dead(self, held: Running) -> Running | None:
-        """Release the unusable nodes of a hold; return the new hold, or None if no node is left."""
+        """Release the unusable nodes of a hold; return the rest, or None if no node is left."""
         self.let_go(held)
         alive = self._claims.usable(held.nodes)
         attempt = msgspec.structs.replace(
@@ -74,7 +74,7 @@ class Holds:
         return self._take(Running(attempt, held.start_us, alive)) if alive.size else None
 
     def let_go(self, *holds: Running | None) -> None:
-        """Release holds. A hold that no plan has seen is removed from the changes."""
+        """Release holds. If no plan has received a hold, it is removed from the changes."""
         for held in filter(None, holds):
             self._claims.release(held.nodes)
             del self._board.by_hold[held.attempt.serial]

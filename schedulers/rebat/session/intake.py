@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Processing of events: all events of a message update the state before any decision."""
+"""The intake: all events of a message update the state before any decision is made."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _CAUSES = {
 
 
 class Intake:
-    """Updates the state with the events of a message, in order."""
+    """The part of the session that updates the state with the events of a message, in order."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class Intake:
         Raises
         ------
         InputError
-            For an impossible event.
+            If an event is impossible.
         """
         relevant = False
         for event in events:
@@ -170,7 +170,7 @@ class Intake:
         running.nodes.pack()
 
     def _retry(self, running: Running) -> None:
-        """Requeue a job with all its work after an error was detected at its end.
+        """Requeue a job with all its work after an error that was detected at its end.
 
         The time of the error is unknown, so no checkpoint is valid. The work of earlier attempts is
         lost too.
@@ -182,7 +182,7 @@ class Intake:
 
     def _on_killed(self, event: JobsKilled) -> None:
         for attempt_id in event.job_ids:
-            # an attempt that completed at the time of its kill is not resubmitted
+            # an attempt that completes at the time of its kill is not resubmitted
             self._transactions.acknowledge(attempt_id, attempt_id in event.progress)
         self._transactions.waits.second_pass()
 
@@ -210,7 +210,7 @@ class Intake:
         self._transactions.lose_claims(tags)
 
     def _failure(self, event: NodesFailed, tag: int) -> Failure:
-        """Return the failure of the attempt with this tag; cores count as their nodes."""
+        """Return the failure of the attempt with this tag, in nodes (even if hosts are cores)."""
         hit = event.nodes.ids[self._claims.tags(event.nodes) == tag]
         nodes = np.unique(hit // self._board.options.cores_per_node)
         return Failure(0, event.cause or "", len(nodes), int(nodes[0]), int(nodes[-1]))

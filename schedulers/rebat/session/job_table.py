@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Table of the jobs: their profiles, submissions and attempts, and checks of jobs."""
+"""The table of jobs: their profiles, submissions and attempts, and checks of jobs."""
 
 from __future__ import annotations
 
@@ -38,16 +38,16 @@ class Work(msgspec.Struct, gc=False):
     profile: str
     checkpointing: Checkpointing | None
     at_risk: AtRisk = ()
-    """Work that resizes or light checkpoints kept but no checkpoint of a tier contains yet.
+    """Work at risk: work that is kept, but that no checkpoint of a tier contains yet.
 
-    In microseconds, at the speed of this attempt.
+    It is kept by resizes or light checkpoints. Unit: microseconds at the speed of this attempt.
     """
     period_s: float = 0.0
     """Checkpoint period in seconds if it is not a whole number of microseconds; otherwise 0."""
 
 
 class JobTable:
-    """Profiles, and the submission and attempts of each job that is alive."""
+    """Profiles, and the submission and the attempts of each job that has not ended."""
 
     def __init__(self, board: Board) -> None:
         self._board = board
@@ -56,9 +56,9 @@ class JobTable:
         self.work: dict[str, Work] = {}
         self._like_resubmissions: dict[str, str] = {}
         self.failures: dict[str, Failure] = {}
-        """Failures of attempts by id; work after a failure does not count."""
+        """Failures of attempts by id. Work after a failure does not count."""
         self.has_light = False
-        """Whether a job writes light checkpoints."""
+        """Whether any job writes light checkpoints."""
 
     # ---- as submitted
 
@@ -100,7 +100,7 @@ class JobTable:
             young_daly = self._board.options.young_daly
             checkpointing = derived_checkpointing(attempt.n_nodes, machine_nodes, young_daly)
             if checkpointing is None and self._board.options.starts_cost:
-                checkpointing = NEVER  # no checkpoints, but later attempts have a cost
+                checkpointing = NEVER  # later attempts have a cost
         self.has_light |= checkpointing is not None and checkpointing.light is not None
         period_s = 0.0
         if checkpointing and self._board.options.dialect.digits == "six":
@@ -111,8 +111,8 @@ class JobTable:
     def _check_id(self, job_id: str) -> None:
         """Raise InputError if ids of this job and of resubmissions could be equal.
 
-        Ids are never reused. Ids of jobs that have the form of a resubmission are stored, to check
-        later jobs.
+        Ids are never reused. If the id of a job has the form of a resubmission, it is stored to
+        check later jobs.
         """
         base, number = split_attempt(job_id)
         if number:
@@ -123,10 +123,7 @@ class JobTable:
             raise taken_id(self._like_resubmissions[job_id], job_id)
 
     def forget(self, job_id: str, alive: Callable[[str], bool]) -> None:
-        """Delete the data of a job that ended, unless one of its attempts still exists.
-
-        This saves memory.
-        """
+        """Delete the data of a job that has ended and has no more attempts, to save memory."""
         attempts = [job_id]
         while self._is_of(job_id, following := resubmission_id(job_id, len(attempts))):
             attempts.append(following)
@@ -137,14 +134,14 @@ class JobTable:
                 self.failures.pop(attempt_id, None)
 
     def _is_of(self, job_id: str, attempt_id: str) -> bool:
-        """Return whether an attempt belongs to a job. A similar id alone is not sufficient."""
+        """Return whether an attempt belongs to a job, which its id alone does not show."""
         work = self.work.get(attempt_id)
         return work is not None and work.attempt.job_id == job_id
 
     # ---- checks
 
     def why_not_again(self, attempt_id: str) -> Refusal | None:
-        """Return why Batsim could not run the remaining work of an attempt; None if it can."""
+        """Return why Batsim cannot run the remaining work of an attempt; None if it can."""
         work, began = self.work[attempt_id], self._board.began
         if not self._board.registering:
             return Refusal(attempt_id, "Batsim accepts no new jobs")
@@ -197,7 +194,7 @@ class JobTable:
     # ---- costs
 
     def image_us(self, attempt_id: str) -> int:
-        """Return the cost of a checkpoint and restart in microseconds; each host is a task."""
+        """Return the cost (us) of a checkpoint and restart; each host counts as a task."""
         return self.price_us(self._board.options.migration_cost, self.work[attempt_id].attempt)
 
     def price_us(self, cost: str, attempt: Attempt) -> int:
@@ -213,7 +210,7 @@ class JobTable:
 
 
 def _as_forwarded(c: Checkpointing, n_nodes: int) -> tuple[float, Checkpointing]:
-    """Return a job's checkpoint period as Batsim forwards it: in seconds, and in a `Checkpointing`.
+    """Return a job's checkpoint period as forwarded by Batsim, in seconds and in ``c``.
 
     Batsim writes the numbers of a profile with six decimals.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The outcome of every attempt. All metrics are computed from these records."""
+"""The ledger: the outcome of every attempt. All metrics are computed from it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rebat.models.remaining import Remaining
 
 
 class AttemptRecord(msgspec.Struct, gc=False, array_like=True):
-    """An attempt that ended, or that never ran (rejected, molded); times in microseconds."""
+    """An attempt that ended or never ran (rejected, molded); times are in microseconds."""
 
     attempt: Attempt
     profile: str
@@ -30,7 +30,7 @@ class AttemptRecord(msgspec.Struct, gc=False, array_like=True):
     """Progress that was kept. It includes regular checkpoints, but not the recovery."""
     nodes: NodeSet | None
     lost_us: int = 0
-    """The last part of ``useful_us``, which was lost later."""
+    """The last part of ``useful_us`` that was lost later."""
     lost_to: Cause | None = None
     """Cause of the loss ``lost_us``: a silent error in a later attempt, a failure before the next
     checkpoint of a resized job, or a move after which the job started again."""
@@ -41,18 +41,18 @@ class AttemptRecord(msgspec.Struct, gc=False, array_like=True):
     failure: str = ""
     """Cause of the node failure, if it is known."""
     hung_us: int = 0
-    """Last part of the attempt, in which it hung after a failure."""
+    """Duration of the last part of the attempt, in which it hung after a failure."""
     stages: dict[str, int] = {}
-    """Duration of each stage of the recovery in microseconds, if it has stages."""
+    """Duration of each stage of the recovery in microseconds, if the recovery has stages."""
 
     @property
     def hit(self) -> bool:
-        """Whether a failure with a known cause, or with stages of recovery, hit the attempt."""
+        """Whether a failure that has a known cause or stages of recovery hit the attempt."""
         return bool(self.failure or self.stages)
 
     @property
     def image_us(self) -> int:
-        """Cost to restart from the image with which the attempt began; 0: without an image."""
+        """Cost to restart from the image with which the attempt began; 0 if there is no image."""
         return self.checkpointing.image_us if self.checkpointing else 0
 
 
@@ -66,7 +66,7 @@ class Drained(msgspec.Struct, gc=False):
 
 
 class Hold(msgspec.Struct, gc=False):
-    """Nodes that were up and held for a job that did not run on them; times in microseconds.
+    """Nodes that were up and held for a job that did not run on them; times are in us.
 
     ``until_us`` is None if they were held until the end of the simulation.
     """
@@ -104,7 +104,7 @@ ATTEMPTS = Packing(
 
 
 def attempts_of(records: Iterable[AttemptRecord] = ()) -> Packed[AttemptRecord]:
-    """Return records of attempts as a ledger stores them."""
+    """Return records of attempts in the form that a ledger stores."""
     return Packed(ATTEMPTS, records)
 
 
@@ -114,11 +114,11 @@ class Part(NamedTuple):
     Attributes
     ----------
     place
-        Place of the attempt in the ledger.
+        Position of the attempt in the ledger.
     useful_us
         The progress that the attempt kept.
     us
-        The part.
+        Length of the part.
     """
 
     place: int
@@ -127,34 +127,36 @@ class Part(NamedTuple):
 
 
 class Ledger(msgspec.Struct):
-    """Records of a simulation: attempts in the order of their ends, machine events, counters."""
+    """Records of a simulation: attempts in order of their ends, machine events, and counters."""
 
     attempts: Packed[AttemptRecord] = msgspec.field(default_factory=attempts_of)
     interrupted: dict[str, int] = {}
-    """Job -> number of attempts that failures interrupted."""
+    """Number of attempts that failures interrupted, by job."""
     given_up: list[str] = []
-    """Jobs that ended after too many interruptions."""
+    """Jobs that ended as failed after too many interruptions."""
     rejections: list[tuple[str, str]] = []
-    """Rejected attempts, and why the policy rejected them."""
+    """Rejected attempts, with the reason of the policy."""
     progress: dict[str, list[Part]] = {}
-    """Job -> useful progress of its interrupted attempts."""
+    """Useful progress of interrupted attempts, by job."""
     at_risk: dict[str, list[list[Part]]] = {}
-    """Job -> parts of the progress that no checkpoint of a tier contains yet (`Remaining.at_risk`),
-    for each tier."""
+    """Parts of the progress that no checkpoint of a tier contains yet (`Remaining.at_risk`), for
+    each tier, by job.
+    """
     lost_us: dict[int, int] = {}
-    """Place of an attempt -> progress that was lost later, in microseconds."""
+    """Progress that was lost later, in microseconds, by position of the attempt."""
     node_events: list[tuple[int, bool, NodeSet]] = []
     refusals: list[tuple[int, str, str]] = []
-    """Proposals that were not carried out: time, subject, reason."""
+    """Proposals that were not carried out: time, subject and reason."""
     failures_that_hit: list[tuple[int, int]] = []
-    """Failures of nodes with running jobs: time, number of nodes free at that time."""
+    """Failures of nodes with running jobs: time, and number of free nodes at this time."""
     steals: list[int] = []
     """Times at which a steal was decided."""
     steals_off: list[tuple[int, Why]] = []
-    """Cancelled steals with timing T2 or T3: time and reason. The victim ended or was hit, or the
-    failed job had too few nodes left."""
+    """Cancelled steals with timing T2 or T3: time and reason. A steal is cancelled if the victim
+    ends or is hit, or the failed job has too few nodes left.
+    """
     drain_events: list[tuple[int, bool, NodeSet, str]] = []
-    """Drains by a policy and returns to service: time, whether it is a return, nodes, reason."""
+    """Drains and undrains by a policy: time, whether it is an undrain, nodes, and reason."""
     not_done: list[int] = []
     """Times of operations that were not carried out."""
     holds: list[Hold] = []
@@ -201,7 +203,7 @@ class Ledger(msgspec.Struct):
         self._note_at_risk(place, record, remaining)
 
     def _lose_at_risk(self, job_id: str, tier: int, to: Cause) -> None:
-        """Mark the progress as lost that no checkpoint of a tier contains."""
+        """Mark as lost the progress that no checkpoint of a tier contains."""
         tiers = self.at_risk.get(job_id, [])
         if tier < len(tiers):
             self._lose(tiers[tier], to)
@@ -216,9 +218,7 @@ class Ledger(msgspec.Struct):
         tiers = self.at_risk.pop(record.attempt.job_id, [])
         after: list[list[Part]] = []
         for tier, at_risk_us in enumerate(remaining.at_risk):
-            safe = (
-                at_risk_us < remaining.useful_us
-            )  # a checkpoint of this attempt contains the rest
+            safe = at_risk_us < remaining.useful_us  # a checkpoint of this attempt has the rest
             parts = [] if safe or tier >= len(tiers) else tiers[tier]
             if at_risk_us:
                 us = min(at_risk_us, record.useful_us)
@@ -228,7 +228,7 @@ class Ledger(msgspec.Struct):
             self.at_risk[record.attempt.job_id] = after
 
     def lose(self, job_id: str, to: Cause) -> None:
-        """Mark the progress of a job that starts again as lost."""
+        """Mark as lost the progress of a job that restarts from the beginning."""
         self.at_risk.pop(job_id, None)
         self._lose(self.progress.pop(job_id, ()), to)
 

@@ -5,7 +5,7 @@
 
     QUEUED -> RUNNING -> STOPPING -> QUEUED | WAITING | MOVING -> RUNNING ... -> ENDED
 
-A job has one live attempt at a time. When the last attempt ends, the job ends.
+At any time, a job has at most one attempt. When its last attempt ends, the job ends.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ class State(StrEnum):
     QUEUED = "queued"
     RUNNING = "running"
     STOPPING = "stopping"
-    """The kill is sent but not yet acknowledged; the attempt still holds its nodes."""
+    """The kill has been sent but is not yet acknowledged. The attempt still holds its nodes."""
     WAITING = "waiting"
     """The job is stopped, and nodes are held for it."""
     MOVING = "moving"
-    """The job is stopped, and continues on the claimed nodes within the same instant."""
+    """The job is stopped, and continues on held nodes within the same instant."""
     ENDED = "ended"
 
 
@@ -43,13 +43,14 @@ NEXT: dict[State, frozenset[State]] = {
     State.MOVING: frozenset({State.RUNNING, State.QUEUED, State.ENDED}),
     State.ENDED: frozenset(),
 }
-"""State -> possible next states. RUNNING -> QUEUED: an attempt ended with a silent error. STOPPING
--> ENDED: the attempt completed at the time of its kill, or the job was given up after too many
-interruptions. Waiting and moving jobs can be given up too."""
+"""Possible next states of each state. RUNNING -> QUEUED: an attempt ended with a silent error.
+STOPPING -> ENDED: the attempt completed at the time of its kill, or the job was given up after too
+many interruptions. A job can also be given up while it waits or moves.
+"""
 
 
 class Stopping(msgspec.Struct):
-    """A stop whose kill was sent at ``sent_us``; ``claims`` are nodes held for its move."""
+    """A stop whose kill was sent at ``sent_us``; ``claims`` are the nodes held for its move."""
 
     stop: Stop
     remaining: Remaining
@@ -65,11 +66,11 @@ class Scheduled(msgspec.Struct):
     remaining: Remaining
     """What remains of the attempt after the stop."""
     due_us: int
-    """When the checkpoint is complete."""
+    """Time at which the checkpoint is complete."""
     at_us: int
-    """When the stop is carried out: ``due_us``, possibly rounded to six digits."""
+    """Time at which the stop is carried out: ``due_us``, possibly rounded to six digits."""
     if_hit: Remaining
-    """What would have remained if a failure had hit the attempt when the stop was decided."""
+    """What would remain if a failure had hit the attempt at the time of the decision to stop."""
     claims: list[Running] = []
 
     def due(self, now_us: int) -> bool:
@@ -84,35 +85,35 @@ class Waiting(msgspec.Struct):
     held: Running | None
     """The held nodes; None if no node is left."""
     n_held: int
-    """Number of held nodes that are alive."""
+    """Number of held nodes that are up."""
     on: str
     until_us: int
     over: bool = False
-    """Whether the wait ends in the second pass of the instant."""
+    """Whether the wait ends in the second planning pass of the instant."""
     shrinks: bool = False
-    """Whether the second pass exchanges the held nodes for the same number of lowest free nodes."""
+    """Whether the second pass replaces the held nodes with equally many lowest free nodes."""
 
     def due(self, now_us: int) -> bool:
-        """Return whether the wait is due and does not end in the second pass."""
+        """Return whether the wait is due now and not only in the second pass."""
         return self.until_us <= now_us and not self.over
 
     @property
     def n_lost(self) -> int:
-        """Number of the job's nodes that are not held because they failed or were drained."""
+        """Number of nodes of the job that are not held, because they failed or were drained."""
         return self.stopping.running.attempt.n_nodes - self.n_held
 
 
 class Lifecycle:
-    """State of every job. No other class writes these tables.
+    """The state of every job, in tables that only this class changes.
 
     Attributes
     ----------
     queue, running : dict
         Attempts by id, in order of entry. Attempts that are being stopped still run.
     stopping, scheduled : dict
-        Stops whose kill was sent, and scheduled stops, by the attempt's id.
+        Stops whose kill was sent, and scheduled stops, by id of the attempt.
     waiting, moving : dict
-        Stopped jobs by the job's id.
+        Stopped jobs by id of the job.
     """
 
     def __init__(self) -> None:
@@ -128,11 +129,11 @@ class Lifecycle:
 
     @property
     def idle(self) -> bool:
-        """Whether no job is alive."""
+        """Whether no job is queued, running or stopped."""
         return not (self.queue or self.running or self.stopping or self.waiting or self.moving)
 
     def _go(self, job_id: str, state: State) -> None:
-        """Change a job's state; raise InputError for an impossible transition."""
+        """Change the state of a job; raise InputError if the transition is impossible."""
         before = self._state.get(job_id) or (State.ENDED if job_id in self._ended else None)
         if before is not None and state not in NEXT[before]:
             raise InputError(f"is {before} and cannot become {state}", f"job {job_id}")
@@ -189,12 +190,12 @@ class Lifecycle:
         self.scheduled[scheduled.stop.attempt_id] = scheduled
 
     def stop(self, stopping: Stopping) -> None:
-        """Record that the kill of a running attempt is sent."""
+        """Record that the kill of a running attempt has been sent."""
         self._go(stopping.running.attempt.job_id, State.STOPPING)
         self.stopping[stopping.stop.attempt_id] = stopping
 
     def end(self, attempt_id: str) -> Running | None:
-        """Remove and return a running attempt that released its nodes; None if it did not run."""
+        """Remove and return a running attempt that releases its nodes; None if it does not run."""
         return self.running.pop(attempt_id, None)
 
     def over(self, job_id: str) -> None:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The record of plans: how planned starts moved and why, and why attempts waited.
+"""The record of plans: the changes of planned starts with their causes, and reasons of waits.
 
-The session calls a `PlanRecorder` after each plan, if the run records its plans. The recorder adds
+If the run records its plans, the session calls a `PlanRecorder` after each plan. The recorder adds
 rows only for changes (see `kernels.plan_changes`).
 """
 
@@ -22,18 +22,18 @@ from rebat.kernels import plan_changes
 Ints = npt.NDArray[np.int64]
 
 NONE = -1
-"""No attempt, node or value."""
+"""Value that means no attempt, node or value."""
 
 
 class PlanChange(IntEnum):
     """Kinds of changes, see `kernels.plan_changes`."""
 
     PLANNED = plan_changes.PLANNED
-    """The planned start of the attempt changed or was dropped."""
+    """The planned start of the attempt changed, or the attempt lost its reservation."""
     TOO_FEW = plan_changes.TOO_FEW
     """Too few nodes are free."""
     RESERVED = plan_changes.RESERVED
-    """The attempt would run into the reservation of another attempt."""
+    """The attempt would overlap the reservation of another attempt."""
     NO_PLACE = plan_changes.NO_PLACE
     """The free nodes include no place for the attempt, for example no free box."""
     IN_ORDER = plan_changes.IN_ORDER
@@ -45,7 +45,7 @@ class PlanChange(IntEnum):
 
 
 class PlanCause(IntFlag):
-    """What changed between two plans; a plan may have several causes."""
+    """Causes of a plan: events since the previous plan. A plan may have several causes."""
 
     ARRIVAL = 1
     """A job was submitted."""
@@ -56,7 +56,7 @@ class PlanCause(IntFlag):
     STOP = 8
     """An attempt was stopped: by a failure, or by the policy."""
     MOVE = 16
-    """An attempt was started by a reaction: on other nodes, or before the plan."""
+    """A reaction started an attempt, on other nodes or before the plan."""
     HOLD = 32
     """Nodes were held for a waiting job."""
     FAILURE = 64
@@ -66,7 +66,7 @@ class PlanCause(IntFlag):
     REPAIR = 256
     """A node was repaired, or returned to service."""
     WITHDRAWAL = 512
-    """A reaction took an attempt out of the queue."""
+    """A reaction removed an attempt from the queue."""
     REFUSAL = 1024
     """A proposal of the policy was refused."""
     RELEASE = 2048
@@ -86,12 +86,14 @@ PLAN_COLUMNS = (
     "down_node",
     "up_node",
 )
-"""Columns of a plan: its time, the free nodes after its starts, its causes, and for each kind of
-cause the serial of the first attempt or the first node; -1 if there is none."""
+"""Columns of a plan: its time, the number of free nodes after its starts, its causes, and for each
+kind of cause the serial of the first attempt or the first node (-1 if there is none).
+"""
 
 ROW_COLUMNS = ("plan", "serial", "kind", "value")
-"""Columns of a change, see `kernels.plan_changes`. The value of a reason is the index of its
-text."""
+"""Columns of a change, see `kernels.plan_changes`. If the change is a reason, its value is the
+index of the text.
+"""
 
 
 class PlanRecord(msgspec.Struct):
@@ -119,7 +121,7 @@ class PlanRecord(msgspec.Struct):
 
 
 class PlanRecorder:
-    """Records the changes of plans."""
+    """Recorder of the changes from plan to plan."""
 
     def __init__(self) -> None:
         self._plans: list[tuple[int, ...]] = []
@@ -132,7 +134,7 @@ class PlanRecorder:
 
     @staticmethod
     def _unplanned(count: int) -> Ints:
-        """Return the state of attempts that no plan has seen; see `kernels.plan_changes`."""
+        """Return the initial state of attempts, before any plan; see `kernels.plan_changes`."""
         return np.tile(
             np.array([NO_START, plan_changes.NO_OBSTACLE, NONE], dtype=np.int64), (count, 1)
         )
@@ -162,7 +164,7 @@ class PlanRecorder:
             self._plans.append(self._plan(view, changes))
 
     def _learn(self, attempts: Iterable[Attempt]) -> None:
-        """Note the ids of attempts, and make room for their serials."""
+        """Store the ids of attempts, and enlarge the arrays for their serials."""
         for attempt in attempts:
             self._ids[attempt.serial] = attempt.id
             if attempt.serial >= len(self._last):
@@ -190,14 +192,14 @@ class PlanRecorder:
         )
 
     def _make_room(self, n_rows: int) -> None:
-        """Make the array of rows large enough for ``n_rows`` more rows."""
+        """Enlarge the array of rows for ``n_rows`` more rows."""
         need = self._n + n_rows
         if need > len(self._rows):
             more = np.empty((need, len(ROW_COLUMNS)), dtype=np.int64)
             self._rows = np.concatenate([self._rows, more])
 
     def _explain(self, attempt: Attempt, text: str) -> None:
-        """Add a reason of the policy, if it is not the attempt's last reason."""
+        """Add a reason of the policy, if it differs from the last reason of the attempt."""
         number = self._texts.setdefault(text, len(self._texts))
         if self._reasons.get(attempt.serial) == number:
             return
@@ -250,7 +252,7 @@ def _first_node(nodes: Sequence[int]) -> int:
 
 
 def _is_hold(running: Running) -> bool:
-    """Return whether this is a hold, whose id is not that of an attempt (`session.holds`)."""
+    """Return whether this is a hold of nodes (`session.holds`), not an attempt."""
     return "~" in running.attempt.id.removeprefix(running.attempt.job_id)
 
 
@@ -275,4 +277,4 @@ def _causes(view: View, changes: Changes, down: int, n_ended: int) -> int:
 
 
 _BITS = tuple(int(cause) for cause in PlanCause)
-"""The values of the causes in the order of `_causes`; operations on flags are slow."""
+"""The causes as integers, in the order of `_causes`, because operations on flags are slow."""

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Computes the remaining work of attempts, and registers it as new attempts.
+"""Resubmissions: the remaining work of attempts, which is registered as new attempts.
 
-Each attempt after the first starts from the last checkpoint. Its work is scaled if its number of
-nodes changes.
+Each attempt after the first starts from the last checkpoint. If its number of nodes changes, its
+work is scaled.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ from rebat.session.board import Board
 from rebat.session.job_table import JobTable, Work
 
 LEAST_DELAY_S = 1e-6
-"""Batsim aborts on a profile whose delay is 0."""
+"""Minimum delay of a profile, because Batsim aborts if a delay is 0."""
 
 
 class Registry(JobTable):
-    """Computes the remaining work of attempts, and registers it."""
+    """The part of the session that computes the remaining work of attempts and registers it."""
 
     def __init__(self, board: Board) -> None:
         super().__init__(board)
@@ -71,7 +71,7 @@ class Registry(JobTable):
         return remaining
 
     def _written(self, work: Work, ran_us: int, when: When) -> Written | None:
-        """Return the numbers of a resubmission in the authors' program; None if undefined."""
+        """Return the numbers of a resubmission in the authors' program; None if there are none."""
         c, now_us = work.checkpointing, self._board.now_us
         if c is None or c.never or c.perfect or c.image_us or any(work.at_risk):
             return None
@@ -87,14 +87,14 @@ class Registry(JobTable):
     def walltime_after_us(
         self, attempt_id: str, remaining: Remaining, n_nodes: int | None = None
     ) -> int:
-        """Return the walltime of the remaining work, by default on the same number of nodes."""
+        """Return the walltime of the remaining work on ``n_nodes`` (default: the same number)."""
         work = self.work[attempt_id]
         if n_nodes in (None, work.attempt.n_nodes):
             return resumed_length_us(work.attempt.walltime_us, work.checkpointing, remaining)
         return self._in_size(work, self._with_cost(work, remaining), n_nodes)[1]
 
     def walltime_on_us(self, attempt_id: str, n_nodes: int) -> int:
-        """Return the walltime of an attempt that starts, or starts again, on ``n_nodes`` nodes."""
+        """Return the walltime of an attempt that starts or restarts on ``n_nodes`` nodes."""
         work = self._origin(attempt_id, n_nodes)
         if n_nodes == work.attempt.n_nodes:
             return work.attempt.walltime_us
@@ -112,7 +112,8 @@ class Registry(JobTable):
     def _origin(self, attempt_id: str, n_nodes: int) -> Work:
         """Return the work with which an attempt on ``n_nodes`` starts.
 
-        This is its own work, or the job's entire work if the job starts from the beginning.
+        This is the work of the attempt, or the entire work of the job if it starts from the
+        beginning.
         """
         work = self.work[attempt_id]
         return self.work[work.attempt.job_id] if self.starts_over(attempt_id, n_nodes) else work
@@ -167,7 +168,7 @@ class Registry(JobTable):
         self.work[attempt.id].at_risk = tuple(scaled)
 
     def molded(self, attempt: Attempt, n_nodes: int) -> Attempt:
-        """Register a queued attempt on another number of nodes; it keeps its place in the queue."""
+        """Register a queued attempt on another number of nodes. It keeps its place in the queue."""
         old, at_risk = self._origin(attempt.id, n_nodes), self.work[attempt.id].at_risk
         if self.starts_over(attempt.id, n_nodes):
             self._board.ledger.lose(attempt.job_id, Cause.MOVED)
@@ -186,7 +187,7 @@ class Registry(JobTable):
         return new
 
     def retry(self, attempt_id: str) -> Attempt:
-        """Register a job with all its work again, in its last size, after an error at its end."""
+        """Register all work of a job again, in its last size, after an error at its end."""
         failed = self.work[attempt_id]
         self.need_registration(attempt_id)
         first = self.work[failed.attempt.job_id]
@@ -221,7 +222,8 @@ class Registry(JobTable):
     def _left_us(self, old: Work, length_us: int, remaining: Remaining, size: int) -> int:
         """Return what remains of a run time or walltime, including the recovery (eq. 4).
 
-        Only the work is scaled to ``size`` nodes, not periods, checkpoints and the recovery.
+        Only the work is scaled to ``size`` nodes. Periods, checkpoints and the recovery are not
+        scaled.
         """
         left_us, before = resumed_length_us(length_us, old.checkpointing, remaining), old.attempt
         if size == before.n_nodes:
@@ -237,7 +239,9 @@ class Registry(JobTable):
         return max(LEAST_DELAY_S, to_s(left_us))
 
     def _scaled_us(self, before: Attempt, work_us: int, size: int) -> int:
-        """Return the duration on ``size`` nodes of work that takes an attempt ``work_us``."""
+        """Return the duration on ``size`` nodes of the work that attempt ``before`` does in
+        ``work_us``.
+        """
         return run_us(self.submissions[before.job_id].speedup, work_us, before.n_nodes, size)
 
     def _walltime_us(
@@ -245,8 +249,8 @@ class Registry(JobTable):
     ) -> int:
         """Return the walltime of the remaining work, in microseconds.
 
-        If the walltime was sufficient before a resize, it is sufficient afterwards. Walltime and
-        run time may end in the same checkpoint. They then include the same work.
+        A walltime that is sufficient before a resize is also sufficient after it. If walltime and
+        run time end in the same checkpoint, they include the same work.
         """
         walltime_us = old.attempt.walltime_us
         if not old.attempt.has_walltime:
@@ -257,7 +261,7 @@ class Registry(JobTable):
         return left_us
 
     def _profile_after(self, old: Work, remaining: Remaining, size: int) -> dict[str, Any]:
-        """Return the profile of the remaining work; profiles other than delays start again."""
+        """Return the profile of the remaining work; only delay profiles are shortened."""
         profile = self._content(old)
         if profile.get("type") != "delay":
             return profile
@@ -325,7 +329,7 @@ class Registry(JobTable):
     def _loaded(self, old: Work, profile: dict[str, Any]) -> str:
         """Return the name of a composed profile that Batsim has loaded.
 
-        Batsim crashes when a job starts with a composed profile that was registered.
+        Batsim crashes when a job starts with a composed profile that a scheduler registered.
         """
         if profile != self._content(old):
             raise InputError(

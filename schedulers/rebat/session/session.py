@@ -4,33 +4,34 @@
 It uses no socket, file or clock.
 
 An instant
-    All messages with the same simulated time. Batsim may split an instant into any number of
-    messages. For example, the first contains a failure, the second the end of the failed job, and
-    the third the acknowledgement of a kill. Decisions must not depend on the number of messages.
-    Therefore, the session does not call the policy for a message that only acknowledges decisions.
+    The set of all messages with the same simulated time. Batsim may split an instant into any
+    number of messages. For example, the first contains a failure, the second the end of the failed
+    job, and the third the acknowledgement of a kill. Decisions must not depend on the number of
+    messages. Therefore, the session does not call the policy for a message that only acknowledges
+    decisions.
 
 A stop
     The only way to interrupt a running attempt. A stop takes up to three messages. The policy
     proposes the stop, which may wait for a checkpoint. Then the kill is sent, and later
-    acknowledged. Within the instant of the acknowledgement, the remaining work is queued, moved,
-    held back, or dropped. *Stop, then requeue | move | wait | end* is one transaction.
+    acknowledged. Within the instant of the acknowledgement, the remaining work is queued, moves,
+    waits, or ends. *Stop, then requeue | move | wait | end* is one transaction.
 
 Why a kill comes before a registration
     Until the kill is acknowledged, the attempt may complete. If its resubmission were already
-    registered, the job could run twice. Until the acknowledgement, the nodes also belong to the
-    attempt. Batsim aborts if another job is executed on them.
+    registered, the job could run again. Until the acknowledgement, the nodes also belong to the
+    attempt, and Batsim aborts if another job is executed on them.
 
 Planning during a kill
     No attempt starts until all kills are acknowledged. A failure often stops several attempts. A
     plan between two of these kills would use nodes that the failed jobs should get first.
-    Therefore, the session first processes all reactions and kills, and then makes one plan. The
-    program of the node-stealing authors plans twice instead (``Dialect.passes``). For plans, nodes
-    held for a waiting job look like a running attempt.
+    Therefore, the session first processes all reactions and kills, and then makes one plan. In
+    contrast, the program of the node-stealing authors makes two plans (``Dialect.passes``). Plans
+    treat nodes held for a waiting job like a running attempt.
 
 Decisions
     The policy only makes proposals. The session carries out or refuses (`contract.Refusal`) each
-    proposal before it requests the next one. It refuses every proposal on which a real Batsim would
-    abort. It stops attempts on dead nodes even if the policy does not propose these stops.
+    proposal before it requests the next one. It refuses every proposal at which a real Batsim would
+    abort. It stops attempts on failed nodes even if the policy does not propose these stops.
 
 ``validate`` checks the invariants after every message.
 """
@@ -63,21 +64,22 @@ from rebat.session.validate import check_jobs, check_nodes
 from rebat.session.view import SessionView
 
 MOST_ROUNDS = 3
-"""Maximum number of plans for a message. A plan is repeated if proposals other than starts changed
-the state, or if proposals were refused."""
+"""Maximum number of plans per message. A plan is repeated if it changed the state by proposals
+other than starts, or if some of its proposals were refused.
+"""
 
 
 class Session:
-    """A simulation as the scheduler sees it; ``handle`` processes each message.
+    """The state of a simulation, from the messages of Batsim; ``handle`` processes a message.
 
     Parameters
     ----------
     policy : Policy
     options : SessionOptions
     uptime_us : int64 array, shape (n,), optional
-        How long each node has been up when the simulation begins, in microseconds (default: 0).
+        Uptime of each node when the simulation begins, in microseconds (default: 0).
     recorder : PlanRecorder, optional
-        Records the plans (default: the plans are not recorded).
+        Recorder of the plans (default: the plans are not recorded).
 
     Raises
     ------
@@ -157,7 +159,7 @@ class Session:
         Raises
         ------
         InputError
-            For an impossible message, for example if an unknown job ends or the time decreases.
+            If a message is impossible, for example if an unknown job ends or the time decreases.
         PolicyError
             If a proposal is refused and the session is strict.
         """
@@ -185,7 +187,8 @@ class Session:
         Raises
         ------
         BrokenInvariant
-            For example, for a node with two holders, or an attempt that runs on a dead node.
+            If one does not hold: for example, a node has two holders, or an attempt runs on a
+            failed node.
         """
         check_jobs(self._jobs)
         check_nodes(self._jobs, self._claims)
@@ -193,7 +196,7 @@ class Session:
     def _decide(self) -> None:
         """Decide on running and queued attempts.
 
-        This method is not called for a message that only acknowledges decisions, because decisions
+        The method is not called for a message that only acknowledges decisions, because decisions
         must not depend on the number of messages in an instant.
         """
         self._transactions.complete_moves()
@@ -206,7 +209,7 @@ class Session:
 
     def _begin(self, event: SimulationBegan) -> None:
         board = self._board
-        board.began = msgspec.structs.replace(event, profiles={})  # the registry keeps them
+        board.began = msgspec.structs.replace(event, profiles={})  # the registry has the profiles
         board.registering = bool(event.config.get("dynamic-jobs-enabled"))
         groups_of(event.n_nodes, board.options.cores_per_node)
         self._set_up(event.n_nodes)
@@ -233,7 +236,7 @@ class Session:
             transactions.stop_hit(running, called_off.get(running.attempt.id))
         transactions.send_kills()
         if transactions.carry_out_due():
-            # no plan until the victims are gone, because other jobs would take their nodes
+            # no plan until the victims are stopped, because other jobs would start on their nodes
             self._may_plan_while_killing = False
 
     def _plan(self) -> None:
@@ -261,10 +264,10 @@ class Session:
     def _report_nodes(self, changes: Changes) -> None:
         """Report to the policy the nodes whose state differs from the last report.
 
-        Attempts and holds that no plan has seen yet are a special case. They took their nodes while
-        the nodes were usable. If one of these nodes is dead and the last report already lists it as
-        dead, only its holder is reported. If one of these nodes was repaired, its holder is not
-        reported.
+        There is a special case: attempts and holds that no plan has received yet. They got their
+        nodes while the nodes were usable. If one of these nodes is down and the last report already
+        contains this, only its holder is reported. If one of these nodes was repaired, its holder
+        is not reported.
         """
         unplanned = {running.attempt.id for running in (*changes.moved, *changes.held)}
         for node, usable, news in self._claims.news():
@@ -282,7 +285,7 @@ class Session:
     def _finish(self) -> None:
         board, jobs = self._board, self._jobs
         self._transactions.ask_to_be_called()
-        if not jobs.stopping:  # the kill of an attempt that ended may not be acknowledged yet
+        if not jobs.stopping:  # the kill of an attempt that has ended may not be acknowledged yet
             for job_id in jobs.take_gone():
                 self._registry.forget(job_id, jobs.alive)
         if board.registering and board.statics_over and jobs.idle:

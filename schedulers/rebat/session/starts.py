@@ -17,7 +17,7 @@ from rebat.session.resubmission import Registry
 
 
 class Starts:
-    """Removes attempts from the queue: starts or rejects them."""
+    """The part of the session that starts or rejects queued attempts."""
 
     def __init__(self, board: Board, jobs: Lifecycle, claims: Claims, registry: Registry) -> None:
         self._board, self._jobs, self._claims, self._registry = board, jobs, claims, registry
@@ -53,7 +53,7 @@ class Starts:
         return refusal
 
     def _mold(self, attempt: Attempt, size: int) -> Attempt:
-        """Reject a queued attempt and register it in another size; the job itself continues."""
+        """Replace a queued attempt by an attempt in another size, which Batsim registers."""
         board = self._board
         board.out.append(RejectJob(at_us=board.now_us, job_id=attempt.id))
         self._never_ran(attempt, Cause.MOLDED)

@@ -2,7 +2,7 @@
 """Execution of proposals: starts, and the transaction *stop, then queue | move | wait | end*.
 
 A stop takes up to three messages: it is proposed and may wait for a checkpoint, its kill is sent,
-and its kill is acknowledged. The other steps follow within the instant of the acknowledgement.
+and its kill is acknowledged. All further steps follow within the instant of the acknowledgement.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from rebat.session.waits import Waits
 
 
 class Transactions:
-    """Carries out proposals, or refuses them."""
+    """The part of the session that carries out or refuses proposals."""
 
     def __init__(self, board: Board, jobs: Lifecycle, claims: Claims, registry: Registry) -> None:
         self._board, self._jobs, self._claims, self._registry = board, jobs, claims, registry
@@ -68,7 +68,7 @@ class Transactions:
         }
 
     def propose(self, proposal: Proposal) -> Refusal | None:
-        """Carry out a proposal, or return the refusal."""
+        """Carry out a proposal, or return a refusal."""
         refusal = self._carry_out[type(proposal)](proposal)
         if refusal:
             self._board.refuse(refusal)
@@ -131,7 +131,7 @@ class Transactions:
         self._board.kills.append(stop.attempt_id)
 
     def _claim(self, stop: Stop) -> list[Running]:
-        """Hold those target nodes of a move that are free, so that no plan uses them."""
+        """Hold the free target nodes of a move, so that no plan uses them."""
         if not isinstance(stop.then, Move):
             return []
         free = self._claims.usable_and_free(stop.then.nodes)
@@ -139,9 +139,9 @@ class Transactions:
         return [self._holds.hold(attempt, free, attempt.walltime_us)] if free.size else []
 
     def vacated(self, attempt_id: str) -> None:
-        """Hold the nodes that an attempt released, if other attempts are to move to them.
+        """Hold the nodes that an attempt released, if other attempts will move to them.
 
-        If the attempt itself was scheduled to move, cancel its move.
+        If the attempt itself was scheduled to move, its move is cancelled.
         """
         jobs = self._jobs
         if not (jobs.scheduled or jobs.stopping or jobs.moving):
@@ -157,8 +157,8 @@ class Transactions:
     def stop_hit(self, running: Running, victim: Scheduled | None = None) -> None:
         """Stop an attempt on a failed node and requeue it at the head of the queue.
 
-        An attempt that is already being stopped is left out. If the attempt was the victim of a
-        steal, ``victim`` is the cancelled stop.
+        Nothing happens if the attempt is already being stopped. If the attempt was the victim of a
+        steal, ``victim`` is its cancelled stop.
         """
         attempt_id = running.attempt.id
         if attempt_id in self._jobs.running and attempt_id not in self._jobs.stopping:
@@ -171,7 +171,7 @@ class Transactions:
                 self._stop(Stop(attempt_id, Cause.NODE_FAILURE), forced=True)
 
     def spoil(self, stopping: Stopping) -> None:
-        """After a failure during a resize, requeue the job from its last checkpoint instead."""
+        """After a failure during a resize, requeue the job from its last checkpoint."""
         stop = stopping.stop
         if stop.when == When.RESIZE:
             ran_us = stopping.sent_us - stopping.running.start_us
@@ -196,7 +196,7 @@ class Transactions:
     def call_off(self, attempt_id: str, why: Why, later: bool = False) -> Scheduled | None:
         """Cancel the scheduled stop of an attempt, and requeue the jobs that waited for this stop.
 
-        With ``later``, the second pass requeues them.
+        With ``later``, these jobs are requeued in the second pass.
         """
         scheduled = self._jobs.scheduled.pop(attempt_id, None)
         if scheduled is not None:
@@ -207,7 +207,7 @@ class Transactions:
         return scheduled
 
     def carry_out_due(self) -> bool:
-        """Carry out due stops and end due waits; return whether an attempt was killed."""
+        """Carry out due stops, and end due waits; return whether any attempt is killed."""
         board, jobs = self._board, self._jobs
         if not (jobs.scheduled or jobs.waiting):
             return False
@@ -238,7 +238,7 @@ class Transactions:
     def acknowledge(self, attempt_id: str, killed: bool) -> None:
         """Complete a stop whose kill is acknowledged.
 
-        If not ``killed``, the attempt completed before its kill.
+        If ``killed`` is False, the attempt completed before its kill.
         """
         stopping = self._jobs.stopping.pop(attempt_id, None)
         if stopping is None:

@@ -15,16 +15,16 @@ from rebat.session.lifecycle import Lifecycle, State
 
 
 class BrokenInvariant(RebatError):
-    """A session is in an impossible state. This is a bug in rebat."""
+    """Error: a session is in an impossible state, which is a bug in rebat."""
 
 
 def check_jobs(jobs: Lifecycle) -> None:
-    """Check that every attempt is in exactly one table, and its job in the state of this table.
+    """Check that every attempt is in exactly one table, and its job in the corresponding state.
 
     Raises
     ------
     BrokenInvariant
-        For the first violation.
+        If this is not the case; the error names the first violation.
     """
     for name in jobs.queue.keys() & jobs.running.keys():
         raise BrokenInvariant(f"attempt {name} is queued and running")
@@ -52,8 +52,8 @@ def check_nodes(jobs: Lifecycle, claims: Claims) -> None:
     Raises
     ------
     BrokenInvariant
-        If a node has two holders or an unknown holder, or an attempt runs on a wrong number of
-        nodes or on a dead node.
+        If a node has two holders or an unknown holder, or an attempt runs on the wrong number of
+        nodes or on a failed node.
     """
     tags = np.full(claims.n_nodes, FREE, dtype=np.int32)
     for holder in holders(jobs):

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Waits of a steal with timing T2 or T3.
+"""Waits of failed jobs during a steal with timing T2 or T3.
 
-The failed job holds its nodes until it gets the missing node.
+A failed job holds its nodes while it waits for the missing node.
 
-In the node-stealing paper there is one planning pass after a failure. The authors' program has two
-(``passes=two``). The second pass begins when the kills of the first pass are acknowledged. If the
-first pass ends a wait, the nodes of the waiting job become free in the second pass.
+In the node-stealing paper there is one planning pass after a failure. In the authors' program there
+are two (``passes=two``). The second pass begins when the kills of the first pass are acknowledged.
+If the first pass ends a wait, the nodes of the waiting job become free in the second pass.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from rebat.session.lifecycle import Lifecycle, Scheduled, Stopping, Waiting
 
 
 class Waits:
-    """Begins and ends waits; ``requeue`` requeues the remaining work of a stopped job."""
+    """The waits of jobs; ``requeue`` requeues the remaining work of a stopped job."""
 
     def __init__(
         self,
@@ -85,7 +85,7 @@ class Waits:
             self._board.news.held_hit.append(job_id)
 
     def _shrink(self, waiting: Waiting) -> None:
-        """Exchange the held nodes for the same number of lowest free nodes; continue to wait."""
+        """Replace the held nodes with equally many lowest free nodes; the wait continues."""
         held, scheduled = waiting.held, self._jobs.scheduled.get(waiting.on)
         waiting.shrinks = False
         if held is None or scheduled is None:
@@ -121,7 +121,7 @@ class Waits:
                 self.end(job_id)
 
     def second_pass(self) -> bool:
-        """Carry out postponed steps if no kill is pending; return whether there were any."""
+        """Carry out the second pass if no kill is pending; return whether there were any steps."""
         if self._jobs.stopping or not self._jobs.waiting:
             return False
         postponed = [(name, w) for name, w in self._jobs.waiting.items() if w.over or w.shrinks]

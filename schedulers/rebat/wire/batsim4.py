@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Batsim 4's JSON messages (as observed with 4.2.1), in both directions.
+"""The JSON messages of Batsim 4 (as observed with version 4.2.1), in both directions.
 
-Unknown event types and fields are not errors: they become ``Notified``. A message that cannot be
-decoded is an InputError that names the event and the field.
+Unknown event types and fields are not errors; unknown events become ``Notified``. If a message
+cannot be decoded, an InputError names the event and the field.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def _profiles(data: Data, key: str) -> dict[str, dict[str, dict[str, Any]]]:
 
 
 class _OtherNotice(WireRow[e.Notified]):
-    """Any other notification, with all its data, which include its type."""
+    """Any other notification, with all its data, including its type."""
 
     def decode(self, at_us: int, data: Data) -> e.Notified:
         return e.Notified(at_us=at_us, kind=text(data, "type"), data=data)
@@ -128,7 +128,7 @@ EVENTS: WireTable[e.Event] = WireTable(
 
 
 def decode_message(data: bytes) -> e.Message:
-    """Decode a message of the simulator; raise InputError for other bytes."""
+    """Decode a message of the simulator; raise InputError if the bytes are not a message."""
     now, raw = _opened(data)
     events = []
     for position, event in enumerate(raw):
@@ -183,7 +183,7 @@ DECISIONS: WireTable[d.Decision] = WireTable(
 
 
 def decode_reply(data: bytes) -> d.Reply:
-    """Decode a reply of a scheduler; raise InputError if Batsim would abort on it."""
+    """Decode a reply of a scheduler; raise InputError if Batsim would abort."""
     now, raw = _opened(data)
     decisions = []
     for position, event in enumerate(raw):

@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Batsim 5's messages in JSON form (as observed with 5.0.0-rc2), in both directions.
+"""The JSON messages of Batsim 5 (as observed with version 5.0.0-rc2), in both directions.
 
-`events5` and `decisions5` declare each message. This module reads and writes the envelope. Messages
-of Batsim may contain unknown fields and unknown events, which become ``Notified``. Replies are read
-as strictly as Batsim 5 reads them: it aborts on unknown and duplicate fields, missing fields,
-fractions in place of whole numbers, and times that are not in ascending order.
+`events5` and `decisions5` declare the events and decisions. This module reads and writes the
+envelope that contains them. Messages of Batsim may contain unknown fields and unknown events; the
+latter become ``Notified``. Replies are read as strictly as by Batsim 5, which aborts on unknown,
+duplicate and missing fields, on fractions instead of whole numbers, and on times that are not in
+ascending order.
 
-Batsim's clock has more digits than a microsecond. A reply must not be later than the clock,
-otherwise Batsim delays it. So a reply repeats the time of the message as Batsim printed it.
+Batsim's clock has a higher resolution than a microsecond. If the time of a reply is later than the
+clock, Batsim delays the reply. Therefore, a reply repeats the time of the message exactly as Batsim
+printed it.
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ NUL = b"\0"
 
 
 class NoEvents(InputError):
-    """A reply without a list of events, on which Batsim 5 crashes."""
+    """Error: a reply has no list of events, which makes Batsim 5 crash."""
 
 
 # ---- simulator to scheduler
@@ -54,18 +56,20 @@ _stale = frozenset(kind.__name__ for kind in EVENTS5.values() if getattr(kind, "
     "HostsPStateChangedEvent",
     "HostsTurnedOnOffEvent",
 }
-"""Events with the timestamp of the previous event; they happened at the time of the message."""
+"""Events to which Batsim gives the timestamp of the previous event. They happened at the time of
+the message.
+"""
 
 _BROKEN = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
 def decode_message(data: bytes) -> e.Message:
-    """Decode a message of Batsim 5; raise InputError for other bytes."""
+    """Decode a message of Batsim 5; raise InputError if the bytes are not a message."""
     return decode_timed(data)[0]
 
 
 def decode_timed(data: bytes) -> tuple[e.Message, float]:
-    """Decode a message of Batsim 5; return it with its time in seconds as Batsim printed it."""
+    """Decode a message of Batsim 5; return it and its time in seconds as printed by Batsim."""
     try:
         envelope = _decoder.decode(data.rstrip(NUL))
     except _BROKEN as error:
@@ -129,7 +133,7 @@ _classes = {kind.__name__: kind for kind in DECISIONS5.values()}
 
 
 def decode_reply(data: bytes) -> d.Reply:
-    """Decode a reply of a scheduler; raise InputError if Batsim 5 would abort on it."""
+    """Decode a reply of a scheduler; raise InputError if Batsim 5 would abort."""
     now_s, rows = opened(data)
     decisions: list[d.Decision] = []
     last_s = 0.0
@@ -160,7 +164,7 @@ def opened(data: bytes) -> tuple[float, list[Decided]]:
 
 
 def _unambiguous(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return an object; refuse duplicate keys, and a type that is not next to its value."""
+    """Return an object; raise InputError for duplicate keys, or a type behind its value."""
     result = dict(pairs)
     if len(result) < len(pairs):
         key = Counter(key for key, _ in pairs).most_common(1)[0][0]
@@ -204,12 +208,12 @@ def encode_reply(reply: d.Reply, now_s: float | None = None) -> bytes:
     reply : Reply
         Its decisions are in ascending order of time.
     now_s : float, optional
-        The time of the message as Batsim printed it; decisions of this time repeat it.
+        The time of the message as printed by Batsim, which decisions at this time repeat exactly.
 
     Raises
     ------
     InputError
-        For a decision on which Batsim 5 aborts.
+        If Batsim 5 would abort on a decision.
     """
     whole_s = to_s(reply.now_us)
     exact_s = whole_s if now_s is None or to_us(now_s) != reply.now_us else now_s

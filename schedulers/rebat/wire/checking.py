@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Check of recorded conversations: is each message understood, and would rebat write it again?
+"""Check of recorded conversations: whether rebat can read each message and write it again.
 
 Two forms of recordings are read: the lines of ``rebat serve --record``, and lines with ``from``
 (``batsim`` or ``edc``), ``frame``, ``raw`` and ``message``, as decision components for Batsim 5
@@ -40,9 +40,10 @@ class Checked(msgspec.Struct, frozen=True):
     sender : str
         ``simulator`` or ``scheduler``.
     content : str
-        Types of the events or decisions, separated by commas.
+        Types of the events or decisions in the message, separated by commas.
     understood, repeated : bool
-        Whether rebat reads the message, and whether it would write a message of this meaning.
+        Whether rebat can read the message, and whether it would write a message with the same
+        meaning.
     problem : str
         The reason, if either is false.
     """
@@ -69,7 +70,7 @@ def read_frames(path: Path) -> Iterator[Frame]:
     Raises
     ------
     InputError
-        For a line in neither form; the error names file and line.
+        If a line has neither form; the error names file and line.
     """
     with open_text(path) as lines:
         for number, text in enumerate(lines, start=1):
@@ -106,7 +107,7 @@ def _data_of(line: dict[str, Any]) -> bytes:
 
 
 def check_frames(frames: Iterable[Frame], version: int | None = None) -> Iterator[Checked]:
-    """Yield the result for each frame; the first frame shows the default of ``version``."""
+    """Yield the result for each frame (default of ``version``: as the first frame shows)."""
     places = {True: 0, False: 0}
     for frame in frames:
         if version is None:
@@ -160,7 +161,7 @@ def _content(decoded: Any) -> str:
 
 
 def _unknown(decoded: Any, version: int) -> list[str]:
-    """Return the types of events that rebat passes on without reading them."""
+    """Return the types of events that rebat does not know and only forwards."""
     if not isinstance(decoded, Message):
         return []
     notices = [event for event in decoded.events if isinstance(event, Notified)]

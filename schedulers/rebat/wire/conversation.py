@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A session with messages and replies as bytes."""
+"""A conversation: a session whose messages and replies are bytes."""
 
 from __future__ import annotations
 
@@ -22,16 +22,18 @@ from rebat.wire.workload_ids import check_workloads
 class Conversation:
     """The scheduler's side of a conversation with Batsim 4 or 5.
 
-    The session is created when the simulation begins, because Batsim's command line may configure
-    it. Every failure of the peer is an InputError with the number of the message.
+    The session is created when the simulation begins, because options of Batsim's command line may
+    configure it. Every failure of the peer becomes an InputError with the number of the message.
 
     Parameters
     ----------
     configure : callable
-        Creates the session from Batsim's scheduler configuration (text, usually empty).
+        Function that creates the session from Batsim's scheduler configuration (a text, usually
+        empty).
     whole_instants : bool
-        Delay decisions on repairs until the entire instant is known (see `wire.instants`). A real
-        Batsim 4 requires this. Batsim 5 accepts starts on failed nodes.
+        Whether to delay decisions on repairs until all messages of the instant are known (see
+        `wire.instants`). A real Batsim 4 requires this. Batsim 5 does not, because it accepts
+        starts on failed nodes.
     protocol : int, optional
         Batsim's major version, 4 or 5 (default: as the first frame shows).
     """
@@ -76,11 +78,11 @@ class Conversation:
         return self._configure(config)
 
     def finished(self) -> bool:
-        """Return whether the end of the simulation was answered."""
+        """Return whether the message on the end of the simulation has been answered."""
         return self.session is not None and self.session.ended
 
     def standing(self) -> str:
-        """Return the state of the simulation, for the error when the peer disconnects."""
+        """Return a text on the state of the simulation, for the error if the peer disconnects."""
         session = self.session
         if session is None:
             return "the simulation had not begun"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Decisions for Batsim 5, each declared once: its fields, and its form as a decision of rebat.
+"""Decisions for Batsim 5. Each is declared once, with its fields and its conversions.
 
-The tables are strict in both directions. Batsim 5 aborts on what they refuse.
+The tables are strict in both directions, because Batsim 5 would abort on invalid data.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _PREDEFINED = "PredefinedExecutorPlacementStrategyWrapper"
 
 
 class Unsupported(InputError):
-    """A message that Batsim 5 may accept and rebat does not support."""
+    """Error: a message that Batsim 5 may accept, but rebat does not support."""
 
 
 def _hosts(value: str, key: str) -> NodeSet:
@@ -296,10 +296,10 @@ DECISIONS5: dict[type[d.Decision], type[Any]] = {
     d5.ChangePowerState: ChangeHostsPStateEvent,
     d5.SwitchNodes: TurnOnOffHostsEvent,
 }
-"""Message of each decision."""
+"""The message for each class of decisions."""
 
 WITHOUT = frozenset({d.ContinueRegistration, d.SetMetadata})
-"""Decisions without a message: Batsim 5 registers jobs at any time, and has no metadata."""
+"""Decisions without a message. (Batsim 5 always accepts registrations, and has no metadata.)"""
 
 PROBES5 = frozenset({"CreateProbeEvent", "StopProbeEvent", "ResetProbeEvent", "TriggerProbeEvent"})
 """Messages about probes of energy and power, which rebat's engine does not have."""

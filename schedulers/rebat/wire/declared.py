@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Declaration of message types; each row defines both the decoding and the encoding."""
+"""Declarations of message types. Each row defines both the decoding and the encoding."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from rebat.core.units import MAX_SECONDS, to_us
 T = TypeVar("T")
 Data = dict[str, Any]
 Read = Callable[[Data, str], Any]
-"""(data, key) -> value of the attribute; raises InputError for an invalid value."""
+"""Function of data and key that returns the value; raises InputError if it is invalid."""
 Write = Callable[[Any], Any]
 
 NOTIFY = "NOTIFY"
-"""The message type with subtypes, in the key ``type``."""
+"""The message type that has subtypes, which are in the key ``type``."""
 
 
 class Field(NamedTuple):
-    """A key of a message's data, and the attribute that stores its value."""
+    """A key in the data of a message, and the attribute that stores its value."""
 
     key: str
     name: str
     read: Read | None = None
-    """Decoder; None: the key is written but not read."""
+    """Decoder; None: the key is written, but not read."""
     write: Write | None = None
     """Encoder; None: the value is written unchanged."""
     optional: bool = False
@@ -84,7 +84,7 @@ class WireRow(Generic[T]):
 
 
 def _form(fields: Sequence[Field | Constant], notice: str | None) -> Callable[..., Any]:
-    """Return a struct of the written fields, which is encoded faster than a dictionary."""
+    """Return a constructor of structs of these fields, which are encoded faster than dicts."""
     tag = None if notice is None else "type"
     keys = [
         (field.key, Any, None) if isinstance(field, Field) and field.optional else (field.key, Any)
@@ -94,7 +94,7 @@ def _form(fields: Sequence[Field | Constant], notice: str | None) -> Callable[..
 
 
 def _values(fields: Sequence[Field | Constant]) -> Callable[[Any], tuple[Any, ...]]:
-    """Return a function from an item to the values to write."""
+    """Return a function of an item that returns the values to write."""
     names = [field.name for field in fields if isinstance(field, Field) and not field.write]
     if len(names) == len(fields) > 1:
         return attrgetter(*names)
@@ -102,7 +102,7 @@ def _values(fields: Sequence[Field | Constant]) -> Callable[[Any], tuple[Any, ..
 
 
 class WireTable(Generic[T]):
-    """The rows of one direction."""
+    """The rows of one direction (simulator to scheduler, or scheduler to simulator)."""
 
     def __init__(self, *rows: WireRow[Any]) -> None:
         self.types = dict.fromkeys(row.type for row in rows)
@@ -111,7 +111,7 @@ class WireTable(Generic[T]):
         self._notices = {row.notice: row for row in rows if row.notice is not None}
 
     def decode(self, type: str, at_us: int, data: Any) -> T:
-        """Return the message of a known type (and subtype, if any) with these data."""
+        """Return the message with these data; its type (and any subtype) must be known."""
         if data is None:
             data = {}
         elif not isinstance(data, dict):

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Messages of Batsim 5, each declared once: its fields, and its form as an event of rebat.
+"""Messages of Batsim 5. Each is declared once, with its fields and its conversions.
 
-``core`` returns the event, ``of`` returns the message of an event. Other messages become
-``Notified``.
+``core`` returns the message as an event of rebat; ``of`` returns an event as a message. Messages
+that are not declared become ``Notified``.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from rebat.wire.tables5 import (
 
 GENERIC = "GenericExternalEvent"
 FAILURE, REPAIR = "machine_unavailable", "machine_available"
-"""The types in ``data`` of failures and repairs; Batsim 5 itself knows no failures."""
+"""Types of failures and repairs in ``data``, because Batsim 5 itself has no failures."""
 
 DECIMALS = 12
-"""Digits after the point that Batsim 5 prints."""
+"""Number of decimals that Batsim 5 prints."""
 
 _NO_NODES = NodeSet.of(())
 HostCount = Annotated[int, Meta(ge=1, le=MAX_NODES)]
@@ -45,7 +45,7 @@ class _Workload(Lenient):
 
 
 class SimulationBeginsEvent(Lenient, kw_only=True):
-    """The first event; the features that the scheduler requested are not repeated here."""
+    """The first event, without the features that the scheduler requested."""
 
     host_number: Whole32 = 0
     computation_host_number: HostCount
@@ -122,7 +122,7 @@ class JobSubmittedEvent(Lenient):
 
 
 class JobCompletedEvent(Lenient):
-    """An execution ended; the nodes are not repeated."""
+    """An execution ended. The message does not contain the nodes."""
 
     job_id: str
     state: str
@@ -151,7 +151,7 @@ class _Progress(Lenient):
 
 
 class JobsKilledEvent(Lenient):
-    """A kill was carried out; jobs that had ended before have no progress."""
+    """A kill was carried out. Jobs that had already ended have no progress."""
 
     stale: ClassVar[bool] = True
     job_ids: list[str]
@@ -233,7 +233,7 @@ class RequestedCallEvent(Lenient):
 
 
 class ExternalEventOccurredEvent(Lenient):
-    """A line of an event file; its timestamp is that of the previous event."""
+    """A line of an event file. Its timestamp is that of the previous event."""
 
     stale: ClassVar[bool] = True
     id: str = ""
@@ -267,7 +267,7 @@ class ExternalEventOccurredEvent(Lenient):
 
     @classmethod
     def of(cls, event: e.NodesFailed | e.NodesRejuvenated | e.Notified) -> Lenient:
-        """Return the message of an event; the id of the line is known only for text."""
+        """Return the message for an event. The id of the line is only known for text events."""
         if isinstance(event, e.Notified):
             if event.kind == "generic" and isinstance(event.data.get("data"), str):
                 return cls(
@@ -326,4 +326,4 @@ EVENTS5: dict[type[e.Event], type[Any]] = {
     e.NoMoreExternalEvents: AllStaticExternalEventsHaveBeenInjectedEvent,
     e.SimulationEnded: SimulationEndsEvent,
 }
-"""Message of each event."""
+"""The message for each class of events."""

@@ -22,7 +22,7 @@ BATPROTOCOL = "1.0.0"
 """Version of the protocol library; Batsim 5.0.0-rc2 does not check it."""
 
 _BINARY, _JSON = 1, 2
-"""Flags of the hello frame; with both, Batsim reads JSON."""
+"""Flags of the hello frame. If both are set, Batsim reads JSON."""
 
 _WORD = struct.Struct("=I")
 
@@ -43,13 +43,14 @@ OURS = Features(
 )
 """The features that ``rebat serve`` requests.
 
-Acknowledgements are not needed: a registered job can be started immediately. Profiles at the begin
-are not requested, because Batsim crashes if a workload has unused profiles.
+They do not include acknowledgements, because a registered job can be started immediately, and they
+do not include profiles in the first message, because Batsim then crashes if a workload has unused
+profiles.
 """
 
 
 class HelloCrash(InputError):
-    """A hello on which Batsim 5 crashes with a segmentation fault, without a message."""
+    """Error: a hello that makes Batsim 5 crash with a segmentation fault, without a message."""
 
 
 class Hello(Strict):
@@ -74,7 +75,7 @@ def encode_init(text: str) -> bytes:
 
 
 def decode_init(data: bytes) -> str:
-    """Return the text of Batsim's first frame; raise InputError for other bytes."""
+    """Return the text of Batsim's first frame; raise InputError if it is another frame."""
     if not is_init(data):
         expected = "a length in 4 bytes and a text of this length"
         raise InputError("not the first frame of Batsim 5", expected=expected)

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Complete instants for a session, although Batsim may report an instant in several messages.
+"""Complete instants for a session. (Batsim may report an instant in several messages.)
 
-Batsim 4.2.1 can report a node's repair and its next failure at the same time in two messages,
-because its clock is wrong by the last binary digit when it sends the first message. Batsim aborts
-if a job starts on the node in between. Therefore, this module holds back a message with repairs
-until Batsim has sent all messages of that time. Batsim cannot call back at the same time: the
-shortest wait is 10 microseconds. However, Batsim acknowledges the registration of a job
-immediately. Therefore, a job is registered only for the acknowledgement, and then rejected.
+If a node is repaired and fails again at the same time, Batsim 4.2.1 can report this in two
+messages, because its clock is wrong by the last binary digit when it sends the first message. If a
+job starts on the node between the two messages, Batsim aborts. Therefore, this module delays a
+message with repairs until Batsim has sent all messages of its instant. A requested call cannot show
+when this is the case, because its minimum delay is 10 microseconds. However, Batsim acknowledges
+the registration of a job immediately. Therefore, this module registers a job (the *probe*) only for
+the acknowledgement, and then rejects it.
 """
 
 from __future__ import annotations
@@ -33,15 +34,16 @@ from rebat.core.jobs import PROBES, batsim_number
 
 
 class WholeInstants:
-    """Forwards a message with repairs to ``handle`` when its entire instant is known.
+    """A scheduler that forwards a message with repairs when its entire instant is known.
 
-    This needs Batsim's ``--enable-dynamic-jobs`` and ``--acknowledge-dynamic-jobs``. Without them,
-    and after the end of registration, messages are forwarded unchanged.
+    This requires Batsim's options ``--enable-dynamic-jobs`` and ``--acknowledge-dynamic-jobs``.
+    Without them, and after the end of the registration of jobs, messages are forwarded without
+    delay.
 
     Parameters
     ----------
     handle : callable
-        Returns the reply to a message: a session's ``handle``.
+        Function that returns the reply to a message: the method ``handle`` of a session.
     """
 
     def __init__(self, handle: Callable[[Message], Reply]) -> None:
@@ -52,7 +54,7 @@ class WholeInstants:
         self.n_probes = 0
 
     def __call__(self, message: Message) -> Reply:
-        """Reply to a message, or request an acknowledgement first."""
+        """Return the reply to a message, or first request an acknowledgement."""
         self._note_flags(message)
         events = [event for event in message.events if not self._is_answer(event)]
         answered = len(events) < len(message.events)
@@ -74,7 +76,7 @@ class WholeInstants:
         return isinstance(event, JobSubmitted) and event.job_id == self._probe
 
     def _register_probe(self, now_us: int) -> tuple[Decision, ...]:
-        """Register a job only for its acknowledgement."""
+        """Return the decisions that register the probe."""
         self.n_probes += 1
         name = f"instant-{self.n_probes}"
         self._probe = job_id = f"{PROBES}!{name}"
@@ -86,7 +88,7 @@ class WholeInstants:
         )
 
     def _answer(self, message: Message) -> Reply:
-        """Return the session's reply to a complete instant; the reply rejects the probe."""
+        """Return the reply of the session to a complete instant, which also rejects the probe."""
         rejected = (RejectJob(at_us=message.now_us, job_id=self._probe),) if self._probe else ()
         self._held, self._probe = [], ""
         reply = self._handle(message)

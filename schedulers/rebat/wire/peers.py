@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""User at the other end of a connection over the loopback interface.
+"""The user at the other end (the peer) of a connection over the loopback interface.
 
 Batsim's protocol has no authentication. On Linux, the kernel lists the user of every local socket
 in ``/proc/net/tcp``.
@@ -14,19 +14,19 @@ from pathlib import Path
 
 SOCKETS = Path("/proc/net/tcp")
 _ESTABLISHED = "01"
-"""State of a connection whose other end is open; the kernel lists closed ends as root's."""
+"""State of connections whose both ends are open. (For closed ends, the kernel lists root.)"""
 _ROOT = 0
 
 
 def refused(fd: int) -> str | None:
-    """Return why the peer of a loopback connection is refused.
+    """Return why the peer of a loopback connection must be refused, or None.
 
-    Return None for this user and for root, and if the table cannot be read.
+    The result is None if the peer is this user or root, or if the table cannot be read.
 
     Parameters
     ----------
     fd : int
-        Descriptor of this end.
+        File descriptor of this end of the connection.
     """
     try:
         rows = SOCKETS.read_text().splitlines()[1:]

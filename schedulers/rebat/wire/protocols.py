@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The protocols of Batsim 4 and 5, as seen from a scheduler. The session sees neither.
+"""The protocols of Batsim 4 and 5, for the scheduler. The session is independent of both.
 
-The first frame of a simulator shows its protocol: Batsim 4 begins with a JSON object, Batsim 5 with
-the length of a text.
+The first frame of a simulator shows its protocol. It begins with a JSON object in Batsim 4, and
+with the length of a text in Batsim 5.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ VERSIONS = (4, 5)
 
 
 class Wire(Protocol):
-    """One conversation with a simulator, in its protocol."""
+    """The protocol of one conversation with a simulator."""
 
     version: int
     config: str
@@ -35,7 +35,7 @@ class Wire(Protocol):
         """Return the message in a frame."""
 
     def encode(self, reply: Reply) -> bytes:
-        """Return the bytes that send ``reply``, the reply to the last message, to Batsim."""
+        """Return the frame with ``reply``, which answers the last message."""
 
 
 class Batsim4Wire:
@@ -47,7 +47,7 @@ class Batsim4Wire:
         self.config = ""
 
     def opening(self, data: bytes) -> bytes | None:
-        """Return None."""
+        """Return None, because there is no handshake."""
         return None
 
     def decode(self, data: bytes) -> Message:
@@ -85,7 +85,7 @@ class Batsim5Wire:
         return encode_hello(self._features)
 
     def decode(self, data: bytes) -> Message:
-        """Return the message in a frame, with failures and repairs in an order that alternates."""
+        """Return the message in a frame; failures and repairs of a node alternate."""
         message, self._now_s = batsim5.decode_timed(data)
         if not message.events:
             return message
@@ -106,7 +106,7 @@ class Batsim5Wire:
     def encode(self, reply: Reply) -> bytes:
         """Return the bytes that send ``reply`` to Batsim.
 
-        The reply repeats the time of Batsim's message, with the digits that Batsim printed.
+        The reply contains the time of Batsim's message with exactly the digits that Batsim printed.
         """
         decisions = with_sequences(reply.decisions)
         return batsim5.encode_reply(Reply(reply.now_us, decisions), self._now_s)
@@ -114,8 +114,8 @@ class Batsim5Wire:
     def _alternating(self, events: tuple[Event, ...]) -> tuple[Event, ...]:
         """Move a repair before the next failure of the same node.
 
-        Batsim 5 sorts the lines of an event file by time alone, and its sort is not stable. So the
-        next failure of a node can precede the repair of the same instant.
+        Batsim 5 sorts the lines of an event file only by time, and its sort is not stable.
+        Therefore, a failure of a node can precede the repair of the same instant.
         """
         ordered: list[Event] = []
         waiting: list[NodesFailed] = []
@@ -145,7 +145,7 @@ def wire_for(data: bytes, version: int | None) -> Wire:
     Raises
     ------
     InputError
-        If the simulator speaks another version than ``version``.
+        If the simulator uses the protocol of another version than ``version``.
     """
     spoken = 5 if is_init(data) else 4
     if version not in (None, spoken):

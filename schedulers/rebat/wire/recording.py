@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Conversations as JSON lines: one message per line, written before the next is sent."""
+"""Recordings of conversations: a JSON line per message, written before the next is sent."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ TO_SCHEDULER, TO_SIMULATOR = "batsim->sched", "sched->batsim"
 class Line(msgspec.Struct, frozen=True, omit_defaults=True):
     """One message: number, direction, and bytes as text.
 
-    ``hex`` contains the bytes if they are no UTF-8 text, as the first frame of Batsim 5 may be.
+    If the bytes are not UTF-8 text, ``hex`` contains them. (This is possible for the first frame of
+    Batsim 5.)
     """
 
     seq: int
@@ -34,7 +35,7 @@ class Line(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Recorder:
-    """Appends messages to a file; messages before a crash are complete.
+    """A recorder that appends messages to a file. After a crash, all earlier messages are complete.
 
     Raises
     ------

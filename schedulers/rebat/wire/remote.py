@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The engine as Batsim's side of the connection; any Batsim 4 scheduler can run against it."""
+"""The engine in place of Batsim 4, for any scheduler for Batsim 4."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def run_remote(
     Raises
     ------
     InputError
-        If Batsim could not read the scheduler's reply.
+        If Batsim could not read the reply of the scheduler.
     Abort
         If Batsim would abort on a decision.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The engine as Batsim 5's side of the connection; any Batsim 5 scheduler can run against it."""
+"""The engine in place of Batsim 5, for any scheduler for Batsim 5."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from rebat.wire.hello5 import Features, HelloCrash, decode_hello, encode_init
 Ask = Callable[[bytes], bytes]
 
 ABORTED, CRASHED, DEADLOCKED = 134, 139, 1
-"""Exit statuses of Batsim 5 in a shell: SIGABRT, SIGSEGV, a simulation that cannot continue."""
+"""Exit statuses of Batsim 5 in a shell: after SIGABRT, after SIGSEGV, without a next event."""
 
 
 class Batsim5Abort(BatsimAbort):
-    """An error at a point where a real Batsim 5 would have ended.
+    """Error: a real Batsim 5 would have ended at this point.
 
     Attributes
     ----------
@@ -35,7 +35,7 @@ class Batsim5Abort(BatsimAbort):
 
 
 def greet(ask: Ask, text: str = "") -> Features:
-    """Send the text to a scheduler, and return the features that its hello requests.
+    """Send Batsim's text to a scheduler; return the features that the scheduler requests.
 
     Raises
     ------
@@ -60,7 +60,7 @@ def run_remote5(engine: Engine, ask: Ask, on_progress: OnProgress | None = None)
     Batsim5Abort
         If Batsim would abort on a reply, or could not continue.
     InputError
-        For a decision that the engine cannot execute.
+        If the engine cannot execute a decision.
     """
 
     def scheduler(message: Message) -> Reply:

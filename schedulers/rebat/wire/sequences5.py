@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Resubmissions of checkpointed jobs as sequences: recovery, work, checkpoint, work, and so on.
 
-Batsim 5 runs sequences that are registered during the simulation (Batsim 4 crashes). Its reports of
-killed jobs then name the part that was interrupted. The sequence is as long as the delay.
+Unlike Batsim 4, Batsim 5 can run sequences that are registered during the simulation. For a killed
+sequence, it reports the part that was interrupted. A sequence has the same length as the delay that
+it replaces.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from rebat.core.units import to_us
 from rebat.models.checkpoint import Checkpointing, checkpointing_of
 
 MOST_PARTS = 100
-"""Longer sequences stay delays."""
+"""Maximum number of parts of a sequence. Profiles with more parts stay delays."""
 
 
 def with_sequences(decisions: tuple[Decision, ...]) -> tuple[Decision, ...]:
@@ -47,7 +48,7 @@ def _parts(decision: RegisterProfile) -> list[tuple[str, int]]:
 
 
 def parts_of(c: Checkpointing, length_us: int) -> Iterator[tuple[str, int]]:
-    """Yield the parts of an attempt of this length: their names and lengths in microseconds.
+    """Yield name and length (us) of each part of an attempt of this length.
 
     >>> c = Checkpointing(100, 10, 7, first_period_us=40, first_recovery_us=7)
     >>> [name for name, _ in parts_of(c, 197)]
@@ -80,7 +81,7 @@ def _sequence(decision: RegisterProfile, parts: list[tuple[str, int]]) -> list[D
     sequence = {"type": "composed", "repeat": 1, **others}
     sequence["seq"] = [f"{decision.name}.{name}" for name, _ in parts]
     if decision.profile.get("ret"):
-        sequence["ret"] = decision.profile["ret"]  # refused by the codec, as for a delay
+        sequence["ret"] = decision.profile["ret"]  # the encoder refuses this, as for a delay
     registered.append(
         RegisterProfile(at_us=at_us, workload=workload, name=decision.name, profile=sequence)
     )

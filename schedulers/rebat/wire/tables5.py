@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables that several messages of Batsim 5 contain: jobs and profiles.
+"""Tables (JSON objects) that several messages of Batsim 5 contain: jobs and profiles.
 
-Batsim 5's parser refuses unknown fields, so decisions are strict. Messages of Batsim are lenient,
-because later versions may add fields.
+Tables in decisions are strict, because Batsim 5 rejects unknown fields. Tables in messages of
+Batsim are lenient, because later versions may add fields.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Strict(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
 
 
 def checked_id(value: str) -> str:
-    """Return a complete id; raise InputError for an id that Batsim 5 cannot split."""
+    """Return a complete id; raise InputError if Batsim 5 cannot split it."""
     workload, _, name = value.partition("!")
     if not workload or not name or "!" in name:
         raise InputError(f"id {short(value)}", expected="WORKLOAD!NAME")
@@ -92,11 +92,11 @@ class SentProfile(Lenient):
     extra_data: str | UnsetType | None = UNSET
 
     def core(self) -> tuple[str, str, Fields]:
-        """Return the name of the workload, the name of the profile and Batsim 4's fields."""
+        """Return the names of workload and profile, and the fields as in Batsim 4."""
         workload, name = _split(self.id)
         form = form_of_five(self.profile_type, self.profile.get(STRATEGY))
         extra = None if self.extra_data is UNSET else self.extra_data
-        if form is None:  # unchanged: `of` writes it back
+        if form is None:  # kept unchanged, so that `of` can write it again
             return (
                 workload,
                 name,
@@ -144,7 +144,7 @@ def _unknown(cls: Any, profile_id: str, fields: Fields) -> Any:
 
 
 def _checked(kind: str, table: Fields, profile_id: str) -> Fields:
-    """Return the table of a profile with all its fields; raise InputError for other fields."""
+    """Return the table of a profile with all its fields; raise InputError for unknown fields."""
     try:
         checked = msgspec.convert(table, _TABLES[kind], strict=False)
     except msgspec.ValidationError as error:
@@ -156,7 +156,7 @@ def _checked(kind: str, table: Fields, profile_id: str) -> Fields:
 
 
 class NewProfile(SentProfile, forbid_unknown_fields=True, omit_defaults=True):
-    """A profile to register. Batsim 5 has no field for the return code of a registered profile."""
+    """A profile to register. In Batsim 5, registered profiles have no return code."""
 
     def __post_init__(self) -> None:
         if self.profile_type not in _TABLES:
@@ -223,7 +223,7 @@ class NewJob(SentJob, forbid_unknown_fields=True, omit_defaults=True):
 
 
 def as_signed(code: int) -> int:
-    """Return a return code, which Batsim 5 writes as an unsigned number of 32 bits.
+    """Return a return code from the unsigned 32-bit number that Batsim 5 writes.
 
     >>> as_signed(4294967295), as_signed(7)
     (-1, 7)
@@ -232,7 +232,7 @@ def as_signed(code: int) -> int:
 
 
 def as_unsigned(code: int) -> int:
-    """Return a return code as Batsim 5 writes it.
+    """Return a return code as the unsigned number that Batsim 5 writes.
 
     >>> as_unsigned(-2)
     4294967294

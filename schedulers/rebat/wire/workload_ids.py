@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Early check of job ids, because Batsim reports an id only when the job is submitted."""
+"""Early check of job ids. (Batsim reports an id only when the job is submitted.)"""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ class _File(msgspec.Struct, gc=False):
 def check_workloads(event: SimulationBegan) -> None:
     """Check that no job of a workload has the id of a resubmission of another job.
 
-    The files are those that Batsim names. Files that cannot be read here (Batsim may run in a
-    container) are not checked. Without dynamic jobs nothing is checked.
+    Batsim reports the names of the files. Files that cannot be read here are not checked, because
+    Batsim may run in a container. Without dynamic jobs, nothing is checked.
 
     Raises
     ------
     InputError
-        For the first job with the id of a resubmission; the error names the file and the job.
+        If a job has the id of a resubmission; the error names the file and the first such job.
     """
     if not event.config.get("dynamic-jobs-enabled"):
         return

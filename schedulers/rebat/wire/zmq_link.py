@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Both ends of Batsim's ZeroMQ link: the scheduler binds and replies, the simulator connects.
+"""Both ends of the ZeroMQ link: the scheduler binds and replies, the simulator connects.
 
-Batsim's end is a REQ socket. The scheduler's end is a ROUTER socket. Unlike a REP socket, it can
-distinguish its simulator from other peers, and detect that the simulator's connection is closed.
+Batsim's end is a REQ socket. The scheduler's end is a ROUTER socket. Unlike a REP socket, a ROUTER
+socket can distinguish the simulator from other peers, and can detect that the simulator has closed
+its connection.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from rebat.wire.peers import refused
 from rebat.wire.recording import TO_SCHEDULER, TO_SIMULATOR
 
 FLUSH_MS = 2_000
-"""Maximum time in milliseconds to send the last message when the socket is closed."""
+"""Maximum time (ms) to send the last message after the socket is closed."""
 
 Answer = Callable[[bytes], bytes]
 Record = Callable[[str, bytes], None]
@@ -28,12 +29,12 @@ Report = Callable[[str], None]
 
 
 class PeerGone(InputError):
-    """The peer closed the connection, or did not answer in time."""
+    """Error: the peer closed the connection, or did not answer in time."""
 
 
 @contextmanager
 def _socket(kind: int) -> Iterator[tuple[Any, _Line]]:
-    """Yield a socket; its context is terminated at the end, because otherwise Batsim hangs."""
+    """Yield a socket; terminate its context after the block, because Batsim would hang."""
     context: Any = zmq.Context()
     socket = context.socket(kind)
     socket.setsockopt(zmq.LINGER, FLUSH_MS)
@@ -47,7 +48,7 @@ def _socket(kind: int) -> Iterator[tuple[Any, _Line]]:
 
 
 class _Line:
-    """Monitor of a socket: which connections were closed, by file descriptor."""
+    """Monitor of a socket that reports closed connections by their file descriptors."""
 
     def __init__(self, socket: Any) -> None:
         self._socket = socket
@@ -59,8 +60,8 @@ class _Line:
     def wait(self, until: float | None, who: str, fd: int | None = None) -> None:
         """Wait for a message; raise `PeerGone` if no message will arrive.
 
-        ``until`` is a time of the monotonic clock (None: for ever). ``fd`` is the connection of
-        the peer (None: any).
+        ``until`` is a time of the monotonic clock (None: no limit). ``fd`` is the connection of the
+        peer (None: any connection).
         """
         while not self._socket.poll(0):
             left_ms = None if until is None else max(0, round((until - time.monotonic()) * 1000))
@@ -71,7 +72,7 @@ class _Line:
                 raise PeerGone(f"{who} closed the connection")
 
     def close(self) -> None:
-        """Stop monitoring; a context does not terminate before its monitors."""
+        """Stop monitoring, because a context does not terminate before its monitors."""
         self._socket.disable_monitor()
         self._monitor.close(linger=0)
 
@@ -96,7 +97,7 @@ def serve(
     on_bound: Report | None = None,
     on_stray: Report | None = None,
 ) -> None:
-    """Answer a simulator's messages until ``finished`` returns true.
+    """Answer the messages of a simulator until ``finished`` returns True.
 
     The peer of the first answered message is the simulator. Messages of other peers are ignored.
     At a loopback address, messages of other users of this machine are ignored too
@@ -105,22 +106,23 @@ def serve(
     Parameters
     ----------
     endpoint : str
-        Address to bind, like ``tcp://127.0.0.1:28000``; port ``*`` selects a free port.
+        Address to bind, like ``tcp://127.0.0.1:28000``. The port ``*`` selects a free port.
     answer : callable
-        Returns the reply to a message, both as bytes.
+        Function of a message that returns the reply, both as bytes.
     timeout_s : float
-        Maximum silence of the peer in seconds; 0: no limit.
+        Maximum time without a message of the peer, in seconds; 0: no limit.
     record : callable, optional
-        Receives (direction, bytes) of every message, before it is answered or sent.
+        Function that is called with direction and bytes of every message before it is answered or
+        sent.
     on_bound, on_stray : callable, optional
-        Receive the bound endpoint, and a line for each ignored message.
+        Functions that are called with the bound endpoint, and with a line for each ignored message.
 
     Raises
     ------
     InputError
-        For a port in use, and for errors of ``answer``.
+        If the port is in use, or ``answer`` raises.
     PeerGone
-        For a simulator that closed its connection or is silent.
+        If the simulator closes its connection, or sends no message for too long.
     """
     note, stray = record or _forget, on_stray or _ignore
     local = endpoint.startswith(_LOOPBACK)
@@ -146,7 +148,7 @@ def serve(
 
 
 def _other(fd: int, has_peer: bool, local: bool) -> str | None:
-    """Return who sent a message that must be ignored; None for the simulator's first message."""
+    """Return a description of a peer to ignore; None if the peer can be the simulator."""
     if has_peer:
         return "another peer than the simulator"
     return refused(fd) if local else None
@@ -154,11 +156,12 @@ def _other(fd: int, has_peer: bool, local: bool) -> str | None:
 
 _LOOPBACK = "tcp://127."
 _NO_PEER = -1
-"""Descriptor of no connection: before the first message, peers may connect and disconnect."""
+"""Descriptor that matches no connection. Before the first message, closed connections are ignored.
+"""
 
 
 def _attach(attach: Callable[[str], None], verb: str, endpoint: str, expected: str) -> None:
-    """Bind or connect; reject a port that ZeroMQ would take modulo 65536."""
+    """Bind or connect. Reject ports above 65535, which ZeroMQ would reduce modulo 65536."""
     port = endpoint.rpartition(":")[2]
     try:
         if port.isdecimal() and int(port) > 65535:
@@ -169,7 +172,7 @@ def _attach(attach: Callable[[str], None], verb: str, endpoint: str, expected: s
 
 
 def _receive(socket: Any) -> tuple[bytes, bytes | None, int]:
-    """Return sender, data and connection of the next message; no data if not from a REQ."""
+    """Return sender, data (None unless from a REQ socket) and connection of the next message."""
     frames = socket.recv_multipart(copy=False)
     complete = len(frames) == 3 and not frames[1].bytes
     try:
@@ -194,9 +197,9 @@ def connect(endpoint: str, *, timeout_s: float = 0.0) -> Iterator[Answer]:
     Raises
     ------
     InputError
-        For a malformed endpoint.
+        If the endpoint is malformed.
     PeerGone
-        For a scheduler that ends before its reply, or does not reply in time.
+        If the scheduler ends before its reply, or does not reply in time.
     """
     with _socket(zmq.REQ) as (socket, line):
         socket.setsockopt(zmq.LINGER, 0)  # do not wait for unsent messages

@@ -32,7 +32,7 @@ from rebat.workloads.recorded import ImportedWorkload
 from rebat.workloads.trace import placed, trace_options
 
 MAX_LISTED = 10
-"""Maximum number of corrections in the notes."""
+"""Maximum number of corrections that the notes list."""
 
 READ: dict[str, Callable[..., AttemptTable]] = {"sacct": read_sacct, "pbs": read_pbs}
 
@@ -46,13 +46,14 @@ def import_accounting(
     schedule: bool = False,
     **options: Any,
 ) -> ImportedWorkload:
-    """Read accounting records as a workload: one job per job id, with its last attempt's run time.
+    """Read accounting records as a workload with one job per job id.
 
     Parameters
     ----------
     form : {"sacct", "pbs"}
     path : Path
-        The dump, plain or .gz.
+        The output of sacct or the accounting log, plain or .gz. A job has the run time of its last
+        attempt.
     events : Path, optional
         Node events (``sacctmgr -P show event``). If a node fails during an attempt, the attempt is
         cut at the failure.
@@ -61,7 +62,7 @@ def import_accounting(
     schedule : bool
         Whether to return the recorded schedule as well, with all attempts.
     **options
-        See `rebat.workloads.trace.TraceOptions`; ``tz`` is the zone of local times.
+        See `rebat.workloads.trace.TraceOptions`. ``tz`` is the time zone of local times.
 
     Raises
     ------
@@ -83,7 +84,7 @@ def import_accounting(
     for note in _notes(table, jobs, node_events, list(cuts.values())):
         trace = trace.noting(note)
     record = AccountedAttempts(table, jobs, cuts, downs) if schedule else None
-    del table, jobs  # free their memory
+    del table, jobs  # free the memory of these columns
     done = placed(trace, chosen)
     attempts = None if record is None else accounted_schedule(record, done)
     return ImportedWorkload(done.workload, attempts, tuple(cuts.values()))
@@ -119,7 +120,7 @@ def _trace(table: AttemptTable, jobs: JoinedJobs, cuts: dict[int, Correction]) -
 
 
 def _run_times(table: AttemptTable, jobs: JoinedJobs, cuts: dict[int, Correction]) -> Any:
-    """Return the run time of each job: until its end, its cut, or the end of the records."""
+    """Return the run time of each job, up to its end, its cut, or the end of the records."""
     rows = jobs.last
     run_s = table.column("elapsed_s")[rows].copy()
     missing = np.isnan(run_s) & jobs.started
@@ -133,7 +134,7 @@ def _run_times(table: AttemptTable, jobs: JoinedJobs, cuts: dict[int, Correction
 
 
 def _id(job: str, raw: str) -> str:
-    """Return the user-visible id; the batch system's id if Batsim rejects a character in it."""
+    """Return the id that users see, or the internal id if Batsim rejects a character of it."""
     return raw if any(c in "(),|}!" or not c.isprintable() for c in job) else job
 
 

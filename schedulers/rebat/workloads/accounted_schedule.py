@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The recorded schedule of accounting records: every attempt of the jobs of a workload."""
+"""The recorded schedule from accounting records: all attempts of the jobs of a workload."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from rebat.workloads.trace import PlacedTrace
 
 
 class AccountedAttempts(NamedTuple):
-    """All attempts in accounting records, the cut attempts by row, and the down intervals."""
+    """The attempts in accounting records, the cuts of attempts by row, and the down intervals."""
 
     table: AttemptTable
     jobs: JoinedJobs
@@ -84,14 +84,14 @@ def _executions(
 
 
 class _NodeSets:
-    """The nodes of lists of names; equal lists share a set."""
+    """Conversion of lists of names to sets of nodes; equal lists share a set."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self._numbers = {name: number for number, name in enumerate(names)}
         self._sets: dict[str, NodeSet] = {}
 
     def of(self, hosts: str) -> NodeSet:
-        """Return the nodes of a list."""
+        """Return the nodes with these names."""
         if hosts not in self._sets:
             self._sets[hosts] = NodeSet.of(self._numbers[name] for name in names_of(hosts))
         return self._sets[hosts]

@@ -34,7 +34,7 @@ REQUIRED = (
 )
 
 MACHINE_NODES = {"mira": 49152, "intrepid": 40960}
-"""Nodes by MACHINE_NAME (Du et al. 2024, section 5.2); other machines need ``n_nodes``."""
+"""Number of nodes by MACHINE_NAME (Du et al. 2024, 5.2); other machines need ``n_nodes``."""
 
 _NAMES = ("MACHINE_NAME", "USERNAME_GENID", "QUEUE_NAME", "EXIT_STATUS")
 """Optional columns."""
@@ -51,7 +51,8 @@ def read_alcf(path: Path, **options: Any) -> Workload:
         The file.
     **options
         See `rebat.workloads.trace.TraceOptions`. The dates in the file have no time zone; ``tz``
-        sets it. ``by="start"`` selects months by the start of the jobs, as the files are divided.
+        sets the zone. ``by="start"`` selects months by the start of the jobs, which is how the
+        files are divided.
 
     Returns
     -------
@@ -61,13 +62,13 @@ def read_alcf(path: Path, **options: Any) -> Workload:
     Raises
     ------
     InputError
-        For an invalid file; the error names file and line.
+        If the file is invalid; the error names file and line.
     """
     return import_alcf(path, **options).workload
 
 
 def import_alcf(path: Path, schedule: bool = False, **options: Any) -> ImportedWorkload:
-    """Read a log as in `read_alcf`; with ``schedule``, also read EXIT_STATUS if present.
+    """Read a log as in `read_alcf`; with ``schedule``, also read EXIT_STATUS if it is present.
 
     rebat assigns the node numbers of the recorded schedule.
     """
@@ -149,7 +150,7 @@ def _trace(path: Path, rows: list[Row]) -> TraceColumns:
     return TraceColumns(
         name=path.name.removesuffix(".gz").removesuffix(".csv"),
         where=str(path),
-        # a log of several machines has no single size: the caller must set it
+        # if a log has several machines, the caller must set the number of nodes
         n_nodes=n_nodes.pop() if len(n_nodes) == 1 else None,
         dated=True,
         lines=np.array(lines, dtype=np.int64),

@@ -24,19 +24,19 @@ class Arrivals(msgspec.Struct, frozen=True):
     Parameters
     ----------
     kind : str
-        ``zero`` (all jobs at time 0), ``poisson``, or a trace file (its first arrivals are used).
+        ``zero`` (all jobs at time 0), ``poisson``, or a trace file, whose first arrivals are used.
     gap_s : float, optional
         Mean time between arrivals in seconds.
     load : float, optional
-        Requested processor time in percent of the available processor time, from the first arrival
-        to the last. All gaps are scaled to this load. Without ``load`` and ``gap_s``, a trace keeps
-        its gaps.
+        Requested processor time in percent of the processor time that is available between the
+        first and the last arrival. All gaps are scaled to reach this load. If neither ``load`` nor
+        ``gap_s`` is set, the gaps of a trace are not scaled.
 
     Raises
     ------
     InputError
-        For an invalid kind, gap or load, if both gap and load are set, and for a Poisson process
-        with neither of them.
+        If the kind, gap or load is invalid, if both gap and load are set, or if neither is set for
+        a Poisson process.
     """
 
     kind: str = "zero"
@@ -75,7 +75,7 @@ class Arrivals(msgspec.Struct, frozen=True):
         Raises
         ------
         InputError
-            For a trace with fewer jobs, or whose jobs all arrive at the same time.
+            If the trace has fewer jobs, or all its jobs arrive at the same time.
         """
         gaps_s = self._gaps_s(rng, n_jobs, processors)
         if self.load is not None and n_jobs > 1:

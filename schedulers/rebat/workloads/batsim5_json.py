@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Workloads in the form of Batsim 5, from and to that of Batsim 4.
+"""Conversion of workloads between the forms of Batsim 4 and Batsim 5.
 
-Batsim 5 has other types of profiles. It reads additional fields only from ``extra_data``, refuses a
-walltime of -1, and takes each name that contains the name of the workload for a complete id.
+Batsim 5 has other types of profiles. It reads additional fields only from ``extra_data``, and
+rejects a walltime of -1. It interprets each name that contains the name of the workload as a
+complete id.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ def profiles_of_five(profiles: Mapping[str, Any]) -> dict[str, Any]:
     Raises
     ------
     InputError
-        For an ``extra_data`` that Batsim 5 refuses, and for a profile in Batsim 4's form.
+        If Batsim 5 rejects an ``extra_data``, or a profile is in Batsim 4's form.
     """
     result = {}
     for name, profile in profiles.items():
@@ -79,7 +80,7 @@ def job_of_five(job: Any) -> Any:
     Raises
     ------
     InputError
-        For an ``extra_data`` that Batsim 5 refuses.
+        If Batsim 5 rejects an ``extra_data``.
     """
     if not isinstance(job, dict):
         return job
@@ -91,7 +92,7 @@ def job_of_five(job: Any) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """Return a name without the name of its workload; any other value unchanged."""
+    """Return a name without the name of its workload. Other values stay unchanged."""
     return _COMPLETE.sub("", value, count=1) if _is_complete(value) else value
 
 
@@ -103,9 +104,9 @@ def _is_complete(value: Any) -> bool:
 
 
 def to_five(workload: Workload, name: str = "w0") -> dict[str, Any]:
-    """Return a workload as Batsim 5's JSON object, ``jobs`` as an iterator.
+    """Return a workload as Batsim 5's JSON object, in which ``jobs`` is an iterator.
 
-    Profiles that no job needs are omitted, because Batsim 5 drops them and can crash.
+    Profiles that no job needs are omitted, because Batsim 5 deletes them and can crash later.
 
     Parameters
     ----------
@@ -116,7 +117,7 @@ def to_five(workload: Workload, name: str = "w0") -> dict[str, Any]:
     Raises
     ------
     InputError
-        For a type of profile that Batsim 5 does not have.
+        If Batsim 5 does not have the type of a profile.
     """
     document: dict[str, Any] = {"nb_res": workload.n_nodes}
     if workload.notes:
@@ -168,5 +169,5 @@ def _five(key: str, profile: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 def _unmistakable(text: str, name: str) -> str:
-    """Return a name, as a complete id if Batsim would mistake a part of it for the workload."""
+    """Return a name; as a complete id, if it contains the name of the workload."""
     return f"{name}!{text}" if name in text else text

@@ -55,7 +55,7 @@ def read_workload(path: Path) -> Workload:
     Raises
     ------
     InputError
-        For an invalid file; the error names the file, the job or profile, the field and the
+        If the file is invalid; the error names the file, the job or profile, the field and the
         expected value.
     """
     path = Path(path)
@@ -65,14 +65,15 @@ def read_workload(path: Path) -> Workload:
     except InputError as error:
         raise error.at(str(path)) from None
     except (msgspec.DecodeError, RecursionError):
-        _decode(text, str(path))  # raises an error with the line
+        _decode(text, str(path))  # raises an error that names the line
         raise
 
 
 def to_json(workload: Workload) -> dict[str, Any]:
     """Return the workload as Batsim's JSON object. Times are in seconds; whole seconds are ints.
 
-    The order of the fields is fixed. Notes and machine are stored under keys that Batsim ignores.
+    The order of the fields is fixed. Notes and the machine are stored under keys that Batsim
+    ignores.
     """
     document: dict[str, Any] = {"nb_res": workload.n_nodes}
     if workload.notes:
@@ -85,7 +86,7 @@ def to_json(workload: Workload) -> dict[str, Any]:
 
 
 def write_workload(workload: Workload, path: Path) -> None:
-    """Write a Batsim workload file, one job or profile per line; compressed if it ends in .gz."""
+    """Write a Batsim workload file, one job or profile per line; compressed if named .gz."""
     document = to_json(msgspec.structs.replace(workload, jobs=()))
     document["jobs"] = (job_fields(job) for job in workload.jobs)
     write_document(document, path)
@@ -136,7 +137,7 @@ def _decode(text: str, where: str) -> dict[str, Any]:
 
 
 def _place(text: str, message: str) -> str:
-    """Return ``:line:column`` of the byte in msgspec's error, or of the end of a truncated text."""
+    """Return ``:line:column`` of the error that msgspec reports, or of the end of the text."""
     match = _BYTE.search(message)
     if not match and "truncated" not in message:
         return ""
@@ -182,7 +183,7 @@ def _jobs(
 def _notes(document: dict[str, Any]) -> tuple[str, ...]:
     notes = document.get("notes")
     if not isinstance(notes, list) or not all(isinstance(note, str) for note in notes):
-        return ()  # not written by rebat
+        return ()  # the text was not written by rebat
     return tuple(notes)
 
 

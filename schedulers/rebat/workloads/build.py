@@ -11,7 +11,7 @@ from rebat.core.jobs import Job, Workload, batsim_number
 
 
 def delay_profiles(run_us: Sequence[int]) -> tuple[list[str], dict[str, dict[str, Any]]]:
-    """Return a Batsim delay profile for each distinct run time, named after the run time.
+    """Return a Batsim delay profile for each distinct run time; its name contains the run time.
 
     Returns
     -------
@@ -44,8 +44,8 @@ def delay_workload(
 ) -> Workload:
     """Return a workload of delay jobs from columns of equal length.
 
-    Times are in microseconds. A walltime of None means no walltime. ``extra`` has additional
-    fields of each job's JSON.
+    Times are in microseconds. A walltime of None means no walltime. ``extra`` contains additional
+    fields of the JSON of each job.
     """
     names, profiles = delay_profiles(run_us)
     more = [{}] * len(ids) if extra is None else extra

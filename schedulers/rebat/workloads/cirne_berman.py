@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The laws of Cirne's model of rigid and moldable jobs, as used by Prabhakaran et al. 2018.
+"""The distributions of Cirne's model of rigid and moldable jobs, as in Prabhakaran et al. 2018.
 
 Source: Prabhakaran et al., "Efficient fault tolerance through dynamic node replacement", 2018,
-section IV-B, equations (4) to (6) and Tables I and II, after Cirne and Berman. Every law is sampled
-by inversion of uniform random numbers, which the caller passes.
+section IV-B, equations (4) to (6) and Tables I and II, after Cirne and Berman. Each distribution
+(*law*) is sampled by inversion of uniform random numbers, which the caller passes.
 
 The paper leaves three details open, which rebat defines as follows:
 
-- The nearest power of two replaces 2**u.
+- A size that is rounded to a power of two becomes the nearest power, not 2**u.
 - The first argument of equation (6) is the minimum size, and the second is the mean parallelism.
-  The other order contradicts the law of the minimum sizes.
+  The reverse order contradicts the law of the minimum sizes.
 - A mean parallelism below the minimum size is raised to the minimum size.
 """
 
@@ -32,7 +32,7 @@ class LogUniform(NamedTuple):
     intercept: float
 
     def exponents(self, uniform: Floats) -> Floats:
-        """Return log2 of the values for uniform numbers in [0, 1)."""
+        """Return log2 of the values that correspond to uniform numbers in [0, 1)."""
         return np.maximum((uniform - self.intercept) / self.slope, 0.0)
 
     def integers(self, uniform: Floats) -> Ints:
@@ -60,7 +60,7 @@ PHI, GAMMA, ETA, RHO = 0.009548, -0.01877, 0.07468, -0.009198
 
 
 def rigid_sizes(uniform: Floats, powers: Floats, most: int) -> Ints:
-    """Return sizes of rigid jobs, from one uniform number for the size and one for the rounding."""
+    """Return sizes of rigid jobs, from two uniform numbers each: for the size, for rounding."""
     exponents = SIZE.exponents(uniform)
     rounded = (2 ** np.rint(exponents)).astype(np.int64)
     sizes = np.where(powers < POWER_OF_TWO, rounded, SIZE.integers(uniform))
@@ -68,7 +68,7 @@ def rigid_sizes(uniform: Floats, powers: Floats, most: int) -> Ints:
 
 
 def parallelisms(least: Ints, uniform: Floats) -> Floats:
-    """Return mean parallelisms of jobs with these minimum sizes, by equation (6).
+    """Return the mean parallelism of jobs with these minimum sizes, by equation (6).
 
     The law has a point mass at a minimum size of 1. Above 1, its density in log2 of the minimum
     size is constant.
@@ -82,8 +82,8 @@ def parallelisms(least: Ints, uniform: Floats) -> Floats:
 def sizes_between(least: int, most: int, uniform: Floats, powers: Floats) -> list[int]:
     """Return log-uniform integers from ``least`` to ``most``, mostly powers of two.
 
-    ``powers`` are uniform numbers that decide whether a size is rounded to the nearest power of
-    two, if this power is in range.
+    ``powers`` are uniform numbers that decide which sizes are rounded to the nearest power of two.
+    A size is not rounded if this power is out of range.
     """
     low, high = np.log2(least), np.log2(most + 1)
     sizes = np.minimum(np.floor(2 ** (low + (high - low) * uniform)), most)
@@ -94,7 +94,7 @@ def sizes_between(least: int, most: int, uniform: Floats, powers: Floats) -> lis
 
 
 def requests(least: int, others: Sequence[int], count: int) -> list[int]:
-    """Return up to ``count`` distinct sizes that a user requests, beginning with the minimum.
+    """Return up to ``count`` distinct sizes that a user requests, first the minimum size.
 
     >>> requests(2, [8, 2, 8, 4, 16, 32], 4)
     [2, 8, 4, 16]

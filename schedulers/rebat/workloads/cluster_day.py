@@ -3,8 +3,8 @@
 
 Source: "Job migration in HPC clusters by means of checkpoint/restart", section 4.4. Run times and
 degrees of parallelism are exponential. Arrivals are uniform over 24 hours. Jobs are added until
-they request the given share of the cluster. The paper's figures with the means are not available.
-The defaults reproduce the published shares of mixed nodes.
+they request the given share of the cluster. The figures of the paper that show the means are not
+available, so the defaults are chosen to reproduce the published shares of mixed nodes.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from rebat.workloads.build import delay_profiles
 Ints = npt.NDArray[np.int64]
 
 MARGIN_US = US_PER_S
-"""Added to all walltimes, because Batsim kills a job whose run time equals its walltime."""
+"""Time added to all walltimes, because Batsim kills a job whose run time equals its walltime."""
 
 ETERNAL_S = 1e9
 """Run time of eternal jobs, longer than any simulation."""
@@ -43,13 +43,13 @@ class ClusterDay(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     Parameters
     ----------
     load : float
-        Area of the jobs in percent of the cluster's core time.
+        Area (cores x time) of the jobs in percent of the cluster's core time.
     nodes, cores : int
         Number of nodes, and of cores per node.
     hours : float
         Period of the arrivals.
     parallelism : float
-        Mean of the exponential law of a job's number of cores, before rounding up.
+        Mean of the exponential distribution of the number of cores of a job, before rounding up.
     length_s : float
         Mean run time in seconds.
     accuracy : float
@@ -57,10 +57,11 @@ class ClusterDay(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     memory_mb : float
         Memory of each task.
     eternal : int
-        Number of serial jobs without an end, in the partition 'eternal', from time 0 on.
+        Number of serial jobs without an end, which are submitted at time 0 in the partition
+        'eternal'.
     overhead : float
-        Run-time overhead of the checkpoint library, in percent (section 2.1: less than 1). All
-        other draws are the same as without overhead.
+        Run-time overhead of the checkpoint library, in percent (section 2.1: less than 1). It does
+        not change the random numbers.
     """
 
     load: float = 50.0
@@ -116,7 +117,7 @@ def cluster_day(seed: int, options: ClusterDay | None = None) -> Workload:
     Raises
     ------
     InputError
-        For a load that needs more than a million jobs.
+        If the load needs more than a million jobs.
     """
     options = options or ClusterDay()
     n_cores = options.nodes * options.cores
@@ -153,7 +154,7 @@ def _drawn(seed: int, options: ClusterDay, n_cores: int) -> tuple[Ints, Ints]:
         raise InputError(f"this load needs about {count} jobs", expected=f"at most {MAX_JOBS}")
     size_rng, time_rng = _rng(seed, "sizes"), _rng(seed, "run times")
     sizes, run_us = (np.zeros(0, dtype=np.int64) for _ in range(2))
-    while True:  # one draw may not suffice, because sizes are limited to the machine
+    while True:  # one draw may be too little, because sizes are limited to the machine
         drawn = np.ceil(size_rng.exponential(options.parallelism, count)).astype(np.int64)
         sizes = np.concatenate([sizes, np.clip(drawn, 1, n_cores)])
         drawn = np.rint(time_rng.exponential(options.length_s, count) * US_PER_S).astype(np.int64)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A parsed trace: a column per field, and notes on its changes."""
+"""A parsed trace: a column per field, and notes on changes of the trace."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Mask = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class TraceColumns:
-    """A parsed trace. Each column has one entry per record, times in seconds, NaN if unknown."""
+    """A parsed trace. Columns have one entry per record; times are in seconds, NaN if unknown."""
 
     name: str
     where: str
@@ -31,13 +31,13 @@ class TraceColumns:
     run_s: Floats
     walltime_s: Floats
     why_not: npt.NDArray[np.int64]
-    """Why the record is excluded: a position in ``reasons``, from 1; 0: the record is a job."""
+    """Why a record is excluded: a position in ``reasons``, from 1. If 0, the record is a job."""
     users: npt.NDArray[np.object_]
     """Names of the users, empty if unknown."""
     queues: npt.NDArray[np.object_]
     """Names of the queues, empty if unknown."""
     extras: npt.NDArray[np.object_] | None = None
-    """Further fields of each job's JSON, a dict per job."""
+    """Further fields of the JSON of each job, a dict per job."""
     states: npt.NDArray[np.object_] | None = None
     """Final states with Slurm's names; empty if unknown."""
     machine: dict[str, Any] | None = None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Job sets by day of submission, as RR-9296 builds sets of rigid jobs from a trace.
+"""Job sets by day of submission, as in RR-9296, which builds them from a trace.
 
 The jobs that are submitted on a day form a set. All jobs of a set are released at the start of the
 day. Source: section 5.1 of Benoit, Le Fèvre, Raghavan, Robert and Sun, "Design and comparison of
@@ -47,14 +47,15 @@ class DaySet(NamedTuple):
 def read_day_sets(
     path: Path, months: Sequence[str] | None = None, *, tz: str = "UTC", **options: Any
 ) -> list[DaySet]:
-    """Return the day sets of a trace. Days without jobs are left out.
+    """Return the day sets of a trace. Days without jobs have no set.
 
     Parameters
     ----------
     path : Path
         Any file that `load_workload` reads.
     months : sequence of str, optional
-        Calendar months, ``"2020-01"``. Default: days of 24 h from the first submission on.
+        Calendar months, like ``"2020-01"``. By default, days are periods of 24 h from the first
+        submission on.
     tz : str
         Time zone of the days, and of dates without a time zone in the trace.
     **options
@@ -63,7 +64,7 @@ def read_day_sets(
     Raises
     ------
     InputError
-        For a trace that cannot be read, or a month without jobs.
+        If the trace cannot be read, or a month has no jobs.
     """
     if months is None:
         return day_sets(load_workload(path, **options))
@@ -81,8 +82,9 @@ def day_sets(workload: Workload, month: str | None = None, tz: str = "UTC") -> l
     ----------
     workload : Workload
     month : str, optional
-        Month that begins at time 0 of the workload. With a month, a day on which clocks change has
-        23 or 25 hours. Without a month, days have 24 hours and are numbered from 1.
+        Month that begins at time 0 of the workload. Its days are calendar days; a day on which
+        clocks change has 23 or 25 hours. If there is no month, days have 24 hours and are numbered
+        from 1.
     tz : str
         Time zone of the month.
     """

@@ -20,9 +20,10 @@ from rebat.models.speedup import model_of, speedup_of
 from rebat.workloads.published import SIZE_BOUNDS
 
 WHOLE_MACHINE = 0.99
-"""Jobs of at least this share of the nodes count as jobs of the entire machine. The authors of node
-stealing reduced jobs of the entire machine from 49,152 to 49,000 nodes, and from 40,960 to
-40,900."""
+"""Minimum share of the nodes of a job that counts as a job of the entire machine. It is below 1,
+because the authors of node stealing reduced these jobs from 49,152 to 49,000 nodes, and from 40,960
+to 40,900.
+"""
 
 Floats = npt.NDArray[np.float64]
 
@@ -34,13 +35,13 @@ def describe(workload: Workload, period_s: float | None = None) -> dict[str, Any
     ----------
     workload : Workload
     period_s : float, optional
-        Length in seconds of the period for the stress (a month in Du et al. 2024, section 5.2).
-        Default: from the first submission to the last.
+        Length of the period to which the stress refers, in seconds (a month in Du et al. 2024,
+        section 5.2). Default: the time from the first to the last submission.
 
     Returns
     -------
     dict
-        Values that need run times are None if a profile needs Batsim's network model.
+        Values computed from run times are None if a profile needs Batsim's network model.
 
         - ``name``, ``jobs``, ``nodes``, ``span_s``, ``node_seconds``, ``stress``, ``notes``
         - ``machine``: the recorded machine, None if unknown
@@ -52,8 +53,8 @@ def describe(workload: Workload, period_s: float | None = None) -> dict[str, Any
         - ``too_large``: jobs larger than the machine
         - ``shapes``: number of jobs of each kind, with their minimum and maximum nodes
         - ``speedups``: number of jobs of each speedup model
-        - ``eternal``: jobs without an end; of the other values, only ``jobs`` and ``shapes`` count
-        them
+        - ``eternal``: jobs without an end; the only other values that include these jobs are
+          ``jobs`` and ``shapes``
     """
     n_jobs, shapes = len(workload.jobs), _shapes(workload)
     ending = tuple(job for job in workload.jobs if not traits_of(job.extra).eternal)
@@ -83,7 +84,7 @@ def describe(workload: Workload, period_s: float | None = None) -> dict[str, Any
 
 
 def checkpointing(workload: Workload, mtbf_s: float, cost_s: float) -> dict[str, float | None]:
-    """Return the share of jobs of each size class that run for at least one Young/Daly period.
+    """Return, by size class, the share of jobs that run for at least one Young/Daly period.
 
     These jobs write at least one checkpoint (section 6.1 of Du et al. 2024). The share is None for
     a class without jobs.
@@ -91,7 +92,7 @@ def checkpointing(workload: Workload, mtbf_s: float, cost_s: float) -> dict[str,
     Parameters
     ----------
     workload : Workload
-        All jobs are delay jobs that end.
+        A workload in which all jobs are delay jobs that end.
     mtbf_s : float
         MTBF of the machine.
     cost_s : float
@@ -115,7 +116,7 @@ def checkpointing(workload: Workload, mtbf_s: float, cost_s: float) -> dict[str,
 
 
 def size_classes(sizes: npt.NDArray[np.int64], n_nodes: int) -> dict[str, int]:
-    """Count jobs per size interval (Table 2 of Du et al. 2024) and jobs of the entire machine."""
+    """Count jobs per size interval (Table 2 of Du et al. 2024), and jobs of the entire machine."""
     full_size = sizes >= WHOLE_MACHINE * n_nodes
     counts, _ = np.histogram(sizes[~full_size], bins=[*SIZE_BOUNDS, np.inf])
     labels = [
@@ -142,7 +143,7 @@ def _shapes(workload: Workload) -> dict[str, dict[str, int]]:
 
 
 def _speedups(workload: Workload) -> dict[str, int]:
-    """Count jobs per speedup model; jobs without a speedup do not count."""
+    """Count the jobs with each speedup model; jobs without a speedup are ignored."""
     models = {
         name: model_of(speedup_of(profile))
         for name, profile in workload.profiles.items()

@@ -25,33 +25,34 @@ def flex(
     seed: int = 0,
     sigma: float | None = None,
 ) -> Workload:
-    """Make shares of the rigid jobs malleable and moldable; their other fields do not change.
+    """Make some rigid jobs malleable and some moldable; their other fields do not change.
 
     A malleable job that requests n nodes runs on n/4 (rounded down, at least 1) to 2n nodes (at
-    most the entire machine). A moldable job runs on n/4, n/2, n or 2n nodes, if these are integers
-    and fit the machine. The profile gets a speedup of Downey's model, unless it has one. The
-    speedup has the smallest mean parallelism for which all these sizes are useful, by equation (5)
-    of Prabhakaran et al. 2018.
+    most the entire machine). A moldable job runs on those of n/4, n/2, n and 2n nodes that are
+    integers and fit the machine. If a profile has no speedup, it gets a speedup of Downey's model.
+    This speedup has the smallest mean parallelism for which all sizes of the job are useful, by
+    equation (5) of Prabhakaran et al. 2018.
 
     A random number u is drawn for each job. The job becomes malleable if u < ``malleable``, and
-    moldable if u >= 1 - ``moldable``. A larger share therefore includes the jobs of a smaller
-    share. Jobs larger than the machine, and jobs that need Batsim's network model, do not change.
+    moldable if u >= 1 - ``moldable``. If a share is increased, the jobs selected before are
+    therefore selected again. Jobs larger than the machine, and jobs that need Batsim's network
+    model, do not change.
 
     Parameters
     ----------
     workload : Workload
     malleable, moldable : float
-        Shares of the jobs, from 0 to 1, together at most 1.
+        Shares of the jobs, from 0 to 1. Their sum is at most 1.
     seed : int
         The same seed yields the same jobs and speedups.
     sigma : float, optional
-        Variance of the parallelism of every job. Default: uniform from 0 to ``SIGMA_MAX``, as
-        Downey 1998 draws them.
+        Coefficient of variance of the parallelism of every job. By default it is drawn for each
+        job, uniformly from 0 to ``SIGMA_MAX`` (Downey 1998).
 
     Raises
     ------
     InputError
-        For invalid shares or an invalid variance.
+        If a share or the variance is invalid.
     """
     _check(malleable, moldable, sigma)
     drawn = stream(seed, "workload", "flex", "kinds").random(len(workload.jobs)).tolist()
@@ -79,7 +80,7 @@ def flex(
 
 
 def useful_to(most: int, sigma: float) -> Downey:
-    """Return the speedup with the smallest mean parallelism that grows up to ``most`` nodes.
+    """Return the speedup with the smallest mean parallelism that increases up to ``most`` nodes.
 
     The mean parallelism follows from equation (5) of Prabhakaran et al. 2018.
 
@@ -99,11 +100,11 @@ def _check(malleable: float, moldable: float, sigma: float | None) -> None:
         problem = f"the shares of malleable and moldable jobs are {malleable:g} and {moldable:g}"
         raise InputError(problem, expected="a sum of at most 1")
     if sigma is not None:
-        Downey(1.0, sigma)  # checks the variance
+        Downey(1.0, sigma)  # checks sigma
 
 
 def scalable_profiles(workload: Workload) -> set[str]:
-    """Return the profiles with a run time without Batsim's network model."""
+    """Return the profiles whose run time does not need Batsim's network model."""
     return {name for name in workload.profiles if _scales(workload.profiles, name)}
 
 
@@ -122,7 +123,7 @@ def can_flex(job: Job, machine: int, scalable: set[str]) -> bool:
 
 
 def _around(kind: type[Shape], size: int, machine: int) -> tuple[Shape, int]:
-    """Return the shape of a job around its requested size, and its maximum nodes."""
+    """Return the shape of a job around its requested size, and its maximum number of nodes."""
     if kind is Malleable:
         most = min(2 * size, machine)
         return Malleable(max(size // 4, 1), most), most

@@ -26,7 +26,7 @@ MIXES = {
     "moldable-rigid": (500, 500, 0),
     "malleable-rigid": (500, 0, 500),
 }
-"""Rigid, moldable and malleable jobs (Table III)."""
+"""Shares of rigid, moldable and malleable jobs in each mix (Table III)."""
 
 KINDS = ("rigid", "moldable", "malleable")
 
@@ -50,7 +50,7 @@ class FlexibleLoad(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     jobs : int, optional
         Number of jobs of the mix (default: 1000).
     rigid, moldable, malleable : int, optional
-        Number of jobs of each kind, instead of a mix.
+        Number of jobs of each kind; use these options instead of ``mix``.
     processors : int
         Processors of the machine, the maximum size of a job.
     accuracy : float
@@ -93,7 +93,7 @@ class FlexibleLoad(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def counts(self) -> tuple[int, int, int]:
-        """Number of rigid, moldable and malleable jobs; remainders of rounding are rigid."""
+        """Number of rigid, moldable and malleable jobs; jobs left after rounding are rigid."""
         if any(number is not None for number in (self.rigid, self.moldable, self.malleable)):
             if self.mix is not None or self.jobs is not None:
                 name = "mix" if self.mix is not None else "jobs"
@@ -108,12 +108,12 @@ class FlexibleLoad(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def flexible_load(seed: int, options: FlexibleLoad | None = None) -> Workload:
-    """Return jobs in random order, with sizes, estimates and speedups of `cirne_berman`.
+    """Return jobs in random order; `cirne_berman` draws their sizes, estimates and speedups.
 
     - A rigid job has ``res`` processors.
-    - A moldable or malleable job has a minimum size and a mean parallelism by their joint law, and
-      a variance up to ``SIGMA_MAX``. Its maximum size is the largest useful size by equation (5),
-      at most the machine.
+    - The minimum size and the mean parallelism of a moldable or malleable job follow their joint
+      law; its variance is at most ``SIGMA_MAX``. Its maximum size is the largest useful size by
+      equation (5), but at most the machine.
     - A malleable job runs on all sizes from the minimum to the maximum. Its ``res`` is log-uniform
     in this range.
     - A moldable job requests its minimum size and further log-uniform sizes. Its ``res`` is the
@@ -130,7 +130,7 @@ def flexible_load(seed: int, options: FlexibleLoad | None = None) -> Workload:
     Raises
     ------
     InputError
-        For a file of arrivals that cannot be read.
+        If a file of arrivals cannot be read.
     """
     options = options or FlexibleLoad()
 
@@ -158,7 +158,7 @@ def flexible_load(seed: int, options: FlexibleLoad | None = None) -> Workload:
 
 
 class _Draft(NamedTuple):
-    """A job without its times."""
+    """A job before its times are drawn."""
 
     size: int
     shape: Shape = RIGID
@@ -173,7 +173,7 @@ class _Draft(NamedTuple):
 
 
 def _drafts(rng: Callable[[str], np.random.Generator], kinds: list[str], most: int) -> list[_Draft]:
-    """Draw the sizes of all jobs; every job uses the same number of random numbers."""
+    """Draw the sizes of all jobs. Each job consumes the same number of random numbers."""
     n_jobs = len(kinds)
     rigid = laws.rigid_sizes(rng("sizes").random(n_jobs), rng("powers").random(n_jobs), most)
     least = np.minimum(laws.LEAST_SIZE.integers(rng("least sizes").random(n_jobs)), most)

@@ -26,10 +26,10 @@ _SACCT = re.compile(r"\s*([A-Za-z]+\W)*\"?JobID(Raw)?\b", re.IGNORECASE)
 
 
 def detected(path: Path) -> str:
-    """Return the format of a trace: by the ending .swf, otherwise by its first line.
+    """Return the format of a trace, from the ending .swf of its name or from its first line.
 
-    A table is detected if it is Parquet, a JSON list, or a CSV file with the columns of an included
-    mapping.
+    A table of jobs is detected if it is in Parquet, a JSON list, or a CSV file with the columns of
+    a mapping included in rebat.
 
     Raises
     ------

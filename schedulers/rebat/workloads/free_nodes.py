@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Node numbers for the attempts of records without node names."""
+"""Assignment of node numbers to attempts, for records without node names."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from rebat.core.nodes import NodeSet
 
 
 def most_used(start_us: Sequence[int], end_us: Sequence[int], sizes: Sequence[int]) -> int:
-    """Return the largest number of nodes that attempts hold at the same time."""
+    """Return the maximum number of nodes that attempts hold at the same time."""
     spans = list(zip(start_us, end_us, sizes, strict=True))
     changes = [(start, size) for start, end, size in spans if start < end]
     changes += [(end, -size) for start, end, size in spans if start < end]
     used = most = 0
-    for _, change in sorted(changes):  # at the same time, ends come before starts
+    for _, change in sorted(changes):  # at equal times, ends come before starts
         used += change
         most = max(most, used)
     return max([most, *sizes])
@@ -26,10 +26,10 @@ def most_used(start_us: Sequence[int], end_us: Sequence[int], sizes: Sequence[in
 def lowest_free(
     start_us: Sequence[int], end_us: Sequence[int], sizes: Sequence[int], n_nodes: int
 ) -> list[NodeSet]:
-    """Assign to each attempt the lowest free nodes, in order of starts; return the nodes.
+    """Assign the lowest free nodes to each attempt, in order of starts; return the nodes.
 
-    If too few nodes are free (see `most_used`), an attempt also gets the nodes with the fewest
-    other attempts. An attempt with a run time of 0 gets the lowest nodes.
+    If too few nodes are free (see `most_used`), an attempt also gets nodes in use, first those with
+    the fewest attempts. An attempt with a run time of 0 gets the lowest nodes.
     """
     held = np.zeros(n_nodes, dtype=np.int64)
     nodes = [NodeSet.of(())] * len(sizes)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Generators of workloads, for use without traces.
+"""Generators of workloads, which need no traces.
 
 The workloads follow Du et al. 2024 (node stealing), Prabhakaran et al. 2018 (rigid, moldable and
 malleable jobs) and Rodríguez-Pascual et al. 2019 (a day of a small cluster). One more generator
@@ -36,19 +36,21 @@ def synthetic(seed: int, n_jobs: int = 1000) -> Workload:
     """Return the synthetic workload of section 6.3 and Table 6 of Du et al. 2024.
 
     The machine has 128 nodes. Sizes follow Table 6 in random order. Run times are uniform from 1 to
-    119 min, walltime = run time x U[1, 5]. Arrivals are Poisson with a mean gap of 174 s.
+    119 min. Walltimes are the run times multiplied by U[1, 5]. Arrivals are a Poisson process with
+    a mean gap of 174 s.
 
     Parameters
     ----------
     seed : int
         The same seed yields the same workload.
     n_jobs : int
-        Number of jobs (1000 in the paper). Other numbers scale Table 6 by largest remainders.
+        Number of jobs (1000 in the paper). For other numbers, Table 6 is scaled by largest
+        remainders.
 
     Raises
     ------
     InputError
-        For fewer than one job.
+        If there is less than one job.
     """
     if n_jobs < 1:
         raise InputError(f"number of jobs is {n_jobs}", expected="at least 1")
@@ -56,7 +58,7 @@ def synthetic(seed: int, n_jobs: int = 1000) -> Workload:
     sizes = rng.permutation(np.repeat(list(published.SYNTHETIC_COUNTS), _scaled_counts(n_jobs)))
     run_us = _micro(rng.uniform(*published.SYNTHETIC_RUN_S, n_jobs))
     alpha = rng.uniform(*published.SYNTHETIC_ALPHA, n_jobs)
-    # alpha may be 1, and Batsim kills a job whose run time equals its walltime
+    # the factor may be 1, but Batsim kills a job whose run time equals its walltime
     walltime_us = np.maximum(_micro(run_us / US_PER_S * alpha), run_us + 1)
     submit_us = _micro(np.cumsum(rng.exponential(published.SYNTHETIC_INTERARRIVAL_S, n_jobs)))
     note = f"synthetic workload of Du et al. 2024, section 6.3 and Table 6, seed {seed}"
@@ -88,11 +90,11 @@ class MonthOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     Attributes
     ----------
     order : {'random', 'sessions'}
-        Order of the jobs: random, or sessions of similar jobs as on Mira in 2018.
+        Order of the jobs: random, or in sessions of similar jobs as on Mira in 2018.
     walltimes : {'uniform', 'mira', 'exact'}
-        Run time / walltime: uniform from 0.1 to 1, or by job size as on Mira in 2018, or 1.
-        Walltimes are multiples of 5 min. The jobs of a session have the same quantile of this
-        ratio.
+        Ratio of run time to walltime: uniform from 0.1 to 1 (uniform), as on Mira in 2018 for the
+        size of the job (mira), or 1 (exact). Walltimes are multiples of 5 min. All jobs of a
+        session have the same quantile of the ratio.
     """
 
     order: Literal["random", "sessions"] = "random"
@@ -106,16 +108,16 @@ def mira_like(month: str, seed: int, options: MonthOptions | None = None) -> Wor
 
     - The number of jobs per size interval is exact (Table 2).
     - Minimum, maximum and median run time are exact to the second, the mean to 1/n s (Table 3).
-    - The stress is exact to 1e-6. Jobs of the entire machine are reduced, as the authors do
-      (section 5.2).
+    - The stress is exact to 1e-6. Jobs of the entire machine are reduced in size, as in section
+      5.2.
 
     Assumptions:
 
     - Sizes within an interval are Blue Gene partitions (``PARTITION_WEIGHTS``).
     - Run times are log-uniform below the median. Above the median, they follow a truncated Pareto
-      law whose exponent is set by the mean.
-    - Larger jobs run longer. The strength of this rank correlation is chosen to match the stress,
-      by bisection and then by swaps.
+      law, whose exponent is chosen to match the mean.
+    - Larger jobs run longer. The strength of the rank correlation of size and run time is chosen to
+      match the stress, by bisection and then by swaps of run times.
     - Arrivals follow a daily and a weekly cycle over the month (``month_model.cycle``).
     - Walltimes are run time / U[0.1, 1], rounded up to 5 min and always above the run time.
     - The order of jobs is random. `MonthOptions` has sessions of similar jobs, and walltimes as on
@@ -132,7 +134,7 @@ def mira_like(month: str, seed: int, options: MonthOptions | None = None) -> Wor
     Raises
     ------
     InputError
-        For an unknown month.
+        If the month is unknown.
     """
     options = options or MonthOptions()
     if month not in PUBLISHED_MONTHS:
@@ -170,7 +172,7 @@ def mira_like(month: str, seed: int, options: MonthOptions | None = None) -> Wor
 GENERATORS: dict[str, Callable[[int], Workload]] = {
     "synthetic": synthetic,
 }
-"""Generators without options by name; each takes a seed."""
+"""Generators without options, by name. The argument of each is a seed."""
 
 OPTIONS: dict[str, tuple[type[msgspec.Struct], Callable[[int, Any], Workload]]] = {
     "torus-load": (TorusLoad, torus_load),
@@ -179,7 +181,7 @@ OPTIONS: dict[str, tuple[type[msgspec.Struct], Callable[[int, Any], Workload]]] 
     "training-cluster": (TrainingCluster, training_cluster),
     **{month: (MonthOptions, partial(mira_like, month)) for month in PUBLISHED_MONTHS},
 }
-"""Options and functions of generators with options (``torus-load:load=95,days=30``), by name."""
+"""Generators with options (``torus-load:load=95,days=30``): options and function, by name."""
 
 NAMES = (*GENERATORS, *OPTIONS)
 
@@ -193,7 +195,7 @@ def generator(text: str) -> Callable[[int], Workload]:
     Raises
     ------
     InputError
-        For an unknown name or option, and an invalid value.
+        If a name or option is unknown, or a value is invalid.
     """
     name, _, options_text = text.partition(":")
     if name not in NAMES:
@@ -243,7 +245,7 @@ def _micro(values_s: Floats) -> Ints:
 
 
 def _scaled_counts(n_jobs: int) -> Ints:
-    """Table 6 scaled to another number of jobs, by largest remainders."""
+    """Return Table 6, scaled to another number of jobs by largest remainders."""
     shares = np.array(list(published.SYNTHETIC_COUNTS.values())) * (n_jobs / 1000)
     counts = np.floor(shares + 1e-9).astype(np.int64)
     by_remainder = np.argsort(counts - shares, kind="stable")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reading of large JSON documents: the elements of a list are decoded chunk by chunk."""
+"""Reader of large JSON documents. The elements of a list are decoded chunk by chunk."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Any
 import msgspec
 
 CHUNK = 2**20
-"""Length in bytes from which a chunk may end."""
+"""Minimum length of a chunk in bytes."""
 
 _BETWEEN = re.compile(rb"\}\s*,\s*\{")
 _RAWS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 class JsonList:
-    """A JSON list whose elements are objects in most cases, decoded while it is iterated."""
+    """A JSON list that is decoded while it is iterated. Usually its elements are objects."""
 
     def __init__(self, raw: msgspec.Raw) -> None:
         self._text = memoryview(raw)
@@ -28,7 +28,7 @@ class JsonList:
         Raises
         ------
         msgspec.DecodeError
-            For invalid JSON.
+            If the JSON is invalid.
         """
         start, size, left = 1, CHUNK, b"["
         while start + size < len(self._text):
@@ -39,7 +39,7 @@ class JsonList:
             try:
                 elements = msgspec.json.decode(left + self._text[start:end] + b"]")
             except msgspec.DecodeError:
-                size *= 2  # not between elements, but within one
+                size *= 2  # this position is within an element
                 continue
             yield from elements
             start, size = between.end() - 1, CHUNK
@@ -52,9 +52,9 @@ def split_document(text: str, key: str) -> dict[str, Any]:
     Raises
     ------
     msgspec.DecodeError
-        For invalid JSON outside this list, or if the text is no object.
+        If the JSON outside this list is invalid, or the text is no object.
     RecursionError
-        For JSON that is nested too deeply.
+        If the JSON is nested too deeply.
     """
     raws = _RAWS.decode(text)
     document: dict[str, Any] = {}

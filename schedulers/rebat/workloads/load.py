@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reading and writing of workload files; the ending of the file name selects the format."""
+"""Reader and writer of workload files. The ending of the file name selects the format."""
 
 from __future__ import annotations
 
@@ -19,22 +19,23 @@ from rebat.workloads.tables.read import read_table
 def load_workload(path: Path, mapping: str | Path | None = None, **options: Any) -> Workload:
     """Read a workload or trace: ``.json``, ``.swf`` or ``.csv``, also ``.gz``, or ``.parquet``.
 
-    A Parquet file is a workload (`save_workload`) or a table of jobs.
+    A Parquet file contains either a workload (`save_workload`) or a table of jobs.
 
     Parameters
     ----------
     path : Path
         The file.
     mapping : str or Path, optional
-        Mapping of a table of jobs with any ending, see `rebat.workloads.tables.read.read_table`.
+        Mapping of a table of jobs, see `rebat.workloads.tables.read.read_table`. With a mapping,
+        the file name can have any ending.
     **options
-        Options of the trace importers, see `rebat.workloads.trace.TraceOptions`. A workload accepts
-        none.
+        Options of the trace importers, see `rebat.workloads.trace.TraceOptions`. They are errors
+        for a workload.
 
     Raises
     ------
     InputError
-        For an unknown ending, and for errors in the file.
+        If the ending is unknown, or the file is invalid.
     """
     path = Path(path)
     if mapping is not None:

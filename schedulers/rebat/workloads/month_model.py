@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The parts of a generated month: sizes, run times, their coupling, arrivals, walltimes.
+"""The parts of a generated month: sizes, run times, their correlation, arrivals, walltimes.
 
-Each docstring names the published numbers that a function reproduces, or states an assumption.
+Each docstring names the published numbers that a function reproduces, or the assumption that it
+makes.
 """
 
 from __future__ import annotations
@@ -26,8 +27,9 @@ WALLTIME_LIMIT_S = 86_400
 """Assumption: the queue allows 24 h, or the run time of the job if this is longer."""
 
 LEAST_ACCURACY = 0.1
-"""Assumption: run time / walltime is uniform from this value to 1. The mean is 0.55 (Mira, November
-2018: 0.56 for jobs that did not exceed their walltime)."""
+"""Assumption: run time / walltime is uniform from this value to 1, so its mean is 0.55. (On Mira in
+November 2018 it was 0.56 for jobs that did not exceed their walltime.)
+"""
 
 STRESS_TOLERANCE = 1e-6
 """Relative tolerance of the stress, which the paper publishes with four digits."""
@@ -45,7 +47,7 @@ def sizes(data: PublishedMonth, rng: np.random.Generator) -> Ints:
 def run_times(data: PublishedMonth, rng: np.random.Generator) -> Ints:
     """Return ascending run times in whole seconds that match Table 3 exactly."""
     n = data.n_jobs
-    n_side = (n - 1) // 2  # jobs on either side of the one or two median jobs
+    n_side = (n - 1) // 2  # number of jobs on each side of the one or two median jobs
     below = data.min_s * (data.median_s / data.min_s) ** _strata(n_side, rng)
     below[0] = data.min_s
     fixed = [*np.rint(below).astype(np.int64), *[data.median_s] * (n - 2 * n_side)]
@@ -66,7 +68,7 @@ def _strata(n: int, rng: np.random.Generator) -> Floats:
 
 
 def _pareto(data: PublishedMonth, u: Floats, exponent: float) -> Ints:
-    """Return quantiles of a Pareto law between the median and the maximum, for any exponent."""
+    """Return quantiles of a Pareto law that is truncated to median and maximum."""
     width = np.log(data.max_s / data.median_s)
     scale = exponent if abs(exponent) > 1e-9 else 1e-9
     logs = -np.log1p(-u * -np.expm1(-scale * width)) / scale
@@ -75,7 +77,7 @@ def _pareto(data: PublishedMonth, u: Floats, exponent: float) -> Ints:
 
 
 def _spread(values: Ints, target: int, largest: int) -> Ints:
-    """Correct the rounding error of the sum, by one second per job."""
+    """Correct the rounding error of the sum by changing run times by one second each."""
     gap = target - int(values.sum())
     free = np.flatnonzero(values < largest)[-gap:] if gap > 0 else np.empty(0, dtype=np.int64)
     values[free] += 1
@@ -90,7 +92,7 @@ def coupled(
     ordered_s: Ints,
     rng: Callable[[str], np.random.Generator],
 ) -> Ints:
-    """Assign the run times to the jobs so that the stress matches."""
+    """Assign the run times to the jobs so that the stress is as published."""
     target = data.stress * data.n_nodes * data.length_s
     size_rank = np.argsort(np.lexsort((rng("ties").random(len(sizes)), sizes))) / len(sizes)
     noise = rng("coupling").random(len(sizes))
@@ -114,7 +116,7 @@ def _swapped(sizes: Ints, run_s: Ints, target: float, rng: np.random.Generator) 
     Raises
     ------
     AssertionError
-        If the tolerance is not reached (all months reach it after some hundred pairs).
+        If the tolerance is not reached. (All months reach it after some hundred pairs.)
     """
     missing = target - float(sizes @ run_s)
     for a, b in rng.integers(len(sizes), size=(100_000, 2)).tolist():
@@ -128,7 +130,7 @@ def _swapped(sizes: Ints, run_s: Ints, target: float, rng: np.random.Generator) 
 
 
 def cycle(hour_of_month: Floats, first_weekday: int) -> Floats:
-    """Assumption: relative arrival rate, 0.6 to 1.4 over the day (peak 16 h), 0.7 at weekends."""
+    """Return the assumed relative arrival rate: 0.6 to 1.4 over a day, 0.7 at weekends."""
     hour = hour_of_month % 24
     weekday = (first_weekday + hour_of_month // 24) % 7
     daily: Floats = 1 + 0.4 * np.cos((hour - 16) * (2 * np.pi / 24))
@@ -137,9 +139,9 @@ def cycle(hour_of_month: Floats, first_weekday: int) -> Floats:
 
 
 def arrivals(data: PublishedMonth, rng: np.random.Generator, n: int | None = None) -> Floats:
-    """Return ascending submission times (s) over the month, by inversion of the cumulated rate.
+    """Return ascending submission times (s), by inversion of the cumulated arrival rate.
 
-    There are ``n`` times, or one for each job.
+    There are ``n`` times (default: one for each job).
     """
     hours = np.arange(data.n_days * 24, dtype=np.float64)
     rate = cycle(hours, date(data.year, data.month, 1).weekday())
@@ -150,7 +152,7 @@ def arrivals(data: PublishedMonth, rng: np.random.Generator, n: int | None = Non
 
 
 def walltimes(run_s: Ints, rng: np.random.Generator) -> Ints:
-    """Assumption: run time / U[0.1, 1], rounded up to 5 min, at most 24 h, above the run time."""
+    """Return the assumed walltimes: run time / U[0.1, 1], rounded as in `requested`."""
     return requested(run_s, rng.uniform(LEAST_ACCURACY, 1.0, len(run_s)))
 
 
@@ -166,8 +168,8 @@ def bursts(
 ) -> Floats:
     """Return ascending submission times (s) of jobs in sessions.
 
-    A job that continues a session follows soon after the job before it. All other jobs have the
-    times of `arrivals`.
+    A job that continues a session is submitted soon after the previous job. All other jobs have the
+    submission times of `arrivals`.
     """
     first = arrivals(data, rng, int((~continues).sum()))
     following = np.arange(len(continues)) - np.maximum.accumulate(

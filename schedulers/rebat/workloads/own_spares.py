@@ -19,7 +19,7 @@ EXPECTED = "a number of nodes, or a percentage such as 5%"
 
 
 def n_own_spares(text: str, n_nodes: int) -> int:
-    """Return the number of spare nodes of a job that needs ``n_nodes``; percentages round up.
+    """Return the number of spare nodes of a job on ``n_nodes``; percentages are rounded up.
 
     >>> n_own_spares("2", 30), n_own_spares("5%", 30)
     (2, 2)
@@ -34,12 +34,12 @@ def n_own_spares(text: str, n_nodes: int) -> int:
 
 
 def with_own_spares(workload: Workload, spares: str) -> Workload:
-    """Return the workload with spare nodes for each rigid job; no job exceeds the machine.
+    """Return the workload with spare nodes for each rigid job, limited by the machine.
 
-    A job that needs n nodes requests n + s nodes. It can run on n to n + s nodes, at the same
-    speed. A scheduler with ``malleable=fixed`` starts it on n + s nodes. With ``react=replacement``
-    the job continues without interruption until it has lost more than s nodes. The spare nodes
-    count as used by the job.
+    A job that needs n nodes requests n + s nodes. It can run on n to n + s nodes, always at the
+    same speed. A scheduler with ``malleable=fixed`` starts it on n + s nodes. With
+    ``react=replacement`` the job continues without interruption until it has lost more than s
+    nodes. The spare nodes count as used by the job.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ def with_own_spares(workload: Workload, spares: str) -> Workload:
     Raises
     ------
     InputError
-        For an invalid number.
+        If the number is invalid.
     """
     n_own_spares(spares, 1)  # checks the text
     scalable = scalable_profiles(workload)

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Workloads as Parquet files: a row per job, read and written faster than JSON.
 
-The columns are `COLUMNS`: times in microseconds; ``extra`` is JSON with other fields of the job.
-The metadata of the file contains, compressed, the other parts of the workload, such as profiles.
+The columns are `COLUMNS`. Times are in microseconds; ``extra`` is JSON with other fields of the
+job. The metadata of the file contains the other parts of the workload, such as profiles, in
+compressed form.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from rebat.workloads.batsim_json import (
 )
 
 KEY = b"rebat.workload"
-"""Key of the metadata."""
+"""Key of the workload in the metadata."""
 
 COLUMNS = {
     "id": "string",
@@ -50,7 +51,7 @@ _ROWS = 200_000
 
 
 class _Head(msgspec.Struct, forbid_unknown_fields=True):
-    """The parts of a workload other than its jobs."""
+    """All parts of a workload except its jobs."""
 
     n_nodes: int
     profiles: dict[str, dict[str, Any]]
@@ -59,7 +60,7 @@ class _Head(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def is_workload(path: Path) -> bool:
-    """Return whether a Parquet file is a workload of rebat, and not a table of jobs."""
+    """Return whether a Parquet file is a workload of rebat (otherwise it is a table of jobs)."""
     with opened(path) as file:
         return KEY in (file.schema_arrow.metadata or {})
 
@@ -91,7 +92,7 @@ def read_parquet(path: Path) -> Workload:
     Raises
     ------
     InputError
-        If pyarrow is not installed, and for invalid files; the error names file and row.
+        If pyarrow is not installed, or the file is invalid; the error names file and row.
     """
     path = Path(path)
     with opened(path) as file:
@@ -171,7 +172,7 @@ def _is_id(text: str) -> bool:
 
 
 def _jobs(batch: Any, where: str, before: int, machine: int) -> Iterator[Job]:
-    """Yield the jobs of a batch, after ``before`` other rows, for a machine of this size."""
+    """Yield the jobs of a batch of rows; ``before`` is the number of rows before the batch."""
     columns = {name: batch.column(name).to_pylist() for name in COLUMNS if name != "profile"}
     profiles = batch.column("profile")
     names, codes = profiles.dictionary.to_pylist(), profiles.indices.to_pylist()

@@ -86,10 +86,10 @@ SYNTHETIC_COUNTS = {1: 504, 2: 198, 4: 108, 8: 65, 16: 55, 32: 42, 64: 28}
 """Jobs by size (Table 6)."""
 
 SYNTHETIC_RUN_S = (60.0, 7_140.0)
-"""Uniform run times, 1 to 119 minutes (section 6.3)."""
+"""Range of the uniform run times: 1 to 119 minutes (section 6.3)."""
 
 SYNTHETIC_ALPHA = (1.0, 5.0)
-"""Uniform walltime / run time (section 6.3)."""
+"""Range of the uniform ratio walltime / run time (section 6.3)."""
 
 SYNTHETIC_INTERARRIVAL_S = 174.0
 """Mean of the exponential times between arrivals (section 6.3)."""

@@ -42,21 +42,21 @@ CAUSES: dict[str, Cause] = {
     "REQUEUE_FED": Cause.PREEMPTED,
     "PENDING": Cause.PREEMPTED,
 }
-"""Slurm's final states of attempts; attempts in other states still run."""
+"""Slurm's final states of attempts. Attempts in other states are still running."""
 
 LOST = frozenset({Cause.NODE_FAILURE, Cause.PREEMPTED})
-"""Causes after which all work is lost, because a record has no checkpoints."""
+"""Causes of ends after which all work counts as lost, because a record has no checkpoints."""
 
 
 class Execution(NamedTuple):
-    """An execution in a record; times in seconds as in the record.
+    """An execution in a record; times are in seconds, as in the record.
 
     Attributes
     ----------
     job : int
         Position of the job in the workload.
     start_s, end_s : float
-        An unknown end is NaN.
+        Start and end of the execution; an unknown end is NaN.
     state : str
         Final state, with Slurm's name.
     size : int
@@ -66,7 +66,8 @@ class Execution(NamedTuple):
     limit_s : float
         Maximum run time; NaN if there is none.
     cut_s, failed_node : float, str
-        Time of a node failure during the execution (infinite without a failure), and this node.
+        Time of a node failure during the execution (infinite if there is none), and the failed
+        node.
     continued : bool
         Whether the next execution continues the work of this execution.
     """
@@ -84,7 +85,7 @@ class Execution(NamedTuple):
 
 
 class RecordedAttempt(msgspec.Struct, gc=False):
-    """An attempt of a recorded schedule; times in microseconds of the workload.
+    """An attempt of a recorded schedule; times are in microseconds since time 0 of the workload.
 
     ``job`` is the position of the job in the workload, ``number`` is 0 for its first attempt.
     ``lost`` states whether its work is lost.
@@ -155,17 +156,17 @@ def recorded_schedule(
     done : PlacedTrace
         The workload and time 0.
     executions : iterable of Execution
-        Either all executions have nodes, or none has. Executions without nodes get the lowest free
-        nodes, in order of their starts.
+        The executions. Either all or none of them have nodes. Executions without nodes get the
+        lowest free nodes, in order of their starts.
     until_s : float
         End of the record, for jobs that still run.
     events, notes : sequence, optional
-        Further content of the result.
+        Events and notes that the result also contains.
 
     Raises
     ------
     InputError
-        If there is no execution, or if the machine has too few nodes for the executions.
+        If there is no execution, or the machine has too few nodes for the executions.
     """
     by_job: defaultdict[int, list[Execution]] = defaultdict(list)
     for execution in executions:
@@ -187,13 +188,13 @@ def recorded_schedule(
 
 
 class _Clock(NamedTuple):
-    """Conversion of the times of a record to microseconds of the workload."""
+    """Conversion of times of a record to microseconds since time 0 of the workload."""
 
     origin_s: float
     until_s: float
 
     def us(self, at_s: float) -> int:
-        """Return a time; `FOREVER_US` if it is infinite."""
+        """Return a time in microseconds; `FOREVER_US` if it is infinite."""
         return FOREVER_US if math.isinf(at_s) else round((at_s - self.origin_s) * US_PER_S)
 
 
@@ -247,13 +248,13 @@ def _cause(execution: Execution, hit: bool, last: bool) -> tuple[Cause, str]:
     if hit:
         return Cause.NODE_FAILURE, f"{execution.failed_node} failed, recorded as {state}"
     cause = CAUSES.get(state)
-    if cause is None:  # the job still ran
+    if cause is None:  # the job was still running
         cause = Cause.HORIZON if last else Cause.PREEMPTED
     return cause, "" if state in _PLAIN else state
 
 
 _PLAIN = frozenset({"COMPLETED", "FAILED", "TIMEOUT", "NODE_FAIL", "CANCELLED", "PREEMPTED"})
-"""States that the cause of an attempt expresses."""
+"""States that need no note, because the cause of the end expresses them."""
 
 NO_NODES = NodeSet.of(())
 

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sessions of similar jobs in a generated month, fitted to Mira in September to December 2018.
+"""Sessions of similar jobs in a generated month, fitted to Mira, September to December 2018.
 
 A session is a series of jobs of similar size and run time that one user submits. A few sessions are
-open at a time. Each job continues the session of the job before it with probability `CONTINUES`.
-Otherwise it belongs to a random open session. A session that ends is replaced by a new session.
+open at the same time. Each job continues the session of the previous job with probability
+`CONTINUES`. Otherwise it belongs to a random open session. When a session ends, a new session
+opens.
 """
 
 from __future__ import annotations
@@ -18,25 +19,29 @@ Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
 CONTINUES, OPEN_SESSIONS, MEAN_LENGTH = 0.35, 3, 5.0
-"""Fitted by a grid search: the probability that two jobs k submissions apart belong to the same
-session is close to the correlation of log sizes and log run times at lag k on Mira, September to
-December 2018 (lag 1: 0.45, 2: 0.32, 5: 0.17, 10: 0.10)."""
+"""Parameters of the sessions, fitted by a grid search. The probability that two jobs with a
+distance of k submissions belong to the same session is close to the correlation of log sizes and
+log run times at lag k on Mira, September to December 2018 (lag 1: 0.45, 2: 0.32, 5: 0.17, 10:
+0.10).
+"""
 
 BURST_GAP_S = 10
-"""Assumption: gap between two consecutive jobs of the same session. Medians on Mira, September to
-December 2018: 6 to 19 s; between jobs of different sessions 217 to 328 s."""
+"""Assumption: gap in seconds between two consecutive jobs of the same session. On Mira, September
+to December 2018, the medians are 6 to 19 s within a session, and 217 to 328 s between sessions.
+"""
 
 ACCURACY: dict[int, tuple[float, ...]] = {
     1: (0.001, 0.069, 0.276, 0.498, 0.532, 0.637, 0.818, 0.864, 1.0, 1.0, 1.0),
     1024: (0.002, 0.159, 0.297, 0.372, 0.552, 0.636, 0.77, 0.856, 0.957, 1.0, 1.0),
     4096: (0.001, 0.012, 0.1, 0.215, 0.367, 0.636, 0.786, 0.853, 0.976, 1.0, 1.0),
 }
-"""Smallest number of nodes -> deciles of run time / walltime on Mira, September to December 2018. A
-run time above the walltime counts as 1."""
+"""Deciles of run time / walltime on Mira, September to December 2018, by minimum number of nodes.
+If the run time exceeds the walltime, the ratio is 1.
+"""
 
 
 class Sessions(NamedTuple):
-    """The order of jobs and their sessions.
+    """The order of jobs, and the session of each job.
 
     Attributes
     ----------
@@ -51,7 +56,7 @@ class Sessions(NamedTuple):
 
     @property
     def continues(self) -> npt.NDArray[np.bool_]:
-        """Whether each job belongs to the session of the job before it; shape (n,)."""
+        """Whether each job belongs to the session of the previous job; shape (n,)."""
         return np.concatenate([[False], self.of[1:] == self.of[:-1]])
 
 
@@ -67,7 +72,7 @@ def drawn(sizes: Ints, run_s: Ints, rng: np.random.Generator) -> Sessions:
 
 
 def accuracies(sizes: Ints, of: Ints, rng: np.random.Generator) -> Floats:
-    """Return run time / walltime as on Mira in 2018: one quantile per session, by size.
+    """Return run time / walltime as on Mira in 2018, with the same quantile for a session.
 
     Parameters
     ----------

@@ -26,10 +26,10 @@ from rebat.workloads.trace_schedule import PARTIAL, trace_schedule
 
 N_FIELDS = 18
 PARTIAL_STATUSES = (2, 3, 4)
-"""Status of partial executions, whose records follow the summary record of their job."""
+"""Status of partial executions. Their records follow the summary record of the job."""
 
 EARLIEST_EPOCH_S = 5e8
-"""Times above this value (1985) count from the Unix epoch; some traces omit UnixStartTime."""
+"""Times above this value (1985) are Unix times, even if the trace omits UnixStartTime."""
 
 _HEADER = re.compile(r";\s*(MaxNodes|MaxProcs|UnixStartTime):\s*(-?\d+)")
 
@@ -42,8 +42,8 @@ def read_swf(path: Path, **options: Any) -> Workload:
     path : Path
         The file.
     **options
-        See `rebat.workloads.trace.TraceOptions`. ``n_nodes`` defaults to the header's MaxProcs
-        (sizes are processors), or MaxNodes.
+        See `rebat.workloads.trace.TraceOptions`. The default of ``n_nodes`` is MaxProcs in the
+        header (sizes are processors), or else MaxNodes.
 
     Returns
     -------
@@ -54,7 +54,7 @@ def read_swf(path: Path, **options: Any) -> Workload:
     Raises
     ------
     InputError
-        For an invalid file; the error names file and line.
+        If the file is invalid; the error names file and line.
     """
     return import_swf(path, **options).workload
 
@@ -62,8 +62,8 @@ def read_swf(path: Path, **options: Any) -> Workload:
 def import_swf(path: Path, schedule: bool = False, **options: Any) -> ImportedWorkload:
     """Read a trace as in `read_swf`; with ``schedule``, also read waiting times and status.
 
-    The recorded attempts of a job are its partial executions, if it has any. A node of the schedule
-    is a processor. rebat assigns the node numbers.
+    The recorded attempts of a job are its partial executions, or the job itself if it has none. A
+    node of the schedule is a processor. rebat assigns the node numbers.
     """
     chosen = trace_options(options)
     trace = _parse(Path(path))
@@ -91,13 +91,13 @@ def _header(comments: Any) -> dict[str, int]:
     values: dict[str, int] = {}
     for comment in comments:
         match = _HEADER.match(comment.lstrip())
-        if match and int(match[2]) >= 0:  # -1: unknown
+        if match and int(match[2]) >= 0:  # -1 means unknown
             values.setdefault(match[1], int(match[2]))
     return values
 
 
 def _numbers(path: Path, rows: list[str], lines: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-    """Parse all rows together, or line by line to locate an error."""
+    """Parse all rows together; if this fails, parse line by line to locate the error."""
     try:
         table = np.loadtxt(rows, usecols=range(N_FIELDS), ndmin=2, comments=None)
     except ValueError:
@@ -169,7 +169,7 @@ _STATES = {
     4: "FAILED",
     5: "CANCELLED",
 }
-"""Status -> final state. A job without a status (-1) has no state."""
+"""Final state by status. A job without a status (-1) has no final state."""
 
 
 def _starts(
@@ -179,7 +179,8 @@ def _starts(
 ) -> npt.NDArray[np.float64]:
     """Return the start times.
 
-    A partial execution without a submission waits from the end of the previous execution.
+    If a partial execution has no submission time, its wait begins at the end of the previous
+    execution.
     """
     starts_s = np.where(table[:, 2] >= 0, submit_s + table[:, 2], np.nan)
     ends_s: dict[float, float] = {}

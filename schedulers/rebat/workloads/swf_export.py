@@ -15,13 +15,13 @@ from rebat.core.units import US_PER_S
 def write_swf(workload: Workload, path: Path) -> None:
     """Write a trace in the Standard Workload Format, compressed if its name ends in .gz.
 
-    Jobs, users and queues are numbered from 1 in their order. Times are rounded to seconds. Waiting
-    times are unknown (-1). UnixStartTime is set if the recorded time 0 is known.
+    Jobs, users and queues are numbered from 1, in the order of the jobs. Times are rounded to
+    seconds. Waiting times are unknown (-1). UnixStartTime is set if the recorded time 0 is known.
 
     Raises
     ------
     InputError
-        For a profile that needs a network model, or a file that cannot be written.
+        If a profile needs a network model, or the file cannot be written.
     """
     write_text(Path(path), "".join(f"{line}\n" for line in _lines(workload)))
 

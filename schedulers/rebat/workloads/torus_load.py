@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A synthetic load for a machine that allocates boxes, for comparisons; not based on a trace."""
+"""A synthetic load for comparisons on a machine that allocates boxes; not based on a trace."""
 
 from __future__ import annotations
 
@@ -16,17 +16,19 @@ from rebat.workloads.build import delay_workload
 Floats = npt.NDArray[np.float64]
 
 RUN_S = (600.0, 172_800.0)
-"""Log-uniform run times, from 10 min to 48 h (the second longest of Vardas et al. 2022)."""
+"""Range of the log-uniform run times: 10 min to 48 h (second longest in Vardas et al. 2022)."""
 
 WALLTIME_FACTOR = (1.1, 2.0)
 """Range of the uniform ratio walltime / run time."""
 
 SMALLEST = 256
-"""The smallest jobs have the number of nodes divided by this value (8x8x8x8: 16)."""
+"""The smallest size is the number of nodes divided by this value (16 nodes on 8x8x8x8)."""
 
 SIZE_EXPONENT = -0.5
-"""The weight of a size is size**SIZE_EXPONENT. Each size is 1.41 times as frequent as the next
-larger size, whose jobs together use 1.41 times as much node time."""
+"""Exponent of the frequency of sizes: the weight of a size is size**SIZE_EXPONENT. Each size is
+1.41 times as frequent as the next larger size. All jobs of the larger size together use 1.41 times
+as much node time.
+"""
 
 _TOLERANCE = 1e-9
 _STEPS = 200
@@ -57,9 +59,10 @@ def torus_load(seed: int, options: TorusLoad | None = None) -> Workload:
     """Return jobs with sizes of powers of two, random arrivals and a given load.
 
     Sizes have the weights of ``SIZE_EXPONENT``. Run times are log-uniform over ``RUN_S``, in whole
-    seconds. Walltimes are longer by ``WALLTIME_FACTOR``. The number of jobs is the load divided by
-    the mean area of a job. Arrivals are uniform over the days. The load is exact to 1e-6: the
-    uniform random numbers of the run times are raised to a common power.
+    seconds. Walltimes are run times multiplied by ``WALLTIME_FACTOR``. The number of jobs is the
+    requested node time divided by the mean area (nodes x run time) of a job. Arrivals are uniform
+    over the days. The load is exact to 1e-6, because the uniform random numbers of the run times
+    are raised to a common power that is chosen to match it.
 
     Parameters
     ----------
@@ -70,7 +73,7 @@ def torus_load(seed: int, options: TorusLoad | None = None) -> Workload:
     Raises
     ------
     InputError
-        For a load of fewer than 20 jobs.
+        If the load has fewer than 20 jobs.
     """
     options = options or TorusLoad()
     length_s = options.days * 86_400
@@ -118,7 +121,7 @@ def _mean_run_s() -> float:
 
 
 def _run_times(uniform: Floats, size: npt.NDArray[np.int64], target: float) -> Floats:
-    """Return run times in whole seconds that sum to the target work, by bisection of the power."""
+    """Return run times in whole seconds that add up to the target work, by bisection."""
     low_s, high_s = RUN_S
     low, high = 1e-6, 1e6  # a larger power results in shorter run times
     for _ in range(_STEPS):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Conversion of a parsed trace to a workload: select jobs, repair fields and shift times.
+"""Conversion of a parsed trace to a workload: selection of jobs, correction of fields, time 0.
 
 The importers fill a ``TraceColumns`` (a column per field). ``to_workload`` converts it to a
 workload with ``TraceOptions``, and counts dropped and changed jobs in ``Workload.notes``.
@@ -33,26 +33,28 @@ class TraceOptions(msgspec.Struct, frozen=True, kw_only=True):
     n_nodes : int, optional
         Number of nodes of the machine (default: from the trace).
     months : str or sequence of str, optional
-        Keep the jobs of these calendar months, ``"2018-11"``.
+        Calendar months of the jobs to import, like ``"2018-11"``.
     tz : str
         Time zone of months, and of dates without a time zone in the trace.
     by : {"submit", "start"}
-        Whether the submission or the start of a job must be in the month.
+        Whether the submission or the start of a job must be in one of the months.
     first_s, last_s : float, optional
-        Keep jobs submitted in [first_s, last_s), in seconds since time 0 (see ``origin``).
+        Import only jobs submitted in [first_s, last_s), in seconds since time 0 (see ``origin``).
     origin : {"first-job", "month"}
-        Time 0 of the workload: its first submission, or midnight on the first day of the first
-        job's month.
+        Time 0 of the workload: its first submission, or midnight at the beginning of the month of
+        the first job.
     size : {"requested", "allocated"}
         Preferred field for the number of nodes. If it is missing, the other field is used.
     cap : int, optional
         Reduce larger jobs to this size (Du et al. 2024, section 5.2: 49,152 to 49,000).
     overrun : {"raise-walltime", "clamp", "drop", "keep"}
-        How to import jobs that ran up to their walltime or longer, see ``OVERRUN_RULES``.
+        How to import jobs that ran for at least their walltime, see ``OVERRUN_RULES``.
     missing_walltime : {"run", "none", "drop"}
-        How to import jobs without walltime: set it to run time + 1 s, set none, or drop the job.
+        How to import jobs without walltime: with the run time + 1 s as walltime (run), without a
+        walltime (none), or not at all (drop).
     max_jobs : int, optional
-        Maximum number of jobs, in order of submission (the walltime rules may drop more).
+        Maximum number of jobs, in order of submission. The rules for walltimes may drop some of
+        them.
     """
 
     n_nodes: int | None = None
@@ -75,7 +77,7 @@ def trace_options(options: dict[str, Any]) -> TraceOptions:
     Raises
     ------
     InputError
-        For an unknown option or an invalid value; the error lists the choices.
+        If an option is unknown or a value is invalid; the error lists the choices.
     """
     for key in options:
         if key not in TraceOptions.__struct_fields__:
@@ -93,7 +95,7 @@ def trace_options(options: dict[str, Any]) -> TraceOptions:
 
 
 class PlacedTrace(NamedTuple):
-    """A workload made from a trace, and the rows of the trace for its jobs.
+    """A workload from a trace, with the rows of the trace that became its jobs.
 
     ``jobs`` has one row per job of the workload, in the same order. ``origin_s`` is the time of the
     trace at which the workload has time 0.
@@ -115,8 +117,8 @@ def placed(trace: TraceColumns, options: TraceOptions) -> PlacedTrace:
     Raises
     ------
     InputError
-        For an invalid row (with file and line), if no job is left, or if an option needs a field
-        that the trace does not have.
+        If a row is invalid (the error names file and line), if no job is left, or if an option
+        needs a field that the trace does not have.
     """
     _check_rows(trace.jobs)
     sizes = _sizes(trace, options)
@@ -148,7 +150,7 @@ def _check_rows(trace: TraceColumns) -> None:
     for values in (trace.requested, trace.allocated):
         integers = np.where(
             values == np.floor(values), values, np.inf
-        )  # inf is rejected as too large
+        )  # inf is rejected, because it is too large
         expected = f"a whole number up to {MAX_SIZE}"
         _check_range(
             trace,
@@ -291,9 +293,9 @@ def _build(trace: TraceColumns, options: TraceOptions) -> Workload:
 
 
 def _owners(trace: TraceColumns) -> list[dict[str, Any]]:
-    """Return user, queue and the extras of each job as fields; jobs with equal values share a dict.
+    """Return user, queue and ``extras`` of each job as fields; equal jobs share a dict.
 
-    ``extras`` contains the same object for equal values.
+    In ``extras``, equal values are the same object.
     """
     pairs = list(zip(trace.users.tolist(), trace.queues.tolist(), strict=True))
     fields = {pair: {n: v for n, v in zip(OWNERS, pair, strict=True) if v} for pair in set(pairs)}
@@ -320,7 +322,7 @@ def _capped(sizes: Floats, cap: int | None, n_nodes: int, notes: list[str]) -> F
 
 
 def _unique(ids: list[str], notes: list[str]) -> list[str]:
-    """Add a suffix to repeated job numbers, because a log has a record per restart of a job."""
+    """Add suffixes to repeated job numbers, because a log has a record for each restart."""
     if len(set(ids)) == len(ids):
         return ids
     seen: dict[str, int] = {}

@@ -19,7 +19,7 @@ from rebat.workloads.recorded import (
 from rebat.workloads.trace import PlacedTrace
 
 PARTIAL = "PARTIAL"
-"""State of an execution whose work the next execution continues."""
+"""State of an execution whose work is continued by the next execution."""
 
 
 def trace_schedule(trace: TraceColumns, done: PlacedTrace) -> RecordedSchedule:
@@ -28,15 +28,15 @@ def trace_schedule(trace: TraceColumns, done: PlacedTrace) -> RecordedSchedule:
     Parameters
     ----------
     trace : TraceColumns
-        All records. A record that is marked for exclusion and has a final state is an execution of
-        the job with the same number above it.
+        All records. A record that is marked for exclusion and has a final state is a partial
+        execution. It belongs to the previous job with the same number.
     done : PlacedTrace
         The workload.
 
     Raises
     ------
     InputError
-        If no job has a start, or if the machine has too few nodes.
+        If no job has a start, or the machine has too few nodes.
     """
     counts = Counter[str]()
     executions = list(_executions(trace, done, counts))

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Jobs of a training cluster: many small jobs, few large ones that use most of the time.
+"""Jobs of a training cluster: many small jobs, and few large jobs that use most of the time.
 
 The shares of sizes and the mean run times fit published numbers of RSC-1 (Kokolis et al., HPCA
-2025): more than 90 % of the jobs use at most 8 GPUs and less than 10 % of the GPU time, and jobs of
-4,096 GPUs use 12 % of it. Run times are log-normal; their sigma is that of AcmeTrace (Hu et al.,
-NSDI 2024).
+2025). More than 90 % of the jobs use at most 8 GPUs each, and together less than 10 % of the GPU
+time. Jobs of 4,096 GPUs use 12 % of the GPU time. Run times are log-normal, with the sigma of
+AcmeTrace (Hu et al., NSDI 2024).
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ SIGMA = 2.2
 LONGEST_S = 7 * 86_400.0
 LEAST_S = 1.0
 WALLTIME_FACTOR = (1.2, 3.0)
-"""Walltime / run time is uniform between these numbers."""
+"""Range of the uniform ratio of walltime to run time."""
 
 FLAGSHIP = "flagship"
-"""Id of the flagship job."""
+"""Id of the flagship job, a large job that is submitted at time 0."""
 
 _STEPS = 60
 
@@ -71,13 +71,13 @@ class TrainingCluster(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     days : float
         Period of the arrivals.
     load : float
-        Node time of the jobs without the flagship, in percent of the machine's.
+        Node time of the jobs, without the flagship, in percent of the node time of the machine.
     flagship : int
-        Nodes of a job that is submitted at time 0; 0: none.
+        Number of nodes of the flagship job, which is submitted at time 0. 0: no flagship job.
     flagship_days : float
-        Run time of this job without failures.
+        Run time of the flagship job without failures.
     malleable : float
-        Percent of the jobs that are malleable (`flex`), with a linear speedup, as jobs with
+        Percent of the jobs that are malleable (`flex`). Their speedup is linear, as for jobs with
         data-parallel replicas.
     classes : int
         Number of priority classes. The class of a job rises with its size, as on RSC-1.
@@ -100,8 +100,8 @@ class TrainingCluster(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def training_cluster(seed: int, options: TrainingCluster | None = None) -> Workload:
     """Return the jobs of a training cluster.
 
-    Arrivals are uniform over the days. Run times are log-normal up to 7 days; their means are
-    exact for the drawn jobs. Sizes above the machine are left out.
+    Arrivals are uniform over the days. Run times are log-normal up to 7 days, scaled so that the
+    drawn jobs have exactly the given means. Sizes larger than the machine are left out.
 
     Parameters
     ----------
@@ -160,14 +160,14 @@ def training_cluster(seed: int, options: TrainingCluster | None = None) -> Workl
 
 
 def _sizes(options: TrainingCluster) -> tuple[npt.NDArray[np.int64], Floats]:
-    """Return the numbers of GPUs that fit the machine, and their shares."""
+    """Return the sizes (GPUs) that fit the machine, and their shares of the jobs."""
     fitting = [gpus for gpus in SHARES if gpus <= options.nodes * options.gpus]
     shares = np.array([SHARES[gpus] for gpus in fitting])
     return np.array(fitting, dtype=np.int64), shares / shares.sum()
 
 
 def _with_mean(draws: Floats, mean_s: float) -> Floats:
-    """Return draws with this mean, scaled and limited to the longest run time."""
+    """Return the draws, scaled to this mean and limited to the maximum run time."""
     low, high = 0.0, 100 * mean_s
     for _ in range(_STEPS if len(draws) else 0):
         scale = (low + high) / 2

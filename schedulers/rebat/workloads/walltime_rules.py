@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rules for jobs without walltime, and for jobs that ran up to their walltime or longer."""
+"""Rules for jobs without walltime, and for jobs that ran for at least their walltime."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Policies with a bug each, and the check that must find it."""
+"""Policies with one bug each, and the check that must find it."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The page of a report: what it says first."""
+"""The page of a report: its first statements."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The reports of any runs, and of what drives the gain of node stealing."""
+"""The reports of any runs, and of the causes of the gain of node stealing."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The report of job migration: which campaigns get it, and what it says."""
+"""The report of job migration: the campaigns that get it, and its content."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The report of a campaign: self-contained, complete, and its verdicts follow their rules."""
+"""The report of a campaign: it is complete, needs no other files, and its verdicts follow rules."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Small silent-error campaigns for tests, and what their tables hold."""
+"""Small silent-error campaigns for tests, and the contents of their tables."""
 
 from __future__ import annotations
 

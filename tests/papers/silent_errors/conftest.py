@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What several test modules of silent errors start from."""
+"""Fixtures of several test modules of silent errors."""
 
 from __future__ import annotations
 

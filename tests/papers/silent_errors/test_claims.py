@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Claims of the silent-error report: rules with bounds, and why one does not hold."""
+"""Claims of the silent-error report: rules with bounds, and reasons if a claim does not hold."""
 
 from __future__ import annotations
 

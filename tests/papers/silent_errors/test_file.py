@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files of silent-error campaigns: what they stand for, what is refused, days of a trace."""
+"""Files of silent-error campaigns: their units, their errors, and days of a trace."""
 
 from __future__ import annotations
 

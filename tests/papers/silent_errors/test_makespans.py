@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makespans of job set files: the recorded ones, and what is wrong with a file."""
+"""Makespans of job set files: recorded makespans, and errors of files."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The report of silent-error campaigns: both kinds of reservations beside the printed values."""
+"""The report of silent-error campaigns: both kinds of reservations and the printed values."""
 
 from __future__ import annotations
 

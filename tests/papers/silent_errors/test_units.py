@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Silent-error units of campaigns: resumable, the same bytes whoever ran them, as any campaign."""
+"""Silent-error units of campaigns: they can be resumed, and all executors give the same bytes."""
 
 from __future__ import annotations
 

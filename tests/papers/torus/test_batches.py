@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Campaigns of batches on a torus: units, results, what is refused, and their report."""
+"""Campaigns of batches on a torus: units, results, errors, and their report."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The report of boxes on a torus: which campaigns get it, and what it says."""
+"""The report of boxes on a torus: the campaigns that get it, and its content."""
 
 from __future__ import annotations
 

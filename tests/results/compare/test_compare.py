@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two tables job by job: equal ones, moved jobs, lost jobs, extracts; and what is written."""
+"""Comparison of the jobs of two tables: equal, moved and lost jobs, parts of tables, and output."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where two policies differ, against the decisions that their sessions send."""
+"""First different decisions of two policies, compared with the decisions of their sessions."""
 
 from __future__ import annotations
 

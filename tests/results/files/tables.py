@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Job tables for the tests: the toy example's, and ways to change single cells."""
+"""Job tables for the tests: that of the toy example, and functions that change single cells."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""jobs.csv and schedule.csv as Batsim writes them, but for what the documentation names."""
+"""jobs.csv and schedule.csv as in Batsim, except for the differences in the documentation."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reading jobs.csv: the real one's, ours, extracts; strict about everything else."""
+"""Reading jobs.csv of Batsim and rebat, and parts of it; everything else is an error."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names from elsewhere: no formulas in CSV files, no tags in pages, and read back as they were."""
+"""Names of others: no formulas in CSV files, no tags in pages, and unchanged after reading."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Results as SWF traces: read back, waiting times, nodes and ends are the same."""
+"""Results as SWF traces: after reading, waiting times, nodes and ends are the same."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables of runs as Parquet: what reads the CSV files reads the same values from them."""
+"""Tables of runs as Parquet: readers of the CSV files read the same values from them."""
 
 from __future__ import annotations
 

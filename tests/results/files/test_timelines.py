@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What rebat run has written is read back as it was, or refused with file and line."""
+"""Files of rebat run are read without changes; errors name file and line."""
 
 from __future__ import annotations
 

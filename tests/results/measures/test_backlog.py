@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Work at hand in a window, and which shares of node time can be compared."""
+"""Available work in a window, and the shares of node time that can be compared."""
 
 from __future__ import annotations
 

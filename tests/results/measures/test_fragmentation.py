@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nodes that are free and of no use, against the slow oracle and by hand."""
+"""Free nodes that no job can use, compared with the slow oracle and values computed by hand."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The table of jobs: rows as they were, and what there is not."""
+"""The table of jobs: unchanged rows, and missing values."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where node time goes: each share says of what, and together they are all of it."""
+"""Use of node time: each share names its total, and all shares together are the total."""
 
 from __future__ import annotations
 

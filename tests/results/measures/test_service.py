@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Waiting times and slowdowns, worked out by hand."""
+"""Waiting times and slowdowns, computed by hand."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_of_three_jobs_one_after_the_other() -> None:
     assert found.bounded_slowdown_mean == pytest.approx((1 + 25 / 10 + 65 / 40) / 3)
     assert found.wait_p50_s == 20
     assert found.bounded_slowdown_max == 2.5
-    assert service_of(JobRows(np.empty(0))) is None
+    assert service_of(JobRows({"job_id": np.empty(0)})) is None
 
 
 OWNERS = {"w0!1": ("ann", "long"), "w0!2": ("bob", "short"), "w0!3": ("ann", "short")}

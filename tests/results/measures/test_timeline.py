@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Series and outages of a timeline against plain loops over the ledger."""
+"""Series and outages of a timeline, compared with simple loops over the ledger."""
 
 from __future__ import annotations
 

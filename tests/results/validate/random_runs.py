@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random runs of every kind of policy, written as `rebat run` writes them."""
+"""Random runs of each kind of policy, with the files of `rebat run`."""
 
 from __future__ import annotations
 

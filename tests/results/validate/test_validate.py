@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A table that can have happened has no finding; each way to break it has its own."""
+"""A possible table has no findings; each error of a table has its own finding."""
 
 from __future__ import annotations
 

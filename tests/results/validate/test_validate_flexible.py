@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nothing is found in runs of moldable and malleable jobs; what cannot be is."""
+"""Possible runs of moldable and malleable jobs have no findings; impossible ones have some."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nothing is found in what rebat writes, and every corruption of it is."""
+"""Files of rebat have no findings; each change of a file is found."""
 
 from __future__ import annotations
 

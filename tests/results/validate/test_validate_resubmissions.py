@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Resubmissions: nothing is found in correct ones, and what cannot be in a row of them is."""
+"""Correct resubmissions have no findings; impossible sequences of them have."""
 
 from __future__ import annotations
 

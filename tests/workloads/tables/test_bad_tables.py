@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Invalid mappings and tables: one line that names the place, exit status 2, no output file."""
+"""Invalid mappings and tables: one line with the place, exit status 2, no output file."""
 
 from __future__ import annotations
 

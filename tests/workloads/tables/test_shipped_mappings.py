@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Each included mapping, on rows that we write in the form of the data set's README."""
+"""Each included mapping, for rows in the format that the data set's README describes."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables of jobs: units, zones, sizes, filters; a random list of jobs comes back unchanged."""
+"""Tables of jobs: units, time zones, sizes, filters, and random jobs that stay unchanged."""
 
 from __future__ import annotations
 

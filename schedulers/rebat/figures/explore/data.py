@@ -35,7 +35,7 @@ def page_data(timelines: Sequence[Timeline], window_us: tuple[int, int] | None) 
 
 
 def run_data(timeline: Timeline) -> dict[str, Any]:
-    """Return the data of a run; attempts that never ran come last."""
+    """Return the data of a run; attempts that never ran are last."""
     order = np.argsort(np.where(timeline.ran, timeline.start_us, 2**62), kind="stable")
     names, job = np.unique(np.array(timeline.job_id, dtype=object), return_inverse=True)
     words, why = np.unique(np.array(timeline.why, dtype=object), return_inverse=True)

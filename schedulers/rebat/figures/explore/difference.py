@@ -15,8 +15,8 @@ from rebat.results.measures.timeline import Timeline
 def first_difference(timelines: Sequence[Timeline]) -> dict[str, Any] | None:
     """Return where two runs differ, for the script of the page; times in milliseconds.
 
-    None unless there are two runs, of the same workload. If the runs never differ, the time is
-    None.
+    The result is None unless there are exactly two runs, and they have the same workload. If the
+    runs never differ, the time in the result is None.
     """
     if len(timelines) != 2:
         return None

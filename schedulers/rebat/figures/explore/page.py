@@ -47,12 +47,12 @@ def explorer_page(
         At most ``MOST_TOGETHER`` runs, from top to bottom.
     title : str
     window_us : (int, int), optional
-        The time that is visible first, in microseconds (default: all).
+        Time window that is shown first, in microseconds (default: all).
     node_names : sequence of str
         The name of each node (default: nodes have numbers only).
     stories : sequence of mappings, optional
-        For each run: the story of each job by its id, see `results.explain`; None if the run did
-        not record its plans.
+        For each run, the stories of jobs by id (see `results.explain`), or None if the run did not
+        record its plans.
     """
     import jinja2
     from bokeh.embed import components
@@ -95,11 +95,11 @@ def explorer_page(
 
 
 _IDS = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|\bp\d{4,}\b")
-"""Bokeh's names of documents, places and models, which change with every call."""
+"""Pattern of Bokeh's names of documents, positions and models, which differ in every call."""
 
 
 def _settled(script: str, places: Mapping[str, str]) -> tuple[str, dict[str, str]]:
-    """Number Bokeh's names in order of appearance, so that the same page has the same bytes."""
+    """Replace Bokeh's names with numbers, so that equal pages have equal bytes."""
     names: dict[str, str] = {}
 
     def name(match: re.Match[str]) -> str:
@@ -123,7 +123,7 @@ def _causes(timelines: Sequence[Timeline]) -> list[tuple[str, str]]:
 
 
 def _shown(data: dict[str, Any]) -> set[str]:
-    """Return the other entries of the legend that occur."""
+    """Return the legend entries, other than causes, that occur."""
     signs = {
         "tail": any((run["tail"] > 0).any() for run in data["runs"]),
         "checkpoints": any((run["period"] > 0).any() for run in data["runs"]),

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fields of protobuf messages as bytes.
 
-rebat writes them itself, because protobuf does not promise the same bytes in each of its versions.
+rebat does not use the library protobuf, because its versions may write different bytes.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The trace of a run: a track per node or per group of nodes, and curves of the whole machine.
+"""The trace of a run: a track per node or per group of nodes, and curves of the entire machine.
 
-Jobs that use a group of nodes at the same time are in several rows of its track.
+If several jobs use a group of nodes at the same time, they are in different rows of its track.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ MOST_TRACKS = 256
 """Default of the largest number of node tracks."""
 
 CAUSED_BY_A_JOB = "for "
-"""Beginning of the reason of a stop that names the job which takes the nodes."""
+"""Beginning of reasons of stops that name the job for which the nodes are taken."""
 
 
 class Piece(NamedTuple):
-    """The part of an attempt, an outage or a hold on the nodes of one track."""
+    """The part of an attempt, an outage or a hold that is on the nodes of one track."""
 
     begin_us: int
     end_us: int
@@ -39,7 +39,7 @@ class Piece(NamedTuple):
 
 
 class StealFlow(NamedTuple):
-    """The stop of an attempt for another job: rows of both attempts."""
+    """The stop of an attempt for another job: its row, and the row of the job's next attempt."""
 
     victim: int
     successor: int
@@ -92,7 +92,7 @@ def run_trace(
 
 
 def steals_of(timeline: Timeline) -> list[StealFlow]:
-    """Return the stops for another job that later runs: its first attempt from then on."""
+    """Return the stops for other jobs that run later, each with the next attempt of the job."""
     starts: dict[str, list[tuple[int, int]]] = defaultdict(list)
     for row in np.flatnonzero(timeline.ran).tolist():
         starts[timeline.job_id[row]].append((int(timeline.start_us[row]), row))
@@ -116,7 +116,7 @@ def _beneficiary(why: str, jobs: Iterable[str]) -> str:
 
 
 def in_lanes(pieces: Iterable[Piece]) -> Iterator[tuple[Piece, int]]:
-    """Yield each piece with its row on the track, such that pieces of a row do not overlap.
+    """Yield each piece with its row on the track, so that pieces in a row do not overlap.
 
     ``pieces`` are sorted by begin. Each piece gets the lowest free row.
     """
@@ -131,7 +131,7 @@ def in_lanes(pieces: Iterable[Piece]) -> Iterator[tuple[Piece, int]]:
 
 
 class _Slices:
-    """Adds pieces as slices to a trace; recoveries and checkpoints on an attempt's first track."""
+    """Conversion of pieces to slices of a trace."""
 
     def __init__(self, timeline: Timeline, trace: PerfettoTrace, pieces: Iterable[Piece]) -> None:
         self._timeline, self._trace = timeline, trace
@@ -174,7 +174,7 @@ class _Slices:
         )
 
     def _ends_of(self, steal: StealFlow) -> tuple[int, int]:
-        """Return the tracks of the arrow: the first common track, or each attempt's first."""
+        """Return the tracks of an arrow: the first common track, or the first track of each."""
         of_victim, of_successor = self._groups[steal.victim], self._groups[steal.successor]
         common = sorted(set(of_victim) & set(of_successor))
         return (common[0], common[0]) if common else (of_victim[0], of_successor[0])
@@ -189,7 +189,7 @@ class _Slices:
         }
 
     def _figures(self, row: int) -> Arguments:
-        """Return the arguments of an attempt on its first track only, which saves space."""
+        """Return the arguments of an attempt that are only on its first track, to save space."""
         run = self._timeline
         return {
             "job_id": run.job_id[row],
@@ -237,7 +237,7 @@ def _one_block_each(first: Int, last: Int) -> Blocks:
 
 
 def _by_group(blocks: Blocks, size: int) -> Iterator[tuple[int, int, Int]]:
-    """Yield owner, group and intervals of nodes: the blocks, cut at the bounds of groups."""
+    """Yield owner, group and intervals of nodes: the blocks, divided at the bounds of groups."""
     counts = blocks.last // size - blocks.first // size + 1
     block = np.repeat(np.arange(len(counts)), counts)
     number = np.arange(len(block)) - np.repeat(np.cumsum(counts) - counts, counts)

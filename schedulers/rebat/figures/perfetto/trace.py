@@ -92,7 +92,7 @@ class PerfettoTrace:
         self._add(track, end_us, _END, b"")
 
     def count(self, track: int, at_us: int, value: int) -> None:
-        """Set the value of a counter from a time on."""
+        """Set the value of a counter at a time, until its next value."""
         self._add(track, at_us, _VALUE, number(_COUNT, value % 2**64))
 
     def parts(self) -> Iterator[bytes]:
@@ -128,7 +128,7 @@ class PerfettoTrace:
         return message(_ARGUMENT, name + content)
 
     def _number(self, kind: int, name: str) -> int:
-        """Return the number of a text, from 1."""
+        """Return the number of a text; numbers begin at 1."""
         names = self._numbers[kind]
         return names.setdefault(name, len(names) + 1)
 

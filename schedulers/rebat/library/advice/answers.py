@@ -34,7 +34,7 @@ MOST_CLASSES = 3
 
 
 class Figure(msgspec.Struct, frozen=True):
-    """A number behind an answer: a change, with its 95 % interval if there is one."""
+    """A number on which an answer is based: a change, with its 95 % interval if there is one."""
 
     name: str
     metric: str
@@ -43,11 +43,11 @@ class Figure(msgspec.Struct, frozen=True):
     high: float | None
     n: int
     kind: str = "ratio"
-    """``ratio`` to the reference, or ``difference`` from it."""
+    """Kind of the change: ``ratio`` to the reference, or ``difference`` from it."""
 
 
 class AnsweredQuestion(msgspec.Struct, frozen=True):
-    """A question, its answer, and the numbers behind it.
+    """A question, its answer, and the numbers on which the answer is based.
 
     ``answered`` is False if the intervals do not allow an answer.
     """
@@ -150,7 +150,7 @@ def _which_rule(site: AdvisedSite, evidence: Evidence) -> AnsweredQuestion:
 
 
 def _hurt(best: EffectOfChoice) -> str:
-    """Return a sentence on the size classes whose mean flow is longer."""
+    """Return a sentence on the size classes whose mean flow becomes longer."""
     hurt = [
         f"jobs of {of} nodes (mean flow {change_text(change)})"
         for (name, of), change in best.changes.items()
@@ -162,7 +162,7 @@ def _hurt(best: EffectOfChoice) -> str:
 
 
 def _under_fitted(site: AdvisedSite, evidence: Evidence, best: EffectOfChoice) -> str:
-    """Return a sentence: whether the answer also holds under the law fitted to the record."""
+    """Return a sentence on the result of the rule under the law fitted to the record."""
     policy = _policy_of(best.title, site)
     setting = setting_of(evidence.runs, FITTED)
     if setting is None:
@@ -274,7 +274,7 @@ def _points(change: Interval, signed: bool = False) -> str:
 
 
 def _too_few(question: str, figures: list[Figure], evidence: Evidence) -> AnsweredQuestion:
-    """Return a refusal to answer: too few seeds ran, or too few of them show any change."""
+    """Return the reason for no answer: too few seeds ran, or too few seeds show any change."""
     if evidence.n_seeds >= FEWEST:
         text = f"No answer: fewer than {FEWEST} of {evidence.n_seeds} seeds show any change."
         return AnsweredQuestion(question, text, False, figures)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Results of the simulations of an advice: changes against a reference, with intervals."""
+"""Results of the simulations of an advice: changes relative to a reference, with intervals."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FLOW, LARGEST, USEFUL = "flow_mean_s", "flow_max_s", "useful_utilisation"
 
 
 class EffectOfChoice(msgspec.Struct, frozen=True):
-    """A case compared with a reference: a title, and a change per metric and size class."""
+    """A case compared with a reference: its title, and its change per metric and size class."""
 
     title: str
     changes: Mapping[tuple[str, str | None], Interval]
@@ -37,7 +37,7 @@ class EffectOfChoice(msgspec.Struct, frozen=True):
 
 
 def failures_cost(site: AdvisedSite, runs: RunIndex[str]) -> EffectOfChoice:
-    """Return today's policy with failures, compared with the same jobs without failures."""
+    """Return today's policy with failures, compared with today's policy without failures."""
     failing, calm = settings_of_today(runs)
     classes = runs.size_classes(failing, FLOW)
     changes = {}
@@ -114,7 +114,7 @@ def spares(site: AdvisedSite, runs: RunIndex[str]) -> list[tuple[int, EffectOfCh
 def periods(site: AdvisedSite, runs: RunIndex[str]) -> dict[float | None, Interval]:
     """Return the useful utilisation of each period minus that of Young/Daly's period.
 
-    The key is the multiple of Young/Daly's period; None stands for no checkpoints.
+    The key is the multiple of Young/Daly's period; None means no checkpoints.
     """
     usual = _by_factor(site, runs).get(1.0)
     if usual is None:
@@ -169,7 +169,7 @@ def _ratios(
 def _with_support(change: Interval, n_changed: int) -> Interval:
     """Return a change without its interval if fewer than `FEWEST` seeds show any change.
 
-    If most seeds show no change, their interval is too narrow.
+    If most seeds show no change, the interval is too narrow to be trusted.
     """
     if n_changed >= FEWEST:
         return change

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The runs behind an advice: which policies, spares and checkpoint periods are simulated."""
+"""The simulations of an advice: policies, numbers of spare nodes, and checkpoint periods."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)
 """Checkpoint periods, as multiples of the Young/Daly period."""
 
 N_SPARES = 4
-"""Numbers of spare nodes that are tried, in addition to none."""
+"""Numbers of spare nodes to simulate, in multiples of the mean number of down nodes."""
 
 YEAR_S = 365 * 86_400.0
 
@@ -53,13 +53,13 @@ class AdvisedSite(msgspec.Struct, frozen=True, kw_only=True):
     Attributes
     ----------
     workload
-        Its jobs.
+        The jobs of the cluster.
     policy
-        The policy that represents its current scheduler.
+        The policy that represents the current scheduler of the cluster.
     options
         Machine, failures and checkpoints.
     n_nodes
-        Number of nodes of the machine; nodes, not cores.
+        Number of nodes (not cores) of the machine.
     mtbf_s
         Mean time between failures of the machine.
     down_nodes
@@ -83,14 +83,14 @@ class AdvisedSite(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def spares(self) -> list[int]:
-        """Numbers of spare nodes: none, and the mean number of down nodes times powers of two."""
+        """Numbers of spare nodes: 0, and the mean number of down nodes times powers of two."""
         first = max(1, round(self.down_nodes))
         tried = [first * 2**power for power in range(N_SPARES)]
         return [0, *(count for count in tried if count <= self.n_nodes // 8)]
 
 
 def specs(site: AdvisedSite, seeds: Iterable[int]) -> list[RunSpec]:
-    """Return all runs for these seeds, the cheapest answers first."""
+    """Return all runs for these seeds, in the order of the cost of the answers."""
     numbers = list(seeds)
     return [spec for grid in GRIDS for spec in grid(site, numbers)]
 
@@ -176,15 +176,15 @@ def _spec(site: AdvisedSite, grid: str, policy: str, conditions: Scenario) -> Ru
 
 
 def turned(events: Path, n_nodes: int) -> Recorded:
-    """Return the law of recorded events: each seed starts at a different time of the record."""
+    """Return a law that replays recorded events, for each seed from another time on."""
     return Recorded(str(events.absolute()), format="events", size=n_nodes, turn=True)
 
 
 def fitted_law(law: Recorded, n_nodes: int) -> Renewal | None:
     """Return the renewal law that fits a record: Weibull gaps, log-normal repairs.
 
-    Return None if there are too few failures for a fit. Shape and spread are limited to the law's
-    ranges.
+    Return None if there are too few failures for a fit. Shape and spread are limited to the ranges
+    that the law allows.
     """
     in_order = msgspec.structs.replace(law, turn=False)
     gaps, _, repairs = samples(list(in_order.events(n_nodes, 0, LONGEST_RECORD_S)), n_nodes)
@@ -230,7 +230,7 @@ def site_of(workload: LoadedWorkload, policy: str, options: ScenarioOptions) -> 
 
 
 def _with_law(options: ScenarioOptions, n_nodes: int) -> ScenarioOptions:
-    """Return the options with a law in place of an event file."""
+    """Return the options with a law that replaces the event file."""
     if options.failures is None:
         return options
     if options.cores_per_node > 1:

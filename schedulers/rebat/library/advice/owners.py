@@ -14,14 +14,14 @@ from rebat.library.advice.design import AdvisedSite, today
 from rebat.runs.simulating import units
 
 LEAST_SHARE = 0.05
-"""Smallest share of the lost work that a sentence names."""
+"""Minimum share of the lost work of an owner that is named in a sentence."""
 
 LEAST_RATIO = 1.5
-"""Smallest ratio of the share of lost work to the share of node time that a sentence names."""
+"""Minimum ratio of the share of lost work to the share of node time of a named owner."""
 
 
 class WorkOwner(msgspec.Struct, frozen=True):
-    """A user or a queue, with shares over all runs.
+    """A user or a queue, with its shares over all runs.
 
     Attributes
     ----------
@@ -84,7 +84,7 @@ def _rows(path: Path) -> list[dict[str, str]]:
 
 
 def losers(owners: Sequence[WorkOwner]) -> list[WorkOwner]:
-    """Return the user and queue that lose the most, if they lose clearly more than they use."""
+    """Return the user and the queue that lose the most, if this is clearly more than their use."""
     chosen = []
     for kind in ("user", "queue"):
         of_kind = [owner for owner in owners if owner.kind == kind]

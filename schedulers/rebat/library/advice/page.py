@@ -31,7 +31,7 @@ from rebat.results.intervals import marked, spread
 from rebat.runs.spec import CheckpointModel
 
 MOST_OWNERS = 10
-"""Rows of the table of users, and of queues."""
+"""Maximum number of rows of the table of users, and of the table of queues."""
 
 
 def report_of(
@@ -40,7 +40,7 @@ def report_of(
     answers: Sequence[AnsweredQuestion],
     owners: Sequence[WorkOwner],
 ) -> Report:
-    """Return the page: five sentences, a figure for each, then tables."""
+    """Return the page: five sentences, a figure for each sentence, and tables."""
     over = f"{evidence.n_seeds} seeds"
     return Report(
         title=f"Advice for {site.workload.name}",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Simulations in rounds, each with more seeds, until intervals are narrow or time is over."""
+"""Simulations in rounds, each with more seeds, until intervals are narrow or the time is over."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ ROUND = 5
 """Maximum number of seeds added in a round."""
 
 ENOUGH = 20
-"""Minimum number of seeds before narrow intervals end the simulations."""
+"""Minimum number of seeds after which narrow intervals end the simulations."""
 
 NARROW = 0.04
-"""Largest relative width of a narrow interval, for the mean flow of each rule."""
+"""Maximum relative width of the interval of the mean flow of each rule that is narrow."""
 
 OWNER = Owner("advise", "rebat advise")
 
@@ -38,13 +38,13 @@ class Evidence(msgspec.Struct, frozen=True):
     Attributes
     ----------
     runs
-        All values.
+        Index of the results of all runs.
     n_seeds, n_runs
         Number of seeds, and of simulations.
     seconds_per_seed
-        Wall time of a seed, measured in this call; None if earlier calls did all runs.
+        Wall-clock time per seed, measured in this call; None if earlier calls did all runs.
     spent_s
-        Wall time of this call.
+        Wall-clock time of this call.
     """
 
     runs: RunIndex[str]
@@ -89,9 +89,9 @@ def _affordable(n_new: int, spent_s: float, left_s: float) -> int:
 def _perform(
     site: AdvisedSite, seeds: range, folder: Path, workers: int | None
 ) -> tuple[int, bool]:
-    """Perform the missing runs; return the number of all runs, and whether any was missing.
+    """Perform missing runs; return the total number of runs, and whether any was missing.
 
-    The first `FEWEST` runs of today's policy keep their files, for users and queues.
+    The first `FEWEST` runs of today's policy keep their files, which contain users and queues.
     """
     with_files, campaign = _campaign(today(site, seeds[:FEWEST])), _campaign(specs(site, seeds))
     before = Store(folder).status(campaign.units)

@@ -34,17 +34,17 @@ POLICIES = (
     "easy:order=smallest",
     "easy:order=largest",
 )
-"""No backfilling, conservative and EASY backfilling, no reservations, and EASY in other orders."""
+"""Policies: no, conservative and EASY backfilling, no reservations, EASY in other orders."""
 
 SHARES_OF_NODES = (0.95, 0.9, 0.85, 0.8)
-"""Shares of the nodes for the nearest policies: nodes can be down, drained or reserved."""
+"""Shares of the nodes for the nearest policies, because nodes can be down, drained or reserved."""
 
 N_NEAREST = 4
 """Number of policies that are also simulated with fewer nodes."""
 
 
 class Configuration(msgspec.Struct, frozen=True):
-    """A policy on a number of nodes, or on ``parts`` separate partitions (0: one machine)."""
+    """A policy, on ``nodes`` nodes or on ``parts`` separate partitions (0: not separated)."""
 
     policy: str
     nodes: int
@@ -68,9 +68,9 @@ class CalibratedRun(msgspec.Struct, frozen=True):
     ----------
     configuration : Configuration
     waits_s : dict of str to float
-        Wait of each job until its first start, in seconds; jobs that did not start are left out.
+        Wait of each job until its first start, in seconds, without jobs that did not start.
     utilisation : float
-        Useful share of the node time of the recorded machine.
+        Useful node time, divided by the node time of the recorded machine.
     error : str
         Why the simulation failed; empty if it succeeded.
     """
@@ -81,7 +81,7 @@ class CalibratedRun(msgspec.Struct, frozen=True):
     error: str = ""
 
     def compared(self, recorded: RecordedWaits) -> tuple[RecordedWaits, Floats]:
-        """Return the recorded and the simulated waits of the jobs that started in both."""
+        """Return the recorded and the simulated waits of jobs that started in both schedules."""
         both = recorded.of(np.array([name in self.waits_s for name in recorded.ids], dtype=bool))
         return both, np.array([self.waits_s[name] for name in both.ids], dtype=np.float64)
 
@@ -148,7 +148,7 @@ def _lost(task: _Task, reason: str) -> CalibratedRun:
 def nearest_first(
     runs: Mapping[Configuration, CalibratedRun], recorded: RecordedWaits
 ) -> list[tuple[CalibratedRun, Nearness]]:
-    """Return the runs sorted by distance, nearest first; runs without a distance are left out."""
+    """Return the runs that have a distance, sorted by this distance, nearest first."""
     rows = [(run, run.near(recorded)) for run in runs.values() if run.waits_s]
     rows = [(run, near) for run, near in rows if near.distance]
     return sorted(rows, key=lambda row: (_mean(row[1]), row[0].configuration.title))
@@ -162,7 +162,7 @@ def _mean(near: Nearness) -> float:
 def in_parts(
     ranked: Sequence[tuple[CalibratedRun, Nearness]], n_nodes: int, n_parts: int
 ) -> list[Configuration]:
-    """Return the nearest policies on separate partitions; none if there is one partition."""
+    """Return the nearest policies on separate partitions; empty if there is one partition."""
     policies = dict.fromkeys(run.configuration.policy for run, _ in ranked)
     nearest = list(policies)[:N_NEAREST] if n_parts else []
     return [Configuration(policy, n_nodes, n_nodes, n_parts) for policy in nearest]
@@ -171,7 +171,7 @@ def in_parts(
 def with_fewer_nodes(
     ranked: Sequence[tuple[CalibratedRun, Nearness]], n_nodes: int
 ) -> list[Configuration]:
-    """Return the nearest policies, each on several shares of the nodes."""
+    """Return the nearest policies, each with several shares of the nodes."""
     policies = dict.fromkeys(run.configuration.policy for run, _ in ranked)
     sizes = dict.fromkeys(max(1, math.floor(share * n_nodes)) for share in SHARES_OF_NODES)
     return [

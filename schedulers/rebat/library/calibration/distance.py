@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How far simulated waits are from recorded waits.
+"""The distance of simulated waits from recorded waits.
 
 Waits span several orders of magnitude, and many are 0. Distances therefore use the logarithm of the
 wait plus one minute, and are reported as factors.
@@ -21,16 +21,16 @@ Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
 OFFSET_S = 60.0
-"""Added to waits before a factor is computed."""
+"""Time (s) that is added to waits before a factor is computed."""
 
 N_PARTS = 20
 """Number of equal parts of the recorded time. Intervals are over these parts."""
 
 FEWEST_JOBS = 10
-"""Parts with fewer jobs have no distance."""
+"""Minimum number of jobs of a part that has a distance."""
 
 MOST_PAIRS = 200_000
-"""Number of pairs of jobs from which the order of starts is estimated."""
+"""Maximum number of pairs of jobs from which the order of starts is estimated."""
 
 SHARES = (0.5, 0.9, 0.95)
 
@@ -42,7 +42,7 @@ class RecordedWaits(NamedTuple):
     ----------
     ids : array of str
     submit_s, wait_s : array of float
-        Submission, and wait until the first start, in seconds.
+        Submission time, and wait until the first start, in seconds.
     size : array of int
         Number of nodes.
     queue : array of str
@@ -81,19 +81,20 @@ class Quantiles(msgspec.Struct, frozen=True):
     recorded_mean_s: float
     simulated_mean_s: float
     recorded_s: dict[str, float]
-    """Quantiles by their share, as text."""
+    """Pairs of quantiles (recorded, simulated) by probability, as text."""
     simulated_s: dict[str, float]
 
 
 class Nearness(msgspec.Struct, frozen=True):
-    """How near simulated waits are to recorded waits.
+    """Measures of the agreement of simulated and recorded waits.
 
     Attributes
     ----------
     jobs : int
         Number of jobs compared.
     distance : dict of int to float
-        Distance of the distributions, by part of the recorded time, see `distribution_distance`.
+        Distance of the distributions for each part of the recorded time, see
+        `distribution_distance`.
     factor_of_job : float
         Median factor between the recorded and the simulated wait of a job, at least 1.
     correlation : float
@@ -118,7 +119,7 @@ def logarithm(wait_s: Floats) -> Floats:
 def distribution_distance(recorded_s: Floats, simulated_s: Floats) -> float:
     """Return the mean difference of the logarithms at the same quantile.
 
-    This is the Wasserstein distance of the two distributions: 1 stands for a factor of two.
+    This is the Wasserstein distance of the two distributions; a distance of 1 is a factor of two.
 
     >>> distribution_distance(np.array([0.0, 60.0]), np.array([180.0, 60.0]))
     1.0
@@ -128,7 +129,7 @@ def distribution_distance(recorded_s: Floats, simulated_s: Floats) -> float:
 
 
 def nearness(recorded: RecordedWaits, simulated_s: Floats) -> Nearness:
-    """Compare the waits of the same jobs, in the same order."""
+    """Compare the recorded and the simulated waits of jobs, given in the same order."""
     apart = np.abs(logarithm(recorded.wait_s) - logarithm(simulated_s))
     return Nearness(
         jobs=len(simulated_s),
@@ -163,8 +164,8 @@ def rank_correlation(a: Floats, b: Floats) -> float:
 def same_order(recorded: RecordedWaits, simulated_s: Floats) -> float:
     """Return the share of pairs that start in the recorded order, see `Nearness`.
 
-    A pair consists of two jobs that waited at the same time in the record. All pairs of jobs at a
-    distance of 1, 2, 4, ... in the order of submission are examined, up to `MOST_PAIRS`.
+    A pair consists of two jobs that waited at the same time in the record. The function examines
+    the pairs whose positions in the order of submission differ by 1, 2, 4, ..., up to `MOST_PAIRS`.
     """
     order = np.argsort(recorded.submit_s, kind="stable")
     submit, wait = recorded.submit_s[order], recorded.wait_s[order]
@@ -172,7 +173,7 @@ def same_order(recorded: RecordedWaits, simulated_s: Floats) -> float:
     same = pairs = 0
     gap = 1
     while gap < len(order) and pairs < MOST_PAIRS:
-        together = submit[gap:] < start[:-gap]  # the earlier job still waited
+        together = submit[gap:] < start[:-gap]  # the earlier job still waited then
         theirs = start[gap:] - start[:-gap]
         together &= (wait[gap:] > 0) & (theirs != 0)
         mine = ours[gap:] - ours[:-gap]

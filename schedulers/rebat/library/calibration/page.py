@@ -30,7 +30,7 @@ NOT_MODELLED = (
 def report_of(
     name: str, sha256: str, verdict: Verdict, recorded_s: Floats, simulated_s: dict[str, Floats]
 ) -> Report:
-    """Return the page: sentences, the distributions as a figure, then tables."""
+    """Return the page: sentences, a figure of the distributions, and tables."""
     return Report(
         title=f"How well does the simulation know {name}?",
         lead=(
@@ -48,7 +48,7 @@ def report_of(
             f"workload {name}, sha256 {sha256}",
         ],
         remarks=[f"Not modelled: {'; '.join(NOT_MODELLED)}."],
-        figures_note="Share of the jobs that waited at most this long.",
+        figures_note="Share of the jobs whose wait is at most the time on the horizontal axis.",
         claims=False,
         findings=verdict.sentences,
     )

@@ -19,10 +19,10 @@ from rebat.runs.spec import Scenario
 
 
 def separate_parts(workload: Workload) -> list[Workload]:
-    """Return the jobs of each group of partitions that shares no node with the other groups.
+    """Return the jobs of each group of partitions; different groups share no node.
 
-    The result is empty if there is only one group, or if the partition of a job is unknown or
-    smaller than the job.
+    The result is empty in three cases: there is only one group, the partition of a job is unknown,
+    or a partition is smaller than its job.
     """
     groups = _groups((workload.machine or {}).get("partitions"))
     parts = [_part(workload, partitions, len(nodes)) for partitions, nodes in groups]
@@ -32,7 +32,7 @@ def separate_parts(workload: Workload) -> list[Workload]:
 
 
 def _groups(partitions: object) -> list[tuple[set[str], set[str]]]:
-    """Return groups of partitions with their nodes. Partitions that share nodes form a group."""
+    """Return the groups of partitions that share nodes, each with its nodes."""
     groups: list[tuple[set[str], set[str]]] = []
     for name, text in partitions.items() if isinstance(partitions, dict) else ():
         names, nodes = {str(name)}, set(names_in(text))
@@ -56,7 +56,7 @@ def simulated_in_parts(
     workers: int | None,
     on_done: Callable[[int, int], None],
 ) -> Iterator[CalibratedRun]:
-    """Yield the run of each configuration, joined from the runs of the parts."""
+    """Yield the run of each configuration, joined from the simulations of the separate groups."""
     with TemporaryDirectory() as folder:
         loaded = []
         for number, part in enumerate(parts):

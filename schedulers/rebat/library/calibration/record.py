@@ -28,8 +28,8 @@ FEWEST = 100
 def read_waits(folder: Path, workload: Workload) -> RecordedWaits:
     """Return the waits of the jobs of a workload in its recorded schedule.
 
-    The record is divided into `distance.N_PARTS` equal parts. Jobs of the first part are left out:
-    the simulated machine begins empty, the real machine did not.
+    The record is divided into `distance.N_PARTS` equal parts. Jobs of the first part are left out,
+    because the simulated machine is empty at the beginning, unlike the real machine.
 
     Raises
     ------
@@ -65,7 +65,7 @@ def _numbers(rows: Rows, column: Texts, started: Mask) -> Floats:
 
 
 class RecordedUse(NamedTuple):
-    """Useful utilisation of a recorded schedule (NaN: unknown), and attempts that share nodes."""
+    """Useful utilisation of a recorded schedule (NaN if unknown), and attempts that share nodes."""
 
     utilisation: float = math.nan
     shared: int = 0

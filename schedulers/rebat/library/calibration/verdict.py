@@ -20,7 +20,7 @@ from rebat.library.calibration.record import RecordedUse
 from rebat.results.intervals import Interval, interval
 
 GOOD, FAIR = 1.5, 2.5
-"""Distances up to which a configuration is called good and fair."""
+"""Maximum distances of configurations that are called good and fair."""
 
 
 class ComparedConfiguration(msgspec.Struct, frozen=True):
@@ -33,14 +33,14 @@ class ComparedConfiguration(msgspec.Struct, frozen=True):
     jobs : int
         Number of jobs compared.
     distance, low, high : float
-        Mean factor between the waits at the same quantile, with its interval; no interval if there
-        are too few parts.
+        Mean factor between recorded and simulated waits at the same quantile, with its interval.
+        With too few parts of the record, there is no interval.
     farther, farther_low, farther_high : float, optional
-        Its distance divided by that of the nearest configuration, with its interval.
+        The distance divided by that of the nearest configuration, with its interval.
     factor_of_job, correlation, same_order : float
         See `Nearness`.
     utilisation : float
-        Useful share of the node time of the recorded machine.
+        Useful node time, divided by the node time of the recorded machine.
     """
 
     title: str
@@ -72,7 +72,7 @@ class ComparedConfiguration(msgspec.Struct, frozen=True):
 
     @property
     def as_near(self) -> bool:
-        """Whether it is not significantly farther than the nearest configuration."""
+        """Whether the distance does not differ significantly from that of the nearest one."""
         return self.farther is not None and not (self.farther_low and self.farther_low > 1)
 
 
@@ -121,7 +121,7 @@ def verdict_of(
 
 def _row(run: CalibratedRun, near: Nearness, nearest: Nearness) -> ComparedConfiguration:
     distance, low, high = _factors(interval(near.distance))
-    low = low and max(low, 1.0)  # 1 is equal
+    low = low and max(low, 1.0)  # a factor of 1 means equal waits
     farther = (None, None, None) if near is nearest else _factors(interval(closer(nearest, near)))
     configuration = run.configuration
     return ComparedConfiguration(

@@ -25,18 +25,18 @@ from rebat.models.operations import MIGRATE, UNDRAIN, operation_of
 from rebat.workloads.batsim_json import to_json, workload_of
 
 STREAM_LENGTH = 40
-"""Jobs in a stream."""
+"""Number of jobs in a stream."""
 
 
 class CheckCase(msgspec.Struct, frozen=True):
-    """A small simulation."""
+    """The input of a small simulation."""
 
     workload: Workload
     events: list[MachineEvent] = []
     operations: list[GenericEvent] = []
     cores_per_node: int = 1
     latency_us: int = 0
-    """Delay of decisions."""
+    """Delay between a decision and its effect."""
     split_instants: bool = False
     """Whether each event is in a separate message."""
     stream: bool = False
@@ -44,7 +44,7 @@ class CheckCase(msgspec.Struct, frozen=True):
 
     @property
     def usual(self) -> bool:
-        """Whether decisions arrive immediately and each instant is a single message."""
+        """Whether decisions have no delay and all events of an instant are in one message."""
         return not (self.latency_us or self.split_instants)
 
 
@@ -62,7 +62,7 @@ def random_case(seed: int) -> CheckCase:
 
 
 class JobStream(NamedTuple):
-    """Equal jobs at equal intervals, and one different job among them, for four nodes."""
+    """A stream for four nodes: equal jobs at equal intervals, and one different job among them."""
 
     size: int
     length_s: int
@@ -80,7 +80,7 @@ STREAMS = (
     JobStream(2, 4, 2, 2, 12),
     JobStream(3, 7, 7, 2, 9),
 )
-"""Streams in which a large, small, long or early job can wait until the end of the stream."""
+"""Streams in which an unfair policy lets a large, small, long or early job wait until their end."""
 
 
 def stream_case(seed: int) -> CheckCase:
@@ -103,7 +103,7 @@ def _job(name: object, size: int, length_s: int, submit_s: int) -> Job:
     return Job(str(name), size, to_us(submit_s), to_us(length_s + 1), f"d{length_s}")
 
 
-# ---- parts, from which a smaller case is built
+# ---- parts of a case; a smaller case has only some of them
 
 
 class CasePart(NamedTuple):
@@ -128,7 +128,7 @@ def parts_of(case: CheckCase) -> list[CasePart]:
 
 
 def _pairs(kind: str, rows: Iterable[tuple[int, bool, NodeSet]]) -> list[CasePart]:
-    """Return a part for each repair or undrain, with the failures or drains of the same nodes."""
+    """Return a part for each repair or undrain, together with the failure or drain of the nodes."""
     parts, begun = [], dict[int, int]()
     for place, ends, nodes in rows:
         if ends:

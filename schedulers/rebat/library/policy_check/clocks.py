@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A clock that a test controls, in place of the system's clock."""
+"""A clock that a test controls and that replaces the clock of the system."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ class SteppedClock:
     Parameters
     ----------
     start_ns : int
-        Its first time, in nanoseconds since the Unix epoch.
+        Time of the first reading, in nanoseconds since the Unix epoch.
     step_ns : int
-        How far each reading advances the clock, in nanoseconds.
+        Time by which each reading advances the clock, in nanoseconds.
     """
 
     def __init__(self, start_ns: int, step_ns: int) -> None:
@@ -37,7 +37,7 @@ class SteppedClock:
     def install(self) -> None:
         """Replace the clocks of ``time`` and ``datetime`` in this process.
 
-        Modules that imported a function earlier still have the system's clock.
+        Modules that imported a function before the call still use the clock of the system.
         """
         for name in NAMES:
             setattr(time, name, self.seconds)

@@ -77,11 +77,11 @@ def recheck(policy: str, check: str, case: dict[str, Any]) -> str:
     Returns
     -------
     str
-        What is wrong; empty if the policy passes.
+        The problem; empty if the policy passes.
 
     Raises
     ------
     InputError
-        For a policy that cannot be loaded, an unknown check, or an invalid case.
+        If the policy cannot be loaded, the check is unknown, or the case is invalid.
     """
     return problem_in(policy, check, case_of(case))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rules that every run must keep, for any policy."""
+"""The rules that every run of any policy must keep."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from rebat.session.session import Session
 
 
 class Violation(RebatError):
-    """A run broke a rule."""
+    """Error: a run broke a rule."""
 
 
 def require(condition: object, text: str) -> None:
-    """Raise Violation with this text unless the condition holds."""
+    """Raise Violation with this text if the condition is False."""
     if not condition:
         raise Violation(text)
 
 
 def validated(session: Session) -> Scheduler:
-    """Return the session's ``handle``, followed by a check of the session's invariants."""
+    """Return a scheduler that calls ``session.handle`` and then checks the session's invariants."""
 
     def handle(message: Message) -> Reply:
         reply = session.handle(message)
@@ -51,10 +51,10 @@ def check_run(result: RunResult) -> None:
 
 
 def check_nodes(ledger: Ledger, slack_us: int = 0) -> None:
-    """Check that no node runs two attempts, and that no attempt runs on a dead node.
+    """Check that no node runs two attempts, and that no attempt runs on a node that is down.
 
-    An attempt may hang on a dead node until the failure is detected. ``slack_us`` is the time that
-    a kill takes to arrive, on a platform with latency.
+    An attempt may hang on a node that is down until the failure is detected. ``slack_us`` is the
+    delay of a kill on a platform with latency.
     """
     held, hung_us = defaultdict(list), {}
     for record in ledger.attempts:
@@ -94,9 +94,9 @@ def check_ends(ledger: Ledger) -> None:
 
 
 def check_sizes(ledger: Ledger, slack_us: int = 0) -> None:
-    """Check that each attempt has its number of nodes, and runs after its submission.
+    """Check that each attempt has the right number of nodes, and starts after its submission.
 
-    It must also end within its walltime.
+    Each attempt must also end within its walltime.
     """
     for record in ledger.attempts:
         attempt = record.attempt
@@ -108,7 +108,7 @@ def check_sizes(ledger: Ledger, slack_us: int = 0) -> None:
 
 
 def check_time(summary: RunSummary, rows: JobRows) -> None:
-    """Check that the uses of node time add up to all node time, and that no flow is negative."""
+    """Check that the uses of node time add up to the total, and that no flow is negative."""
     p = summary.platform
     parts = (
         p.useful, p.checkpoint, p.recovery, p.waste_failure, p.waste_stealing, p.waste_silent,
@@ -123,9 +123,9 @@ def check_time(summary: RunSummary, rows: JobRows) -> None:
 def check_starts(ledger: Ledger) -> None:
     """Check that each job starts within a bound, in a run without failures.
 
-    The bound is the longest walltime, multiplied by the number of jobs submitted until then. This
-    includes the job itself. First come, first served keeps the bound, and so does backfilling that
-    never delays the first job of the queue.
+    The bound on the wait of a job is the longest walltime, multiplied by the number of jobs
+    submitted up to and including the job. First come, first served keeps the bound. Backfilling
+    keeps it if it never delays the first job of the queue.
     """
     firsts = [record for record in ledger.attempts if record.attempt.number == 0]
     longest_us = max(record.attempt.walltime_us for record in firsts)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Additional messages without news, and instants that are split into several messages.
+"""Additional messages without news, and several messages for one instant.
 
-No decision may depend on either of them.
+The decisions of a policy must not depend on either.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from rebat.core.units import to_us
 class Noise:
     """A scheduler that receives more messages than the engine sends.
 
-    With ``apart``, a repair of a node and its failure at the same time are in two messages. A real
-    Batsim sometimes sends them like this.
+    With ``apart``, a repair and a failure of the same node at the same time are in two messages, as
+    a real Batsim sometimes sends them.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class Noise:
 
 
 def _repairs_apart(message: Message) -> Iterator[Message]:
-    """Yield a message; a failure of a node that it also repairs is in a second message."""
+    """Yield a message, or two if it contains a repair and a failure of the same node."""
     repaired: set[int] = set()
     first, second = [], []
     for event in message.events:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The process in which a policy is tested: it plays the cases that it reads.
+"""The process in which a policy is tested. It simulates (*plays*) the cases that it reads.
 
 Its arguments are the policy, and the start and the step of the clock in nanoseconds. It reads a
-``PlayRequest`` per line, and writes a ``Played`` per line. For the policy, standard input is
+``PlayRequest`` per line, and writes a ``Played`` per line. The standard input of the policy is
 empty, and its output is dropped.
 """
 
@@ -43,7 +43,7 @@ def main(spec: str, start_ns: int, step_ns: int) -> None:
 def _played(spec: str, request: PlayRequest) -> Played:
     try:
         return play(spec, case_of(request.case), request.how)
-    except InputError as error:  # the policy could be loaded before
+    except InputError as error:  # an earlier case may have loaded the policy
         return Played("safety", str(error))
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Play a case with a policy, and report what breaks."""
+"""Play a case with a policy, and report broken rules."""
 
 from __future__ import annotations
 
@@ -44,22 +44,22 @@ from rebat.wire.remote import run_remote
 
 
 class How(StrEnum):
-    """How a case is played."""
+    """Options for playing a case."""
 
     EMBEDDED = "embedded"
     WIRE = "wire"
-    """Over Batsim's protocol, as bytes."""
+    """Whether messages are sent as bytes in Batsim's protocol."""
     NOISY = "noisy"
-    """With additional messages, which contain nothing that a policy needs."""
+    """Whether there are additional messages, which contain nothing that a policy needs."""
     TWICE = "twice"
-    """Embedded, and again in the same process."""
+    """Whether the case is played again in the same process."""
 
 
 class Played(msgspec.Struct, frozen=True):
-    """What a run of a case did."""
+    """The outcome of a run of a case."""
 
     rule: str = ""
-    """The check that the run broke; empty: none."""
+    """The check that the run failed; empty if there is none."""
     problem: str = ""
     schedule: str = ""
     """Hash of the rows of jobs.csv."""
@@ -68,7 +68,7 @@ class Played(msgspec.Struct, frozen=True):
 
 
 def load_policy(spec: str, n_nodes: int) -> Preset | OwnPolicy:
-    """Load a policy again; files are executed again, so no state of earlier runs is left."""
+    """Load a policy. Its file is executed again, so no state of earlier runs is left."""
     own = is_own(spec) and "=" not in spec
     return (own_policy(spec) if own else on_ring(spec, n_nodes)).carrying_out()
 
@@ -100,7 +100,7 @@ def _play(policy: Preset | OwnPolicy, case: CheckCase, how: How, seed: int) -> P
         return Played("ends" if ends else "safety", _stuck(run.session) if ends else str(error))
     except RebatError as error:
         return Played("safety", str(error))
-    except Exception as error:  # an error of the session is caused by what the policy did
+    except Exception as error:  # errors of the session result from actions of the policy
         return Played("safety", one_line(error))
     rows = [*jobs_csv(job for job in run.engine.ended if job.workload != PROBES)]
     return Played(schedule=_hash(*rows), decisions=run.replies.hexdigest())
@@ -111,7 +111,7 @@ def _hash(*rows: str) -> str:
 
 
 def _stuck(session: Session) -> str:
-    """Return which jobs never start, although nothing else happens."""
+    """Return a text on jobs that never start although no more events occur."""
     names = ", ".join([*session.queue][:3]) or "a stopped job"
     return f"at {session.now_us / 1e6:g} s nothing runs, and the policy does not start {names}"
 
@@ -182,7 +182,7 @@ class _Run:
 
 
 def _noisy(handle: Scheduler) -> Scheduler:
-    """Add messages without news, and notices that contain nothing a policy needs."""
+    """Return a scheduler that also receives messages without news and without needed content."""
     rng = random.Random(0)
     noise = Noise(WholeInstants(handle), rng, apart=True)
 

@@ -18,7 +18,7 @@ from rebat.library.policy_check.playing import How, Played
 EPOCH_NS = 1_700_000_000 * 10**9
 YEARS_NS = 123_456_789 * 10**9
 STEP_NS = 4_111_337 * 10**6
-"""More than an hour; no multiple of a second or a minute."""
+"""Difference of two clocks: over an hour, and no multiple of a second or a minute."""
 
 
 class PlayerSettings(NamedTuple):
@@ -41,7 +41,7 @@ CRASHES = "the policy ends its process"
 
 
 class Player:
-    """A process that plays cases; it starts at the first case, and again after a crash.
+    """A process that plays cases. It starts at the first case, and restarts after a crash.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ class Player:
         )
 
     def _line(self, process: subprocess.Popen[bytes]) -> bytes:
-        """Return the next line; an empty line at the time limit and when the process ends."""
+        """Return the next line; empty after the time limit, and after the end of the process."""
         assert process.stdout
         with selectors.DefaultSelector() as selector:
             selector.register(process.stdout, selectors.EVENT_READ)

@@ -70,7 +70,7 @@ def shape(rng: random.Random, size: int, n_nodes: int) -> dict[str, Any]:
 
 
 def outages(rng: random.Random, n_nodes: int) -> list[MachineEvent]:
-    """Return failures and repairs of nodes, often at equal times; every node comes back."""
+    """Return failures and repairs of nodes, often at equal times; every node is repaired."""
     events: list[MachineEvent] = []
     group = rng.choice([1, 1, 2])
     for node in range(0, n_nodes, group):

@@ -8,7 +8,7 @@ from rebat.policies.presets import preset
 
 
 def on_ring(policy: str, n_nodes: int) -> Preset:
-    """Return a preset by name; a preset for a torus gets a ring of this size, without a law."""
+    """Return a preset by name. For a preset on a torus, the torus is a ring of this size."""
     chosen = preset(policy)
     ring = {"torus": str(n_nodes), "foresight": "oldest"}
     own = [f"{axis}={value}" for axis, value in ring.items() if axis in chosen.point.effective]

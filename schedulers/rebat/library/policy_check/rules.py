@@ -10,17 +10,17 @@ from rebat.library.policy_check.playing import How, Played
 from rebat.library.policy_check.processes import Players
 
 Test = Callable[[Players, dict[str, Any], Played], str]
-"""Return what is wrong in a case (empty: nothing), given its usual run."""
+"""Function of a case and its usual run that returns the problem, or an empty text."""
 
 
 class PolicyRule(NamedTuple):
-    """A check: what must hold, and a test of one case."""
+    """A check: the rule, and a test of this rule on one case."""
 
     name: str
     meaning: str
     test: Test
     compares: bool = True
-    """Whether the test compares two runs. The usual run must then be correct."""
+    """Whether the test compares two runs, which requires that the usual run is correct."""
     needs_usual: bool = False
     """Whether the case must have neither latency nor split instants."""
     of_streams: bool = False
@@ -36,7 +36,7 @@ class PolicyRule(NamedTuple):
 
 
 def _broken(name: str) -> Test:
-    """Return the test whether the usual run breaks a rule."""
+    """Return a test that fails if the usual run breaks a rule."""
     return lambda players, case, usual: usual.problem if usual.rule == name else ""
 
 
@@ -63,7 +63,7 @@ def _wire(players: Players, case: dict[str, Any], usual: Played) -> str:
 
 
 def _difference(usual: Played, other: Played, which: str, schedule_only: bool = False) -> str:
-    """Return how two runs differ."""
+    """Return a text on how two runs differ; empty if they do not differ."""
     if other.rule == "repeat":
         return other.problem
     if other.rule:

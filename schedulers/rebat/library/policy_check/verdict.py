@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Check a policy: play cases until each check has passed all of them, or has failed."""
+"""Check a policy: play cases until each check has failed, or has passed all cases."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ TIMEOUT_S = 30.0
 """Default time limit for a run of a case, in seconds."""
 
 MOST, FEW = 300, 10
-"""Maximum number of runs to shrink a case; `FEW` if each run needs a new process."""
+"""Maximum number of runs to shrink a case. `FEW` applies if each run needs a new process."""
 
 
 class FailingCase(msgspec.Struct, frozen=True):
-    """A case that fails a check, after shrinking."""
+    """A shrunk case that fails a check."""
 
     seed: int
     problem: str
@@ -109,7 +109,7 @@ def check_policy(
     policy : str
         A name, as for `rebat.run`: ``FILE.py:CLASS``, a preset, or a preset with changed axes.
     seeds : int
-        Number of random cases; for each, there is also a stream of jobs.
+        Number of random cases. There is also a stream of jobs for each of them.
     skip : collection of str
         Names of checks to leave out.
     timeout_s : float
@@ -120,7 +120,7 @@ def check_policy(
     Raises
     ------
     InputError
-        For a policy that cannot be loaded, and an unknown check.
+        If the policy cannot be loaded, or a check is unknown.
     """
     names = [rule.name for rule in RULES]
     for name in skip:
@@ -129,7 +129,7 @@ def check_policy(
     rules = [rule for rule in RULES if rule.name not in skip]
     if not rules:
         raise InputError("leaves no check", "skip", "at most all checks but one")
-    load_policy(policy, 4).make()  # errors of the file
+    load_policy(policy, 4).make()  # raises the errors of the file
     with Players(policy, timeout_s) as players:
         checker = _Checker(players, rules)
         for seed in range(seeds):
@@ -148,7 +148,7 @@ class _Checker:
         self._open = dict(zip((rule.name for rule in rules), rules, strict=True))
         self.rows = [CheckedRule(rule.name, rule.meaning) for rule in rules]
         self._stops = False
-        """Whether no further case is played, because the policy hangs or ends its process."""
+        """Whether the checks stop early, because the policy hangs or ends its process."""
 
     def test(self, seed: int, case: CheckCase) -> None:
         """Test a case with each check that has not failed; shrink the case if a check fails."""
@@ -185,14 +185,14 @@ class _Checker:
 
 
 def test_case(players: Players, rule: PolicyRule, case: CheckCase) -> str:
-    """Return what is wrong in a case; empty if nothing is wrong or the check does not apply."""
+    """Return the problem of a case; empty if there is none or the check does not apply."""
     record: dict[str, Any] = case_record(case)
     usual = players.usual.play(record)
     return rule.test(players, record, usual) if rule.covers(record, usual) else ""
 
 
 def problem_in(policy: str, check: str, case: CheckCase, timeout_s: float = TIMEOUT_S) -> str:
-    """Test a policy with one check and one case; return what is wrong, or an empty text."""
+    """Test a policy with one check and one case; return the problem, or an empty text."""
     rules = {rule.name: rule for rule in RULES}
     if check not in rules:
         raise unknown_name("check", check, rules)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A policy that is observed while it decides: it must not change the view."""
+"""A wrapper of a policy that checks that the policy does not change the view."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from rebat.core.units import to_s
 
 
 class ViewChanged(RebatError):
-    """A policy changed the state of jobs or nodes without a proposal."""
+    """Error: a policy changed the state of jobs or nodes without a proposal."""
 
 
 class Watched(Policy):
-    """A policy whose view is compared before and after each step of ``react`` and ``plan``."""
+    """A policy whose view is compared before and after each proposal of ``react`` and ``plan``."""
 
     def __init__(self, policy: Policy) -> None:
         self._policy = policy
@@ -34,12 +34,12 @@ class Watched(Policy):
     def _steps(
         self, name: str, view: View, call: Callable[[], Iterable[Proposal]]
     ) -> Iterator[Proposal]:
-        """Yield proposals; the session may change the view only between two proposals.
+        """Yield proposals, and check the view. Only the session may change it, between proposals.
 
         Raises
         ------
         ViewChanged
-            If the view changed while the policy had control.
+            If the view changes while the code of the policy runs.
         """
         before = snapshot(view)
         proposals = iter(call())
@@ -57,7 +57,7 @@ class Watched(Policy):
 
 
 def snapshot(view: View) -> dict[str, object]:
-    """Return the state in a view as values that do not change later."""
+    """Return a copy of the state in a view."""
     machine = view.machine
     attempts = [*view.queue.values(), *(running.attempt for running in view.running.values())]
     return {

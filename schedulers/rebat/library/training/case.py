@@ -47,9 +47,10 @@ class TrainingCase(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     stages : dict of str to str
         Durations of the stages detect, diagnose, reschedule and init.
     tiers : str, optional
-        Tiers of checkpoints (`models.tiers`), instead of interval, write and load times.
+        Tiers of checkpoints (`models.tiers`), which replace the interval and the times to write and
+        load.
     spares : int, optional
-        Spare nodes; None: a failed node is always replaced at the end of the stages.
+        Number of spare nodes; None: at the end of the stages there is always a replacement.
     """
 
     nodes: int
@@ -92,26 +93,26 @@ class TrainingCase(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def parsed_tiers(self) -> Tiers:
-        """The tiers; if none are set, remote storage with the times of the case."""
+        """The tiers; if no tiers are set, one tier (remote storage) with the times of the case."""
         if self.tiers is not None:
             return parse_tiers(self.tiers)
         return Tiers(Tier("remote", self.write_s, self.load_s, self.period_s))
 
     @property
     def light_share(self) -> Shares:
-        """Share of the failures that each light tier survives; a number for one tier or none."""
+        """Share of failures that each light tier survives; a single number for at most one tier."""
         lights = self.parsed_tiers.lights
         shares = tuple(self.law.survived_share(SURVIVES[light.name]) for light in lights)
         return shares if len(shares) > 1 else (*shares, 0.0)[0]
 
     @cached_property
     def pattern(self) -> TierPattern:
-        """Intervals of the tiers."""
+        """The intervals of the tiers."""
         return pattern_of(self.parsed_tiers, self.mtbf_s, self.light_share)
 
     @property
     def closed_ettr(self) -> float:
-        """The exact ETTR, with mean durations of the stages and enough spares."""
+        """The exact ETTR, under the assumption of mean stage durations and enough spare nodes."""
         tiers, pattern, share = self.parsed_tiers, self.pattern, self.light_share
         if not tiers.lights:
             return ettr(self.job(pattern.interval_s))
@@ -146,13 +147,13 @@ class TrainingCase(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def period_s(self) -> float:
-        """The interval, or the best interval; with tiers, the interval of the first tier."""
+        """The interval, or the best interval if none is set; with tiers, that of the first tier."""
         if self.tiers is not None:
             return self.pattern.interval_s
         return self.interval_s or best_interval_s(self.mtbf_s, self.write_s)
 
     def mean_stage_s(self, *names: str) -> float:
-        """Return the mean duration of stages, over the causes of failures."""
+        """Return the mean duration of some stages over the causes of failures."""
         return sum(self._mean_s(self.durations[name]) for name in names if name in self.durations)
 
     @cached_property
@@ -172,7 +173,7 @@ class TrainingCase(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return sum(w * value(stage.of(cause)) for cause, w in self.law.cause_shares.items())
 
     def job(self, interval_s: float | None = None) -> TrainingJob:
-        """Return the case for the closed forms, which assume mean durations and enough spares."""
+        """Return the job for the closed forms, which assume mean durations and enough spares."""
         return TrainingJob(
             mtbf_s=self.mtbf_s,
             interval_s=interval_s or self.period_s,
@@ -199,7 +200,7 @@ def failures_of(rate: float | None, model: str | None, repair: str | None) -> Fl
     Raises
     ------
     InputError
-        If neither or both are set, and for a model that is not a training cluster.
+        If not exactly one of ``rate`` and ``model`` is set, or the model is no training cluster.
     """
     if (rate is None) == (model is None):
         problem = "are both set" if rate is not None else "are both missing"

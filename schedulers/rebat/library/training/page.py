@@ -18,7 +18,7 @@ from rebat.models.ettr import enough_spares, ettr
 from rebat.papers.common.parts import Picture, Report, Table, percent
 
 Simulations = Mapping[float, SimulatedJob]
-"""Simulations by interval in seconds, or by number of spare nodes."""
+"""Simulations for several intervals (in seconds), or for several numbers of spare nodes."""
 
 
 def report_of(
@@ -28,7 +28,7 @@ def report_of(
     over_interval: Simulations,
     over_spares: Mapping[int, SimulatedJob],
 ) -> Report:
-    """Return the page: the answer, then ETTR over the interval and over spare nodes."""
+    """Return the page: the answer, and figures of ETTR over the interval and over spare nodes."""
     model = record["model"] or f"{case.law.rate:g} failures per 1,000 node-days"
     intervals = [_intervals(case, over_interval)] if over_interval else []
     curve = [_over_interval(case, over_interval)] if over_interval else []

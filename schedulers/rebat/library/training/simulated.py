@@ -40,8 +40,8 @@ class SimulatedJob(msgspec.Struct, frozen=True):
     failures : int
         Number of failures that hit the job.
     shares : dict of str to float
-        Share of the time of the job's nodes by use: useful work, checkpoints, recovery (stages and
-        loading), repeated work, waiting for nodes.
+        Share of the node time of the job for each use: useful work, checkpoints, recovery (stages
+        and loading), repeated work, waiting for nodes.
     """
 
     ettr: float
@@ -58,9 +58,9 @@ def simulated(
     failures: int = FAILURES,
     on_done: Callable[[int], object] = lambda done: None,
 ) -> SimulatedJob:
-    """Simulate a case with ``runs`` seeds; each job is expected to fail ``failures`` times.
+    """Simulate a case with ``runs`` seeds and ``failures`` expected failures per seed.
 
-    All jobs have the same work W. The ETTR is W / (mean time), so that it has no bias.
+    The job has the same work W under all seeds. The ETTR is W / (mean time), which has no bias.
     """
     workload = workload_of(case, failures)
     work_s = _work_s(case, failures)
@@ -102,7 +102,7 @@ def run_once(case: TrainingCase, workload: Workload, seed: int) -> RunResult:
 
 
 def policy_of(case: TrainingCase, seed: int) -> Runnable:
-    """Return the scheduler: requeue in order, with the stages of the case."""
+    """Return the scheduler, which requeues the failed job after the stages of the case."""
     stages = ",".join(f"{name}={text}" for name, text in case.stages.items())
     return scheduler(f"easy:seed={seed}{',' if stages else ''}{stages}")
 

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Node failures: laws that draw failures (`laws`), and files that contain failures (`events`)."""
+"""Node failures: laws that draw failures at random (`laws`), and files of failures (`events`)."""

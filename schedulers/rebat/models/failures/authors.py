@@ -44,7 +44,8 @@ class Authors(Law, frozen=True):
         Raises
         ------
         InputError
-            If a failure occurs while every node is down; the authors' program would hang.
+            If a failure occurs while every node is down. The authors' program would hang in this
+            case.
         """
         rng = random.Random(seed)
         nodes = range(n_nodes)
@@ -63,7 +64,9 @@ class Authors(Law, frozen=True):
             yield Outage(at_us, at_us + to_us(self.downtime_s), NodeSet.of([node]))
 
     def until(self, outages: Iterator[Outage], horizon_s: float) -> Iterator[Outage]:
-        """Yield outages up to the first at or after the horizon, as the authors do (at 5e6 s)."""
+        """Yield outages up to and including the first at or after the horizon, as the authors do
+        (at 5e6 s).
+        """
         for outage in outages:
             yield outage
             if outage.down_us >= to_us(horizon_s):
@@ -74,7 +77,9 @@ class Authors(Law, frozen=True):
         return alike(n_nodes, self.mtbf_s * n_nodes)
 
     def survival(self, uptime_s: float, duration_s: float, n_nodes: int) -> float:
-        """Return exp(-duration / (MTBF * n_nodes)): each failure hits a random node that is up."""
+        """Return exp(-duration / (MTBF * n_nodes)), since each failure hits a random node that is
+        up.
+        """
         return math.exp(-duration_s / (self.mtbf_s * n_nodes))
 
 

@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The order in which Batsim plays the events of a file: by time, repairs before failures.
+"""The order in which Batsim simulates the events of a file: by time, repairs before failures.
 
 Batsim sorts by time and type with C++'s ``std::sort``, which does not keep the order of equal
 elements. Two failures at the same time may therefore be in another order than in the file, as
 recorded messages show. This module reproduces the sort of GNU's standard library step by step:
 median-of-three quicksort down to 16 elements, then an insertion sort (introsort, Musser 1997).
 Introsort falls back to a heap sort after ``2 log2 n`` bad partitions. This module does not
-reproduce the fallback. In this case, equal elements keep the order that they have after the last
-partition.
+reproduce the fallback: equal elements then keep the order that they have after the last partition.
 """
 
 from __future__ import annotations

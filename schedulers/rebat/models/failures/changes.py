@@ -22,9 +22,9 @@ N_PARTS = 4
 
 
 class PartRate(NamedTuple):
-    """Failures in a part of a record per 1,000 node-days of up time, with a 95 % interval.
+    """Failure rate in a part of a record, per 1,000 node-days of up time, with a 95 % interval.
 
-    Nodes that fail at the same time are one failure.
+    Nodes that fail at the same time count as one failure.
     """
 
     begin_s: float
@@ -36,14 +36,14 @@ class PartRate(NamedTuple):
 
 
 class Trend(NamedTuple):
-    """Laplace's test: ``p`` is two-sided; the rate falls if ``z`` is negative."""
+    """The result of Laplace's test: ``p`` is two-sided; ``z`` is negative if the rate falls."""
 
     z: float
     p: float
 
 
 def together(exposure: Exposure) -> dict[int, int]:
-    """Return the number of failures for each number of nodes that fail at the same time."""
+    """Return how often k nodes fail at the same time, for each k that occurs."""
     _, sizes = np.unique(exposure.at_us, return_counts=True)
     numbers, counts = np.unique(sizes, return_counts=True)
     return dict(zip(numbers.tolist(), counts.tolist(), strict=True))
@@ -52,7 +52,7 @@ def together(exposure: Exposure) -> dict[int, int]:
 def rate_over_time(
     events: Sequence[MachineEvent], exposure: Exposure, end_us: int, n_parts: int = N_PARTS
 ) -> list[PartRate]:
-    """Return the failure rate in parts of a record; empty for a record without length."""
+    """Return the failure rate in each part of a record; empty if the record has length 0."""
     if end_us <= 0:
         return []
     bounds = np.linspace(0, end_us, n_parts + 1)
@@ -74,7 +74,7 @@ def rate_over_time(
 
 
 def trend(exposure: Exposure, end_us: int) -> Trend | None:
-    """Return whether the rate changes, by Laplace's test; None if there are no failures.
+    """Return the result of Laplace's test for a change of the rate; None if there are no failures.
 
     If the rate is constant, the mean time of n failures is normal with the mean end / 2 and the
     standard deviation end / sqrt(12 n).

@@ -33,9 +33,9 @@ class Correlation(msgspec.Struct, frozen=True, kw_only=True):
     cascade_window_s : float
         Maximum delay of the caused failure, in seconds. The delay is uniformly distributed.
     cascade_within : int
-        Number of nodes in the aligned block that contains a failure and the failure that it causes;
-        0: the entire machine. The caused failure hits each other group of the block with equal
-        probability.
+        Number of nodes of an aligned block; a failure causes failures only in its own block. 0: the
+        block is the entire machine. The caused failure hits each other group of the block with
+        equal probability.
     """
 
     group: int = 1
@@ -118,7 +118,7 @@ class Correlated(Law, frozen=True):
         return self.of.until(outages, horizon_s)
 
     def machine_events(self, outages: Iterable[Outage]) -> Iterator[MachineEvent]:
-        """Yield events; a node stays down from the first to the last of overlapping outages."""
+        """Yield events; a node stays down until the last of overlapping outages ends."""
         return joined_events(outages)
 
     def survival(self, uptime_s: float, duration_s: float, n_nodes: int) -> float:
@@ -164,7 +164,9 @@ class Correlated(Law, frozen=True):
         rng: np.random.Generator,
         number: int,
     ) -> int:
-        """Draw whether a failure causes another failure, and queue it; return the number queued."""
+        """Draw whether a failure causes another failure. Queue the caused failure; return the
+        number queued.
+        """
 
         if not self.correlation.cascade or rng.random() >= self.correlation.cascade:
             return 0
@@ -185,7 +187,7 @@ class _Groups(NamedTuple):
     correlation: Correlation
 
     def entire(self, nodes: NodeSet) -> NodeSet:
-        """Return all nodes of the groups that contain these nodes."""
+        """Return all nodes of the groups to which these nodes belong."""
         size = self.correlation.group
         if size == 1:
             return nodes
@@ -235,7 +237,7 @@ def joined_events(outages: Iterable[Outage]) -> Iterator[MachineEvent]:
 def _pop_repairs(
     repairs: list[tuple[int, int, NodeSet]], up_us: dict[int, int], until_us: int
 ) -> Iterator[MachineEvent]:
-    """Yield the repairs up to a time, except of nodes that another outage keeps down."""
+    """Yield the repairs up to a time, but not of nodes that another outage keeps down."""
     while repairs and repairs[0][0] <= until_us:
         at_us, _, nodes = heapq.heappop(repairs)
         repaired = [node for node in nodes if up_us.get(node) == at_us]

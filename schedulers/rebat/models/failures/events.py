@@ -43,7 +43,8 @@ class MachineEvent(msgspec.Struct, frozen=True):
     cause : str, optional
         The cause of a failure, if it is known. Batsim ignores it.
     cores_per_node : int, optional
-        The value stated in the line of an event file, until it is compared with the run's value.
+        The value stated in the line of an event file. The reader compares it with the value of the
+        run.
     """
 
     at_us: int
@@ -54,7 +55,7 @@ class MachineEvent(msgspec.Struct, frozen=True):
 
 
 class GenericEvent(msgspec.Struct, frozen=True):
-    """An event of another type. Batsim can forward its JSON to the scheduler."""
+    """An event of any other type. Batsim can forward its JSON to the scheduler."""
 
     at_us: int
     data: dict[str, Any]
@@ -105,16 +106,16 @@ def read_event_file(
     The lines need not be sorted: the node-stealing authors write each repair after its failure.
     Like Batsim, the reader sorts them. Events of other types are not changed.
 
-    Without ``cores_per_node`` the numbers are not changed. Otherwise, if the file numbers cores, an
-    event must contain all cores of a node or none. If the file numbers nodes, the result contains
-    the cores of these nodes.
+    Without ``cores_per_node`` the numbers are not changed. With it, there are two cases. If the
+    file contains numbers of cores, an event must contain all cores of a node or none. If the file
+    contains numbers of nodes, the result contains the cores of these nodes.
 
     Raises
     ------
     InputError
-        For broken JSON, missing fields, invalid node sets or times, a part of a node, a failure of
-        a node that is down, a repair of a node that is up, or if the file states other cores per
-        node than the run. The error names file and line.
+        For broken JSON, missing fields, invalid node sets or times, an event with only some cores
+        of a node, a failure of a node that is down, a repair of a node that is up, or if the file
+        states another number of cores per node than the run. The error names file and line.
     """
     located: list[tuple[ExternalEvent, str]] = []
     with open_text(Path(path)) as lines:
@@ -132,7 +133,7 @@ def read_event_file(
 
 
 def read_event(line: str, where: str) -> ExternalEvent:
-    """Return the event in a line; ``where`` is the place for errors."""
+    """Return the event in a line; ``where`` is the file and line that errors name."""
     try:
         raw = msgspec.json.decode(line)
     except (msgspec.DecodeError, RecursionError) as error:
@@ -163,7 +164,7 @@ def _cause(raw: dict[str, Any], where: str) -> str | None:
 def _in_run(event: MachineEvent, where: str, cores_per_node: int, numbers: Numbers) -> MachineEvent:
     """Return an event with the cores of its nodes.
 
-    A run without cores per node uses the numbers unchanged: they number Batsim's hosts.
+    If the run has no cores per node, the numbers stay unchanged: they are Batsim's hosts.
     """
     stated = event.cores_per_node
     if stated is not None:
@@ -209,7 +210,7 @@ def _nodes(raw: dict[str, Any], where: str) -> NodeSet:
 
 
 def check_alternation(events: Sequence[MachineEvent], n_nodes: int) -> None:
-    """Check a list in memory as Batsim would: sorted, on the machine, alternating per node.
+    """Check events as Batsim does: sorted by time, on the machine, alternating for each node.
 
     Raises
     ------
@@ -263,7 +264,7 @@ def write_events(
         Maximum number of decimals of the timestamps (s). The node-stealing authors use 2 decimals,
         Batsim uses 6.
     cores_per_node : int
-        Above 1, the events number cores, and each line states the cores per node.
+        If above 1, the events contain numbers of cores, and each line states the cores per node.
     """
     stated = f', "cores_per_node": {cores_per_node}' if cores_per_node > 1 else ""
     write_text(Path(path), "".join(event_line(event, decimals, stated) for event in events))
@@ -299,7 +300,7 @@ def events_of_nodes(events: Sequence[MachineEvent], cores_per_node: int) -> list
 
 
 def down_intervals(events: Sequence[MachineEvent]) -> list[tuple[int, int, int | None]]:
-    """Return (node, from, to) of every failure; ``to`` is None if the node never comes back."""
+    """Return (node, from, to) of every failure; ``to`` is None if the node is never repaired."""
     since: dict[int, int] = {}
     intervals: list[tuple[int, int, int | None]] = []
     for event in events:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Event files of Batsim 5: each line has a time and a text, which Batsim passes on.
 
-rebat's text is the line of Batsim 4 as JSON, without the time: ``{"type": "generic", "timestamp":
-10, "data": "{\\"type\\":\\"machine_unavailable\\",\\"resources\\":\\"0-4\\"}"}``.
+rebat writes the JSON line of Batsim 4, without the time, as this text: ``{"type": "generic",
+"timestamp": 10, "data": "{\\"type\\":\\"machine_unavailable\\",\\"resources\\":\\"0-4\\"}"}``.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def read_texts(path: Path, number: int) -> list[GenericEvent]:
     path : Path
         The file, plain or .gz.
     number : int
-        Its number among Batsim's event files, for the ids of the events.
+        Number of the file among Batsim's event files. It is part of the ids of the events.
 
     Returns
     -------

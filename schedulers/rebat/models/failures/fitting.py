@@ -30,7 +30,9 @@ from rebat.models.failures.per_node import (
 )
 
 SHAPES = {"weibull": (1e-2, 1e3), "gamma": (1e-2, 1e4), "lognormal": (1e-2, 1e2)}
-"""Minimum and maximum shape. If a fit is outside, the up-times are too few or too similar."""
+"""Minimum and maximum shape. A fitted shape outside this range means too few or too similar
+up-times.
+"""
 
 
 OnProgress = Callable[[int], None]
@@ -38,7 +40,7 @@ OnProgress = Callable[[int], None]
 
 
 class UpTimes(NamedTuple):
-    """Up-times of a node in seconds: ended by a failure, and censored."""
+    """Up-times of a node in seconds: those that a failure ended, and those that are censored."""
 
     failed_s: Floats
     going_s: Floats
@@ -57,7 +59,8 @@ class Fit(msgspec.Struct, frozen=True, eq=False):
     Parameters
     ----------
     table : NodeTable
-        Parameters of every node, and its uptime at the end of the record (0: it is down).
+        Parameters of every node, and its uptime at the end of the record (0 for a node that is
+        down).
     pooled : Parameters
         Fitted to the up-times of all nodes together.
     n_failures : int
@@ -93,8 +96,8 @@ def fit_nodes(
     whose up-times fit no shape, get the pooled shape and the most likely scale for this shape.
     Under weibull this scale is (sum t**shape / failures)**(1/shape), where the sum is over all
     up-times of the node. A node that never failed has no most likely scale. It is treated as if it
-    had one more failure, at the up-time for which the pooled scale is the most likely. Its scale is
-    therefore the pooled scale or larger, and grows with the observed time.
+    had failed once after its observed time, at an up-time for which the pooled scale is the most
+    likely. Its scale is therefore at least the pooled scale, and grows with the observed time.
 
     Parameters
     ----------
@@ -105,7 +108,7 @@ def fit_nodes(
     law : str
         A family in `per_node.FAMILIES`.
     pool : int
-        Minimum number of failures of a node for its own shape.
+        Minimum number of failures of a node that gets its own shape.
     until_s : float, optional
         End of the record; later events are ignored. Default: the last event.
     on_progress : callable, optional
@@ -152,7 +155,7 @@ def up_times(
     for node, down_us, up_us in sorted(down_intervals(events), key=lambda interval: interval[1]):
         if down_us <= until_us:
             if down_us > 0:
-                # at least a microsecond: most laws do not allow 0
+                # at least a microsecond: most laws do not allow an up-time of 0
                 failed[node].append(max(1, down_us - (since_us[node] or 0)))
             since_us[node] = up_us if up_us is not None and up_us <= until_us else None
     open_us = [0 if since is None else until_us - since for since in since_us]

@@ -36,9 +36,9 @@ class Fleet(Law, frozen=True, dict=True):
     """Independent failures of the nodes of a training cluster, with causes.
 
     'rebat failures models' lists training clusters with published parameters: ``--law rsc-1``. The
-    time to failure of a node is exponential, or Weibull with ``shape``. After a software
-    failure the job can use its node again: the node is down for a microsecond. After any other
-    failure the node is repaired.
+    time to failure of a node is exponential, or Weibull if ``shape`` is not 1. After a software
+    failure the node is down for a microsecond, so the job can use it again. After any other failure
+    the node is repaired.
 
     Parameters
     ----------
@@ -49,11 +49,12 @@ class Fleet(Law, frozen=True, dict=True):
     software : str
         Causes of software failures, joined by +.
     repair : str
-        Duration of a repair: fixed, random, or by cause. Example: nic=1h/90%*uniform:1h:3h+10%*3d.
+        Duration of a repair: fixed, random, or different for each cause. Example:
+        nic=1h/90%*uniform:1h:3h+10%*3d.
     lemons : float
         Share of the nodes that fail more often; the mean rate of all nodes stays the same.
     lemon_factor : float
-        Rate of these nodes, divided by the rate of the others.
+        Failure rate of a lemon node, divided by the failure rate of the other nodes.
     rack : int
         Number of consecutive nodes that form a rack.
     rack_share : float
@@ -61,17 +62,17 @@ class Fleet(Law, frozen=True, dict=True):
     machine : str
         Name of the training cluster, for tables.
     shape : float
-        Weibull shape of the time from the repair of a node to its next failure; the rate stays the
-        same. Below 1, failures of a node come in bursts. At time 0 the nodes have random ages, so
-        that the failure rate is the same from the beginning. A failure of the rack does not change
-        the time of the next failure of a node.
+        Weibull shape of the time from the repair of a node to its next failure; it does not change
+        the mean rate. Below 1, failures of a node come in bursts. At time 0 the nodes have random
+        ages, so that the failure rate is constant from the beginning. A failure of the rack does
+        not change the time of the next failure of a node.
     switch : int
         Number of consecutive nodes that are connected to a switch.
     switch_rate : float
         Failures of a switch per 1,000 days. A failure takes down all nodes of the switch. Its cause
         is 'switch', which determines the repair time.
     new_factor : float
-        Failure rate of a new node, divided by ``rate``, the rate after the burn-in. The failure
+        Failure rate of a new node, divided by the rate after the burn-in (``rate``). The failure
         rate falls with the age of the node: rate x (1 + (new_factor - 1) e^(-age / burn_in)).
     burn_in_s : float
         Age at which the excess of the failure rate over ``rate`` has fallen to 1 / e.
@@ -145,13 +146,13 @@ class Fleet(Law, frozen=True, dict=True):
 
     @property
     def switch_share(self) -> float:
-        """Share of failures of switches in the failures of a large machine."""
+        """Share of switch failures among all failures of a large machine."""
         per_node = self.switch_rate / self.switch
         return per_node / (self.rate + per_node)
 
     @cached_property
     def cause_shares(self) -> dict[str, float]:
-        """Share of each cause in the failures of a large machine."""
+        """Share of each cause among all failures of a large machine."""
         total, nodes = sum(self.weights.values()), 1 - self.switch_share
         shares = {cause: weight / total * nodes for cause, weight in self.weights.items()}
         if self.switch_rate:
@@ -160,7 +161,7 @@ class Fleet(Law, frozen=True, dict=True):
 
     @property
     def hardware_share(self) -> float:
-        """Share of the failures of nodes that need a repair."""
+        """Share of the node failures that need a repair."""
         harmless = sum(weight for cause, weight in self.weights.items() if cause in self._harmless)
         return 1 - harmless / sum(self.weights.values())
 
@@ -178,14 +179,14 @@ class Fleet(Law, frozen=True, dict=True):
 
     @property
     def mean_repair_s(self) -> float:
-        """Mean repair time of failures of nodes that need a repair, in seconds."""
+        """Mean repair time in seconds, of node failures that need a repair."""
         needs = {cause: w for cause, w in self.weights.items() if cause not in self._harmless}
         total = sum(needs.values())
         means = (w * self._repair.of(cause).mean_s for cause, w in needs.items())
         return sum(means) / total if total else 0.0
 
     def mean_in_repair(self, n_nodes: int) -> float:
-        """Return the mean number of nodes in repair, if nodes in repair fail too."""
+        """Return the mean number of nodes in repair, assuming that nodes in repair also fail."""
         rack = 1 + self.rack_share * (self.rack - 1)
         nodes = self.hardware_share * rack * self.mean_repair_s / self._mtbf_of_nodes_s(n_nodes)
         if SWITCH in self._harmless or not self.switch_rate:
@@ -194,7 +195,7 @@ class Fleet(Law, frozen=True, dict=True):
         return nodes + rate * self._repair.of(SWITCH).mean_s
 
     def mtbf_on(self, n_nodes: int | None) -> float:
-        """Return the MTBF (s) of a machine with this number of nodes; of one node if it is None.
+        """Return the MTBF (s) of a machine with ``n_nodes`` nodes; None means one node.
 
         The MTBF includes failures of switches, and is valid after the burn-in.
         """
@@ -218,7 +219,9 @@ class Fleet(Law, frozen=True, dict=True):
         return scaled
 
     def outages(self, n_nodes: int, seed: int) -> Iterator[Outage]:
-        """Draw the failures of the machine in order, without failures of nodes that are down."""
+        """Draw the failures of the machine in order of time, except failures of nodes that are
+        down.
+        """
         up_us = np.full(n_nodes, -1, dtype=np.int64)
         hits = self._node_hits(n_nodes, seed, up_us)
         if self.switch_rate:
@@ -231,7 +234,7 @@ class Fleet(Law, frozen=True, dict=True):
                 yield Outage(at_us, at_us + repair_us, NodeSet.of(nodes), cause)
 
     def _node_hits(self, n_nodes: int, seed: int, up_us: npt.NDArray[np.int64]) -> Iterator[_Hit]:
-        """Yield the failures of nodes and racks, also those of nodes that are down."""
+        """Yield the failures of nodes and racks, including failures of nodes that are down."""
         rng, rates = stream(seed, "failures", "fleet"), self.node_rates(n_nodes, seed)
         names = list(self.weights)
         causes = np.cumsum(list(self.weights.values()))
@@ -250,7 +253,9 @@ class Fleet(Law, frozen=True, dict=True):
             yield at_us, number * self.switch, self.switch, SWITCH, self._repair_us(SWITCH, rng)
 
     def _poisson_hits(self, rates: Floats, rng: Generator) -> Iterator[tuple[int, int]]:
-        """Yield time (us) and node of failures; as nodes age, more failures are left out."""
+        """Yield time (us) and node of failures. As the rate falls with age, more drawn failures are
+        dropped.
+        """
         if self.new_factor == 1:
             yield from _exponential_hits(rates, rng)
         most = self._excess(0.0)
@@ -265,10 +270,12 @@ class Fleet(Law, frozen=True, dict=True):
     def _weibull_hits(
         self, rates: Floats, seed: int, up_us: npt.NDArray[np.int64]
     ) -> Iterator[tuple[int, int]]:
-        """Yield time (us) and node of failures; lives begin at ``up_us``, the end of repairs.
+        """Yield time (us) and node of failures. The time to failure begins at ``up_us``, the end of
+        the repair.
 
         The first failure has the distribution of the residual life in a stationary renewal process:
-        a uniform share of a life that is drawn in proportion to its length.
+        a life is drawn with a probability proportional to its length, and a uniform share of it
+        remains.
         """
         rng = stream(seed, "failures", "fleet", "lives")
         scale_us = self._scale_s(rates) * US_PER_S

@@ -37,7 +37,7 @@ class History(msgspec.Struct, frozen=True, eq=False):
 
 
 class Remembered:
-    """Events that can be iterated several times; each is drawn when needed, and only once."""
+    """Events that can be iterated several times. Each event is drawn once, at its first use."""
 
     def __init__(self, events: Iterable[MachineEvent]) -> None:
         self._source, self._drawn = iter(events), list[MachineEvent]()
@@ -65,7 +65,8 @@ def before(events: Iterable[MachineEvent], n_nodes: int, begin_us: int) -> Histo
 class After(msgspec.Struct, frozen=True):
     """The events of a run that begins at ``begin_us``, with times relative to ``begin_us``.
 
-    Nodes that are down at ``begin_us`` fail at 0. Every iteration yields the same events.
+    A node that is down at ``begin_us`` fails at time 0 of the run. Every iteration yields the same
+    events.
     """
 
     events: Iterable[MachineEvent]
@@ -97,7 +98,7 @@ def _still_down(past: Sequence[MachineEvent]) -> Iterator[MachineEvent]:
 def after(events: Iterable[MachineEvent], begin_us: int) -> Iterable[MachineEvent]:
     """Return the events of a run that begins at ``begin_us``.
 
-    If ``events`` is a list, the result is a list.
+    The result is a list if ``events`` is a list.
     """
     run_events = After(events, begin_us)
     return list(run_events) if isinstance(events, Sequence) else run_events

@@ -33,19 +33,21 @@ class Outage(NamedTuple):
 class Law(msgspec.Struct, frozen=True):
     """Base class of laws of node failures. The fields of a law are its parameters.
 
-    Names of durations end in ``_s``. To add a law, write a module with a subclass and add the
-    subclass to `laws.LAWS`. The command line prints the docstring of the subclass, which names the
-    source and explains each parameter.
+    Names of fields that are durations end in ``_s``. To add a law, write a module with a subclass
+    and add the subclass to `laws.LAWS`. The command line prints the docstring of the subclass,
+    which names the source and explains each parameter.
     """
 
     drawn: ClassVar[bool] = True
-    """Whether seeds and horizons have an effect on the law."""
+    """Whether the failures depend on the seed and the horizon."""
 
     paths: ClassVar[tuple[str, ...]] = ()
     """The parameters that are files."""
 
     later: ClassVar[tuple[str, ...]] = ()
-    """Parameters that a new version added. At their default, results keep their old keys."""
+    """Parameters added after the first release of the law. At their defaults they do not change the
+    keys of stored results.
+    """
 
     def __post_init__(self) -> None:
         for name in self.__struct_fields__:
@@ -74,7 +76,9 @@ class Law(msgspec.Struct, frozen=True):
         raise NotImplementedError
 
     def nodes(self, n_nodes: int, seed: int) -> NodeLaws | None:
-        """Return the law of each node, for policies with foresight; None if nodes have no law."""
+        """Return the law of each node, for policies with foresight; None if there are no laws of
+        single nodes.
+        """
         return None
 
     def until(self, outages: Iterator[Outage], horizon_s: float) -> Iterator[Outage]:
@@ -128,7 +132,7 @@ class Law(msgspec.Struct, frozen=True):
 
     @property
     def _unset(self) -> set[str]:
-        """The later parameters that have their default."""
+        """The parameters in ``later`` that have their default value."""
         defaults = _defaults(type(self))
         return {name for name in self.later if getattr(self, name) == defaults[name]}
 

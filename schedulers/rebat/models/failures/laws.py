@@ -88,8 +88,8 @@ def parameters(name: str) -> dict[str, FieldInfo]:
 def make_law(name: str, values: Mapping[str, Any]) -> Law:
     """Return the law with this name and these parameters; durations may be text like '1h'.
 
-    A law fitted to a machine has values for all parameters (`prefab`). If ``values`` changes one of
-    them, the law no longer has the name of the machine.
+    A law of a machine (`prefab`) already has values for all parameters. If ``values`` changes any
+    of them, the law no longer has the name of the machine.
 
     Raises
     ------
@@ -137,7 +137,7 @@ def parse_law(text: str) -> Law:
     Poisson(mtbf_s=3600.0, downtime_s=600.0)
     """
     name, _, assignments = text.partition(":")
-    form = form_of(name)  # raises for an unknown name
+    form = form_of(name)  # raises InputError if the name is unknown
     values: dict[str, str] = {}
     for part in assignments.split(",") if assignments else ():
         key, equals, value = part.partition("=")
@@ -175,7 +175,7 @@ def described() -> str:
 
 
 def _folded(name: str) -> str:
-    """Return the syntax of a law in lines that fit a terminal."""
+    """Return the syntax of a law, wrapped to the width of a terminal."""
     form = form_of(name)
     if len(form) <= _WIDTH:
         return form

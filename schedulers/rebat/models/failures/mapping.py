@@ -4,20 +4,21 @@
 There are three ways to map a record. None of them is exact.
 
 rank
-    Node i of M becomes node i * N // M of N. The machine has the same number of failures, and
-    neighbours stay neighbours. If several nodes are mapped to one node, this node is down while any
-    of them is down.
+    Node i of the M recorded nodes becomes node i * N // M of the N nodes of the machine. The number
+    of failures of the machine is the same, and neighbours stay neighbours. If several recorded
+    nodes become one node, it is down while any of them is down.
 share
-    Like rank, but node i takes down all nodes from i * N // M to (i + 1) * N // M. The same share
-    of the machine is down. On a smaller machine this is the same as rank.
+    Like rank, but a failure of node i takes down all nodes from i * N // M to (i + 1) * N // M, so
+    the same share of the machine is down. On a smaller machine, the result is the same as that of
+    rank.
 rate
-    A node has the same failure rate, so the failure rate of the machine is N / M times as large. A
-    smaller machine consists of randomly drawn nodes. A larger machine consists of copies of the
-    record. The last copy has as many randomly drawn nodes as needed. Every copy after the first is
-    rotated in time: it starts at a random time of the record, and continues at the beginning of the
-    record after its end. Therefore, copies do not fail at the same times. Each copy keeps the
-    differences between nodes, the repair times and common failures. (Compressing time instead would
-    shorten repairs and days.)
+    A node has the same failure rate as in the record, so the failure rate of the machine is N / M
+    times as large. A smaller machine consists of randomly drawn nodes. A larger machine consists of
+    copies of the record. The last copy consists of as many randomly drawn nodes as are missing.
+    Every copy after the first is rotated in time: it starts at a random time of the record, and
+    continues at the beginning of the record after its end. Therefore, copies do not fail at the
+    same times. Each copy keeps the differences between nodes, the repair times and the failures
+    that nodes have in common. (Compressing time instead would shorten repairs and daily cycles.)
 """
 
 from __future__ import annotations
@@ -59,12 +60,12 @@ class MappedRecord(NamedTuple):
 def source_of(events: Sequence[MachineEvent], n_nodes: int | None = None) -> MappedRecord:
     """Return the record with these events.
 
-    The default number of nodes is the largest node that fails, plus 1.
+    By default, the number of nodes is the largest number of a failed node, plus 1.
 
     Raises
     ------
     InputError
-        If a node is beyond the size, or nothing fails.
+        If the number of a node is too large for the machine, or nothing fails.
     """
     spans = spans_of(events)
     if not spans:
@@ -88,13 +89,13 @@ def mapped(
     n_nodes : int
         Size of the target machine.
     way : {'rank', 'share', 'rate'}
-        See the docstring of the module. If the machine has the same size, the result is the record
-        unchanged.
+        See the docstring of the module. If the target machine has the size of the recorded machine,
+        the record is not changed.
     seed : int
         Seed of the draws of 'rate' and of the rotation.
     turn : bool
-        Whether to rotate the record in time; with 'rate', also the first copy. Each seed then
-        starts at another time of the record.
+        Whether to rotate the record in time, so that each seed starts at another time of the
+        record. With 'rate', the first copy is then rotated too.
 
     Raises
     ------
@@ -141,14 +142,14 @@ def _offset_us(source: MappedRecord, seed: int, number: int) -> int:
 
 
 def _rotated(source: MappedRecord, offset_us: int) -> list[Span]:
-    """Return the record delayed by an offset; the part beyond the end moves to the beginning."""
+    """Return the record delayed by an offset; its end moves to its beginning."""
     return [
         part for span in source.spans for part in _rotated_span(span, offset_us, source.length_us)
     ]
 
 
 def _rotated_span(span: Span, offset_us: int, length_us: int) -> Iterator[Span]:
-    """Rotate one outage; an outage that never ended lasts to the end of the record."""
+    """Rotate one outage. An outage without an end is assumed to last to the end of the record."""
     lasts_us = min(span.up_us, max(length_us, span.down_us + 1)) - span.down_us
     down_us = (span.down_us + offset_us) % length_us
     over_us = down_us + lasts_us - length_us

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Failure rates of a record: nodes that fail more often, mean time to failure of jobs by size.
+"""Failure rates of a record: nodes that fail more often, and the mean time to failure of jobs by
+size.
 
 Sources: Holm's correction (Scandinavian Journal of Statistics 6, 1979), Garwood's interval of a
 Poisson mean (Biometrika 28, 1936). The test of lemon nodes is in `repeated`.
@@ -21,7 +22,7 @@ from rebat.models.failures.repeated import chances, lives_of
 Ints = npt.NDArray[np.int64]
 
 SIGNIFICANCE = 0.05
-"""Probability that any node of a machine with equal nodes is listed as a lemon."""
+"""Probability of a false alarm: that any node is listed as a lemon although all nodes are equal."""
 
 SIZE_STEP = 8
 """Ratio of two sizes of jobs."""
@@ -33,7 +34,8 @@ TAIL = 0.025
 class Exposure(NamedTuple):
     """The failures of a record, one per failed node, and the up time of each node.
 
-    Outages that begin at time 0 are no failures: the node may have been down for longer.
+    Outages that begin at time 0 do not count as failures: the node may already have been down
+    before.
     """
 
     node: Ints
@@ -51,8 +53,8 @@ class Exposure(NamedTuple):
 class Lemon(NamedTuple):
     """A node that fails significantly more often than the others.
 
-    ``factor`` is its failure rate divided by that of the others; None if no other node fails.
-    ``p`` is corrected for the number of nodes.
+    ``factor`` is its failure rate divided by the rate of the other nodes; None if no other node
+    fails. ``p`` is the p-value, corrected for the number of nodes.
     """
 
     node: int
@@ -64,8 +66,8 @@ class Lemon(NamedTuple):
 class SizeMttf(NamedTuple):
     """Mean time to failure of jobs with ``nodes`` nodes, in seconds, with a 95 % interval.
 
-    ``jobs`` is the number of such jobs that the machine holds. Without failures, ``mttf_s`` and
-    ``high_s`` are None.
+    ``jobs`` is the number of jobs of this size that fit on the machine. If there are no failures,
+    ``mttf_s`` and ``high_s`` are None.
     """
 
     nodes: int
@@ -120,10 +122,10 @@ def _ages(node: Ints, down_us: Ints, repaired_us: Ints) -> Ints:
 def lemons(exposure: Exposure, significance: float = SIGNIFICANCE) -> list[Lemon]:
     """Return the nodes that fail significantly more often than the others, the worst first.
 
-    All nodes are compared with the same renewal process (`repeated.chances`), so that a node is not
-    listed only because failures of every node come in bursts. Holm's correction keeps the
-    probability of any false alarm at most ``significance``. Then the lives of the listed nodes are
-    left out and the other nodes are tested again, until no node is added.
+    All nodes are compared with the same renewal process (`repeated.chances`). If the failures of
+    every node come in bursts, this alone lists no node. Holm's correction keeps the probability of
+    any false alarm at most ``significance``. Then the up-times of the listed nodes are removed and
+    the other nodes are tested again, until no node is added.
     """
     counts = exposure.counts
     if not counts.any():
@@ -160,7 +162,8 @@ def holm(p: Floats) -> Floats:
 
 
 def job_sizes(n_nodes: int) -> list[int]:
-    """Return 1, 8, 64 and so on below the size of the machine, then this size.
+    """Return 1, 8, 64 and so on, up to below the size of the machine, and then the size of the
+    machine.
 
     >>> job_sizes(512), job_sizes(100)
     ([1, 8, 64, 512], [1, 8, 64, 100])
@@ -174,11 +177,10 @@ def job_sizes(n_nodes: int) -> list[int]:
 def mttf_by_size(exposure: Exposure, sizes: Sequence[int]) -> list[SizeMttf]:
     """Return the mean time to failure of jobs of each size.
 
-    Jobs of k nodes occupy nodes 0 to k-1, k to 2k-1 and so on, for as many jobs as the machine
-    holds. The MTTF is the up node-time of these nodes, divided by k and by the number of failures
-    of the jobs. A failure that hits several nodes of a job at the same time counts once for this
-    job. A job replaces nodes that are down: k nodes that are up for an hour are one hour of one
-    job.
+    Jobs of k nodes occupy nodes 0 to k-1, k to 2k-1 and so on, until the machine is full. The MTTF
+    is the total up time of these nodes, divided by k and by the number of failures of the jobs. A
+    failure that hits several nodes of a job at the same time counts once for this job. Jobs are
+    assumed to replace nodes that are down: an hour of up time of k nodes is one hour of a job.
     """
     _, times = np.unique(exposure.at_us, return_inverse=True)
     return [_mttf(exposure, times, size) for size in sizes]

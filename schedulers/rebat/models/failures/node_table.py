@@ -68,8 +68,8 @@ def read_nodes(path: Path, n_nodes: int | None = None) -> NodeTable:
     Raises
     ------
     InputError
-        For missing or unknown columns, invalid numbers, different laws, and nodes that are
-        duplicate, missing or not on the machine. The error names file and line.
+        If columns are missing or unknown, if a number is invalid, if nodes have different laws, or
+        if a node is a duplicate, missing, or not on the machine. The error names file and line.
     """
     with open_text(Path(path), newline="") as text:
         try:

@@ -2,7 +2,7 @@
 """Distributions of times to failure: one family for all nodes, with parameters for each node.
 
 Source: Vardas et al., "Exploring the impact of node failures on the resource allocation for
-parallel jobs", 2022, sections 2.1 and 2.2. Equation (1) is published with a wrong sign (its
+parallel jobs", 2022, sections 2.1 and 2.2. The published equation (1) has a wrong sign (its
 "probability" is negative). The cumulative hazard below uses the correct sign.
 """
 
@@ -60,7 +60,7 @@ class NodeLaws(msgspec.Struct, frozen=True, eq=False):
 
     def of(self, nodes: npt.NDArray[np.int64]) -> Self:
         """Return the laws of these nodes, in their order."""
-        laws = copy(self)  # its parameters were already checked
+        laws = copy(self)  # the parameters were checked when self was created
         msgspec.structs.force_setattr(laws, "scale_s", self.scale_s[nodes])
         msgspec.structs.force_setattr(laws, "shape", self.shape[nodes])
         return laws
@@ -101,7 +101,9 @@ class WeibullNodes(NodeLaws, frozen=True, eq=False):
     family: ClassVar[str] = "weibull"
 
     def hazard(self, uptime_s: Times, duration_s: Times) -> Floats:
-        """Return ((t + d) / scale)**shape - (t / scale)**shape; equation (1) swaps the terms."""
+        """Return ((t + d) / scale)**shape - (t / scale)**shape; in equation (1) the two terms are
+        swapped.
+        """
         with np.errstate(over="ignore", invalid="ignore"):
             after = ((uptime_s + duration_s) / self.scale_s) ** self.shape
             hazard = after - (uptime_s / self.scale_s) ** self.shape
@@ -225,7 +227,7 @@ FAMILIES: dict[str, type[NodeLaws]] = {
 
 
 def _log_upper_gamma(shape: Floats, x: Floats) -> Floats:
-    """Return log(gamma(a, x) / gamma(a)) far above the mean, where the quotient underflows.
+    """Return log(gamma(a, x) / gamma(a)) for x far above the mean, where the quotient underflows.
 
     This function evaluates Legendre's continued fraction (NIST Digital Library of Mathematical
     Functions, 8.9.2, even form) from the last term to the first.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Failure laws whose parameters differ between nodes and are drawn from normal distributions."""
+"""Failure laws in which each node has its own parameters, drawn from normal distributions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from rebat.models.failures.per_node import (
 )
 
 GAPS = 16
-"""Number of times to failure per node that are drawn together (a chunk)."""
+"""Number of times to failure per node in a chunk, which is drawn together."""
 
 _CACHED_CHUNKS = 8
 
@@ -42,8 +42,10 @@ class PerNodeLaw(Law, frozen=True, kw_only=True):
 
     kind: ClassVar[type[NodeLaws]]
     normals: ClassVar[tuple[tuple[str, str], ...]]
-    """Names of the fields with mean and standard deviation: first of the scale parameters, then of
-    the shape parameters. If there are no fields for shape parameters, all shapes are 1."""
+    """Names of the fields that contain mean and standard deviation: first those of the scale
+    parameters, then those of the shape parameters. If a law has no fields for shape parameters, all
+    shapes are 1.
+    """
 
     downtime_s: float = 540.0
 
@@ -75,7 +77,8 @@ class PerNodeLaw(Law, frozen=True, kw_only=True):
         return getattr(self, mean), getattr(self, sigma), sigma.removesuffix("_s")
 
     def gaps(self, n_nodes: int, seed: int, chunk: int) -> Floats:
-        """Draw the `GAPS` times to failure of every node that follow the first ``chunk * GAPS``.
+        """Draw `GAPS` times to failure of every node: number ``chunk * GAPS`` and the following
+        ones.
 
         Each chunk has its own random stream, so the result does not depend on the order of calls.
 
@@ -97,8 +100,8 @@ class PerNodeLaw(Law, frozen=True, kw_only=True):
         """Yield (time in microseconds, node) of every failure, sorted by time, without end.
 
         Times are the cumulative sums of the times to failure of a node. Repairs do not delay them
-        (steps 2 and 3 of section 2.1). The last few chunks are cached. If a node needs an older
-        chunk, it is drawn again, so that memory does not grow with time.
+        (steps 2 and 3 of section 2.1). Only the last few chunks are cached, so that memory does not
+        grow with time. An older chunk is drawn again when needed.
         """
         gaps_of_chunk = functools.lru_cache(_CACHED_CHUNKS)(
             lambda chunk: self.gaps_us(n_nodes, seed, chunk)

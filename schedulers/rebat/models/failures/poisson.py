@@ -43,7 +43,7 @@ class Poisson(Law, frozen=True):
         while True:
             at_us, node = pending[0]
             yield Outage(at_us, at_us + downtime_us, NodeSet.of([node]))
-            # 1 us more, so that a repair and the next failure are never at the same time
+            # add 1 us, so that a repair and the next failure are never at the same time
             next_us = at_us + downtime_us + 1 + round(rng.exponential(mean_us))
             heapq.heapreplace(pending, (next_us, node))
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Failure laws of real machines by name: ``lanl-20`` is a law with fitted parameters.
 
-``failure_events/models.toml`` contains the parameters that `scripts/fit_failure_models.py` fits to
-published records; this script writes the file. ``failure_events/fleets.toml`` contains published
-parameters of training clusters.
+`scripts/fit_failure_models.py` fits the parameters in ``failure_events/models.toml`` to published
+records, and writes this file. ``failure_events/fleets.toml`` contains published parameters of
+training clusters.
 """
 
 from __future__ import annotations

@@ -20,7 +20,8 @@ from rebat.models.failures.spans import merged_events, outages_of
 
 
 class Recorded(Law, frozen=True):
-    """A record of real failures, mapped onto the machine. Nothing fails after the record ends.
+    """A record of real failures, mapped onto the machine. No node fails after the end of the
+    record.
 
     Parameters
     ----------
@@ -29,10 +30,11 @@ class Recorded(Law, frozen=True):
     format : str
         events, lanl, mira-ras, fta or csv; auto detects the format from the first lines.
     map : str
-        How to map onto a machine of another size: rank, share or rate; see 'rebat failures map'.
+        How to map the record onto a machine of another size: rank, share or rate; see 'rebat
+        failures map'.
     size : int
-        Number of nodes of the recorded machine. 0: the number that the record states; if it states
-        none, the largest number of a failed node, plus 1.
+        Number of nodes of the recorded machine. 0: the number that the record states, or else the
+        largest number of a failed node, plus 1.
     turn : bool
         true: each seed starts at another time of the record, and continues at the beginning of the
         record after its end. false: the seed only affects the random choices of map=rate.
@@ -75,7 +77,7 @@ class Recorded(Law, frozen=True):
 
     @property
     def seeded(self) -> bool:
-        """Whether different seeds draw different failures: with ``turn``, or if mapped by rate."""
+        """Whether seeds draw different failures: if ``turn`` is set, or ``map`` is rate."""
         return self.turn or self.map == "rate"
 
     def outages(self, n_nodes: int, seed: int) -> Iterator[Outage]:
@@ -87,7 +89,8 @@ class Recorded(Law, frozen=True):
         return merged_events(events_of(outages))
 
     def mtbf_on(self, n_nodes: int | None) -> float:
-        """Return the MTBF (s) of a machine with ``n_nodes``, or of the recorded machine.
+        """Return the MTBF (s) of a machine with ``n_nodes``; if this is None, of the recorded
+        machine.
 
         Failures at the same time count as one failure. With ``rate``, a machine with twice the
         nodes fails twice as often. The other ways keep the number of failures of the record.
@@ -95,7 +98,7 @@ class Recorded(Law, frozen=True):
         Raises
         ------
         InputError
-            If nothing fails after the beginning of the record.
+            If no node fails after the beginning of the record.
         """
         source = _source(self, self._key)
         mtbf_s = machine_mtbf_s(source.events)
@@ -146,7 +149,7 @@ class Recorded(Law, frozen=True):
 
     @property
     def _key(self) -> tuple[str, ...]:
-        """The present hashes of the files."""
+        """The hashes of the current contents of the files."""
         return tuple(self._content().values())
 
     def _non_defaults(self) -> dict[str, Any]:

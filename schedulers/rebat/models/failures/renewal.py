@@ -17,8 +17,7 @@ from rebat.models.failures.law import Law, Outage
 from rebat.models.failures.per_node import NodeLaws, alike
 
 SHAPES = (0.1, 1000.0)
-"""Minimum and maximum shape. Outside this range, the gaps are too uneven or too even to be
-represented in microseconds."""
+"""Minimum and maximum shape. Microseconds cannot represent the gaps of other shapes."""
 
 MAX_SIGMA = 10.0
 
@@ -31,8 +30,8 @@ class Renewal(Law, frozen=True):
     Gibson, "A large-scale study of failures in high-performance computing systems", 2006.
     Prabhakaran et al. do not publish shape and sigma. The defaults are based on values of Schroeder
     and Gibson: shapes of 0.7 to 0.8, and repairs with a mean of 355 min and a median of 54 min. A
-    failure hits each node that is up with equal probability. While all nodes are down, nothing
-    fails.
+    failure hits each node that is up with equal probability. While all nodes are down, no failure
+    occurs.
 
     Parameters
     ----------
@@ -108,8 +107,8 @@ class Renewal(Law, frozen=True):
     def survival(self, uptime_s: float, duration_s: float, n_nodes: int) -> float:
         """Return exp(-duration / (MTBF * n_nodes)), independent of the uptime.
 
-        Each failure hits a given node with probability 1 / n_nodes. A renewal process that is
-        thinned so strongly tends to a Poisson process (Rényi 1956).
+        Each failure hits a given node with probability 1 / n_nodes. Most failures therefore hit
+        other nodes, and the failures of one node are close to a Poisson process (Rényi 1956).
         """
         return math.exp(-duration_s / (self.mtbf_s * n_nodes))
 

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Probability that a node fails often by chance, also if the failures of a node come in bursts.
+"""Probability that a node fails often by chance, even if the failures of each node come in bursts.
 
-All nodes are compared with the same renewal process: a first life, then lives after a failure. Both
-distributions are estimated from the record by the product limit of Kaplan and Meier (JASA 53,
-1958). If failures of a node come in bursts, its lives after a failure are short, and many failures
-of one node are less surprising than under a Poisson process.
+A *life* is the up time of a node until a failure or the end of the record. All nodes are compared
+with the same renewal
+process: a first life, then lives that begin after a failure. Both distributions are estimated from
+the record by the product limit of Kaplan and Meier (JASA 53, 1958). If failures of a node come in
+bursts, its lives after a failure are short, and many failures of one node are less surprising than
+under a Poisson process.
 """
 
 from __future__ import annotations
@@ -19,12 +21,13 @@ Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
 STEPS = 500
-"""Number of steps of the up time of a record. Lives are rounded down to steps, which makes failures
-of a burst simultaneous and p larger."""
+"""Number of steps into which the up time of a record is divided. Lives are rounded down to steps.
+The failures of a burst then fall into the same step, which makes p larger.
+"""
 
 
 class Lives(NamedTuple):
-    """Lives in up time (us): the first lives of nodes, and those after a failure.
+    """Lives in up time (us): the first lives of nodes, and the lives that begin after a failure.
 
     ``failed`` states whether a life ended with a failure.
     """
@@ -38,8 +41,8 @@ class Lives(NamedTuple):
 def lives_of(node: Ints, age_us: Ints, up_us: Ints, pool: npt.NDArray[np.bool_]) -> Lives:
     """Return the lives of the nodes of a pool.
 
-    ``age_us`` is the up time of ``node`` at each failure, and ``up_us`` that of each node at the
-    end of the record.
+    ``age_us`` is the up time of ``node`` at each failure. ``up_us`` is the up time of each node at
+    the end of the record.
     """
     order = np.lexsort((age_us, node))
     node, age_us = node[order], age_us[order]
@@ -54,7 +57,7 @@ def lives_of(node: Ints, age_us: Ints, up_us: Ints, pool: npt.NDArray[np.bool_])
 
 
 def chances(counts: Ints, up_us: Ints, lives: Lives) -> Floats:
-    """Return for each node the probability of at least ``counts`` failures in its up time."""
+    """Return, for each node, the probability of at least ``counts`` failures in its up time."""
     width = float(up_us.max()) / STEPS * (1 + 1e-12) or 1.0
     p, steps = np.ones(len(counts)), _steps(up_us, width)
     for number, density in zip(

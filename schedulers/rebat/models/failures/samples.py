@@ -2,7 +2,8 @@
 """Statistics of a failure record: gaps, lifetimes of nodes and repairs, with fitted laws.
 
 Families of distributions are compared by Akaike's criterion (AIC: twice the number of parameters
-minus twice the log-likelihood). The family with the smallest AIC fits best, but may not fit well.
+minus twice the log-likelihood). The family with the smallest AIC fits best of all families, which
+does not mean that it fits well.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ FEWEST = 3
 
 
 class Sample(NamedTuple):
-    """Times of one kind in seconds: completed, or not complete at the end of the record."""
+    """Times of one kind in seconds: completed, or still running at the end of the record."""
 
     name: str
     times: UpTimes
@@ -104,7 +105,7 @@ def _fits(times: UpTimes, on_fit: Callable[[], None]) -> Iterator[Fitted]:
 
 
 def empirical(times: UpTimes) -> tuple[Floats, Floats]:
-    """Return times (s), and for each the share of all times that are longer (Kaplan-Meier)."""
+    """Return times (s), and for each time the share of the sample that is longer (Kaplan-Meier)."""
     from scipy.stats import CensoredData, ecdf
 
     curve = ecdf(CensoredData(uncensored=times.failed_s, right=times.going_s)).sf

@@ -58,11 +58,11 @@ class Scaled(Law, frozen=True):
         return Renewal(self.mtbf_on(n_nodes), self.repair_s, self.shape, self.sigma)
 
     def mtbf_on(self, n_nodes: int | None) -> float:
-        """Return the MTBF (s) of a machine with this number of nodes; of one node if None."""
+        """Return the MTBF (s) of a machine with ``n_nodes`` nodes; None means one node."""
         return self.node_mtbf_s / (n_nodes or 1)
 
     def outages(self, n_nodes: int, seed: int) -> Iterator[Outage]:
-        """Draw the failures as under renewal, and the size of each group from another stream."""
+        """Draw failures as in the law renewal, and the sizes of groups from another stream."""
         sizes, weights = _weights(self.groups)
         outages = self.renewal(n_nodes).outages(n_nodes, seed)
         if sizes == [1]:
@@ -70,7 +70,7 @@ class Scaled(Law, frozen=True):
         return _grouped(outages, _drawn(seed, sizes, weights), n_nodes)
 
     def machine_events(self, outages: Iterable[Outage]) -> Iterator[MachineEvent]:
-        """Yield events; a node stays down from the first to the last of overlapping outages."""
+        """Yield events; a node stays down until the last of overlapping outages ends."""
         return joined_events(outages)
 
     def nodes(self, n_nodes: int, seed: int) -> NodeLaws:
@@ -82,7 +82,7 @@ class Scaled(Law, frozen=True):
         return math.exp(-duration_s / self._node_lifetime_s)
 
     def label(self) -> str | None:
-        """Return the parameters; None for a machine with a name."""
+        """Return the parameters; None if the law has the name of a machine."""
         return None if self.machine else Law.label(self)
 
     @property
@@ -93,7 +93,7 @@ class Scaled(Law, frozen=True):
 
 
 def _weights(text: str) -> tuple[list[int], list[float]]:
-    """Return the sizes of groups and their shares of all failures.
+    """Return the sizes of groups, and the share of all failures that hit groups of each size.
 
     >>> _weights("1:3+32:1")
     ([1, 32], [0.75, 0.25])

@@ -17,7 +17,7 @@ MAX_FAILURES = 50_000_000
 
 
 class FailureSeries:
-    """The failures of `PerNodeLaw.failures` as arrays, drawn as far as needed.
+    """The failures of `PerNodeLaw.failures` as arrays, drawn up to the time that is needed.
 
     Source: Vardas et al. 2022, section 2.1, steps 2 and 3. Failure times are the cumulative sums of
     the times to failure of each node. Repairs do not delay them.
@@ -41,7 +41,7 @@ class FailureSeries:
         self.until_us = 0
 
     def reach(self, time_us: int) -> None:
-        """Draw all failures up to a time, and at least one after it.
+        """Draw all failures up to a time, and at least one later failure.
 
         Raises
         ------
@@ -54,9 +54,9 @@ class FailureSeries:
     def _draw(self) -> None:
         """Draw more failures of every node.
 
-        The series is then complete until the earliest of the nodes' last drawn failures.
-        Each call draws a quarter more chunks, so that the work to copy arrays stays proportional to
-        the work to draw failures.
+        Afterwards, the series is complete up to the minimum over nodes of their last drawn failure.
+        Each call increases the number of chunks by a quarter, so that the time to copy arrays stays
+        proportional to the time to draw failures.
         """
         if len(self.at_us) + len(self._later[0]) > MAX_FAILURES:
             raise InputError(
@@ -88,13 +88,13 @@ _Failures = tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]
 def series_of(law: PerNodeLaw, n_nodes: int, seed: int) -> FailureSeries:
     """Return the failure series of a law and a seed.
 
-    The two most recent series are cached; callers share them.
+    The two most recent series are cached and shared by all callers.
     """
     return FailureSeries(law, n_nodes, seed)
 
 
 def system_mttf_s(law: PerNodeLaw, n_nodes: int, seed: int, horizon_s: float) -> float:
-    """Return the machine's mean time between failures: horizon / number of failures (Table 1).
+    """Return the mean time between failures of the machine: horizon / number of failures (Table 1).
 
     Raises
     ------

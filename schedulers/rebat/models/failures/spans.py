@@ -15,7 +15,7 @@ from rebat.models.failures.law import Outage, events_of
 
 
 class Span(NamedTuple):
-    """The outage of a node between two times (us); FOREVER_US: the node never returns."""
+    """The outage of a node between two times (us); without a repair, the end is FOREVER_US."""
 
     node: int
     down_us: int
@@ -66,8 +66,8 @@ def together(outages: Iterable[Outage]) -> Iterator[Outage]:
 def merged_events(events: Iterable[MachineEvent]) -> Iterator[MachineEvent]:
     """Merge all failures at the same time into one event, and all repairs at the same time.
 
-    Batsim may reorder events at the same time (`batsim_order`). After the merge, a file is the same
-    when it is read and written again.
+    Batsim may reorder events at the same time (`batsim_order`). A file with merged events does not
+    change when it is read and written again.
     """
     for (at_us, available), group in itertools.groupby(events, _time_and_kind):
         pairs = itertools.chain.from_iterable(event.nodes.intervals.tolist() for event in group)
@@ -79,7 +79,7 @@ def _time_and_kind(event: MachineEvent) -> tuple[int, bool]:
 
 
 def events_of_spans(spans: Iterable[Span]) -> list[MachineEvent]:
-    """Return spans, which may overlap, as events of an event file."""
+    """Return the events of an event file for these spans, which may overlap."""
     return list(merged_events(events_of(together(single(joined(spans))))))
 
 
@@ -106,8 +106,8 @@ def window(
 ) -> list[MachineEvent]:
     """Return the events from ``begin_us`` to ``end_us``, with times relative to ``begin_us``.
 
-    Nodes that are down at ``begin_us`` fail at 0. Repairs after ``end_us`` are kept if the failure
-    is before ``end_us``.
+    Nodes that are down at ``begin_us`` fail at time 0. A repair after ``end_us`` is kept if its
+    failure is before ``end_us``.
     """
     outages = [
         outage._replace(

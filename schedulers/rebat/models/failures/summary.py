@@ -38,8 +38,8 @@ def describe_events(
         ``dates``: number of different failure times.
         ``mtbf_s``: MTBF of the machine, window / dates.
         ``node_mtbf_s``: window / failures.
-        ``mean_downtime_s``: mean over the failures in the window that are repaired.
-        ``downtime_share``: share of the node-seconds of the window.
+        ``mean_downtime_s``: mean over failures that are in the window and repaired.
+        ``downtime_share``: down node-seconds, divided by all node-seconds of the window.
         ``nodes_hit``: number of nodes that fail.
         ``busiest_nodes``: pairs of node and number of failures.
         ``window_s``: start and end of the window.
@@ -48,7 +48,7 @@ def describe_events(
     end_us = events[-1].at_us if events else 0
     low, high = (to_us(window_s[0]), to_us(window_s[1])) if window_s else (0, end_us)
     intervals = down_intervals(events)
-    last = high - 1 if window_s else high  # half open, but the default includes the last event
+    last = high - 1 if window_s else high  # the window excludes its end; the default does not
     failures = [(node, a, b) for node, a, b in intervals if low <= a <= last]
     repaired = [b - a for _, a, b in failures if b is not None]
     down_us = sum(

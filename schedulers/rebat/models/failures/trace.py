@@ -46,10 +46,10 @@ class Trace(Law, frozen=True):
         horizon_s: float | None = None,
         cores_per_node: int = 1,
     ) -> Iterable[MachineEvent]:
-        """Return the events of the file as a list. A simulation lasts at least to the last event.
+        """Return the events of the file as a list, so that a simulation includes the last event.
 
-        With ``cores_per_node``, the numbers in the file are cores or nodes (``numbers``). If they
-        are cores, each event must contain all cores of a node or none.
+        With ``cores_per_node``, ``numbers`` determines whether the file contains numbers of cores
+        or of nodes. If it contains cores, each event must contain all cores of a node or none.
         """
         if horizon_s is not None:
             raise InputError(
@@ -77,7 +77,7 @@ class Trace(Law, frozen=True):
     def identity(self) -> dict[str, Any]:
         """Return the hash of the file's content, and the meaning of its node numbers.
 
-        The meaning is left out if the numbers are cores.
+        The meaning is left out if the numbers are cores, the default.
         """
         numbers = {} if self.numbers == "cores" else {"numbers": self.numbers}
         return {"sha256": file_hash(Path(self.file)), **numbers}

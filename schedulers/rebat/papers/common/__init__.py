@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Code that the reports of all papers share: an index of runs, claims, tables, the page."""
+"""Code for the reports of all papers: an index of runs, claims, tables, and the page."""

@@ -44,7 +44,7 @@ class Rule(NamedTuple):
     closed: bool = False
 
     def verdict(self, estimate: Interval) -> str:
-        """Return the direction: whether the entire interval is within or outside the bounds."""
+        """Return the direction verdict: whether the interval is within or outside the bounds."""
         if estimate.low is None or estimate.high is None:
             return TOO_FEW
         sides = {self._side(estimate.low), self._side(estimate.high)}
@@ -60,17 +60,17 @@ class Rule(NamedTuple):
 
 
 def above(bound: float) -> Rule:
-    """Return the rule that a number must be above a bound."""
+    """Return a rule that allows numbers above a bound."""
     return Rule(f"above {bound:g}", low=bound)
 
 
 def below(bound: float) -> Rule:
-    """Return the rule that a number must be below a bound."""
+    """Return a rule that allows numbers below a bound."""
     return Rule(f"below {bound:g}", high=bound)
 
 
 def between(low: float, high: float) -> Rule:
-    """Return the rule that a number must be between two bounds, inclusive."""
+    """Return a rule that allows numbers from ``low`` to ``high``, bounds included."""
     return Rule(f"from {low:g} to {high:g}", low, high, closed=True)
 
 
@@ -78,7 +78,7 @@ ABOVE, BELOW = above(0), below(0)
 
 
 class Claim(msgspec.Struct, frozen=True):
-    """A statement of a paper, or of rebat, that simulations can support or contradict.
+    """A statement of a paper or of rebat that simulations can support or contradict.
 
     The functions have one argument: the subject of the claim, which is the argument ``on`` of
     `judge`. Texts may contain fields in braces, which `judge` fills.
@@ -98,15 +98,15 @@ class Claim(msgspec.Struct, frozen=True):
         A function that returns rebat's number, or None if the claim cannot be judged. A number that
         is not an `Interval` counts as exact.
     about
-        The runs that the claim is about, if they differ within a group of claims.
+        The runs that the claim is about, if they differ from the other claims of the group.
     why
-        The reason why the claim does not hold, if an experiment has shown it: a text, or a function
-        that returns the text.
+        The reason why the claim does not hold, if an experiment has shown the reason: a text, or a
+        function that returns the text.
     published
         The published value or range in the unit of the number, or a function that returns it. None
         if no value is published.
     own
-        Whether the statement is rebat's, not the paper's.
+        Whether rebat, not the paper, makes the statement.
     """
 
     text: str
@@ -164,14 +164,14 @@ def _judged(
 def compared(
     about: str, text: str, paper: str, numbers: Mapping[str, tuple[Interval | None, float]]
 ) -> Judgement:
-    """Return the judgement of a group of published values: a size for each, but no direction.
+    """Return the judgement of a group of published values: a size verdict for each value.
 
     Parameters
     ----------
     about, text, paper : str
         The runs, the statement, and its place in the paper.
     numbers : mapping
-        A label -> rebat's interval, and the published value. Values without runs are left out.
+        For each label, rebat's interval and the published value. Values without runs are left out.
     """
     places = {
         label: place_of(ours, published) for label, (ours, published) in numbers.items() if ours
@@ -186,7 +186,8 @@ def extreme(
 ) -> Interval | None:
     """Return the largest or smallest of several means; None if there are no values.
 
-    The interval is widened: with 95 % confidence it holds for all means at the same time.
+    The interval is wider than usual, so that the intervals of all means are correct together with
+    95 % confidence.
 
     Parameters
     ----------
@@ -203,7 +204,7 @@ def extreme(
 
 
 def share_of(part: str, *wholes: str) -> Callable[[Callable[[str], BySeed]], BySeed]:
-    """Return a function that divides a metric by the sum of other metrics, for each seed.
+    """Return a function that divides a metric by the sum of ``part``, for each seed.
 
     Seeds whose sum is 0 are left out.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Verdicts on claims: the direction of the effect and the size of the published value."""
+"""Verdicts on claims: the direction of an effect, and the size of a published value."""
 
 from __future__ import annotations
 
@@ -12,19 +12,21 @@ from rebat.results.intervals import FEWEST, Interval, spread
 
 HOLDS, CONTRADICTED, UNDECIDED = "holds", "contradicted", "undecided"
 TOO_FEW = f"fewer than {FEWEST} seeds"
-"""Directions. A claim holds if rebat's entire interval is within the range that the claim allows.
-It is contradicted if the entire interval is outside. Otherwise it is undecided."""
+"""Direction verdicts. A claim holds if rebat's entire interval is within the range that the claim
+allows. It is contradicted if the entire interval is outside the range. Otherwise it is undecided.
+"""
 
 INSIDE, NEAR, OUTSIDE = "inside", "near", "outside"
-"""Sizes. A published value is inside if it lies in the interval of rebat's mean. It is near if it
-lies outside the interval, but within the range of 95 % of single runs. Otherwise it is outside.
-Papers often publish the value of a single run."""
+"""Size verdicts. A published value is inside if it lies in the interval of rebat's mean. It is near
+if it lies outside the interval, but within the range of 95 % of single runs, because papers often
+publish the value of a single run. Otherwise it is outside.
+"""
 
 Published = float | tuple[float, float]
 
 
 def place_of(estimate: Interval, published: Published) -> str:
-    """Return the size verdict of a published value (of a range: its value closest to rebat's mean).
+    """Return the size verdict of a published value; of a range, the value closest to the mean.
 
     >>> place_of(Interval(2.0, 1.5, 2.5, 9, (0.0, 4.0)), 3.5)
     'near'
@@ -60,9 +62,9 @@ class Judgement(msgspec.Struct, frozen=True):
     why
         The reason why the claim does not hold, if an experiment has shown it.
     sizes
-        The size of each published value: `INSIDE`, `NEAR`, `OUTSIDE` or `TOO_FEW`.
+        The size verdict of each published value: `INSIDE`, `NEAR`, `OUTSIDE` or `TOO_FEW`.
     own
-        Whether the statement is rebat's, not the paper's.
+        Whether rebat, not the paper, makes the statement.
     """
 
     workload: str
@@ -110,7 +112,7 @@ def _digits(value: float) -> str:
 
 
 def _counted(words: Sequence[str]) -> list[tuple[str, int]]:
-    """Count each verdict; verdicts are in the order of their definition."""
+    """Count each verdict, in the order in which the verdicts are defined."""
     order = (HOLDS, CONTRADICTED, UNDECIDED, INSIDE, NEAR, OUTSIDE, TOO_FEW)
     counts = Counter(words)
     return [(word, counts[word]) for word in order if counts[word]]

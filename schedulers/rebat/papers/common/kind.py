@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A kind of unit: how a campaign reads, runs, tabulates and reports units of this kind."""
+"""A kind of unit, which defines how a campaign reads, runs, tabulates and reports its units."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Document(msgspec.Struct, frozen=True):
-    """A campaign file as one kind of unit reads it.
+    """The part of a campaign file that one kind of unit reads.
 
     Attributes
     ----------
@@ -25,7 +25,7 @@ class Document(msgspec.Struct, frozen=True):
     tables
         The entire content of the file.
     grids
-        The grids of this kind: pairs of place in the file and content.
+        The grids of this kind: pairs of position in the file (for errors) and content.
     trace
         A trace that replaces all traces that the file names.
     """
@@ -37,7 +37,7 @@ class Document(msgspec.Struct, frozen=True):
 
 
 class Expansion(msgspec.Struct, frozen=True):
-    """The units of a file, in the order of the file, and ``notes`` on units that are left out."""
+    """The units of a file in its order, and ``notes`` on units that are left out."""
 
     units: list[Unit]
     notes: list[str] = []
@@ -59,24 +59,27 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     details
         Columns of the results table that distinguish several values of one metric.
     files
-        Files that `perform` can write into a folder. The last of these is written at the end.
+        Files that `perform` can write into a folder. It writes the last file at the end.
     expand
-        Checks a file and returns its units.
+        Function that checks a file and returns its units.
     perform
-        (unit, folder or None) -> the metrics of the result. Called in a worker process.
+        Function of a unit and a folder or None that returns the metrics of the result. A worker
+        process calls it.
     rows
-        (unit, metrics) -> rows of the results table: ``metric``, ``value`` and details.
+        Function of a unit and its metrics that returns rows of the results table: ``metric``,
+        ``value`` and details.
     check
-        Checks before the first run that the inputs of units can be read and are consistent.
+        Function that checks, before the first run, that the inputs of units are readable and
+        consistent.
     warm_up
-        Compiles the code that units need, so that workers do not compile it at the same time.
+        Function that compiles the code that units need, so that workers do not all compile it.
     extras
         The type that `gather` returns.
     gather
-        (units) -> the data that the report needs in addition to the results table. The campaign
-        stores these data as JSON.
+        Function of the units that returns the data that the report needs in addition to the results
+        table. The campaign stores these data as JSON.
     report
-        (results table, gathered data, provenance) -> the report.
+        Function of the results table, the gathered data and the provenance that returns the report.
     """
 
     name: str

@@ -58,7 +58,7 @@ BOXES_NOTE = (
 
 
 _PARTS = re.compile(r", (?![^()]*\))")
-"""Matches the commas between the parts of a subject: those outside parentheses."""
+"""Pattern for the commas between the parts of a subject, which are outside parentheses."""
 
 
 class Report(msgspec.Struct, frozen=True):
@@ -82,7 +82,7 @@ class Report(msgspec.Struct, frozen=True):
     figures_note : str
         A sentence that explains the figures.
     unfinished : str
-        The progress of a campaign that is not complete.
+        A sentence on the progress of a campaign that is not complete; otherwise empty.
     claims : bool
         Whether the report judges claims of a paper.
     findings : sequence of str
@@ -109,7 +109,7 @@ class Report(msgspec.Struct, frozen=True):
 
     @property
     def shared(self) -> str:
-        """The parts that the subjects of all judgements have in common, except the first part."""
+        """The parts that are in the subjects of all judgements, without the first part."""
         subjects = [_PARTS.split(judgement.workload) for judgement in self.judgements]
         if len({tuple(parts) for parts in subjects}) < 2:
             return ""
@@ -121,7 +121,7 @@ class Report(msgspec.Struct, frozen=True):
         return ", ".join([first, *(part for part in others if part not in shared)])
 
     def of_paper(self, own: bool = False) -> list[Judgement]:
-        """Return the judgements of the paper's claims, or of rebat's statements if ``own``."""
+        """Return the judgements of the paper's claims, or with ``own`` of rebat's statements."""
         return [judgement for judgement in self.judgements if judgement.own == own]
 
     @property
@@ -191,11 +191,11 @@ class ReportMaker(NamedTuple):
     Attributes
     ----------
     report : callable
-        (results table, workload tables, pictures, provenance) -> the report.
+        Function of results table, workload tables, pictures and provenance that returns the report.
     tables : bool
         Whether the report shows the workload tables.
     pictures : callable
-        Returns additional pictures of units.
+        Function that returns additional pictures of units.
     """
 
     report: Callable[[Path, Sequence[Table], Sequence[Picture], Sequence[str]], Report]

@@ -59,7 +59,7 @@ def _of_workload(
     policy: str,
     metric: str,
 ) -> float | None:
-    """Return a workload's mean ratio over its seeds; None if there are no runs."""
+    """Return the mean ratio of a workload over its seeds; None if there are no runs."""
     setting = settings[0]._replace(workload=workload, scenario=scenario)
     by_seed: BySeed = {}
     if setting in runs.settings:

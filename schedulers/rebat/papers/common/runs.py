@@ -81,7 +81,7 @@ def report(
 
 
 def _without_number(table: Table) -> Table:
-    """Return a table of a paper without its number, for use with any workload."""
+    """Return a table without the number that it has in a paper, for use with any workload."""
     return msgspec.structs.replace(table, paper="")
 
 
@@ -90,7 +90,7 @@ MOST_FINDINGS = 12
 
 
 def findings(runs: RunIndex[str], metrics: Sequence[str]) -> Iterator[str]:
-    """Yield a sentence per setting and policy: its changes compared with the first policy."""
+    """Yield a sentence per setting and policy on its changes relative to the first policy."""
     settings = [item for item in runs.settings if len(runs.cases(item)) > 1]
     _, labels = labels_of(settings) if settings else ("", [])
     sentences = []
@@ -118,7 +118,7 @@ def n_of(runs: RunIndex[str], setting: Setting) -> str:
 
 
 def _overview(runs: RunIndex[str]) -> Iterator[Table]:
-    """Yield a table of ratios per metric, with a row per setting, if there are several settings."""
+    """If there are several settings, yield a table of ratios per metric with a row per setting."""
     settings = [item for item in runs.settings if len(runs.cases(item)) > 1]
     if len(settings) < 2:
         return
@@ -184,7 +184,7 @@ def _settings(runs: RunIndex[str]) -> Iterator[Table]:
 
 
 def not_comparable(metric: str, same: bool | None) -> str:
-    """Return the mark of a ratio whose node times are not comparable; otherwise an empty text."""
+    """Return the mark of a ratio of node times that are not comparable, or an empty text."""
     return f" {NOT_COMPARABLE}" if same is False and of_window(metric) else ""
 
 

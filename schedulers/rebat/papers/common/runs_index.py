@@ -23,26 +23,26 @@ from rebat.results.reading import read_results
 from rebat.results.scenario import ScenarioLabel, scenario_of_row
 
 Where = TypeVar("Where", bound=Hashable)
-"""The part of a key that is equal in compared runs, for example a workload with its failures."""
+"""The part of a key that is equal in compared runs, such as a workload with its failures."""
 
 Case = TypeVar("Case", bound=Hashable)
-"""The part of a key that differs between compared runs: usually a policy, parsed by a report."""
+"""The part of a key that differs between compared runs, usually a policy."""
 
 Row = tuple[Where, Case, str, str, Any, float]
-"""Setting, case, metric, size class ('': none), seed, value."""
+"""A row: setting, case, metric, size class (empty: none), seed, value."""
 
 Read = Callable[[str], BySeed]
-"""Function for one case: returns the values of a metric by seed."""
+"""Function that returns the values of a metric of one case by seed."""
 
 
 class Index(Generic[Where, Case]):
-    """Values by setting, case, metric and seed. If a seed has several values, the first counts.
+    """Values by setting, case, metric and seed. If a seed has several values, the first is used.
 
     Parameters
     ----------
     rows : iterable of Row
     derived : mapping
-        Derived metrics. Each function takes a `Read` of the same case.
+        Functions that compute derived metrics. The argument is the `Read` of a case.
 
     Attributes
     ----------
@@ -80,7 +80,7 @@ class Index(Generic[Where, Case]):
         return classes + ["all"] * ("all" in names)
 
     def values(self, where: Where, case: Case, metric: str, of: str | None = None) -> BySeed:
-        """Return the values by seed; flows are of all jobs unless ``of`` is a size class."""
+        """Return the values by seed; ``of`` is the size class of flows (default: all jobs)."""
         if metric in self._derived:
             return self._derived[metric](lambda name: self.values(where, case, name, of))
         return self._by_seed(where, self._cell(where, case, metric, of))
@@ -111,7 +111,7 @@ class Index(Generic[Where, Case]):
 
 
 class Setting(NamedTuple):
-    """The runs that are compared: a workload of a grid (of any seed) under a failure scenario."""
+    """The runs that are compared: a workload of a grid, with any seed, in a failure scenario."""
 
     grid: str
     workload: str
@@ -146,7 +146,7 @@ def simulations(
     case_of : callable
         Parses the name of a policy.
     by_grid : bool
-        Whether a run that is in two grids belongs to two separate settings.
+        Whether a run that is in two grids belongs to two settings.
 
     Raises
     ------
@@ -169,9 +169,9 @@ def simulations(
 class RunIndex(Index[Setting, Case]):
     """Simulations by setting, policy and metric.
 
-    The seeds of rows are pairs: seed of the workload, seed of the failures. If a workload was
-    generated with several seeds, all its runs are one setting with a value per workload seed: the
-    mean over the failure seeds. Other settings have a value per failure seed.
+    The seed of a row is a pair: seed of the workload, seed of the failures. If a workload was
+    generated with several seeds, all its runs form one setting. This setting has a value per
+    workload seed: the mean over the failure seeds. Other settings have a value per failure seed.
     """
 
     def __init__(
@@ -190,7 +190,7 @@ class RunIndex(Index[Setting, Case]):
         return next((item for item in self.settings if item.workload == workload), None)
 
     def comparable(self, ours: tuple[Setting, Case], others: tuple[Setting, Case]) -> bool | None:
-        """Return whether the node times of two runs can be compared; None if this is unknown.
+        """Return whether the node times of two runs are comparable; None if unknown.
 
         See `measures.backlog`.
         """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sweeps in a campaign: runs that differ in one number, drawn as lines over this number."""
+"""Sweeps in a campaign: runs that differ in one parameter, drawn as lines over its values."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _TIMES = (
     "checkpoint_interval",
 )
 _INTERVAL = re.compile(r"@([^+,]+)")
-"""Matches the work between two checkpoints of a tier."""
+"""Pattern for the work between two checkpoints of a tier."""
 
 _COSTS = re.compile(
     r"\(cost (?P<checkpoint_cost>[^,]+), recovery (?P<recovery_cost>[^,]+), (?P<rounding>\w+)"
@@ -58,9 +58,9 @@ class SweptRuns(NamedTuple):
     fixed
         The setting of the first run; the settings of other runs differ only in the parameter.
     lines
-        Policy (without the parameter) -> value of the parameter -> run.
+        The run for each policy (without the parameter) and value of the parameter.
     level
-        Policy that does not have the parameter -> run.
+        The run for each policy that does not have the parameter.
     """
 
     axis: str
@@ -95,7 +95,7 @@ class SweptRuns(NamedTuple):
 
 
 def sweeps(runs: RunIndex[str], fewest: int = FEWEST_VALUES) -> Iterator[SweptRuns]:
-    """Yield the sweeps of all settings: first over failure parameters, then over policy options."""
+    """Yield the sweeps of all settings, first over failure parameters, then policy options."""
     for grid, workload in dict.fromkeys((item.grid, item.workload) for item in runs.settings):
         settings = [
             item for item in runs.settings if (item.grid, item.workload) == (grid, workload)
@@ -134,7 +134,7 @@ def _over_policies(runs: RunIndex[str], setting: Setting, fewest: int) -> Iterat
 def _axes(
     items: Mapping[Item, Mapping[str, Value]], fewest: int
 ) -> Iterator[tuple[str, dict[Item, float]]]:
-    """Yield each parameter with the items that differ only in this parameter, and their values."""
+    """Yield each parameter with groups of items that differ only in it, and their values."""
     names = dict.fromkeys(name for values in items.values() for name in values)
     for name in names:
         groups: dict[tuple[tuple[str, Value], ...], dict[Item, float]] = {}
@@ -147,7 +147,7 @@ def _axes(
 
 
 def numbers_of(scenario: ScenarioLabel) -> dict[str, Value]:
-    """Return the parameters of a scenario by name; numbers are floats, times in seconds.
+    """Return the parameters of a scenario by name. Numbers are floats, times are in seconds.
 
     >>> values = numbers_of(ScenarioLabel("weibull", law="scale=5800h,shape=8.0"))
     >>> values["scale"], values["shape"]
@@ -207,7 +207,7 @@ def _number(value: object) -> Value:
 def lines_of(runs: RunIndex[str], sweep: SweptRuns, metric: str, of: str | None = None) -> Lines:
     """Return the means of a metric along a sweep.
 
-    A policy without the parameter has the same mean at both ends.
+    A policy without the parameter is a line with the same mean at both ends.
     """
     ends = sweep.values[0], sweep.values[-1]
     points: dict[str, Iterable[tuple[float, Case]]] = {

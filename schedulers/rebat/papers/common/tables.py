@@ -17,8 +17,8 @@ Written = Callable[[Interval | None, Shown], str]
 class Column(NamedTuple):
     """A metric as a column of a table.
 
-    ``shown`` formats a value, ``change`` a difference. ``relative``: whether differences are
-    relative.
+    ``shown`` formats a value, ``change`` formats a difference. ``relative`` states whether
+    differences are relative.
     """
 
     heading: str
@@ -41,7 +41,7 @@ def means(
     columns: Sequence[Column],
     written: Written = spread,
 ) -> list[list[str]]:
-    """Return a row per run: its name, and the mean over the seeds for each column."""
+    """Return a row per run: its name, and for each column the mean over the seeds."""
     return [
         [name, *(written(mean_of(index, run, column.metric), column.shown) for column in columns)]
         for name, run in runs.items()
@@ -54,7 +54,7 @@ def differences(
     columns: Sequence[Column],
     written: Written = spread,
 ) -> list[list[str]]:
-    """Return a row per pair: its name, and the first run minus the second, paired by seed."""
+    """Return a row per pair: its name, and the first minus the second run, paired by seed."""
     return [
         [name, *(written(_changed(index, ours, base, column), column.change) for column in columns)]
         for name, ours, base in pairs

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Job migration: the evaluation of Rodríguez-Pascual et al. 2019 repeated and extended."""
+"""Job migration: the evaluation of Rodríguez-Pascual et al. 2019, repeated and extended."""

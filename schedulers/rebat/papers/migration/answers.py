@@ -197,7 +197,7 @@ def _combined(group: ComparedGroup, ours: Run[MigrationCase]) -> Run[MigrationCa
 
 
 def _moved(index: Runs, group: ComparedGroup, ours: Run[MigrationCase]) -> str:
-    """Describe the effect on failures and flows, or state that no job was moved."""
+    """Return a text on the effect on failures and flows, or that no job was moved."""
     if not any(index.values(*ours, "migrations_count").values()):
         used = [index.values(*run, "useful_utilisation") for run in (ours, group.base)]
         same = used[0] == used[1]
@@ -218,7 +218,7 @@ def _moved(index: Runs, group: ComparedGroup, ours: Run[MigrationCase]) -> str:
 
 
 def _with_stealing(index: Runs, both: Run[MigrationCase] | None) -> str:
-    """Return a sentence if no node was stolen; otherwise an empty text."""
+    """Return a sentence if no node was stolen in combination with stealing, or an empty text."""
     if both is None or any(index.values(*both, "steals").values()):
         return ""
     hit, free = (index.values(*both, name) for name in ("failures_hit", "free_node_at_hit"))

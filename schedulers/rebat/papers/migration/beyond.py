@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables without published results: sections 4.2 and 4.3 of the paper, and other experiments."""
+"""Tables without published values: sections 4.2 and 4.3 of the paper, and other experiments."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def _means(
     runs: Mapping[str, Run[MigrationCase]],
     columns: Sequence[Column],
 ) -> Table:
-    """Return a table with a row per run; ``about`` is the place in the paper and the title."""
+    """Return a table with a row per run; ``about`` is its place in the paper and its title."""
     over = f"means over {seeds(index, next(iter(runs.values())))}"
     paper = f"{about[0]}, {over}" if about[0] else over
     return Table(paper, about[1], ["", *headings(columns)], means(index, runs, columns, narrow))
@@ -169,7 +169,7 @@ def _proactive(index: Runs, group: ComparedGroup) -> Iterator[Table]:
 
 
 def pairs(runs: dict[str, Run[MigrationCase]]) -> list[tuple[str, str]]:
-    """Return pairs of names: each run and the first, and each proactive and each reactive run."""
+    """Return pairs of names: each run with the first, and each proactive with each reactive run."""
     first, *others = runs
     ahead = [name for name in others if "foresee" in runs[name].case.react]
     return [

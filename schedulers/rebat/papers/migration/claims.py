@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Claims of the migration paper, and statements beyond the paper.
+"""Claims of the migration paper, and rebat's own statements.
 
 Numbers are means over seeds with 95 % intervals. Differences are paired by seed.
 """
@@ -31,7 +31,7 @@ from rebat.papers.migration.runs import MigrationCase, Runs, named
 from rebat.results.intervals import BySeed, combined, interval, minus
 
 SMALL = below(0.01)
-"""Overheads below 1 % of the core time, or of the mean turnaround, are small."""
+"""Share of the core time, or of the mean turnaround, below which an overhead is small."""
 
 AN_ORDER, ORDERS = above(10), above(100)
 """Factors of one and of several orders of magnitude."""
@@ -47,7 +47,7 @@ class InGroup(NamedTuple):
     others: list[Run[MigrationCase]]
 
     def changes(self, metric: str, share: bool = False) -> list[dict[int, float]]:
-        """Return each run minus the base by seed; if ``share``, relative to the base."""
+        """Return each run minus the base by seed; with ``share``, relative to the base."""
         return [
             {**difference(self.runs, run, self.base, metric, share=share)} for run in self.others
         ]
@@ -70,7 +70,7 @@ def _change(metric: str, share: bool = False) -> Callable[[InGroup], BySeed]:
 
 
 def _of_all(pick: Callable[[list[float]], float], metric: str) -> Callable[[InGroup], BySeed]:
-    """Return a function that applies ``pick`` to the changes of all forms, for each seed."""
+    """Return a function that applies ``pick`` to the changes of all runs, for each seed."""
     return lambda on: combined(pick, *on.changes(metric))
 
 
@@ -96,8 +96,9 @@ PRIORITIES = tuple(
            f"{{{state}}} (section 4.5, Table 2)")
     for state, rule, words in (("full", ABOVE, "raises"), ("mixed", BELOW, "lowers"))
 )  # fmt: skip
-"""Claims for a load of 75 % only. At 90 % the paper's changes are small, and the paper claims no
-direction."""
+"""Claims that apply only to a load of 75 %. At 90 % the changes in the paper are small, and the
+paper claims no direction.
+"""
 
 DRAINS = tuple(
     _claim(f"migration empties a node {words} faster than waiting",
@@ -133,7 +134,7 @@ PROACTIVE = (
 )  # fmt: skip
 AGAINST = {("foresee",): ("baseline", "stealing", "replacement"),
            ("foresee", "stealing"): ("stealing",)}  # fmt: skip
-"""Reactions of a policy with proactive migration -> the policies to compare with."""
+"""For the reactions of a policy with proactive migration, the policies to compare it with."""
 
 
 class Loads(NamedTuple):
@@ -191,7 +192,7 @@ def _percent(both: tuple[float, float]) -> str:
 
 
 def _compaction(index: Runs) -> Iterator[Judgement]:
-    """Judge all forms of compaction together: for each seed, the worst form counts."""
+    """Judge all forms of compaction together; for each seed, the worst form is used."""
     for load, pair in figure_4(index).items():
         words = {"n": len(pair.others), "mixed": _percent(MIXED[load])}
         yield from judge(COMPACTION, InGroup(index, *pair), f"load {load} %", words)

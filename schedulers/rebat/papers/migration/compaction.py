@@ -24,7 +24,7 @@ DAY, POLICY, CORES = "cluster-day:load=50", "compaction", 16
 
 
 class Instant(NamedTuple):
-    """A compaction: its time, the jobs that move, and the job on each core before and after."""
+    """A compaction: its time, the jobs that move, and the job on each core before and after it."""
 
     at_us: int
     jobs: list[int]
@@ -51,6 +51,6 @@ def first_compaction(result: RunResult) -> Instant | None:
         return None
     at_us = min(record.end_us for record in moved)
     jobs = [record.attempt.job_serial for record in moved if record.end_us == at_us]
-    each = TorusBlocks(Torus((result.summary.n_nodes,)))  # a block is a core
+    each = TorusBlocks(Torus((result.summary.n_nodes,)))  # each core is a block
     before, after = (owners(result.ledger, each, time_us) for time_us in (at_us - 1, at_us))
     return Instant(at_us, sorted(jobs), before, after)

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The runs for each part of the evaluation.
 
-Runs are selected by policy and, if the paper publishes numbers, also by the name of the workload.
+Runs are selected by policy. If the paper publishes numbers, they are also selected by the name of
+the workload.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ TIERS = MigrationCase("tiers")
 def compactions(index: Runs) -> list[ComparedGroup]:
     """Return the runs of each workload without and with compaction.
 
-    The runs are those of the first setting that has both.
+    They are from the first setting that has runs with and without compaction.
     """
     groups: dict[str, ComparedGroup] = {}
     for setting in index.settings:
@@ -67,7 +68,7 @@ def table_2(index: Runs) -> dict[int, ComparedGroup]:
 
 
 def drained(index: Runs) -> Iterator[ComparedGroup]:
-    """Yield settings with drains, which empty nodes by waiting or by migration."""
+    """Yield the runs of settings in which drained nodes are emptied by waiting or by migration."""
     for setting in index.settings:
         if setting.scenario.operations and {WITHOUT, WAITING} <= {*index.cases(setting)}:
             yield ComparedGroup(Run(setting, WAITING), [Run(setting, WITHOUT)])
@@ -86,7 +87,7 @@ def eternal(index: Runs) -> Iterator[ComparedGroup]:
 
 
 def _reacting(index: Runs, word: str) -> Iterator[ComparedGroup]:
-    """Yield settings with a reaction: the first policy without the reaction, and all others."""
+    """Yield the runs of settings with a reaction. The base is the first policy without it."""
     for setting in index.settings:
         cases = index.cases(setting)
         base = next((case for case in cases if not case.react), None)
@@ -96,7 +97,7 @@ def _reacting(index: Runs, word: str) -> Iterator[ComparedGroup]:
 
 
 def sleeping(index: Runs) -> list[ComparedGroup]:
-    """Return settings in which nodes may sleep; the base has no sleeping nodes.
+    """Return the runs of settings in which nodes may sleep; in the base no node sleeps.
 
     The last run of a group is compaction without sleeping nodes, if there is one.
     """
@@ -114,10 +115,10 @@ def sleeping(index: Runs) -> list[ComparedGroup]:
 
 
 def defragmented(index: Runs) -> Iterator[ComparedGroup]:
-    """Yield torus settings without and with defragmentation."""
+    """Yield the runs of torus settings without and with defragmentation."""
     return _reacting(index, "defragment")
 
 
 def foreseen(index: Runs) -> Iterator[ComparedGroup]:
-    """Yield settings with proactive migration: the baseline, and all other policies."""
+    """Yield the runs of settings with proactive migration: the baseline, and all other policies."""
     return _reacting(index, "foresee")

@@ -14,7 +14,7 @@ from rebat.papers.migration.tables import states_of
 from rebat.results.intervals import BySeed, interval, minus
 
 Numbers = Mapping[str, tuple[BySeed, float]]
-"""A label -> rebat's values, and the published value."""
+"""rebat's values and the published value, for each label."""
 
 
 def judgements(index: Runs) -> Iterator[Judgement]:
@@ -34,7 +34,7 @@ def _group(about: str, text: str, paper: str, numbers: Numbers) -> Judgement:
 
 
 def _all(numbers: Numbers) -> str:
-    """List the published values, in percent or points."""
+    """Return the published values as a list in text, in percent or points."""
     return ", ".join(f"{100 * printed:.1f}" for _, printed in numbers.values())
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The simulations of a campaign by policy, and metrics derived from their results."""
+"""The simulations of a campaign by policy, with metrics derived from their results."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _axis(name: str, value: str) -> str:
 
 
 def case_of(policy: str) -> MigrationCase:
-    """Parse a policy of a campaign, except ``power``, which does not affect the schedule."""
+    """Parse a policy of a campaign; ignore ``power``, which does not affect the schedule."""
     name, axes = parsed(policy)
     react = axes.pop("react", "")
     axes.pop("power", None)
@@ -134,6 +134,6 @@ def seeds(index: Runs, run: Run[MigrationCase]) -> str:
 
 
 def named(runs: Sequence[Run[MigrationCase]]) -> dict[str, Run[MigrationCase]]:
-    """Return runs by readable name; names contain the axes if short names are not unique."""
+    """Return runs by short name, or by label if short names are not unique."""
     times = Counter(run.case.short for run in runs)
     return {run.case.short if times[run.case.short] == 1 else run.case.label: run for run in runs}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Figures 3 and 4 and Tables 1 and 2 as tables: rebat's values with intervals, published values."""
+"""Figures 3 and 4 and Tables 1 and 2 as tables: rebat's intervals and published values."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rebat.results.intervals import BySeed, Shown, interval, minus, narrow
 
 
 def printed_text(values: BySeed, printed: float, shown: Shown) -> str:
-    """Format a published value, followed by 'inside' or 'near' if one of these applies."""
+    """Format a published value, followed by its size verdict if this is 'inside' or 'near'."""
     ours = interval(values)
     place = place_of(ours, printed) if ours else ""
     return shown(printed) + (f" ({place})" if place in (INSIDE, NEAR) else "")

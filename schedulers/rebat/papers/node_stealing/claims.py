@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Claims of the node-stealing paper on months and on its synthetic workload (section 6).
+"""Claims of the node-stealing paper about months and its synthetic workload (section 6).
 
 A ratio is the value of SFSJ (H111) divided by the value of Baseline, paired by failure scenario.
 """
@@ -40,13 +40,13 @@ _REAL = (
 T = TypeVar("T")
 
 SMALLEST = 128
-"""Section 6.1.2 is about jobs with fewer nodes; Intrepid has no such jobs."""
+"""Section 6.1.2 is about jobs with fewer nodes than this; Intrepid has none."""
 
 SMALL, LARGE = 512, 2048
-"""Section 2 calls jobs below the first number of nodes small, and above the second large."""
+"""Section 2: jobs with fewer nodes than the first number are small, above the second large."""
 
 NEGLIGIBLE = 0.005
-"""An overhead below this share of node time is negligible; the paper measures about 0.001."""
+"""Share of node time below which an overhead is negligible; the paper measures about 0.001."""
 
 
 def _bounds(size_class: str) -> tuple[int, int]:
@@ -60,7 +60,7 @@ def _bounds(size_class: str) -> tuple[int, int]:
 
 
 def _large_suffer_more(on: InSemantics) -> Interval | None:
-    """Return the smallest increase of large jobs minus the largest increase of small jobs."""
+    """Return the smallest increase of any class of large jobs minus the largest of small jobs."""
     bounds = {name: _bounds(name) for name in on.classes if name != "all"}
     large = [on.rise("flow_mean_s", n) for n, (low, _) in bounds.items() if low >= LARGE]
     small = [on.rise("flow_mean_s", n) for n, (_, high) in bounds.items() if high <= SMALL]
@@ -159,7 +159,7 @@ SYNTHETIC = (
 
 
 def judgements(runs: RunIndex[str]) -> Iterator[Judgement]:
-    """Judge the claims in each version (as in the paper, as in the program) that has runs."""
+    """Judge the claims in each version that has runs (as in the paper, as in the program)."""
     for setting, family in main_settings(runs):
         claims = rows_of(setting.workload)
         for name in semantics(runs, setting):
@@ -172,8 +172,8 @@ def judgements(runs: RunIndex[str]) -> Iterator[Judgement]:
 def rows_of(workload: str) -> list[Claim]:
     """Return the claims about a workload.
 
-    Known reasons (``why``) are only valid for the paper's workloads. Section 7 is about the months
-    of Mira.
+    Known reasons (``why``) are included only for the paper's workloads, and claims of section 7
+    only for the months of Mira.
     """
     claims: tuple[Claim, ...] = SYNTHETIC if workload == published.SYNTHETIC else MONTHS
     if workload not in published.UTILISATION:

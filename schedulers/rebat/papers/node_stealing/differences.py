@@ -46,7 +46,7 @@ def report(
 
 
 class Named(NamedTuple):
-    """A parsed policy: its version (a key of `ENDS`), its name without prefix, and its axes."""
+    """A parsed policy: version (a key of `ENDS`), name without the prefix of the version, axes."""
 
     end: str
     name: str
@@ -54,10 +54,10 @@ class Named(NamedTuple):
 
     @property
     def difference(self) -> str:
-        """The difference from the paper or the program, as text.
+        """The difference from the paper or from the program, as text.
 
-        If an axis sets ``semantics``, the other axes are left out. These axes only restore defaults
-        that ``semantics`` would change.
+        If an axis sets ``semantics``, the other axes are left out, because they only restore
+        defaults that ``semantics`` would change.
         """
         if any(axis.startswith("semantics=") for axis in self.axes):
             return next(axis for axis in self.axes if axis.startswith("semantics="))
@@ -76,7 +76,7 @@ def parsed(policy: str) -> Named:
 
 
 def counterpart(policy: str, others: Iterable[str]) -> str | None:
-    """Return the Baseline of the same version that has most of a policy's axes and no other axes.
+    """Return the Baseline of the same version with most of a policy's axes and no others.
 
     >>> counterpart("h111:margin=5", ["baseline", "baseline:margin=5", "authors-baseline"])
     'baseline:margin=5'
@@ -101,7 +101,7 @@ def gain(runs: RunIndex[str], setting: Setting, policy: str, metric: str) -> ByS
 
 
 def _stealing(runs: RunIndex[str], setting: Setting, end: str) -> list[str]:
-    """Return the stealing policies of a version; the first has no differences."""
+    """Return the stealing policies of a version, first the one without differences."""
     names = [name for name in runs.cases(setting) if parsed(name).end == end]
     return [name for name in names if parsed(name).name != "baseline"]
 

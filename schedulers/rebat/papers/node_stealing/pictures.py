@@ -58,7 +58,7 @@ _COMPARISONS = (
 )
 
 _Read = Callable[[Setting, str, str, str], BySeed]
-"""(setting, policy, metric, size class) -> values."""
+"""Function of setting, policy, metric and size class that returns values by seed."""
 
 
 def _series(
@@ -77,7 +77,7 @@ def _flow_panels(
 ) -> list[boxes.Panel]:
     """Return panels of largest and mean flow by size class.
 
-    Dots are the values of Baseline in the setting ``free``.
+    Dots are the values of Baseline in ``free``, the setting without failures.
     """
     panels = []
     for title, metric in _FLOWS:
@@ -165,9 +165,9 @@ def _over_mtbf(runs: RunIndex[str], family: Family) -> Iterator[Picture]:
 
 
 def an_hour(units: Sequence[Unit]) -> Iterator[Picture]:
-    """Yield a picture of the machine around the first steal of the first SFSJ run.
+    """Yield a picture of the machine during an hour around the first steal of an SFSJ run.
 
-    The run is simulated again.
+    The run is the first of SFSJ; it is simulated again.
     """
     stealing = (unit for unit in units if unit.spec.scenario.failures and _steals(unit.spec))
     unit = next(stealing, None)

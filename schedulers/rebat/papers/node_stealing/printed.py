@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Figures of published values of the node-stealing paper and rebat's values in each version."""
+"""Figures of the published values of the node-stealing paper, next to rebat's values."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rebat.results.intervals import Interval, interval
 
 
 class PrintedValue(NamedTuple):
-    """A metric in the paper's tables: heading with unit, metric, conversion, published values."""
+    """A metric in the tables of the paper: heading with unit, metric, conversion, values."""
 
     heading: str
     metric: str
@@ -56,7 +56,7 @@ PRINTED = (
 
 
 def printed_pictures(runs: RunIndex[str], setting: Setting) -> Iterator[Picture]:
-    """Yield a figure if the paper publishes values for this setting."""
+    """Yield a figure for this setting if the paper publishes values for it."""
     panels = []
     for value in PRINTED:
         printed = published.printed(value.values, setting)

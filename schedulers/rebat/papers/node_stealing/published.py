@@ -16,7 +16,7 @@ JUNE, MARCH, INTREPID = "june-2017", "march-2018", "intrepid-june-2013"
 SYNTHETIC = "synthetic"
 
 _SCENARIOS: dict[str, tuple[float, float]] = {
-    # (MTBF, downtime) in seconds of the tables below: sections 6.1 and 6.3.
+    # MTBF and downtime (seconds) of the tables below: sections 6.1 and 6.3.
     JUNE: (3600.0, 3600.0),
     MARCH: (3600.0, 3600.0),
     INTREPID: (3600.0, 3600.0),
@@ -24,7 +24,7 @@ _SCENARIOS: dict[str, tuple[float, float]] = {
 }
 
 ACCOUNTING = "program"
-"""How the paper counts checkpoints. Old results without this field are assumed to do the same."""
+"""How the paper counts checkpoints. Results without this field are assumed to use the same rule."""
 
 
 def printed_for(setting: Setting) -> bool:
@@ -49,7 +49,7 @@ def printed(table: Mapping[str, Mapping[K, T]], setting: Setting) -> dict[K, T]:
 
 
 UTILISATION: dict[str, dict[str, float]] = {
-    # Table 4; the months of Mira again in Table 8, with all variants; Table 7.
+    # Tables 4 and 7, and Table 8, which repeats the months of Mira with all variants.
     JUNE: {
         "baseline": 0.7932, "h111": 0.8069, "h112": 0.8015, "h113": 0.8049, "h121": 0.8048,
         "h122": 0.7940, "h123": 0.7920, "h211": 0.8052, "h212": 0.8030, "h213": 0.8050,
@@ -67,7 +67,7 @@ UTILISATION: dict[str, dict[str, float]] = {
 }  # fmt: skip
 
 IDLE_SHARE: dict[str, dict[str, float]] = {
-    # Tables 5a and 8. The program divides by 30 days instead of 20, see ``idle_as_program``.
+    # Tables 5a and 8. The program divides by 30 days instead of 20 (see ``idle_as_program``).
     JUNE: {
         "baseline": 0.9209, "h111": 0.9067, "h112": 0.9195, "h113": 0.9185, "h121": 0.9167,
         "h122": 0.9150, "h123": 0.9176, "h211": 0.9087, "h212": 0.9081, "h213": 0.9035,
@@ -110,7 +110,7 @@ FAILURE_FREE_UTILISATION = {JUNE: 0.8851, MARCH: 0.9288, INTREPID: 0.8990}
 """Table 3: utilisation of Baseline without failures."""
 
 IDLE_TIME_RATIO = {JUNE: 0.6, MARCH: 0.8, INTREPID: 0.9}
-"""Section 6.1.1: idle node time of SFSJ over Baseline's."""
+"""Section 6.1.1: idle node time of SFSJ divided by that of Baseline."""
 
 STEALING_OVERHEAD = dict.fromkeys(MONTHS, 0.001)
 """Section 6.1.1: share of node time lost to stealing, around 0.1 % for all months."""
@@ -124,7 +124,7 @@ LARGEST_FLOWS_DAYS: dict[str, dict[tuple[str, str], float]] = {
         ("baseline", "smallest"): 0.19, ("h111", "smallest"): 0.54,
     },
 }  # fmt: skip
-"""Section 9: maximum flows of the jobs of [32K, 64K] and of [1, 128] nodes, by policy."""
+"""Section 9: maximum flows of jobs of [32K, 64K] nodes and of [1, 128] nodes, by policy."""
 
 OUTLIERS: dict[str, dict[tuple[str, str], tuple[float, ...]]] = {
     MARCH: {
@@ -140,6 +140,6 @@ of [1, 128] nodes. Rows of Figure 21 without a size are assumed to be for the sa
 def idle_as_program(share: float, window_days: float = 20.0, divisor_days: float = 30.0) -> float:
     """Return the idle share as the authors' scripts compute it.
 
-    The scripts divide the time without an idle node, measured over 20 days, by 30 days.
+    The scripts measure the time without an idle node over 20 days, but divide it by 30 days.
     """
     return 1 - (1 - share) * window_days / divisor_days

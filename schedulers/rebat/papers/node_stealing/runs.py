@@ -16,16 +16,16 @@ from rebat.results.scenario import ScenarioLabel
 HOUR = 3600.0
 ALIASES = {"sfsj": "h111", "conservative": "baseline", "authors-sfsj": "authors-h111"}
 PROGRAM = "authors-"
-"""Prefix of policies with the semantics of the authors' program."""
+"""Prefix of the policies that use the semantics of the authors' program."""
 
 HEADINGS = {PROGRAM: "as in the program", "": "as in the paper"}
 
 Family = Sequence[Setting]
-"""Settings with failures that differ only in MTBF and downtime."""
+"""A family: settings with failures that differ only in MTBF and downtime."""
 
 
 def index_of(path: Path) -> RunIndex[str]:
-    """Return the index of the simulations in a campaign's ``results.parquet``, over all grids."""
+    """Return the index of the simulations in ``results.parquet``, with all grids combined."""
     return RunIndex(simulations(path, lambda policy: ALIASES.get(policy, policy), by_grid=False))
 
 
@@ -35,13 +35,13 @@ def base_of(policy: str) -> str:
 
 
 def policies(runs: RunIndex[str], setting: Setting) -> list[str]:
-    """Return the policies that have results in any version, baseline first."""
+    """Return the policies that have results in at least one version, baseline first."""
     names = {case.removeprefix(PROGRAM) for case in runs.cases(setting)}
     return sorted(names, key=lambda name: (name != "baseline", name))
 
 
 def semantics(runs: RunIndex[str], setting: Setting) -> list[str]:
-    """Return the prefixes of the versions that have runs: '' (the paper's), `PROGRAM`."""
+    """Return the prefixes of the versions that have runs: '' (paper) and `PROGRAM`."""
     return sorted({PROGRAM if c.startswith(PROGRAM) else "" for c in runs.cases(setting)})
 
 
@@ -59,7 +59,7 @@ def main_settings(runs: RunIndex[str]) -> Iterator[tuple[Setting, Family]]:
 
 
 def main_of(runs: RunIndex[str], family: Family) -> Setting:
-    """Return the setting with MTBF 1 h and downtime 1 h, or else the setting with most policies."""
+    """Return the setting with MTBF and downtime 1 h, otherwise the one with most policies."""
     for item in family:
         if (item.scenario.mtbf_s, item.scenario.downtime_s) == (HOUR, HOUR):
             return item

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The subjects of the node-stealing paper's claims: a month or a sweep, in one version.
 
-A version is called *semantics* in the code: that of the paper, or that of the authors' program.
+A *version* is the semantics of the paper or the semantics of the authors' program.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class InSemantics(NamedTuple):
 
 
 class OverMtbf(NamedTuple):
-    """The settings with one downtime in one version, in ascending order of the MTBF."""
+    """The settings with the same downtime, in one version, in ascending order of the MTBF."""
 
     runs: RunIndex[str]
     settings: Family

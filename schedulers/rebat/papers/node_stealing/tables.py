@@ -26,7 +26,7 @@ from rebat.results.intervals import spread
 from rebat.results.measures.backlog import NOT_COMPARABLE, WHY_NOT
 
 Ours = Callable[[str], str]
-"""Function that returns rebat's value as text, for a policy with the prefix of its semantics."""
+"""Function of a policy (with the prefix of its version) that returns rebat's value as text."""
 
 
 def tables(runs: RunIndex[str]) -> Iterator[Table]:

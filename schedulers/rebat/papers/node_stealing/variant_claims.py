@@ -12,13 +12,13 @@ from rebat.papers.node_stealing.subjects import InSemantics, Number
 from rebat.results.intervals import BySeed, Interval, combined, interval, minus
 
 CLEARLY_HIGHER = 0.005
-"""Minimum difference of the useful utilisation that counts as really higher."""
+"""Minimum increase of the useful utilisation that counts as a real increase."""
 
 ALIKE = between(0.95, 1.05)
-"""A choice with a ratio of flows in this range has little impact."""
+"""Range of flow ratios that count as little impact."""
 
 _OTHER_CHOICES = ("h112", "h113", "h121", "h122", "h123")
-"""Variants that steal immediately and choose another victim or criterion than H111."""
+"""Variants that steal immediately, but with another victim rule or criterion than H111."""
 
 
 def _below_all_others(on: InSemantics) -> Interval | None:
@@ -58,7 +58,7 @@ def _steals_of_others(on: InSemantics) -> Interval | None:
 
 
 def _impact_by_idle_time(on: InSemantics) -> Interval | None:
-    """Return the correlation of idle time and distance from Baseline over the variants."""
+    """Return the correlation, over the variants, of idle time and distance from Baseline."""
     idle = [on.values(name, "platform_idle_share") for name in on.variants]
     gains = [
         minus(on.values(name, "useful_utilisation"), on.values("baseline", "useful_utilisation"))
@@ -85,7 +85,7 @@ def _least_rise(variant: str, metric: str) -> Number:
 def _of_largest(*variants: str) -> Number:
     """Return a function that computes the ratio to H111 for the largest jobs.
 
-    If there are several variants, the ratio farthest from 1 counts.
+    Of several variants, the ratio farthest from 1 is used.
     """
     return lambda on: extreme(
         max, [on.over_h111(name, "flow_max_s", "largest") for name in variants], 1.0

@@ -13,7 +13,7 @@ from rebat.papers.replacement.runs import ReplacementCase, Runs, rise
 from rebat.results.intervals import Interval, interval, spread
 
 Column = tuple[str, bool, str]
-"""A policy, whether it replaces nodes, and the value in the column.
+"""A column: policy, whether it replaces nodes, and the value that the column shows.
 
 The value is a rise, the utilisation, or the share of replacements from one source. A rise is the
 relative increase of the makespan due to failures.
@@ -37,7 +37,7 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         ("sa", True, "by_restart"),
     ),
 }
-"""Workload -> columns of the table of its variants; a column without runs is empty."""
+"""Columns of the table of a workload's variants; a column without runs is empty."""
 
 RIGID = {"easy": "EASY", "greedy": "greedy"}
 """Policies for rigid jobs other than the baseline."""
@@ -46,7 +46,7 @@ Row = Mapping[Column, Interval]
 
 
 def choices(runs: Runs) -> Iterator[tuple[Table, str]]:
-    """Yield a table and a sentence per workload; the first row of the table is the reference."""
+    """Yield a table and a sentence per workload. The first row of a table is the reference."""
     for workload, columns in COLUMNS.items():
         rows = dict(_rows(runs, columns, workload))
         if len(rows) > 1:
@@ -70,7 +70,7 @@ def _rows(runs: Runs, columns: Sequence[Column], workload: str) -> Iterator[tupl
 
 
 def _varies(setting: Setting, workload: str) -> bool:
-    """Return whether a setting is a variant of a workload of Table III, by its name."""
+    """Return whether a setting is a variant of a workload of Table III, judged by its name."""
     return setting.workload not in published.FIGURES and setting.workload.startswith(f"{workload}-")
 
 
@@ -157,7 +157,7 @@ def _distance_text(workload: str, row: Row) -> str:
 
 
 def _sentence(workload: str, rows: Mapping[str, Row]) -> str:
-    """State which row is closest to the published rises, and which row changes each column most."""
+    """Return a sentence: the row closest to the published rises, and the largest changes."""
     first, reference = next(iter(rows.items()))
     distances = {
         label: d for label, row in rows.items() if (d := _distance(workload, row)) is not None

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The claims of section V of Prabhakaran et al. 2018, each with a rule.
 
-All numbers are medians over seeds. Compared values come from the same workload and the same
-failures. A claim that one value exceeds another is judged by the sign of the median difference.
+All numbers are medians over seeds. Only values with the same workload and the same failures are
+compared. A claim that one value exceeds another is judged by the sign of the median difference.
 """
 
 from __future__ import annotations
@@ -39,18 +39,19 @@ from rebat.results.intervals import BySeed, combined, interval, minus, relative
 
 MALLEABLE = ("pra", "pwa", "dbes")
 CLOSE = 0.02
-"""Two makespans are close, or almost the same, if their relative difference is below this value.
-The paper uses the word close for two makespans with this difference."""
+"""Maximum relative difference of two makespans that count as close or almost the same. The paper
+calls two makespans with this difference close.
+"""
 
 NEGLIGIBLE = 0.02
 EQUAL_SHARES = 0.05
-"""The paper calls shares of 18 and 20 % almost equal."""
+"""Maximum difference of almost equal shares; the paper uses these words for 18 and 20 %."""
 
 _V_A, _V_B, _V_C = (f"section V-{part}" for part in "ABC")
 
 
 class InWorkload(NamedTuple):
-    """The subject of a claim: the first runs of a workload."""
+    """The subject of a claim: the runs of the first setting of a workload."""
 
     runs: Runs
     setting: Setting
@@ -136,7 +137,7 @@ def _remote(name: str, paper: str) -> list[Claim]:
 
 
 def _sources(paper: str) -> list[Claim]:
-    """Return the claims that Figures 5 and 7 share."""
+    """Return the claims that both Figure 5 and Figure 7 make."""
     return [
         *(claim for name in MALLEABLE for claim in _remote(name, paper)),
         _claim("the share of idle replacements is highest under PRA",
@@ -205,7 +206,7 @@ ON_MIXED = (
 
 
 def _three(on: InWorkload) -> BySeed:
-    """Return longest / shortest - 1 of three makespans of DBES.
+    """Return the longest / the shortest - 1, of three makespans of DBES.
 
     The three runs are: without failures, with failures, and with failures and replacement.
     """
@@ -259,7 +260,7 @@ CLAIMS = {
 
 
 def judgements(runs: Runs) -> Iterator[Judgement]:
-    """Judge all claims for which there are runs, on the first runs of each workload."""
+    """Judge all claims for which there are runs, on the first setting of each workload."""
     for workload, claims in CLAIMS.items():
         setting = runs.main(workload)
         if setting:

@@ -83,7 +83,7 @@ def _bars(
 
 
 def _sources(runs: Runs, setting: Setting) -> dict[str, dict[str, float]]:
-    """Return mean shares of the sources by policy, followed by the published shares."""
+    """Return mean shares of the sources by policy; the published shares are last."""
     shares = {}
     for case in runs.cases(setting):
         means = {name: runs.mean(setting, case, f"share_{name}") for name in SOURCES}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Published values of section V of Prabhakaran et al. 2018. Shares are fractions of 1."""
+"""Published values of section V of Prabhakaran et al. 2018. Shares are from 0 to 1."""
 
 from __future__ import annotations
 
@@ -24,18 +24,19 @@ UTILISATION: dict[str, float] = {MOLDABLE_RIGID: 0.65}
 """Useful utilisation (section V-C)."""
 
 AFFECTED, REQUEUED = 220, 8
-"""Number of jobs that failures affect under DBES (mixed workload), and how many of these are
-requeued if moldable jobs may not start over (section V-A)."""
+"""Number of jobs that failures affect under DBES (mixed workload), and number of these jobs that
+are requeued if moldable jobs may not start over (section V-A).
+"""
 
 FIGURES: dict[str, tuple[str, str]] = {
     MIXED: ("Figure 4", "Figure 5"),
     MALLEABLE_RIGID: ("Figure 6", "Figure 7"),
     MOLDABLE_RIGID: ("Figure 8", "Figure 9"),
 }
-"""Workload -> figures of the makespans and of the sources of replacements."""
+"""Figures of the makespans and of the sources of replacements, by workload."""
 
 WORDS = {
     "baseline": "rigid", "sa": "SA", "pra": "PRA", "pwa": "PWA", "dbes": "DBES",
     "easy": "rigid, EASY", "greedy": "rigid, greedy", "sfsj": "stealing", "h111": "stealing",
 }  # fmt: skip
-"""Policy -> its name in the paper."""
+"""Names of the policies in the paper."""

@@ -19,19 +19,19 @@ SOURCES = {
     "by_restart": "moldable jobs start over",
     "requeued": "waits",
 }
-"""Outcomes of attempts that a failure hit, as `measures.resizes` counts them -> text."""
+"""Texts for the outcomes of attempts that a failure hit (`measures.resizes`)."""
 
 _HOW = ("steps", "spares", "repair", "solver", "expected", "wait", "restarts", "lenders")
-"""The axes of the replacement."""
+"""The axes that configure the replacement."""
 
 NO_STEP_4 = "steps=local+idle+remote+wait"
-"""Axis for replacement without step 4: no moldable job starts over for another job."""
+"""Value of the axis ``steps`` without step 4: no moldable job starts over for another job."""
 
 
 class ReplacementCase(NamedTuple):
-    """A policy: its name, whether it replaces and steals nodes, and the text of its axes.
+    """A policy: name, whether it replaces and steals nodes, and its axes as text.
 
-    ``how`` contains the axes of the replacement, ``other_axes`` all other axes.
+    ``how`` contains the axes of the replacement. ``other_axes`` contains all other axes.
     """
 
     name: str
@@ -90,7 +90,7 @@ Runs = RunIndex[ReplacementCase]
 
 
 def index_of(path: Path) -> Runs:
-    """Return the index of the simulations in ``results.parquet``; its settings have failures."""
+    """Return the index of the simulations in ``results.parquet``; it lists those with failures."""
     return with_failures(RunIndex(simulations(path, case_of), DERIVED))
 
 
@@ -101,7 +101,7 @@ def with_failures(runs: Runs) -> Runs:
 
 
 def free(runs: Runs, setting: Setting, case: ReplacementCase, metric: str = "makespan_s") -> BySeed:
-    """Return a metric of a case without failures, and therefore without replacement."""
+    """Return a metric of a case in the runs without failures and replacement."""
     alone = case._replace(replaces=False, steals=False, how="")
     calm = (setting._replace(scenario=item) for item in setting.scenario.failure_free)
     return next(filter(None, (runs.values(item, alone, metric) for item in calm)), {})

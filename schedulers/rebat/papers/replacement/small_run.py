@@ -30,7 +30,7 @@ WORDS = {
     "remote": "hit: nodes of the other",
     "restart": "hit: starts over",
 }
-"""Words of the policy -> words of the picture."""
+"""Words in the picture, for the reasons that the policy states."""
 
 
 def replacement_pictures() -> Iterator[Picture]:

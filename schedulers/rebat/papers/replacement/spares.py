@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Figure 1: spare nodes of each job (1a, static) compared with a pool of spare nodes (1b, dynamic).
+"""Figure 1: spare nodes of each job (1a, static) and a pool of spare nodes (1b, dynamic).
 
 The workload ``rigid`` runs with pools of several sizes. In the workloads ``own-spares-N``, each of
 the same jobs requests N additional processors as spares.
@@ -24,7 +24,7 @@ MAGNITUDE = 10.0
 
 
 class SpareNodes(NamedTuple):
-    """The runs with a pool, by pool size, and with spares of each job, by spares per job."""
+    """The runs with a pool, by its size, and with own spares of each job, by their number."""
 
     runs: Runs
     pools: dict[int, Run[ReplacementCase]]
@@ -36,7 +36,7 @@ class SpareNodes(NamedTuple):
         return self.runs.values(*run, metric)
 
     def longer(self, run: Run[ReplacementCase]) -> BySeed:
-        """Return the relative change of the makespan compared with no replacement."""
+        """Return the relative change of the makespan, compared with no replacement."""
         return relative(self.values(run, "makespan_s"), self.values(self.plain, "makespan_s"))
 
     def reserved(self, run: Run[ReplacementCase]) -> BySeed:
@@ -54,17 +54,17 @@ class SpareNodes(NamedTuple):
 
     @property
     def sufficient(self) -> int | None:
-        """The smallest pool under which no more jobs wait than in the run `largest`.
+        """The smallest pool with which at most as many jobs wait as in the run `largest`.
 
-        The comparison is between median shares: waiting jobs among the jobs that a failure hits.
-        None if there is no such pool.
+        The compared values are medians of the share of waiting jobs among the jobs that a failure
+        hits. None if no pool is large enough.
         """
         limit = self._waiting(self.largest)
         sizes = [size for size, run in self.pools.items() if size and self._waiting(run) <= limit]
         return min(sizes, default=None)
 
     def _waiting(self, run: Run[ReplacementCase]) -> float:
-        """Return the median share of waiting jobs among those that a failure hits, or NaN."""
+        """Return the median share of waiting jobs among the jobs that a failure hits, or NaN."""
         estimate = interval(self.values(run, "share_requeued"), of_median=True)
         return estimate.mean if estimate else nan
 
@@ -123,7 +123,7 @@ def _row(spares: SpareNodes, name: str, reserved: str, run: Run[ReplacementCase]
 def _fewer(on: SpareNodes) -> BySeed:
     """Return the ratio of the spare processors of all jobs to the smallest sufficient pool.
 
-    Empty if no pool is sufficient.
+    The result is empty if no pool is sufficient.
     """
     size = on.sufficient
     return {} if size is None else {seed: n / size for seed, n in on.reserved(on.largest).items()}

@@ -55,7 +55,7 @@ def tables(runs: Runs) -> Iterator[Table]:
 
 
 def _pure(runs: Runs, setting: Setting) -> dict[str, Run[ReplacementCase]]:
-    """Return the runs of baseline, replacement, stealing, and both, all without other axes."""
+    """Return the runs of baseline, replacement, stealing and both, without other axes."""
     kinds = {
         (False, False): "baseline",
         (True, False): "replacement",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables of makespans, use of node time, and outcomes of jobs that a failure hits (medians)."""
+"""Tables of medians: makespans, use of node time, and outcomes of jobs that a failure hits."""
 
 from __future__ import annotations
 

@@ -29,10 +29,10 @@ from rebat.papers.silent_errors.sets import (
 from rebat.results.resampling import Weights
 
 LOW_Q = 0.2
-"""Failure probabilities up to this value count as low."""
+"""Maximum failure probability that counts as low."""
 
 FAR = above(0.10)
-"""Differences above 10 % count as large. The paper calls differences below 10 % little."""
+"""Relative difference above which an effect is large; the paper calls less than 10 % little."""
 
 WIDE = 15_000
 """The number of processors at which the paper compares R-LIST-Q with R-LIST-0."""
@@ -55,7 +55,7 @@ class InSweep(NamedTuple):
         return self.sweep.sets.weights(self.sweep.source)
 
     def line(self, rule: str = "LPT") -> Line:
-        """Return the means of the heuristic with a priority rule."""
+        """Return the means of the heuristic with a priority rule, by value of the parameter."""
         return self.sweep.line(self.heuristic, rule, self.reservations)
 
     def gaps(self) -> Line:
@@ -64,7 +64,7 @@ class InSweep(NamedTuple):
         return {x: la[x] - lpt[x] for x in la if x in lpt}
 
     def at(self, x: float, reservations: str | None = None) -> dict[str, float]:
-        """Return the mean of each heuristic; empty if any heuristic was not simulated."""
+        """Return the mean of each heuristic at ``x``; empty unless all were simulated."""
         lines = self.sweep.all_best(reservations or self.reservations)
         results = {name: line[x] for name, line in lines.items() if x in line}
         return results if len(results) == len(HEURISTICS) else {}
@@ -81,7 +81,8 @@ class InSweep(NamedTuple):
 class ClaimRow(NamedTuple):
     """A claim, and the heuristics for which it is judged separately.
 
-    ``both``: whether to judge it with both kinds of reservations, for heuristics that use them.
+    ``both`` states whether to judge the claim with both kinds of reservations, for heuristics that
+    use reservations.
     """
 
     claim: Claim
@@ -105,8 +106,8 @@ def with_both(
 ) -> Iterator[Judgement]:  # fmt: skip
     """Judge a claim with both kinds of reservations.
 
-    If the claim holds only with stale reservations, the report states this as the reason why it
-    does not hold with Algorithm 1.
+    If a claim holds only with stale reservations, the report gives this fact as the reason why the
+    claim does not hold with Algorithm 1.
     """
     results: dict[str, Judgement] = {}
     for reservations, kind in KINDS:
@@ -126,7 +127,7 @@ def with_both(
 
 
 def _two_best(rules: tuple[str, str]) -> Callable[[InSweep], float | None]:
-    """Return a function that subtracts the larger mean of ``rules`` from the best other mean."""
+    """Return a function: the smallest mean of other rules minus the larger mean of ``rules``."""
 
     def number(on: InSweep) -> float | None:
         lines = {rule: on.line(rule) for rule in on.sweep.sets.rules(on.sweep.source)}

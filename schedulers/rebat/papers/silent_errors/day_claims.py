@@ -30,8 +30,7 @@ LARGEST = {"R-LIST": 1.5, "R-SHELF": 1.8}
 """Upper bounds for the largest ratios in Table 1 (section 5.3)."""
 
 LOW_DEVIATION = 0.1
-"""Standard deviations over days up to this value count as low. The deviations in Table 1 reach
-0.088."""
+"""Maximum standard deviation over days that counts as low. The largest in Table 1 is 0.088."""
 
 
 class InDays(NamedTuple):
@@ -69,12 +68,12 @@ class InDays(NamedTuple):
         return self.sets.mean_of(self._cell(heuristic, rule, q))
 
     def means(self, rule: str = "LPT") -> dict[str, float]:
-        """Return the mean of each heuristic; empty if any heuristic was not simulated."""
+        """Return the mean of each heuristic; empty unless all were simulated."""
         results = {h: mean for h in HEURISTICS if (mean := self.mean(h, rule)) is not None}
         return results if len(results) == len(HEURISTICS) else {}
 
     def all_days(self, heuristics: Sequence[str]) -> list[Sets]:
-        """Return the days of each heuristic; empty if any heuristic was not simulated."""
+        """Return the values by day of each heuristic; empty unless all were simulated."""
         results = [self.days(heuristic) for heuristic in heuristics]
         return results if all(results) else []
 
@@ -109,7 +108,7 @@ def _gap(rule: str, on: InDays) -> float | None:
 
 
 def _fewer_failures(on: InDays) -> str:
-    """Explain why LA differs more from LPT than in the paper."""
+    """Return a text that explains why LA differs more from LPT than in the paper."""
     cell = Cell(on.source, on.n_procs, on.q, TRUE, "R-LIST-0", "LA")
     ours = fmean(on.sets.of(cell, "failures").values())
     printed = PRINTED_FAILURES.get(on.q)
@@ -140,7 +139,7 @@ RULES = (
         for rule, why in (("LA", _fewer_failures), ("HPA", ""))
     ),
 )  # fmt: skip
-"""Claims about one failure probability are judged at the largest failure probability."""
+"""Claims about a single failure probability; they are judged at the largest probability."""
 
 
 # ---- heuristics
@@ -176,7 +175,7 @@ def _largest_of_rules(on: InDays) -> dict[str, float]:
 
 
 def _la_alone(on: InDays) -> str:
-    """Return a sentence if only LA exceeds the bound; otherwise an empty text."""
+    """Return a sentence if only LA exceeds the bound, or an empty text."""
     lpt = _largest_of_rules(on).get("LPT", 2.0)
     if lpt >= 1.5:
         return ""
@@ -200,7 +199,7 @@ COMPARISON = (
 
 
 def _few_jobs(on: InDays) -> str:
-    """Return a sentence if the deviation is low without days that have few jobs."""
+    """Return a sentence if the deviation is low when days with few jobs are left out."""
     crowded = [
         [v for day, v in days.items() if on.sets.jobs.get((on.source, day), 0) >= LEAST_JOBS]
         for days in on.all_days(LISTS)

@@ -14,7 +14,7 @@ from rebat.papers.silent_errors.published import PRINTED
 from rebat.papers.silent_errors.sets import LISTS, TRUE, Cell, JobSets, Sets, over_q
 
 SHOWN = ("LPT", "LA", "HPA")
-"""The rules that section 5.3 discusses; the other rules are drawn as a band."""
+"""The rules that section 5.3 discusses. The other rules are drawn as a band."""
 
 BAND_COLOUR = "#dddddd"
 _BAND = Key("from the best to the worst of the other rules", BAND_COLOUR, "band")
@@ -66,7 +66,7 @@ def _failures(sets: JobSets, cell: Cell) -> float:
 
 
 def _days(title: str, by_rule: _ByRule, printed: Any) -> Callable[[Any], None]:
-    """Return the painter of a panel over the days.
+    """Return a function that draws a panel over the days.
 
     It draws the rules in `SHOWN`, a band for the other rules, and published values.
     """
@@ -80,7 +80,7 @@ def _days(title: str, by_rule: _ByRule, printed: Any) -> Callable[[Any], None]:
             filled = {at: means for at, means in spans.items() if means}
             lows, highs = map(min, filled.values()), map(max, filled.values())
             axis.fill_between([*filled], [*lows], [*highs], color=BAND_COLOUR, linewidth=0)
-        for rule in reversed(SHOWN):  # LPT on top
+        for rule in reversed(SHOWN):  # draw LPT last, on top
             if days := by_rule.get(rule):
                 axis.plot(
                     [place[day] for day in days],

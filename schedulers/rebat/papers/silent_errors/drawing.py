@@ -23,7 +23,7 @@ RULE_COLOURS = {
     "SA": _PURPLE,
     "RANDOM": _GREY,
 }
-"""The two best rules and HPA, which section 5.3 discusses, have the most distinct colours."""
+"""Colours of the rules. The rules that section 5.3 discusses have the most distinct ones."""
 
 HEURISTIC_COLOURS = {
     "R-LIST-0": _BLUE,
@@ -36,7 +36,7 @@ HEURISTIC_COLOURS = {
 PRINTED_COLOUR = "#000000"
 
 WIDTH, HEIGHT = 5.0, 2.9
-"""Size of a panel in inches; readable on the screen of a phone."""
+"""Size of a panel in inches, readable on the screen of a phone."""
 
 
 class RatioPanel(NamedTuple):
@@ -65,7 +65,7 @@ def draw(panels: Sequence[RatioPanel], label: str = RATIO) -> str:
 
 
 def drawn(painters: Sequence[Callable[[Any], None]], label: str, height: float = HEIGHT) -> str:
-    """Draw an SVG for each painter of an axis, with a shared scale."""
+    """Draw an SVG for each function that draws on an axis, with a shared scale."""
     figures = []
     for paint in painters:
         figure = new_figure(WIDTH, height)

@@ -27,7 +27,7 @@ Name = Annotated[str, msgspec.Meta(min_length=1, pattern="^[^/]*$")]
 
 
 class SyntheticIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """``[synthetic.NAME]``: job sets drawn as in Section 5.1; the defaults are its numbers."""
+    """``[synthetic.NAME]``: job sets drawn as in Section 5.1, which states the defaults."""
 
     sets: Positive = SYNTHETIC_SETS
     jobs: Positive = SYNTHETIC_JOBS
@@ -49,7 +49,7 @@ class DaysIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class JobSet(NamedTuple):
-    """A job set: its name in reports and random streams, and its jobs; times in microseconds."""
+    """A job set: its name (in reports and random streams), and its jobs with times in us."""
 
     name: str
     times: Ints
@@ -63,7 +63,7 @@ def job_sets(document: Document, seed: int) -> tuple[dict[str, list[JobSet]], li
     Raises
     ------
     InputError
-        For invalid job sets; the error names the key in the file.
+        If a job set is invalid; the error names the key in the file.
     """
     synthetic, days = (_tables(document, key) for key in ("synthetic", "days"))
     twice = sorted(synthetic.keys() & days.keys())

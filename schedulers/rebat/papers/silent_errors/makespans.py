@@ -8,7 +8,7 @@ A job set file is JSON with these fields; other fields are ignored.
 - ``scenarios``: objects with ``f`` (failed attempts per job).
 - ``id``, optional: name of the set; default: the name of the file.
 - ``n``, optional: number of jobs, which is checked.
-- ``verif``, optional: must be 0, as detectors cost nothing in RR-9296, Section 3.2.
+- ``verif``, optional: cost of the detector; must be 0 (RR-9296, Section 3.2).
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def read_job_set(path: Path) -> MakespanSet:
     Raises
     ------
     InputError
-        For an invalid file; the error names the file and the place.
+        If the file is invalid; the error names the file and the position.
     """
     text = read_text(path)
     try:
@@ -142,8 +142,8 @@ def makespans(
     Raises
     ------
     InputError
-        For unknown names (before the first row), for an invalid file (before its rows), and for two
-        sets with the same name.
+        If a name is unknown (before the first row), a file is invalid (before its rows), or two
+        sets have the same name.
     """
     resilient.check_reservations(reservations)
     for rule in rules:
@@ -178,7 +178,7 @@ def _rows(paths: Iterable[Path], campaign: _Campaign) -> Iterator[MakespanRow]:
 
 
 def _play(jobs: MakespanSet, campaign: _Campaign) -> Iterator[MakespanRow]:
-    """Yield the rows of a file; all scenarios of a heuristic and rule are simulated together."""
+    """Yield the rows of a file, simulating all scenarios of a heuristic and rule together."""
     times, sizes, failures, n_procs = jobs.times, jobs.sizes, jobs.failures, jobs.n_procs
     rank = {
         rule: ranks(rule, times, sizes, n_procs=n_procs, seed=campaign.seed)
@@ -204,7 +204,7 @@ def _play(jobs: MakespanSet, campaign: _Campaign) -> Iterator[MakespanRow]:
 
 
 def _checked(jobs: MakespanSet) -> MakespanSet:
-    """Return the set; raise InputError if its sizes or numbers of values are inconsistent."""
+    """Return the set; raise InputError if its values are inconsistent."""
     n = len(jobs.jobs)
     if not jobs.jobs:
         raise InputError("has no jobs", "$.jobs", "at least one job")

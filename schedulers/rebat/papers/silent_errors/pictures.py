@@ -28,7 +28,7 @@ PRINTED_KEY = Key("published value, in the colour of its heuristic", "#555555", 
 
 
 class _Axis(NamedTuple):
-    """The horizontal axis of two figures: its label, its unit, and the values along it.
+    """The horizontal axis of two figures: label, unit, and values.
 
     ``where`` states the fixed parameter of the figures. ``above`` contains the published
     percentages above R-LIST-0, by heuristic.
@@ -106,7 +106,7 @@ def _of_heuristics(axis: _Axis) -> Iterator[Picture]:
 
 
 def _above_zero(axis: _Axis) -> Iterator[Picture]:
-    """Yield a picture of the makespans above R-LIST-0 in per cent, with the published values."""
+    """Yield a picture of the excess over R-LIST-0 in per cent, with the published values."""
     zero = axis.sweep.best("R-LIST-0")
     printed = {
         name: [(x / axis.scale, y) for x, y in points] for name, points in axis.above.items()

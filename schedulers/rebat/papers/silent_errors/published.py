@@ -9,7 +9,7 @@ from rebat.models.resilient import HEURISTICS
 
 
 class PrintedRatio(NamedTuple):
-    """The ratios of a heuristic at one failure probability, over the 30 days of June 2019."""
+    """Ratios of a heuristic at one failure probability, over the 30 days of June 2019."""
 
     average: float
     deviation: float
@@ -20,7 +20,7 @@ LEAST_JOBS = 66
 """Minimum number of jobs on the paper's days: June 2019 has 66 to 277 jobs a day (section 5.1)."""
 
 PRINTED_FAILURES = {0.0: 0.0, 0.05: 15.2913, 0.1: 254.453}
-"""Average failure probability -> average number of failures (Table 1)."""
+"""Average number of failures by average failure probability (Table 1)."""
 
 _TABLE_1: dict[float, tuple[tuple[float, ...], tuple[float, ...], tuple[float, ...]]] = {
     # Table 1 (LPT): average ratio, standard deviation, maximum ratio, by heuristic.

@@ -17,10 +17,10 @@ from rebat.results.resampling import Floats, Weights
 
 Points = Sequence[tuple[float, float]]
 Line = Mapping[float, float]
-"""Failure probability, or number of processors -> mean."""
+"""Means by failure probability or by number of processors."""
 
 Sets = Mapping[Any, float]
-"""Job set -> value."""
+"""Values by job set."""
 
 LISTS = ("R-LIST-0", "R-LIST-1", "R-LIST-Q")
 SHELVES = ("R-SHELF-B", "R-SHELF-NB")
@@ -43,7 +43,7 @@ class Cell(NamedTuple):
 
 
 class LineKey(NamedTuple):
-    """The cells of a line: all values ``xs`` of a parameter, ``q`` or ``n_procs``."""
+    """The cells of a line: one for each value in ``xs`` of a parameter (``q`` or ``n_procs``)."""
 
     source: str
     axis: str
@@ -74,7 +74,7 @@ def span(counts: Iterable[float]) -> str:
 
 
 class JobSets(Index[str, Cell]):
-    """Results by source, cell and job set. If several grids have a cell, the first grid counts.
+    """Results by source, cell and job set. If several grids have a cell, the first is used.
 
     Metrics are ``mean`` (mean normalised makespan), ``failures`` (mean number of failed attempts)
     and ``scenarios`` (number of failure scenarios).
@@ -117,8 +117,8 @@ class JobSets(Index[str, Cell]):
     def of(self, cell: Cell, metric: str = "mean") -> Sets:
         """Return the values by job set.
 
-        Heuristics without reservations only have results under `TRUE`; these are used for both
-        kinds.
+        Heuristics without reservations have results only under `TRUE`. These results are used for
+        both kinds.
         """
         results = self.values(cell.source, cell, metric)
         if not results and cell.heuristic in ("R-LIST-0", *SHELVES):
@@ -131,7 +131,7 @@ class JobSets(Index[str, Cell]):
         return fmean(values.values()) if values else None
 
     def line(self, key: LineKey) -> Line:
-        """Return the means of a line, for values with results."""
+        """Return the means of a line at the values that have results."""
         means = zip(key.xs, map(self.mean_of, key.cells()), strict=True)
         return {x: mean for x, mean in means if mean is not None}
 
@@ -152,7 +152,7 @@ class JobSets(Index[str, Cell]):
         return self._means[cell]
 
     def lines(self, key: LineKey) -> tuple[list[float], list[tuple[float, ...]]]:
-        """Return the values of a line with results, and its means for each row of `weights`."""
+        """Return the values of a line with results, and the means for each row of `weights`."""
         if key not in self._lines:
             columns = {x: self.means(cell) for x, cell in zip(key.xs, key.cells(), strict=True)}
             means = {x: column for x, column in columns.items() if column is not None}
@@ -160,7 +160,7 @@ class JobSets(Index[str, Cell]):
         return self._lines[key]
 
     def copies(self, source: str, row: int) -> list[tuple[str, int]]:
-        """Return the names of the job sets in a row of `weights`, each with a number per copy."""
+        """Return the job sets in a row of `weights`: name and number of each copy."""
         return self._resamples_of(source).copies(row)
 
     def _resamples_of(self, source: str) -> _Resamples:
@@ -220,7 +220,7 @@ class ResampledSets(JobSets):
         return None if means is None else means[self._row]
 
     def line(self, key: LineKey) -> Line:
-        """Return the weighted means of a line, for values with results."""
+        """Return the weighted means of a line at the values that have results."""
         xs, means = self._sets.lines(key)
         return dict(zip(xs, means[self._row], strict=True)) if xs else {}
 
@@ -252,7 +252,7 @@ class Sweep(NamedTuple):
         return self.sets.basis(self.source, q=self.fixed)
 
     def line(self, heuristic: str, rule: str = "LPT", reservations: str = TRUE) -> Line:
-        """Return the means over scenarios and job sets, for values with results."""
+        """Return the means over scenarios and job sets at the values that have results."""
         return self.sets.line(LineKey(*self[1:], reservations, heuristic, rule))
 
     def best(self, heuristic: str, reservations: str = TRUE) -> dict[float, float]:
@@ -263,13 +263,13 @@ class Sweep(NamedTuple):
     def all_best(
         self, reservations: str = TRUE, heuristics: Sequence[str] = HEURISTICS
     ) -> dict[str, dict[float, float]]:
-        """Return `best` of each heuristic; empty if any heuristic was not simulated."""
+        """Return `best` of each heuristic; empty unless all were simulated."""
         results = {name: self.best(name, reservations) for name in heuristics}
         return results if all(results.values()) else {}
 
 
 def over_q(sets: JobSets, source: str) -> Sweep:
-    """Return the sweep of Figure 2, at the size with results for the most probabilities."""
+    """Return the sweep of Figure 2, at the number of processors with most probabilities."""
     results: dict[int, set[float]] = {}
     for cell in sets.cases(source):
         results.setdefault(cell.n_procs, set()).add(cell.q)
@@ -278,7 +278,7 @@ def over_q(sets: JobSets, source: str) -> Sweep:
 
 
 def over_procs(sets: JobSets, source: str) -> Sweep:
-    """Return the sweep of Figure 3, at the probability with results at the most sizes."""
+    """Return the sweep of Figure 3, at the probability with most numbers of processors."""
     results: dict[float, set[int]] = {}
     for cell in sets.cases(source):
         results.setdefault(cell.q, set()).add(cell.n_procs)

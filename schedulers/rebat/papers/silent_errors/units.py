@@ -40,7 +40,7 @@ from rebat.runs.unit import Unit, key_of
 NAME = "silent-errors"
 
 RESULTS_FORMAT = 1
-"""Increase this number with every change of the format or the values of results."""
+"""Version of results. Increase it with every change of their format or values."""
 
 RULES = (*PAPER_RULES, "RANDOM")
 """The seven priority rules of Section 5.1."""
@@ -80,19 +80,19 @@ class JobSetGrid(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def bounds(self) -> dict[str, float]:
-        """The maxima that are set, by name."""
+        """The maximum values that are set, by name."""
         names = ("most_failures", "largest_probability")
         return {name: value for name in names if (value := getattr(self, name)) is not None}
 
     def label(self, source: str) -> str:
-        """Return the name of a source in reports, with the maxima that are set."""
+        """Return the name of a source in reports, with the maximum values that are set."""
         words = {"most_failures": "at most {} failures", "largest_probability": "q at most {}"}
         bounds = ", ".join(words[name].format(value) for name, value in self.bounds.items())
         return f"{source} ({bounds})" if bounds else source
 
 
 class SetSpec(msgspec.Struct, frozen=True):
-    """The job set of a unit and its source's name; the unit's `identity` has the other data."""
+    """The job set of a unit, and the name of its source. All other data are in `identity`."""
 
     source: str
     drawn: bool
@@ -123,7 +123,7 @@ def _seed(value: Any) -> int:
 
 
 def _grid(table: dict[str, Any], where: str) -> JobSetGrid:
-    """Return a grid; raise InputError for empty lists or unknown names."""
+    """Return a grid; raise InputError if a list is empty or a name is unknown."""
     grid = convert(table, JobSetGrid, where)
     for key in _LISTS:
         nonempty(getattr(grid, key), f"{where}.{key}")
@@ -194,7 +194,8 @@ def play(unit: Unit) -> dict[str, Any]:
     """Run a unit; return mean and maximum of the normalised makespan by heuristic and rule.
 
     Every scenario has its own random stream, which depends on seed, job set and scenario. All
-    heuristics therefore have the same failures, and more failures at a higher probability.
+    heuristics therefore have the same failures. At a higher probability, a scenario has the same
+    failures and possibly more.
     """
     values, (name, times, sizes, _) = unit.identity, unit.spec.jobs
     seed, n_procs, rate = values["seed"], values["n_procs"], error_rate(times, sizes, values["q"])
@@ -263,7 +264,7 @@ def _warm_up(units: Sequence[Unit]) -> None:
 
 
 class JobSetExtras(msgspec.Struct, frozen=True):
-    """Data of the report in addition to the results.
+    """Data that the report needs in addition to the results.
 
     Attributes
     ----------

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Batches of a campaign, for the report: completion times, gains, mean times to failure."""
+"""Index of the batches of a campaign: completion times, gains, mean times to failure."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ CASES = (
 
 
 class BatchSetting(NamedTuple):
-    """A setting for comparisons: trace, torus, number of jobs, and their size in nodes.
+    """A setting: trace, torus, number of jobs, and their number of nodes.
 
-    A setting without jobs only contains failures.
+    Its batches are compared with each other. A setting without jobs contains only failures.
     """
 
     trace: str
@@ -90,13 +90,13 @@ def batches(path: Path) -> Iterator[Row[BatchSetting, PlacementCase]]:
 
 
 class Batches(Index[BatchSetting, PlacementCase]):
-    """Completion times and aborts by setting and case; MTTFs by trace and torus.
+    """Index of completion times and aborts by setting and case, and of MTTFs by trace and torus.
 
     Parameters
     ----------
     rows : iterable of Row
     laws : mapping
-        Mean scale (h) and shape of every trace; None for a law unlike those of the paper.
+        Mean scale (h) and mean shape of every trace; None for a law that is not from the paper.
     """
 
     def __init__(self, rows: Any, laws: Mapping[str, Trace | None]) -> None:
@@ -118,13 +118,13 @@ class Batches(Index[BatchSetting, PlacementCase]):
 
     @property
     def conventions(self) -> list[tuple[float | None, float | None]]:
-        """The combinations of age of the machine and end of the failure trace that have runs."""
+        """The conventions (age of the machine, end of the failure trace) that have runs."""
         return list(dict.fromkeys((s.begin_s, s.trace_end_s) for s in self.settings))
 
     def under(self, convention: tuple[float | None, float | None]) -> Batches:
-        """Return the same results, with another convention for the paper's settings.
+        """Return these results, with a certain convention for the settings of the paper.
 
-        A convention is the age of the machine and the end of its failure trace.
+        A convention is a combination of the age of the machine and the end of its failure trace.
         """
         results = copy(self)
         results._convention = convention
@@ -174,10 +174,10 @@ class Batches(Index[BatchSetting, PlacementCase]):
         return self.interval(setting, case, metric)
 
     def gains(self, setting: BatchSetting, case: PlacementCase, over: str) -> BySeed:
-        """Return how much earlier a batch ends than under another policy with the same list.
+        """Return the gain: how much earlier a batch ends than under another policy, same list.
 
-        The gain is relative to the completion time of the other policy. Values are paired by seed:
-        both policies have the same failures.
+        The gain is relative to the completion time of the other policy. Values are paired by seed,
+        so both policies have the same failures.
         """
         base = case._replace(policy=over, which=case.which if over == "rps" else None)
         mine, theirs = (self.values(setting, c, "completion_s") for c in (case, base))

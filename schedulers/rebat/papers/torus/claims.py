@@ -27,7 +27,7 @@ from rebat.results.intervals import BySeed, Interval, interval, minus
 
 WORDS = {LINEAR: "Slurm-linear", RPS: "RPS"}
 MARGINAL = 0.05
-"""A gain below this share counts as rather limited, as marginal, or as no benefit."""
+"""Gain below which a benefit counts as rather limited, as marginal, or as none."""
 
 _Number = Callable[[Batches], Interval | None]
 
@@ -51,7 +51,7 @@ def _at_least(bound: float, words: str) -> Rule:
 
 
 def _table_1(batches: Batches, setting: BatchSetting) -> Iterator[Claim]:
-    """Yield claims about the published MTTFs, which are truncated to the printed digits."""
+    """Yield claims about the published MTTFs, which the paper truncates to the printed digits."""
     law = batches.trace(setting)
     row = TABLE_1.get(law) if law else None
     for metric, words, printed in (

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which age of the machine and end of the failure trace (convention) explain published gains."""
+"""The conventions (age of the machine, end of the trace) that explain published gains."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _OVER = {LINEAR: "Slurm-linear", RPS: "RPS"}
 
 
 def tables(batches: Batches) -> Iterator[Table]:
-    """Yield two tables: how many published gains each convention explains, and the gains."""
+    """Yield two tables: how many published gains each convention explains, and all gains."""
     if len(batches.conventions) > 1:
         yield _counts(batches)
         yield _gains(batches)
 
 
 def _rows(batches: Batches) -> Iterator[tuple[str, str, list[tuple[str, str]]]]:
-    """Yield convention, list, and rebat's gain and the verdict for each published gain."""
+    """Yield, for each convention and list, rebat's gain and the verdict on each published gain."""
     for convention in batches.conventions:
         runs = batches.under(convention)
         label = next(s for s in batches.settings if (s.begin_s, s.trace_end_s) == convention)

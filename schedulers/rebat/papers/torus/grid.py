@@ -62,7 +62,7 @@ class FailureHorizon(msgspec.Struct, frozen=True):
 
 
 GridRun = tuple[str, str, Batch | FailureHorizon]
-"""Name of the grid, name of the law, and the run."""
+"""A run of a grid: name of the grid, name of the law, and the run."""
 
 
 def runs(document: Document) -> Iterator[GridRun]:
@@ -71,7 +71,7 @@ def runs(document: Document) -> Iterator[GridRun]:
     Raises
     ------
     InputError
-        For an invalid grid; the error names the key in the file.
+        If a grid is invalid; the error names the key in the file.
     """
     laws = _laws(document.tables.get("law"))
     for where, table in document.grids:
@@ -149,7 +149,7 @@ def _common(grid: BatchIn | RecordIn, where: str, laws: Mapping[str, PerNodeLaw]
 
 @contextmanager
 def _placed(where: str) -> Iterator[None]:
-    """Add a place to errors raised in the block."""
+    """Add a position in the file to errors that are raised in the block."""
     try:
         yield
     except InputError as error:

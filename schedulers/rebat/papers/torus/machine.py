@@ -25,13 +25,13 @@ from rebat.runs.unit import Unit
 Floats = npt.NDArray[np.float64]
 
 AHEAD_S = 24 * 3600.0
-"""The picture shows the probability that blocks fail within this duration (seconds)."""
+"""The picture shows the probability that a block fails within this duration (seconds)."""
 
 
 def torus_pictures(units: Sequence[Unit]) -> Iterator[Picture]:
-    """Yield a picture of the machine at the busiest time of the first run of FAPS with failures.
+    """Yield a picture of the machine at the busiest time of a run of FAPS with failures.
 
-    The run is simulated again.
+    The first of these runs is simulated again.
     """
     faps = (u for u in units if u.spec.scenario.failures and _division(u) and _foresees(u))
     unit = next(faps, None)
@@ -67,7 +67,7 @@ def _foresees(unit: Unit) -> bool:
 
 
 def busiest(result: RunResult) -> int:
-    """Return the first time in the window at which the fewest nodes are free, in microseconds."""
+    """Return the time (us) in the window at which the fewest nodes are free."""
     at, free = free_steps(result.ledger, result.summary.n_nodes)
     first, last = (round(1e6 * time_s) for time_s in result.summary.window_s)
     within = (first <= at) & (at < last)
@@ -75,7 +75,7 @@ def busiest(result: RunResult) -> int:
 
 
 def _hazard(unit: Unit, result: RunResult, blocks: TorusBlocks, at_us: int) -> Floats | None:
-    """Return each block's probability to fail within `AHEAD_S`; None if nodes have no law."""
+    """Return the probability of a failure of each block within `AHEAD_S`; None without laws."""
     failures, n_nodes = unit.spec.scenario.failures, result.summary.n_nodes
     laws = failures and failures.law.nodes(n_nodes, failures.seed)
     if laws is None:

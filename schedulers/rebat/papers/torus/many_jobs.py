@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The report on boxes on a torus for many concurrent jobs: their cost, and gain of foresight."""
+"""The report on boxes on a torus for many jobs: the cost of boxes, the gain of foresight."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ REMARKS = (
     "nodes are idle.",
 )
 BASES = ("rps", "slurm-linear")
-"""The policies with which the other policies are compared."""
+"""The policies with which other policies are compared."""
 
 _BLOCKED = "fragmentation_blocked_share"
 _WASTED = "platform_waste_failure"
@@ -102,7 +102,7 @@ def failing(runs: RunIndex[str]) -> list[Setting]:
 
 
 def named(policies: Sequence[str], wanted: str) -> str | None:
-    """Return the policy with a name, ignoring its torus; None if there are none or several.
+    """Return the policy with a name, ignoring its torus; None unless there is exactly one.
 
     >>> named(["faps:torus=8,foresight=fit", "rps:torus=8", "rps"], "faps:foresight=fit")
     'faps:torus=8,foresight=fit'

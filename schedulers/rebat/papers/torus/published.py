@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Published values of Vardas et al. 2022. Mean scale (h) and mean shape identify a trace."""
+"""Published values of Vardas et al. 2022. A trace is identified by mean scale (h) and shape."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ TABLE_1: dict[Trace, PublishedRow] = {
 FIGURES: dict[float, tuple[str, int]] = {
     22000: ("Figure 3", 256), 5800: ("Figure 4", 256), 16000: ("section 3, not drawn there", 512),
 }  # fmt: skip
-"""Scale -> the figure of completion times, and the size of its jobs in nodes."""
+"""The figure of completion times and the number of nodes of its jobs, by scale."""
 
 TORUS, JOBS, REPAIR_S = "8x8x8x8", 1000, 540.0
 """Torus, number of jobs and repair time of every batch (section 3)."""
@@ -50,9 +50,8 @@ GAINS: dict[tuple[Trace, float, str], tuple[float, ...]] = {
     ((5800, 8), 72, RPS): (0.235,),
     ((5800, 32), 72, RPS): (0.79,),
 }
-"""Trace, duration (h) and policy that FAPS is compared with -> the gains published in section 3.
-The paper states no duration for 5.6, 5.1, 23.5 and 79 %. rebat compares these gains with its runs
-of the longest jobs.
+"""The gains of FAPS published in section 3, by trace, duration (h) and compared policy. For 5.6,
+5.1, 23.5 and 79 % the paper states no duration, and rebat compares its runs of the longest jobs.
 """
 
 LARGEST_GAIN = 0.82

@@ -30,7 +30,7 @@ from rebat.runs.unit import Unit, key_of
 NAME = "batch"
 
 RESULTS_FORMAT = 1
-"""Increase this number with every change of the format or the values of results."""
+"""Version of results. Increase it with every change of their format or values."""
 
 COLUMNS: dict[str, type] = {
     "trace": str,
@@ -47,7 +47,7 @@ COLUMNS: dict[str, type] = {
 }
 
 DENSITY_SCALE_H = 2160.0
-"""The scale of Figure 2: about three months."""
+"""The scale of Figure 2 (about three months)."""
 
 
 def _expand(document: Document) -> Expansion:
@@ -118,7 +118,7 @@ def _warm_up(units: Sequence[Unit]) -> None:
 
 
 class BatchExtras(msgspec.Struct, frozen=True):
-    """Data of the report in addition to the results.
+    """Data that the report needs in addition to the results.
 
     Attributes
     ----------
@@ -145,7 +145,7 @@ def _report(table: Path, extras: BatchExtras, provenance: Sequence[str]) -> Any:
 
 
 def _weibull(law: PerNodeLaw) -> tuple[float, float] | None:
-    """Return scale (h) and shape of a law; None if spreads or repair time are not the paper's."""
+    """Return scale (h) and shape of a law; None if other parameters differ from the paper's."""
     from rebat.papers.torus.published import REPAIR_S
 
     if not isinstance(law, Weibull):

@@ -20,8 +20,8 @@ MOST_DRAWN = 4
 def flagship_pictures(units: Sequence[Unit]) -> Iterator[Picture]:
     """Yield the time line of the job that used the most node time, under several policies.
 
-    The first time line is from the campaign's first run with failures. The others are from the same
-    run under the next policies of its grid. All are simulated again.
+    The first time line is from the first run with failures of the campaign. The others are from the
+    same scenario under the next policies of the grid. All runs are simulated again.
     """
     first = next((unit for unit in units if unit.spec.scenario.failures), None)
     if first is None:

@@ -12,7 +12,7 @@ from rebat.papers.common.parts import Report
 
 
 def with_short_laws(report: Report, laws: Iterable[str]) -> Report:
-    """Return a report whose labels omit the parameters that all failure laws share.
+    """Return the report without the parameters that all failure laws share in its labels.
 
     A remark lists these parameters once.
 

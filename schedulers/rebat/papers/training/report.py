@@ -28,7 +28,7 @@ COMPARED = (ETTR, QUEUED, "flow_mean_s", "service_bounded_slowdown_mean")
 """Metrics of the summary."""
 
 LARGEST = 2
-"""Number of the largest size classes that have a panel."""
+"""Number of size classes with a panel; the largest classes are shown."""
 
 
 def report(
@@ -47,9 +47,10 @@ def report(
 
 
 def ettr_pictures(runs: RunIndex[str]) -> Iterator[Picture]:
-    """Yield a picture of ETTR per sweep, over spare nodes or checkpoint intervals for example.
+    """Yield a picture of ETTR per sweep, for example over spare nodes or checkpoint intervals.
 
-    Panels show all jobs without and with queueing, and the largest size classes with queueing.
+    Panels show all jobs, without and with queue time, and the largest size classes, with queue
+    time.
     """
     for sweep in islice(sweeps(runs), usual.MOST_SWEEPS):
         shown = [(ETTR, "all"), (QUEUED, "all"), *((QUEUED, of) for of in _largest(runs, sweep))]

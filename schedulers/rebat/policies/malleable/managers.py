@@ -2,8 +2,9 @@
 """Managers of malleable jobs: they decide which jobs grow and shrink.
 
 Buisson, Sonmez, Mohamed, Lammers and Epema, "Scheduling malleable applications in multicluster
-systems", Cluster 2007 (reference [33] of Prabhakaran et al. 2018). All managers receive the members
-in the order of their starts, and change the members' sizes.
+systems", Cluster 2007 (reference [33] of Prabhakaran et al. 2018). A *member* is a malleable job
+(`members`). All managers receive the members in the order of their starts, and change the members'
+sizes.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from rebat.policies.malleable.members import Member
 
 
 def grow_oldest(members: Sequence[Member], idle: int) -> int:
-    """Rule FPSMA: give idle nodes to the oldest job first, up to its maximum, then to the next.
+    """FPSMA: give idle nodes to the oldest job, up to its maximum, then to the next oldest.
 
     Return the number of nodes that stay idle.
     """
@@ -27,17 +28,17 @@ def grow_oldest(members: Sequence[Member], idle: int) -> int:
 
 
 def shrink_youngest(members: Sequence[Member], wanted: int) -> int:
-    """FPSMA: shrink the youngest first, each to its minimum; return the missing number of nodes."""
+    """FPSMA: shrink the youngest first, each to its minimum; return the number of missing nodes."""
     for member in reversed(members):
         wanted -= member.give(wanted)
     return wanted
 
 
 def grow_evenly(members: Sequence[Member], idle: int, even: bool = False) -> int:
-    """EGS: grow all equally; return the remaining idle nodes.
+    """EGS: grow all jobs equally; return the number of nodes that stay idle.
 
-    The oldest members take the nodes that cannot be divided equally. If a member is at its maximum,
-    the other members take its share.
+    The oldest members receive the nodes that cannot be divided equally. If a member is at its
+    maximum, the other members receive its share.
     """
     while idle and (able := [member for member in members if member.room]):
         share, more = divmod(idle, len(able))
@@ -48,10 +49,10 @@ def grow_evenly(members: Sequence[Member], idle: int, even: bool = False) -> int
 def shrink_evenly(
     members: Sequence[Member], wanted: int, limit: Callable[[Member], int] = attrgetter("extra")
 ) -> int:
-    """EGS: shrink all equally; return the missing number of nodes.
+    """EGS: shrink all jobs equally; return the number of missing nodes.
 
-    The youngest members give the nodes that cannot be divided equally. ``limit`` returns the
-    maximum number of nodes that a member gives (default: its nodes above the minimum).
+    The youngest members give up the nodes that cannot be divided equally. ``limit`` returns the
+    maximum number of nodes that a member gives up (default: its nodes above the minimum).
     """
     while wanted and (able := [member for member in reversed(members) if limit(member)]):
         share, more = divmod(wanted, len(able))
@@ -78,7 +79,7 @@ def shrink_in_order(
 ) -> Callable[[Sequence[Member], int], int]:
     """Return a rule that shrinks the member with the lowest key first, each to its minimum.
 
-    Ties go to the youngest member. The rule returns the missing number of nodes.
+    At equal keys, the youngest member shrinks first. The rule returns the number of missing nodes.
     """
 
     def shrink(members: Sequence[Member], wanted: int) -> int:
@@ -97,5 +98,6 @@ LENDERS: dict[str, Callable[[Sequence[Member], int], int] | None] = {
     "fewest": shrink_in_order(attrgetter("n_resizes")),
 }
 """Orders in which malleable jobs shrink for a job that lost nodes (Prabhakaran et al. 2018, section
-III-3): the order of the rule for malleable jobs (None), the job that grew earliest or latest first,
-or the job with the fewest resizes first."""
+III-3). None: the order of the rule for malleable jobs. Otherwise: first the job that grew earliest,
+that grew latest, or that has the fewest resizes.
+"""

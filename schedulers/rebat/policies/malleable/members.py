@@ -20,7 +20,7 @@ class Member(msgspec.Struct):
 
     attempt: Attempt
     running: Running | None
-    """None for a job that is about to start."""
+    """The running attempt; None if the job is about to start."""
     size: int
     """Planned number of nodes, from ``low`` to ``high``."""
     low: int
@@ -28,7 +28,7 @@ class Member(msgspec.Struct):
     since_us: int
     """Start of the job's first attempt, in microseconds."""
     even: int = 0
-    """Number of nodes above ``low`` from equal shares (the second stage of DBES)."""
+    """Number of nodes above ``low`` from an equal share (the second stage of DBES)."""
     expanded_us: int = 0
     """Time at which the job last grew, in microseconds; its start if it never grew."""
     n_resizes: int = 0
@@ -36,23 +36,23 @@ class Member(msgspec.Struct):
 
     @property
     def room(self) -> int:
-        """Number of nodes that the member can take."""
+        """Number of nodes that the member can receive."""
         return self.high - self.size
 
     @property
     def extra(self) -> int:
-        """Number of nodes that the member can give."""
+        """Number of nodes that the member can give up."""
         return self.size - self.low
 
     def give(self, n: int) -> int:
-        """Take up to ``n`` nodes from the member, equal shares first; return how many."""
+        """Remove up to ``n`` nodes, first those from equal shares; return the number removed."""
         n = min(n, self.extra)
         self.size -= n
         self.even = max(0, self.even - n)
         return n
 
     def take(self, n: int, even: bool = False) -> int:
-        """Give the member up to ``n`` nodes; return how many."""
+        """Add up to ``n`` nodes to the member; return the number added."""
         n = min(n, self.room)
         self.size += n
         self.even += n if even else 0
@@ -60,7 +60,7 @@ class Member(msgspec.Struct):
 
 
 class Members:
-    """Starts, equal shares and resizes of all malleable jobs."""
+    """The starts, the equal shares and the resizes of all malleable jobs."""
 
     def __init__(self) -> None:
         self._since_us: dict[str, int] = {}
@@ -71,7 +71,7 @@ class Members:
     def running(self, view: View) -> list[Member]:
         """Return the members that can be resized now, oldest first.
 
-        Jobs with drained nodes are left out. Jobs with dead nodes are left out too, because they
+        Jobs with drained nodes are left out. Jobs with failed nodes are left out too, because they
         are being stopped.
         """
         drained = view.machine.drained
@@ -143,7 +143,7 @@ def take_lowest(free: Mask, n: int) -> npt.NDArray[np.int64]:
 
 
 def resized_nodes(running: Running, size: int, free: Mask) -> NodeSet:
-    """Return the nodes of a job with another size.
+    """Return the nodes of a job after a change of its size.
 
     A smaller job keeps its lowest nodes. A larger job takes the lowest free nodes, which are
     removed from ``free``.
@@ -156,4 +156,4 @@ def resized_nodes(running: Running, size: int, free: Mask) -> NodeSet:
 
 
 Dependents = Mapping[str, int]
-"""Number of reservations that depend on a job, by job id."""
+"""Number of reservations that depend on each job, by job id."""

@@ -18,7 +18,7 @@ from rebat.policies.malleable.managers import Manager, grow_evenly, shrink_evenl
 from rebat.policies.malleable.members import Dependents, Member
 
 Outlook = Callable[[], Dependents]
-"""Function that computes the number of dependent reservations by job."""
+"""Function that computes the number of reservations that depend on each job."""
 
 
 class SizeRule(msgspec.Struct, frozen=True):
@@ -27,8 +27,8 @@ class SizeRule(msgspec.Struct, frozen=True):
     Attributes
     ----------
     grow : callable
-        Function that changes sizes. Arguments: members (oldest first), number of idle nodes,
-        outlook.
+        Function that changes sizes. Arguments: members (oldest first), number of idle nodes, and an
+        `Outlook`.
     shrink : callable
         Function that changes sizes and returns the number of nodes that are still missing.
         Arguments: members, number of nodes wanted.
@@ -50,11 +50,11 @@ class SizeRule(msgspec.Struct, frozen=True):
     survives: bool = True
 
     def least(self, shape: Shape, n_nodes: int) -> int:
-        """Return the minimum number of nodes on which an attempt on ``n_nodes`` continues."""
+        """Return the minimum number of nodes on which an attempt on ``n_nodes`` can continue."""
         return shape.min if self.survives and isinstance(shape, Malleable) else n_nodes
 
     def at_start(self, shape: Shape, request: int) -> int:
-        """Return the number of nodes on which a job that requests ``request`` is planned."""
+        """Return the number of nodes that the plan assumes for a job that requests ``request``."""
         return self.least(shape, request) if self.resizes else request
 
 
@@ -66,7 +66,7 @@ def as_asked(manager: Manager) -> SizeRule:
 
 
 def fixed(manager: Manager) -> SizeRule:
-    """Start on the requested nodes and never grow; a job that lost nodes continues on fewer.
+    """Start on the requested nodes and never grow; a job that lost nodes continues on fewer nodes.
 
     If each job requests its own spare nodes (see `rebat.workloads.own_spares`), this is the static
     allocation of Figure 1a.
@@ -75,22 +75,23 @@ def fixed(manager: Manager) -> SizeRule:
 
 
 def pra(manager: Manager) -> SizeRule:
-    """PRA: running jobs have precedence; they get idle nodes before other jobs start."""
+    """PRA: running jobs have precedence; they get idle nodes before queued jobs start."""
     return SizeRule(_managed(manager), manager.shrink, before_starts=True, for_the_head=False)
 
 
 def pwa(manager: Manager) -> SizeRule:
-    """PWA: waiting jobs have precedence; running jobs shrink for them, and grow afterwards."""
+    """PWA: waiting jobs have precedence; running jobs shrink for them, and grow only afterwards."""
     return SizeRule(_managed(manager), manager.shrink)
 
 
 def dbes(manager: Manager) -> SizeRule:
-    """DBES: first the jobs on which reservations depend grow, then all jobs equally.
+    """DBES: jobs on which reservations depend grow first, then all jobs grow equally.
 
-    The paper does not define the following details, which are choices of rebat. The job with the
-    most dependent reservations, direct or indirect, grows first, to its maximum. Ties go to the job
-    that ends first. The number of dependents is computed once, not after each growth. The remaining
-    idle nodes are shared equally. When jobs shrink, they give back these equal shares first.
+    The paper does not define the following details; they are choices of rebat. The job on which the
+    most reservations depend, directly or indirectly, grows first, to its maximum. Among equal jobs,
+    the job that ends first grows first. The number of dependent reservations is computed once, not
+    after each growth. The remaining idle nodes are shared equally. When jobs shrink, they give back
+    these equal shares first.
     """
     return SizeRule(_by_dependents, _even_share_first)
 
@@ -114,7 +115,7 @@ def _by_dependents(members: Sequence[Member], idle: int, outlook: Outlook) -> No
 
 
 def _rank(member: Member, waiting: Dependents) -> tuple[int, int, int]:
-    """Return the sort key of a member: most dependents first, then the earliest end."""
+    """Return the sort key of a member: most dependent reservations first, then the earliest end."""
     attempt = member.attempt
     running = member.running
     end_us = running.planned_end_us if running else member.since_us + attempt.walltime_us
@@ -137,19 +138,18 @@ MALLEABILITY: dict[str, Callable[[Manager], SizeRule]] = {
 """Rules for malleable jobs by name."""
 
 MANAGED = frozenset({"pra", "pwa"})
-"""Rules that use a manager."""
+"""Rules that use a manager (`managers`)."""
 
 
 EndOf = Callable[[Attempt], int]
 """Function that returns the planned end of an attempt, by its walltime."""
 
 Molding = Callable[[int, Sequence[Attempt], EndOf], Attempt]
-"""Function that chooses a size. Arguments: the requested size, the same attempt in each size in
-ascending order, and an `EndOf`."""
+"""Function that chooses a size. Arguments: requested size, the attempt in each size, an `EndOf`."""
 
 
 def least_turnaround(request: int, entries: Sequence[Attempt], end_of: EndOf) -> Attempt:
-    """SA: return the attempt that ends first; ties go to the smallest attempt.
+    """Return the attempt that ends first, and of equal attempts the smallest (rule SA).
 
     This is the submit-time greedy strategy of Cirne and Berman 2002, reference [24] of Prabhakaran
     et al.

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Placements: choosers of nodes, and the plans that reserve them."""
+"""Placements: rules that choose nodes, and the plans that reserve the nodes."""

@@ -3,9 +3,8 @@
 
 Source: Vardas et al. 2022, section 2.2: Slurm-linear, the random partition selector (RPS) and
 failure-aware partition selection (FAPS). In the paper, jobs run one at a time. Here, a plan
-reserves boxes for many jobs. If an attempt starts now, FAPS chooses the box with the lowest
-failure probability while the attempt runs. For a later start, it reserves the box with the lowest
-corner.
+reserves boxes for many jobs. If an attempt starts now, FAPS chooses the box that is least likely to
+fail during the attempt. If an attempt starts later, FAPS reserves the box with the lowest corner.
 """
 
 from __future__ import annotations
@@ -41,9 +40,9 @@ class Site(msgspec.Struct, frozen=True):
     """The torus, its division into blocks, and the boxes to choose from."""
 
     torus: str = "auto"
-    """Extents or name; auto: by the number of nodes."""
+    """Extents or name of the torus; auto: the known torus with this number of nodes."""
     block: str = "auto"
-    """Extents of the allocation block; auto: midplanes if the machine has them, else nodes."""
+    """Extents of a block; auto: midplanes if the machine has midplanes, otherwise nodes."""
     boxes: str = "all"
     """Which boxes to choose from; see `models.box_list`."""
 
@@ -82,7 +81,7 @@ class Site(msgspec.Struct, frozen=True):
 
 
 class Division:
-    """The blocks of a machine, and its boxes of each size; boxes are computed when needed."""
+    """The blocks of a machine, and its boxes of each size, which are computed when needed."""
 
     def __init__(self, site: Site, n_nodes: int) -> None:
         self.blocks, self._which = site.blocks(n_nodes), site.boxes
@@ -107,7 +106,7 @@ class Division:
         return busy
 
     def nodes(self, taken: Mask) -> NodeSet:
-        """Return the nodes of the blocks in a mask."""
+        """Return the nodes of the blocks that are set in a mask."""
         members = self.blocks.members[taken].ravel()
         if self.blocks.size > 1:
             members = np.sort(members)
@@ -144,17 +143,18 @@ class RandomBox(msgspec.Struct, frozen=True):
 def most_contact(
     division: Division, boxes: Boxes, free: Mask, request: Request, machine: Machine
 ) -> int:
-    """Return the free box with the most busy neighbours, which fragments the torus least."""
+    """Return the free box with the most busy neighbours, to keep other free blocks together."""
     return _best(boxes, np.where(free, -division.contacts(free), math.inf), None)
 
 
 class LeastHazard(msgspec.Struct, frozen=True):
     """Chooses the box with the lowest failure probability over the attempt's walltime.
 
-    This is equation 2 of the paper, with the sign of equation 1 corrected. Ties go to the box with
-    the lowest corner, or with the most busy neighbours (``by_contact``). Hazards depend on the time
-    since the last repair, or since the last failure (``from_failure``). The laws that draw the
-    failures of a run use the time since the last failure.
+    This is equation 2 of the paper, with the sign of equation 1 corrected. Among equal boxes, the
+    rule chooses the box with the lowest corner, or with ``by_contact`` the box with the most busy
+    neighbours. Hazards depend on the time since the last repair, or with ``from_failure`` on the
+    time since the last failure. The laws that draw the failures of a run use the time since the
+    last failure.
     """
 
     hazards: Hazards
@@ -164,7 +164,7 @@ class LeastHazard(msgspec.Struct, frozen=True):
     def __call__(
         self, division: Division, boxes: Boxes, free: Mask, request: Request, machine: Machine
     ) -> int:
-        nodes = division.blocks.members[free]  # busy blocks cannot be in a free box
+        nodes = division.blocks.members[free]  # an infinite cost excludes boxes with busy blocks
         uptime_us = machine.age_us if self.from_failure else machine.uptime_us
         uptime_s = uptime_us[nodes.ravel()] / 1e6
         hazard = self.hazards.of(nodes.ravel()).hazard(uptime_s, request.length_us / 1e6)
@@ -180,7 +180,7 @@ class LeastHazard(msgspec.Struct, frozen=True):
 
 
 def _best(boxes: Boxes, cost: Floats, second: Floats | None) -> int:
-    """Return the index of the box with the lowest cost; ties go to the lowest second cost."""
+    """Return the index of the box with the lowest cost; ``second`` decides between equal costs."""
     if second is None:
         return boxes.least(cost)
     sums = boxes.sums(cost)
@@ -198,7 +198,7 @@ class BoxChooser:
     rule : int
         Rule of `kernels.box_free` for later reservations.
     pick : Picker, optional
-        Rule for an attempt that starts now (default: the same rule).
+        Rule for an attempt that starts now (default: ``rule``).
     seed : int
         Seed of the rule RANDOM.
     """
@@ -211,7 +211,7 @@ class BoxChooser:
         self._later: Picker = lowest_box if rule == LOWEST else RandomBox(seed)
 
     def division(self, n_nodes: int) -> Division:
-        """Return the division of this machine."""
+        """Return the division of a machine with ``n_nodes`` nodes."""
         if self._division is None or self._division.blocks.of_nodes.n_nodes != n_nodes:
             self._division = Division(self.site, n_nodes)
             if isinstance(self.pick, LeastHazard):
@@ -221,8 +221,7 @@ class BoxChooser:
     def without_place(self, busy: Mask, n_nodes: int, sizes: set[int]) -> list[int]:
         """Return the sizes for which no box, or no line of blocks, is free.
 
-        ``busy``, shape (blocks,), states which blocks of a machine with ``n_nodes`` nodes are in
-        use.
+        ``busy``, shape (blocks,), states which blocks of the machine are in use.
         """
         division = self.division(n_nodes)
         blocks = division.blocks

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Placements: which free nodes an attempt gets.
 
-A chooser is a function. Its arguments are a mask of the nodes that are free for the required time,
-a request, and the machine. It returns nodes, or None if the attempt does not fit. If it returns
-more nodes than requested, the additional nodes stay empty. `chosen.ChosenPlan` plans with any
-chooser.
+A *chooser* is a function that returns nodes for an attempt, or None if the attempt does not fit.
+Its arguments are a mask of the nodes that are free for the required time, a request, and the
+machine. If a chooser returns more nodes than requested, the additional nodes stay empty.
+`chosen.ChosenPlan` plans with any chooser.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from rebat.kernels.pool import lowest_of
 from rebat.policies.own import Rule, UnfitAnswer
 
 Mask = npt.NDArray[np.bool_]
-"""One entry per node, shape (n,)."""
+"""A Boolean for each node, shape (n,)."""
 
 
 class Request(msgspec.Struct, frozen=True):
@@ -43,7 +43,7 @@ class Request(msgspec.Struct, frozen=True):
 
     @classmethod
     def later(cls, attempt: Attempt) -> Request:
-        """Return the request of an attempt that starts later, to check whether it fits."""
+        """Return the request of an attempt for a later start, to check whether it can ever fit."""
         return cls(attempt.n_nodes, attempt.walltime_us, 1, attempt.serial)
 
 
@@ -65,7 +65,7 @@ class OwnChooser(msgspec.Struct, frozen=True):
     rule: Rule
 
     def __call__(self, free: Mask, request: Request, machine: Machine) -> NodeSet | None:
-        """Return the nodes that the function chooses, after a check."""
+        """Check the nodes that the function chooses, and return them."""
         nodes = self.rule(free.copy(), request, machine)
         if nodes is None:
             return None

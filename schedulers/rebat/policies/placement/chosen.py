@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A plan that works with any chooser, but is slow.
 
-For each reservation the chooser picks from the nodes that are free during the entire reservation.
-The plans `planning.counted` and `planning.named` are much faster, each for one chooser.
+For each reservation, the chooser chooses among the nodes that are free during the entire
+reservation. The plans `planning.counted` and `planning.named` are much faster, but each works with
+only one chooser.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from rebat.policies.planning.queue import SortedQueue, WithoutPlace
 
 
 class Use(msgspec.Struct):
-    """Nodes in use or reserved during [start, end). The attempt uses the first ``n_nodes``."""
+    """Nodes in use or reserved during [start, end); the attempt uses the first ones."""
 
     start_us: int
     end_us: int
@@ -46,7 +47,7 @@ class ChosenPlan:
     # ---- updates
 
     def advance(self, now_us: int) -> None:
-        """Set the current time; attempts that were due at the previous time have started."""
+        """Set the current time. Attempts whose start was due at the previous time have started."""
         self._places = [p for p in self._places if p is None or p.start_us > self._now_us]
         self._all_nodes.clear()
         self._now_us = now_us
@@ -56,12 +57,12 @@ class ChosenPlan:
         self._places = []
 
     def started(self, running: Running, end_us: int) -> None:
-        """Record that a reserved attempt runs, until ``end_us`` at the latest."""
+        """Record that an attempt with a reservation runs, until ``end_us`` at the latest."""
         nodes = self._all_nodes.get(running.nodes, running.nodes)
         self._holds[running.attempt.id] = Use(0, end_us, nodes)
 
     def held(self, running: Running, end_us: int) -> None:
-        """Record held nodes, or a running attempt that was not planned; a rebuild must follow."""
+        """Record held nodes, or an attempt that the plan did not start; a rebuild must follow."""
         self.clear()
         self.started(running, end_us)
 
@@ -75,18 +76,18 @@ class ChosenPlan:
         self.clear()
 
     def rejuvenated(self, nodes: list[int], under: Sequence[str] = ()) -> None:
-        """Record that nodes are usable again; those held by an attempt become free when it ends."""
+        """Record that nodes are usable again; held nodes stay in use until their attempts end."""
         self._usable[nodes] = True
 
     # ---- plans
 
     def append(self, queue: SortedQueue, first: int, last: int) -> None:
-        """Make a first-fit reservation for each position before ``last`` without a reservation."""
+        """Make a first-fit reservation for each position before ``last`` that has none."""
         self._settle()
         self._fill(queue, last)
 
     def _settle(self) -> None:
-        """Delete all reservations if a start was missed, or is due but its nodes are in use."""
+        """Delete all reservations if one was missed, or is due but its nodes are in use."""
         overdue = any(hold.end_us <= self._now_us for hold in self._holds.values())
         late_us = self._now_us + (1 if overdue else 0)
         if any(place and place.start_us < late_us for place in self._places):
@@ -115,7 +116,7 @@ class ChosenPlan:
         self._fill(queue, last)
 
     def _stays(self, before: Use | None, place: Use | None) -> bool:
-        """Return whether a reservation in the future stays because no earlier time is free."""
+        """Return whether a later reservation stays because no earlier time is free."""
         return bool(before and place and place.start_us == before.start_us > self._now_us)
 
     def backfill(self, queue: SortedQueue, depth: int, first: bool = False) -> None:
@@ -136,7 +137,7 @@ class ChosenPlan:
 
     @property
     def without_place(self) -> WithoutPlace | None:
-        """The sizes without a place now; None for a user's chooser, which may have state."""
+        """The sizes that do not fit now; None for a user-defined chooser, which may have state."""
         return None if isinstance(self._choose, OwnChooser) else self._without_place
 
     def _without_place(self, sizes: set[int]) -> list[int]:
@@ -174,14 +175,14 @@ class ChosenPlan:
         return None
 
     def _uses(self) -> Iterator[Use]:
-        """Yield nodes in use and reservations; a use past its planned end ends 1 us from now."""
+        """Yield uses and reservations; a use beyond its planned end is assumed to end in 1 us."""
         late_us = self._now_us + 1
         for hold in self._holds.values():
             yield hold if hold.end_us > self._now_us else Use(0, late_us, hold.nodes)
         yield from (place for place in self._places if place)
 
     def _times(self) -> list[int]:
-        """Return the possible starts: now, and all times at which nodes become free."""
+        """Return the possible start times: now, and all times at which nodes become free."""
         ends = {use.end_us for use in self._uses() if use.end_us < FOREVER_US}
         return sorted({self._now_us, *ends})
 

@@ -29,16 +29,16 @@ class Hazards(Protocol):
 
 
 class Ageing(msgspec.Struct, frozen=True):
-    """Hazards that depend on uptime only and grow (``sign`` 1) or fall (-1) with uptime."""
+    """Hazards that depend only on uptime; they grow (``sign`` 1) or fall (``sign`` -1) with it."""
 
     sign: int
 
     def hazard(self, uptime_s: Floats, duration_s: float) -> Floats:
-        """Return values with the same order as the hazards; only the order matters."""
+        """Return values in the same order as the hazards. Their size has no meaning."""
         return self.sign * uptime_s
 
     def of(self, nodes: Ints) -> Ageing:
-        """Return this object: all nodes are equal."""
+        """Return this object, because all nodes are equal."""
         return self
 
 
@@ -61,12 +61,12 @@ class Stretched(msgspec.Struct, frozen=True):
 
 
 def is_file(foresight: str) -> bool:
-    """Return whether a foresight is a file of nodes (see `models.failures.node_table`)."""
+    """Return whether a foresight is a node table (see `models.failures.node_table`)."""
     return foresight.endswith(".csv")
 
 
 def assumed(foresight: str, law: Hazards | None) -> Hazards:
-    """Return the hazards of a foresight; ``law`` is the failure law of the run."""
+    """Return the hazards that a foresight assumes; ``law`` is the failure law of the run."""
     if foresight in FORESIGHTS:
         return FORESIGHTS[foresight]
     if is_file(foresight):
@@ -85,7 +85,7 @@ def assumed(foresight: str, law: Hazards | None) -> Hazards:
 
 
 def believed(foresight: str) -> tuple[str, float]:
-    """Return the source of a foresight, and the factor applied to its times to failure.
+    """Return the source of a foresight, and the factor by which it multiplies times to failure.
 
     >>> believed("law*0.5"), believed("youngest")
     (('law', 0.5), ('youngest', 1.0))
@@ -93,7 +93,7 @@ def believed(foresight: str) -> tuple[str, float]:
     Raises
     ------
     InputError
-        For an unknown source, or an invalid factor.
+        If the source is unknown, or the factor is invalid.
     """
     if foresight in FORESIGHTS or is_file(foresight):
         return foresight, 1.0
@@ -117,7 +117,7 @@ LAWS = {"law": "the failure law of the run", "fit": "the failure history (--begi
 LEAST_FACTOR = 1e-3
 
 FORESIGHTS: dict[str, Hazards] = {"youngest": Ageing(1), "oldest": Ageing(-1)}
-"""Foresights without a law: the nodes with the shortest or the longest uptime count as safest."""
+"""Foresights without a law: nodes with the shortest or the longest uptime are the safest."""
 
 ForesightOption = Annotated[
     str,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Placements: a chooser of nodes, and the plan that reserves the nodes."""
+"""Placements: a chooser (`choosers`), and the plan that reserves the chosen nodes."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from rebat.policies.variants import Options
 
 
 class Placement(msgspec.Struct, frozen=True):
-    """A chooser, and the plan for it."""
+    """A chooser, and the plan that works with it."""
 
     choose: Chooser
     fused: Callable[[Machine], AvailabilityPlan] | None = None
-    """Function that creates a faster plan with the same results."""
+    """Function that creates a faster plan than `ChosenPlan`, with the same results."""
     backwards: Chooser | None = None
     """The same chooser with nodes in descending order."""
     counted: bool = False
-    """Whether the session may choose the nodes instead."""
+    """Whether the session may choose the nodes, because any free nodes are suitable."""
 
     def plan_on(self, machine: Machine) -> AvailabilityPlan:
         """Return an empty plan."""
@@ -43,7 +43,7 @@ class PlacementOptions(Options, frozen=True):
     """Whether the choice is random."""
 
     backwards: ClassVar[bool] = False
-    """Whether the placement can start from the last node, as reversed partitions need."""
+    """Whether the placement can choose nodes in descending order, for reversed partitions."""
 
     def make(self, hazards: Hazards | None, seed: int) -> Placement:
         """Return the placement; ``hazards`` is the failure law of the run, if there is one."""
@@ -62,21 +62,21 @@ class PlacementOptions(Options, frozen=True):
 
 
 class AnyOptions(PlacementOptions, frozen=True, tag="any"):
-    """Plan only numbers of nodes; an attempt gets the lowest free nodes when it starts."""
+    """Plan only the number of nodes; an attempt gets the lowest free nodes when it starts."""
 
     def make(self, hazards: Hazards | None, seed: int) -> Placement:
         return Placement(lowest, lambda machine: CountedPlan(machine.n_nodes), counted=True)
 
 
 class NamedOptions(PlacementOptions, frozen=True, tag="named"):
-    """Plan specific nodes: the lowest-numbered nodes that stay free long enough."""
+    """Plan particular nodes: the lowest-numbered nodes that stay free long enough."""
 
     def make(self, hazards: Hazards | None, seed: int) -> Placement:
         return Placement(lowest, lambda machine: NamedPlan(machine.n_nodes))
 
 
 class CustomOptions(PlacementOptions, frozen=True):
-    """A chooser from the user's file, FILE.py:FUNCTION."""
+    """Choose nodes with a function in a file, FILE.py:FUNCTION."""
 
     file: str
 

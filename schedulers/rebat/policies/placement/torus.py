@@ -18,14 +18,14 @@ from rebat.policies.planning.boxed import BoxPlan
 from rebat.policies.variants import choice, text
 
 PICKS: dict[str, Picker | None] = {"corner": None, "surface": most_contact}
-"""Rules for the box of an attempt that starts now, and for ties under FAPS."""
+"""Rules for the box of an attempt that starts now, and for the choice of FAPS among equal boxes."""
 
 Extents = Annotated[
     str,
     text(
         str,
-        "Size of the torus in each dimension, like 8x12x16x16x2. auto: by number of nodes (Mira, "
-        "Intrepid and 8x8x8x8).",
+        "Size of the torus in each dimension, like 8x12x16x16x2. auto: by the number of nodes "
+        "(Mira, Intrepid and 8x8x8x8).",
         ("auto",),
     ),
 ]
@@ -57,7 +57,7 @@ Pick = Annotated[
 
 
 class LinearOptions(PlacementOptions, frozen=True, tag="slurm-linear"):
-    """Take the first free blocks in a line of nodes, like Slurm's linear plugin."""
+    """Choose the first free blocks in a line of nodes, like Slurm's linear plugin."""
 
     torus: Extents = "auto"
     unit: Unit = "auto"
@@ -100,7 +100,7 @@ class _BoxOptions(LinearOptions, frozen=True):
 
 
 class TorusFirstOptions(_BoxOptions, frozen=True, tag="torus-first"):
-    """Take the box with the lowest corner."""
+    """Choose the free box with the lowest corner."""
 
     pack: Pick = "corner"
 
@@ -109,7 +109,7 @@ class TorusFirstOptions(_BoxOptions, frozen=True, tag="torus-first"):
 
 
 class RandomOptions(_BoxOptions, frozen=True, tag="rps"):
-    """Take a random box; the option seed determines the draws."""
+    """Choose a random free box; the option seed determines the choices."""
 
     random: ClassVar[bool] = True
 
@@ -118,7 +118,7 @@ class RandomOptions(_BoxOptions, frozen=True, tag="rps"):
 
 
 class FapsOptions(_BoxOptions, frozen=True, tag="faps"):
-    """Take the box with the lowest failure probability (failure-aware partition selection)."""
+    """Choose the box with the lowest failure probability (failure-aware partition selection)."""
 
     pack: Pick = "corner"
     foresight: ForesightOption = "law"

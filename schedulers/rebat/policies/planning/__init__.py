@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plannings: rules for when each queued attempt starts."""
+"""Plannings: rules that decide when each queued attempt starts."""

@@ -3,8 +3,8 @@
 
 The other rules of Batsched need no extra code. Conservative backfilling with compression on a
 ``NamedPlan`` is Batsched's ``conservative_bf``. EASY backfilling on a ``NamedPlan`` has the same
-results as Batsched's ``easy_bf``. When jobs arrive, ``easy_bf`` plans only the new jobs. Planning
-the entire queue has the same result then, because no node has become free.
+results as Batsched's ``easy_bf``. When jobs arrive, ``easy_bf`` plans only the new jobs.
+``NamedPlan`` plans the entire queue, with the same result, because an arrival frees no node.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class TimedOptions(PlanningOptions, frozen=True):
             -1e6,
             1e6,
             "seconds",
-            "Seconds that plans add to every walltime; a negative value shortens walltimes.",
+            "Seconds that plans add to each walltime; a negative value shortens walltimes.",
         ),
     ] = 0.0
     walltimes: Annotated[

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Table of the blocks in use or reserved, and the timeline of slots computed from this table."""
+"""Table of the blocks in use or reserved, and the timeline that is computed from this table."""
 
 from __future__ import annotations
 
@@ -21,17 +21,19 @@ Flags = npt.NDArray[np.uint8]
 
 
 class Choice(msgspec.Struct):
-    """The blocks that are free for a row, and the blocks that the row takes."""
+    """The blocks that are free for a row of the table, and the blocks chosen for the row."""
 
     free: Mask
     taken: Flags
 
 
 class BoxTimeline:
-    """A table of rows (`kernels.box_plan`) and the timeline of its slots (`kernels.box_slots`).
+    """A table of the uses of blocks (rows), and its timeline (slots).
 
-    Changes of rows also change the slots. Slots that are ``stale`` are rebuilt before the next
-    access.
+    `kernels.box_plan` defines the rows, `kernels.box_slots` the slots.
+
+    A change of rows also changes the slots. If the slots are ``stale``, they are rebuilt before the
+    next access.
     """
 
     def __init__(self, n_blocks: int) -> None:
@@ -84,7 +86,7 @@ class BoxTimeline:
         """Delete rows."""
         used = rows[self.rows.end[rows] != 0]
         if not self.stale and len(used):
-            self.stale = bool((self.rows.mask[used] & self._dead).any())  # dead blocks stay taken
+            self.stale = bool((self.rows.mask[used] & self._dead).any())  # failed blocks
         if not self.stale:
             self._make_room(len(used))
             for row in used.tolist():
@@ -99,14 +101,14 @@ class BoxTimeline:
         self.stale = True
 
     def forget(self, now_us: int) -> None:
-        """Drop the time before ``now_us``."""
+        """Delete the slots before ``now_us``."""
         if not self.stale:
             box_slots.forget(self._slots, now_us)
 
     # ---- reading
 
     def ready(self, now_us: int, changes: int) -> Slots:
-        """Return the slots from now on, with room for ``changes`` added or removed rows."""
+        """Return the slots from ``now_us`` on, with space to add or remove ``changes`` rows."""
         crowded = self._slots.n[0] > 64 + 3 * (len(self.rows.end) - len(self._unused))
         if self.stale or crowded:
             self._make_room(len(self.rows.end) + changes, rebuild=True)
@@ -124,7 +126,7 @@ class BoxTimeline:
         return self._slots
 
     def _make_room(self, changes: int, rebuild: bool = False) -> None:
-        """Make the arrays large enough for two slots per change."""
+        """Enlarge the arrays by two slots per change."""
         n = 1 if rebuild else int(self._slots.n[0])
         need = n + 2 * changes + 2
         if need > len(self._slots.t):
@@ -135,7 +137,7 @@ class BoxTimeline:
 
     @contextmanager
     def out(self, row: int, now_us: int) -> Iterator[Choice]:
-        """Remove a row that begins now, and add it again with the blocks that the caller takes."""
+        """Remove a row that begins now, and add it again with blocks that the caller chooses."""
         slots, end_us = self.ready(now_us, 2), int(self.rows.end[row])
         box_plan.enter(slots, self.rows, row, now_us, end_us, False)
         words = np.zeros(self._words, dtype=np.uint64)

@@ -16,11 +16,11 @@ Array = npt.NDArray[Any]
 Ints = npt.NDArray[np.int64]
 
 REMEMBERED = 16
-"""Number of sets of busy blocks to remember per volume: sets that leave no box of this volume."""
+"""Number of cached sets of busy blocks per volume; no box of the volume avoids such blocks."""
 
 
 class VolumeTable:
-    """An array that grows when rows are added; only the first ``n`` rows are valid.
+    """An array that grows when rows are added. Only the first ``n`` rows are valid.
 
 
     Parameters
@@ -85,7 +85,7 @@ class Volumes:
         self.catalogue = self._made()
 
     def of(self, sizes: Ints) -> Ints:
-        """Return the index of each size's volume in the catalogue; add missing volumes."""
+        """Return the index in the catalogue of each size's volume; add missing volumes."""
         indices: Ints = self._index[sizes]
         if (indices < 0).any():
             before = len(self._indices)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The plan of a list scheduler over boxes of a torus or blocks in a line: a fast `ChosenPlan`."""
+"""The plan of a list scheduler for boxes of a torus or blocks in a line: a fast `ChosenPlan`."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MOST_KNOWN = 4096
 
 
 class BoxPlan:
-    """A plan of boxes; see ``CountedPlan`` for the methods, `kernels.box_slots` for the timeline.
+    """A plan of boxes. See ``CountedPlan`` for the methods, `kernels.box_slots` for the timeline.
 
     Initially all nodes of the machine are up and free.
     """
@@ -68,7 +68,7 @@ class BoxPlan:
     # ---- updates
 
     def advance(self, now_us: int) -> None:
-        """Set the current time; attempts that were due at the previous time have started."""
+        """Set the current time. Attempts whose start was due at the previous time have started."""
         waits = self._starts > self._now_us
         if not waits.all():
             self._drop(self._rows[~waits])
@@ -83,13 +83,13 @@ class BoxPlan:
         self._rows, self._starts = self._rows[:0], self._starts[:0]
 
     def _drop(self, rows: Ints) -> None:
-        """Delete these rows, except rows of running attempts."""
+        """Delete those of these rows that do not belong to running attempts."""
         runs = np.zeros(len(self._timeline.rows.end), dtype=np.bool_)
         runs[list(self._holds.values())] = True
         self._timeline.drop(rows[~runs[rows]])
 
     def started(self, running: Running, end_us: int) -> None:
-        """Record that a reserved attempt runs, until ``end_us`` at the latest."""
+        """Record that an attempt with a reservation runs, until ``end_us`` at the latest."""
         row, taken = self._rows_of.get(running.nodes, (-1, None))
         if row not in self._rows or self._timeline.rows.end[row] != end_us:
             if taken is None:
@@ -104,7 +104,7 @@ class BoxPlan:
         return self._timeline.packed(taken)
 
     def held(self, running: Running, end_us: int) -> None:
-        """Record held nodes, or a running attempt that was not planned; a rebuild must follow."""
+        """Record held nodes, or an attempt that the plan did not start; a rebuild must follow."""
         self.clear()
         self.started(running, end_us)
 
@@ -126,7 +126,7 @@ class BoxPlan:
         self.clear()
 
     def rejuvenated(self, nodes: list[int], under: Sequence[str] = ()) -> None:
-        """Record that nodes are usable again; those held by an attempt become free when it ends."""
+        """Record that nodes are usable again; held nodes stay in use until their attempts end."""
         np.subtract.at(self._unusable, self._division.blocks.of_node[nodes], 1)
         self._timeline.die(self._unusable)
         self._given_back.opened[0], self._given_back.blocks[:] = FOREVER_US, ~np.uint64(0)
@@ -134,18 +134,18 @@ class BoxPlan:
     # ---- plans
 
     def append(self, queue: SortedQueue, first: int, last: int) -> None:
-        """Make a first-fit reservation for each position before ``last`` without a reservation."""
+        """Make a first-fit reservation for each position before ``last`` that has none."""
         self._settle()
         self._fill(queue, last, FOREVER_US)
 
     def _settle(self) -> None:
-        """Delete all reservations if a start was missed, or is due but its nodes are in use."""
+        """Delete all reservations if one was missed, or is due but its nodes are in use."""
         late_us = self._now_us + (1 if self._outlive() else 0)
         if (self._starts < late_us).any():
             self.clear()
 
     def _outlive(self) -> bool:
-        """Extend, by 1 us, attempts past their planned end; return whether there are any."""
+        """Extend, by 1 us, attempts beyond their planned end; return whether there are any."""
         ends = self._timeline.rows.end
         overdue = [row for row in self._holds.values() if ends[row] <= self._now_us]
         if overdue:
@@ -173,7 +173,7 @@ class BoxPlan:
 
     def _plan(self, queue: SortedQueue, sizes: Ints) -> box_plan.Plan:
         """Return the input and output of the kernels, with the current slots."""
-        choose, volumes = self._choose, self._volumes.of(sizes)  # adds volumes to the catalogue
+        choose, volumes = self._choose, self._volumes.of(sizes)  # adds missing volumes
         return box_plan.Plan(
             slots=self._timeline.ready(self._now_us, 0),
             rows=self._timeline.rows,
@@ -190,7 +190,7 @@ class BoxPlan:
         )
 
     def _ready(self, plan: box_plan.Plan, changes: int) -> box_plan.Plan:
-        """Return the plan with slots that have room for ``changes`` changes."""
+        """Return the plan with space for ``changes`` added or removed rows."""
         slots = self._timeline.ready(self._now_us, changes)
         return plan._replace(slots=slots, rows=self._timeline.rows)
 
@@ -229,7 +229,7 @@ class BoxPlan:
         self._fill(queue, len(queue), depth, first)
 
     def _pick(self, queue: SortedQueue, position: int) -> None:
-        """Choose the box of an attempt that starts now by the rule ``pick``, if there is one."""
+        """If there is a rule ``pick``, choose with it the box of an attempt that starts now."""
         pick = self._choose.pick
         if pick is None or self._starts[position] != self._now_us:
             return
@@ -251,7 +251,7 @@ class BoxPlan:
         return self._choose.without_place(busy, self._machine.n_nodes, sizes)
 
     def nodes_at(self, position: int) -> NodeSet | None:
-        """Return the first nodes of the reserved blocks, as many as the attempt needs."""
+        """Return the first nodes of the reserved blocks, in the number that the attempt needs."""
         if self._starts[position] == NEVER:
             return None
         row = int(self._rows[position])

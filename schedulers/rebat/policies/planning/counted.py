@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Placement ``any``: nodes are interchangeable, so a plan only counts them.
+"""Placement ``any``: a plan that counts nodes but does not choose particular ones.
 
-The plan has two profiles of free nodes over time: ``base`` (without running attempts and dead
-nodes) and ``plan`` (also without reservations).
+A *profile* is the number of free nodes over time. The plan has two profiles. In ``base``, nodes of
+running attempts and failed nodes are not free. In ``plan``, reserved nodes are not free either.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from rebat.policies.planning.queue import SortedQueue, WithoutPlace
 
 Steps = npt.NDArray[np.int64]
 Change = tuple[int, int, int]
-"""Start and end of an interval (microseconds), and the number of nodes that become free in it."""
+"""Start and end of an interval (microseconds), and the number of additional free nodes in it."""
 
 
 DEEP = 64
-"""If more attempts than this are placed, a plan that is divided into blocks is faster."""
+"""Number of attempts above which a profile that is divided into blocks is faster."""
 
 FEW = 4
 """Maximum number of changes for which a loop is faster than an array."""
 
 MOST_LATER = 1024
-"""Maximum number of pending changes of the base."""
+"""Maximum number of changes of the profile ``base`` that are not yet applied."""
 
 
 class Profile:
@@ -43,7 +43,7 @@ class Profile:
         self.n = 1
 
     def room_for(self, rectangles: int) -> None:
-        """Make the arrays large enough for ``rectangles`` more rectangles."""
+        """Enlarge the arrays for more rectangles (changes by a number of nodes in an interval)."""
         need = self.n + counts.steps_needed(rectangles)
         if need > len(self.t):
             more = np.zeros(2 * need - len(self.t), dtype=np.int64)
@@ -72,12 +72,12 @@ class Profile:
         self.n = counts.change_all(self.t, self.f, self.n, table)
 
     def forget(self, now_us: int) -> None:
-        """Drop the time before ``now_us``."""
+        """Delete the part before ``now_us``."""
         self.n = counts.forget(self.t, self.f, self.n, now_us)
 
 
 class Base:
-    """The profile of nodes without running attempts and dead nodes, computed when needed."""
+    """The profile ``base``, without failed nodes and nodes in use; it is computed when needed."""
 
     def __init__(self, n_free: int) -> None:
         self._profile = Profile(n_free)
@@ -99,7 +99,7 @@ class Base:
 
 
 class CountedPlan:
-    """The plan of a list scheduler over interchangeable nodes.
+    """The plan of a list scheduler for interchangeable nodes.
 
     Parameters
     ----------
@@ -127,7 +127,7 @@ class CountedPlan:
                 self._overdue.append(attempt_id)
 
     def _extend(self) -> list[str]:
-        """Extend, by 1 us, attempts past their planned end; return their ids."""
+        """Extend attempts that run beyond their planned end by 1 us; return their ids."""
         if not self._overdue:
             return []
         overdue = [name for name in self._overdue if name in self._holds]
@@ -137,10 +137,10 @@ class CountedPlan:
         return overdue
 
     def _settle(self, queue: SortedQueue, last: int) -> None:
-        """Bring the reservations up to date, and extend attempts past their planned end.
+        """Update the reservations, and extend attempts that run beyond their planned end.
 
-        If a reservation was due but its attempt did not start, place all reservations again. If
-        only this reservation were moved, an attempt behind it could start first.
+        If the start of a reservation was due but its attempt did not start, make all reservations
+        again. If only this reservation were moved, a later attempt of the queue could start first.
         """
         overdue = self._extend()
         self._plan.forget(self._now_us)
@@ -154,7 +154,7 @@ class CountedPlan:
                 self._plan.change(self._now_us, end_us, -size)
 
     def started(self, running: Running, end_us: int) -> None:
-        """Record that a reserved attempt runs, until ``end_us`` at the latest."""
+        """Record that an attempt with a reservation runs, until ``end_us`` at the latest."""
         self._hold(running.attempt.id, running.attempt.n_nodes, end_us)
 
     def _hold(self, attempt_id: str, size: int, end_us: int) -> None:
@@ -166,7 +166,7 @@ class CountedPlan:
         """Delete all reservations; a rebuild must follow."""
 
     def held(self, running: Running, end_us: int) -> None:
-        """Record held nodes, or a running attempt that was not planned; a rebuild must follow."""
+        """Record held nodes, or an attempt that the plan did not start; a rebuild must follow."""
         self._hold(running.attempt.id, running.attempt.n_nodes, end_us)
 
     def ended(self, running: Running) -> None:
@@ -178,9 +178,9 @@ class CountedPlan:
     def failed(self, nodes: list[int], under: Sequence[str] = ()) -> None:
         """Record that nodes are unusable during the entire plan.
 
-        Some of the nodes may still be held by attempts. ``under`` contains the id of the attempt
-        once for each such node. The node then no longer counts as held, so it is not subtracted
-        twice.
+        Attempts may still hold some of the nodes. For each held node, ``under`` contains the id of
+        the attempt once. A held node that fails no longer counts as held, so that it is not
+        subtracted twice.
         """
         self._change(FOREVER_US, -len(nodes))
         for attempt_id in under:
@@ -189,7 +189,7 @@ class CountedPlan:
             self._change(end, 1)
 
     def rejuvenated(self, nodes: list[int], under: Sequence[str] = ()) -> None:
-        """Record that nodes are usable again; those held by an attempt become free when it ends."""
+        """Record that nodes are usable again; held nodes stay in use until their attempts end."""
         self._change(FOREVER_US, len(nodes))
         for attempt_id in under:
             size, end = self._holds[attempt_id]
@@ -223,7 +223,7 @@ class CountedPlan:
         self._opened_us = self._now_us
 
     def compress(self, queue: SortedQueue, last: int) -> None:
-        """Remove and place again each of the first ``last`` attempts, one after the other."""
+        """Renew the reservations of the first ``last`` attempts, one after the other."""
         self._settle(queue, last)
         plan = self._plan
         plan.room_for(last)
@@ -273,5 +273,5 @@ class CountedPlan:
     without_place: WithoutPlace | None = None
 
     def nodes_at(self, position: int) -> NodeSet | None:
-        """Return None: a plan that counts nodes reserves no particular nodes."""
+        """Return None, because this plan reserves no particular nodes."""
         return None

@@ -39,7 +39,7 @@ from rebat.policies.queue_order import Key
 
 
 class Fifo(Planning):
-    """Starts the head of the queue while it fits; rejects jobs larger than their partitions.
+    """A planning that starts the head of the queue while it fits, and rejects too large jobs.
 
     Without partitions, the placement 'any' only counts nodes, and the session chooses the lowest
     free nodes.
@@ -77,7 +77,7 @@ class Fifo(Planning):
             victims = yield from self._serve(view, tier, room)
             if victims:
                 yield from victims
-                return  # the session plans again when the victims have released their nodes
+                return  # the session calls plan again when the victims have released their nodes
 
     def _open_on(self, view: View) -> None:
         machine = view.machine
@@ -111,10 +111,10 @@ class Fifo(Planning):
     # ---- the record of plans
 
     def planned(self, view: View) -> PlannedStarts:
-        """Return the queue without planned starts, and the attempt that each attempt waits for.
+        """Return, without planned starts, the attempt for which each queued attempt waits.
 
-        An attempt that waits for no other attempt did not fit: too few nodes are free, or the free
-        nodes include no place for it.
+        An attempt that waits for no other attempt does not fit: too few nodes are free, or the
+        placement cannot use the free nodes.
         """
         starts = PlannedStarts.of_attempts([a for a, _ in self._waiting(view)], {})
         starts.behind = np.array([ahead for _, ahead in self._waiting(view)], dtype=np.int64)
@@ -196,7 +196,7 @@ class Fifo(Planning):
     def _victims(
         self, view: View, room: Room, attempt: Attempt, places: list[Partition]
     ) -> list[Proposal]:
-        """Return the stops (with checkpoints) that make room for an attempt; empty if none do."""
+        """Return stops (with checkpoints) that make room for an attempt, if there are any."""
         tier = places[0].tier
         if all(place.tier >= tier for place in self._places):
             return []
@@ -228,7 +228,7 @@ def _at_its_place(attempt: Attempt) -> Attempt:
 
 
 class Room:
-    """The nodes that remain free while a plan is made."""
+    """The nodes that are still free while starts are chosen."""
 
     def __init__(self, view: View) -> None:
         self._view = view

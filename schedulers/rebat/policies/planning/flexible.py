@@ -3,8 +3,8 @@
 
 Section III of Prabhakaran, Neumann and Wolf, "Efficient Fault Tolerance through Dynamic Node
 Replacement", 2018. A moldable job gets its size on arrival (SA). A malleable job is planned at its
-minimum and may start on more nodes. Every change of size is a stop without loss, followed by a
-move.
+minimum and may start on more nodes. Every change of size is a stop that loses no work, followed by
+a move.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ Mask = npt.NDArray[np.bool_]
 
 
 class FlexibleScheduling(ListScheduling):
-    """Conservative backfilling that chooses sizes.
+    """Conservative backfilling that also chooses the sizes of jobs.
 
-    No job starts on the spare nodes. Under PRA, running jobs grow before queued attempts start. If
-    the reaction reserves idle nodes for attempts that lost a node, no job grows under PRA while one
-    of these attempts waits (step 5 of the replacement).
+    No job starts on the spare nodes. Under PRA, running jobs grow before queued attempts start.
+    There is one exception: if the reaction reserves idle nodes for attempts that lost a node, no
+    job grows under PRA while one of these attempts waits (step 5 of the replacement).
     """
 
     def __init__(self, options: FlexibleOptions, context: Context) -> None:
@@ -54,7 +54,7 @@ class FlexibleScheduling(ListScheduling):
         self._rule, self._members = context.rule, context.members
         self._molding: Molding = MOLDINGS[options.moldable]
         self._limit_on, self._hit_first = context.limit_on, context.hit_first
-        self._started_larger = False  # whether jobs started on more nodes than the plan reserved
+        self._started_larger = False  # whether jobs started on more nodes than their reservations
 
     def plan(self, view: View, changes: Changes) -> Iterable[Proposal]:
         """Return the attempts to start, reject and resize now."""
@@ -71,7 +71,7 @@ class FlexibleScheduling(ListScheduling):
     # ---- the queue
 
     def _enter(self, view: View, plan: CountedPlan, changes: Changes) -> Iterator[Reject]:
-        """Queue and plan new attempts in their sizes; reject attempts that can never fit."""
+        """Queue and plan new attempts with their planned sizes; reject attempts that never fit."""
         for attempt in (*changes.resubmitted, *changes.arrived):
             entry = self._in_its_size(view, plan, attempt)
             if entry is None:
@@ -99,7 +99,7 @@ class FlexibleScheduling(ListScheduling):
         return [self._rule.at_start(job.shape, request)]
 
     def _in_its_size(self, view: View, plan: CountedPlan, attempt: Attempt) -> Attempt | None:
-        """Return an attempt in its planned size; None if it never fits."""
+        """Return an attempt with its planned size; None if it can never fit."""
         most = self._limit_on(view.n_nodes).most
         sizes = [size for size in self._sizes(view, attempt) if size <= most]
         if sizes == [attempt.n_nodes]:
@@ -123,10 +123,10 @@ class FlexibleScheduling(ListScheduling):
     # ---- nodes
 
     def _allocate(self, view: View) -> list[Proposal]:
-        """Return starts and resizes.
+        """Return the starts and the resizes.
 
-        If a job must shrink first, the attempt that needs its nodes starts after the shrink, at the
-        same simulated time.
+        If a job must shrink to make room, the attempt that needs its nodes starts at the same
+        simulated time, after the resize.
         """
         rule = self._rule
         members = self._members.running(view) if rule.resizes else []
@@ -148,7 +148,7 @@ class FlexibleScheduling(ListScheduling):
         return self._starts_and_resizes(view, due, starting, members)
 
     def _hit_waits(self) -> bool:
-        """Return whether the head of the queue lost a node and has precedence over growth."""
+        """Return whether the head of the queue lost a node, so that running jobs must not grow."""
         queue = self._queue
         return self._hit_first and len(queue) > 0 and queue.attempts[0].priority > Priority.REGULAR
 
@@ -157,7 +157,7 @@ class FlexibleScheduling(ListScheduling):
     ) -> list[tuple[int, Attempt]] | None:
         """Shrink members to make room for the first attempt that cannot start now.
 
-        Return the due starts before this attempt in the queue; later due attempts are planned
+        Return the due starts that are before this attempt in the queue. Later attempts are planned
         again. Return None if no member shrinks.
         """
         positions = {position for position, _ in due}
@@ -196,7 +196,7 @@ class FlexibleScheduling(ListScheduling):
         return [*starts, *self._resizes(members, free, view.now_us)]
 
     def _resizes(self, members: list[Member], free: Mask, now_us: int) -> list[Proposal]:
-        """Return stops without loss, each with a move to more or fewer nodes."""
+        """Return stops that lose no work, each with a move to more or fewer nodes."""
         stops: list[Proposal] = []
         for member in members:
             running = member.running
@@ -271,7 +271,7 @@ class FlexibleOptions(TimedOptions, frozen=True, tag="flexible"):
 
     @property
     def malleability(self) -> SizeRule:
-        """When malleable jobs grow and shrink."""
+        """The rule that decides when malleable jobs grow and shrink."""
         return MALLEABILITY[self.malleable](MANAGERS[self.manager])
 
     def idle(self) -> frozenset[str]:

@@ -2,7 +2,8 @@
 """List scheduling with reservations: greedy, EASY and conservative backfilling.
 
 The options are the queue order, the reservation depth (0: greedy, 1: EASY, ALL: conservative), the
-maintenance of the plan, and the placement, which determines the kind of plan.
+maintenance of the plan, and the placement. The placement determines the class of the plan. A
+reservation is *due* when its start time is reached.
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ class Upkeep(IntEnum):
 
 
 MAINTENANCE: dict[str, dict[str, Upkeep]] = {
-    # Batsched: after an end, reservations can only move to earlier times. After a failure, a
-    # repair or the arrival of a job with raised priority, all are deleted (section 7.2.1).
+    # Batsched: after the end of a job, reservations can only move to earlier times. All are deleted
+    # # after a failure, a repair, or the arrival of a job with raised priority (section 7.2.1).
     "compression": {
         "arrival": Upkeep.APPEND,
         "priority": Upkeep.REBUILD,
@@ -60,11 +61,11 @@ MAINTENANCE: dict[str, dict[str, Upkeep]] = {
         "rejuvenation": Upkeep.REBUILD,
     },
 }
-"""The update after each kind of change, for plans in which every attempt has a reservation."""
+"""Update of the plan after each kind of change, if every attempt has a reservation."""
 
 
 class ListScheduling(Planning):
-    """Plans the queue in its order, and starts attempts whose reservations are due.
+    """A planning that reserves nodes in queue order, and starts attempts that are due.
 
     Parameters
     ----------
@@ -72,14 +73,16 @@ class ListScheduling(Planning):
     depth : int
         Maximum number of reservations for attempts that cannot start now; ALL: no limit.
     maintenance : str
-        A key of MAINTENANCE; used only if depth is ALL (other plans are always rebuilt).
+        A key of MAINTENANCE. It has an effect only if depth is ALL; with other depths the plan is
+        always rebuilt.
     margin_us : int
-        Microseconds that the plan adds to every walltime.
+        Microseconds that the plan adds to each walltime.
     placement : callable
-        Creates the plan for a machine.
+        Function that creates the plan for a machine.
     first : bool
         Whether the first ``depth`` attempts of the queue get the reservations, including attempts
-        that can start now (Algorithm 1 of Benoit et al., RR-9296). No effect if depth is ALL.
+        that can start now (Algorithm 1 of Benoit et al., RR-9296). It has no effect if depth is
+        ALL.
     seed : int
         Seed of a random queue order.
     """
@@ -117,7 +120,7 @@ class ListScheduling(Planning):
         return rejected + self._start_due(plan, view.now_us)
 
     def planned(self, view: View) -> PlannedStarts | None:
-        """Return the planned starts of the queue after the last plan."""
+        """Return the starts of the queued attempts in the most recent plan."""
         return None if self._plan is None else self._queue.planned(self._plan, view)
 
     def _opened(self, view: View) -> AvailabilityPlan:
@@ -142,7 +145,7 @@ class ListScheduling(Planning):
         return running.start_us + self._queue.duration_of(running.attempt)
 
     def _take_in(self, plan: AvailabilityPlan, changes: Changes) -> Upkeep:
-        """Update the plan with changes of nodes; return the required upkeep."""
+        """Record changes of nodes in the plan; return the update that the plan needs."""
         due, upkeep = Upkeep.APPEND, self._upkeep
         for left in (changes.ended, changes.stopped):
             for running in left:
@@ -164,13 +167,13 @@ class ListScheduling(Planning):
         return due
 
     def _enqueue(self, n_nodes: int, changes: Changes, rejected: list[Proposal]) -> Upkeep:
-        """Queue new attempts, or reject them if they are too large; return the required upkeep."""
+        """Queue new attempts, or reject too large ones; return the update that the plan needs."""
         upkeep, queue = Upkeep.APPEND, self._queue
         for attempt in (*changes.arrived, *changes.resubmitted):
             if reason := SizeLimit(n_nodes).exceeded(attempt.n_nodes):
                 rejected.append(Reject(attempt.id, reason))
             elif queue.add(attempt) < len(queue) - 1:
-                upkeep = Upkeep.REBUILD  # the attempt is ahead of planned attempts
+                upkeep = Upkeep.REBUILD  # the new attempt precedes planned attempts
             else:
                 upkeep = max(upkeep, self._upkeep["arrival"])
         return upkeep
@@ -240,7 +243,7 @@ class ListOptions(TimedOptions, frozen=True, tag="list"):
         str,
         choice(
             ("blocked", "first"),
-            "Attempts that get the reservations if depth is limited: the first that cannot start "
+            "If depth is limited, attempts that get a reservation: the first that cannot start "
             "now (blocked), or the first of the queue (first, Algorithm 1 of RR-9296).",
         ),
     ] = "blocked"
@@ -249,7 +252,8 @@ class ListOptions(TimedOptions, frozen=True, tag="list"):
     def idle(self) -> frozenset[str]:
         """Return the options without an effect at this depth."""
         depth = depth_of(self.depth)
-        names = set() if depth == ALL else {"maintenance"}  # other plans are always rebuilt
+        # with other depths than ALL, the plan is always rebuilt
+        names = set() if depth == ALL else {"maintenance"}
         return frozenset(names | ({"reserve"} if depth in (0, ALL) else set()))
 
     @staticmethod

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Placement ``named``: the plan reserves specific nodes.
+"""Placement ``named``: the plan reserves particular nodes.
 
-These are the lowest-numbered nodes that are free during the entire reservation.
+It reserves the lowest-numbered nodes that are free during the entire reservation.
 
-The plan is a table (see ``rebat.kernels.blocks``): time slices with their free nodes, and a
-reservation for each queue position from the head on.
+The plan consists of a table of time slices with their free nodes (see ``rebat.kernels.blocks``),
+and a reservation for each queue position, beginning at the head.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from rebat.policies.planning.queue import SortedQueue, WithoutPlace
 
 
 class NamedPlan:
-    """The plan of a list scheduler over specific nodes; initially all nodes are up and free."""
+    """The plan of a list scheduler for particular nodes. Initially all nodes are up and free."""
 
     def __init__(self, n_nodes: int) -> None:
         self._now_us = 0
@@ -44,7 +44,7 @@ class NamedPlan:
     # ---- updates
 
     def advance(self, now_us: int) -> None:
-        """Set the current time; attempts that were due at the previous time have started."""
+        """Set the current time. Attempts whose start was due at the previous time have started."""
         named.drop_begun(self._table, self._now_us)
         if now_us > self._now_us:
             self._now_us = now_us
@@ -55,7 +55,7 @@ class NamedPlan:
                 self._overdue.append(attempt_id)
 
     def started(self, running: Running, end_us: int) -> None:
-        """Record that a reserved attempt runs, until ``end_us`` at the latest."""
+        """Record that an attempt with a reservation runs, until ``end_us`` at the latest."""
         self._hold(running.attempt.id, running.nodes, end_us)
 
     def _hold(self, attempt_id: str, nodes: NodeSet, end_us: int) -> None:
@@ -67,7 +67,7 @@ class NamedPlan:
         named.clear(self._table)
 
     def held(self, running: Running, end_us: int) -> None:
-        """Record held nodes, or a running attempt that was not planned; a rebuild must follow."""
+        """Record held nodes, or an attempt that the plan did not start; a rebuild must follow."""
         self.clear()
         self._take(running.nodes, end_us)
         self._hold(running.attempt.id, running.nodes, end_us)
@@ -87,7 +87,7 @@ class NamedPlan:
         slices.fail(self._table, dead.intervals)
 
     def rejuvenated(self, nodes: list[int], under: Sequence[str] = ()) -> None:
-        """Record that nodes are usable again; those held by an attempt become free when it ends."""
+        """Record that nodes are usable again; held nodes stay in use until their attempts end."""
         alive = NodeSet.of(nodes)
         self._make_room(0, alive)
         slices.repair(self._table, alive.intervals)
@@ -108,7 +108,7 @@ class NamedPlan:
         self._place(queue, last)
 
     def _place(self, queue: SortedQueue, last: int) -> None:
-        """Make a first-fit reservation for each position before ``last`` without a reservation."""
+        """Make a first-fit reservation for each position before ``last`` that has none."""
         named_lists.place(self._table, queue.size, queue.duration, last)
         self._copy_starts(queue)
 
@@ -119,7 +119,7 @@ class NamedPlan:
         self._opened_us = self._now_us
 
     def compress(self, queue: SortedQueue, last: int) -> None:
-        """Remove and place again each of the first ``last`` attempts, one after the other."""
+        """Renew the reservations of the first ``last`` attempts, one after the other."""
         self._settle(last)
         self._opened_us = named_lists.compress(
             self._table, queue.size, queue.duration, self._opened_us
@@ -139,7 +139,7 @@ class NamedPlan:
     without_place: WithoutPlace | None = None
 
     def nodes_at(self, position: int) -> NodeSet | None:
-        """Return the nodes that the last plan reserved for a queue position."""
+        """Return the nodes that the most recent plan reserved for a queue position."""
         table = self._table
         if position >= table.n[RESERVED] or table.start[position] >= FOREVER_US:
             return None
@@ -151,9 +151,10 @@ class NamedPlan:
         queue.start[:n] = self._table.start[:n]
 
     def _settle(self, last: int) -> None:
-        """Extend, by 1 us, attempts past their planned end.
+        """Extend attempts that run beyond their planned end by 1 us.
 
-        If a reservation was due but its attempt did not start, delete all reservations.
+        If the start of a reservation was due but its attempt did not start, delete all
+        reservations.
         """
         overdue = [name for name in self._overdue if name in self._holds]
         self._overdue.clear()
@@ -169,7 +170,7 @@ class NamedPlan:
     # ---- room
 
     def _make_room(self, queued: int, nodes: NodeSet | None = None) -> None:
-        """Make the arrays large enough to place ``queued`` attempts and to take ``nodes``."""
+        """Enlarge the arrays for ``queued`` reservations and for the use of ``nodes`` nodes."""
         table = self._table
         n_slices, n_blocks, n_reserved = table.n.tolist()
         cuts = 0 if nodes is None else 2 * len(nodes.intervals)

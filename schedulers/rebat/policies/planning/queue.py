@@ -18,7 +18,7 @@ from rebat.policies.queue_order import Key, QueueOrder, bound, planned_us
 
 
 class SortedQueue:
-    """Attempts in queue order, with the size, duration and reserved start of each.
+    """The queued attempts in order, each with its size, planned duration and reserved start.
 
     ``size`` (nodes), ``duration`` and ``start`` (microseconds) and ``serial`` are int64 arrays.
     Only the first ``len(queue)`` entries are valid. ``start`` is NEVER for an attempt without a
@@ -28,7 +28,7 @@ class SortedQueue:
     ----------
     order : QueueOrder
     margin_us : int
-        Microseconds that are added to every walltime; may be negative.
+        Microseconds that are added to each walltime; may be negative.
     seed : int
         Seed of a random order.
     """
@@ -77,7 +77,7 @@ class SortedQueue:
         return planned_us(attempt, self._margin_us)
 
     def due(self, now_us: int) -> list[tuple[int, Attempt]]:
-        """Return the attempts whose reserved start is reached, and their positions.
+        """Return the attempts whose reserved start time is reached, with their positions.
 
         These attempts stay in the queue.
         """
@@ -91,8 +91,9 @@ class SortedQueue:
     def book(self, started: Sequence[Running], withdrawn: Sequence[str] = ()) -> bool:
         """Remove the attempts that started; return whether exactly the due attempts started.
 
-        Due attempts that did not start remain, except those of ``withdrawn`` jobs. Attempts are
-        compared by job, because a start on another number of nodes is a new attempt.
+        Due attempts that did not start stay in the queue, except attempts of ``withdrawn`` jobs.
+        Attempts are compared by job, because a job that starts on another number of nodes has a new
+        attempt.
         """
         proposed, self._proposed = self._proposed, []
         if not (proposed or started or withdrawn):
@@ -124,7 +125,7 @@ class SortedQueue:
             del self.attempts[at], self._keys[at]
 
     def planned(self, plan: AvailabilityPlan, view: View) -> PlannedStarts:
-        """Return the planned starts of the queue after a plan was carried out."""
+        """Return the planned starts of the attempts that remain in the queue."""
         n = len(self.attempts)
         size, start = self.size[:n], self.start[:n]
         starts = PlannedStarts(self.serial[:n], size, self.duration[:n], start)
@@ -133,14 +134,14 @@ class SortedQueue:
             if waits.any():
                 lacking = without_place(set(size[waits].tolist()))
                 placeless = np.zeros(n, dtype=np.bool_)
-                for n_nodes in lacking:  # few sizes: faster than numpy.isin
+                for n_nodes in lacking:  # faster than numpy.isin, because there are few sizes
                     placeless |= size == n_nodes
                 starts.placeless = placeless & waits
         return starts
 
 
 WithoutPlace = Callable[[set[int]], list[int]]
-"""Function that returns the sizes (numbers of nodes) without a place on the nodes free now."""
+"""Function that returns the sizes (numbers of nodes) for which the free nodes have no place."""
 
 
 class AvailabilityPlan(Protocol):
@@ -161,4 +162,4 @@ class AvailabilityPlan(Protocol):
 
     @property
     def without_place(self) -> WithoutPlace | None:
-        """The sizes without a place now; None if only the number of free nodes counts."""
+        """The sizes without a place now; None if an attempt fits whenever enough nodes are free."""

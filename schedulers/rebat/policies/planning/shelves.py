@@ -2,9 +2,9 @@
 """R-SHELF: shelves of jobs that start together, for Batsim and the embedded engine.
 
 Section 4.3, Algorithm 2 of Benoit, Le Fèvre, Raghavan, Robert and Sun, Inria RR-9296, 2020. A new
-shelf is built only when no job runs. Jobs that arrive or return to the queue in the meantime wait
-for the new shelf. With jobs that arrive over time, this is batch scheduling (Shmoys et al., section
-2.1).
+shelf is built only when no job runs. Jobs that arrive or return to the queue before that wait for
+the new shelf. If jobs arrive over time, this method is called batch scheduling (Shmoys et al.,
+section 2.1).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from rebat.policies.planning.queue import SortedQueue
 
 
 class Shelves(Planning):
-    """Fills one shelf after the other from the queue, in queue order."""
+    """A planning that fills one shelf after the other with jobs, in queue order."""
 
     def __init__(self, options: ShelfOptions, context: Context) -> None:
         self._queue = SortedQueue(context.order, options.margin_us, context.seed)
@@ -28,7 +28,7 @@ class Shelves(Planning):
         self._began = False
 
     def plan(self, view: View, changes: Changes) -> Iterable[Proposal]:
-        """Start a shelf if the last shelf has ended; reject jobs larger than the machine."""
+        """Start a new shelf if the last one has ended; reject jobs larger than the machine."""
         if not self._began:
             self._queue.on_machine(view.n_nodes)
             self._began = True
@@ -64,7 +64,7 @@ class ShelfOptions(TimedOptions, frozen=True, tag="shelf"):
 
     kind = Shelves
     backfill: ClassVar[bool] = True
-    """The parameter b: whether attempts behind an attempt that does not fit are tried."""
+    """The parameter b: whether a shelf is filled with later attempts if an attempt does not fit."""
 
 
 class PlainShelfOptions(ShelfOptions, frozen=True, tag="shelf-nb"):

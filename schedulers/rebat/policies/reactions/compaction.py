@@ -4,8 +4,8 @@
 Algorithm 1, section 3.3.4 of Rodríguez-Pascual et al., "Job migration in HPC clusters by means of
 checkpoint/restart", 2019. The image with the listing of the algorithm is lost, so this module
 follows the text. The text does not define which node is emptied. Here, each round considers the
-nodes that are neither full nor empty ("mixed") and can be emptied. Of these it empties the node
-with the fewest cores in use.
+nodes that are neither full nor empty ("mixed") and can be emptied. It empties the one with the
+fewest cores in use.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
 TARGETS = {"single": True, "several": False}
-"""Whether all jobs of an emptied node move to the same node (True)."""
+"""Values of the option ``targets``: whether all jobs of an emptied node move to the same node."""
 
 
 class Nodes(msgspec.Struct, frozen=True):
-    """State of the nodes when a compaction is planned."""
+    """State of the nodes at the time of a compaction."""
 
     cores: int
     """Cores per node."""
@@ -73,7 +73,7 @@ class Nodes(msgspec.Struct, frozen=True):
         return first, holders, sizes
 
     def take(self, tags: npt.NDArray[np.int32], node: int, count: int) -> Ints:
-        """Mark the lowest ``count`` free cores of a node as taken in ``tags``, and return them."""
+        """Mark the lowest ``count`` free cores of a node as in use in ``tags``, and return them."""
         first = node * self.cores
         row = tags[first : first + self.cores]
         lowest = np.flatnonzero(row < 0)[:count]
@@ -82,11 +82,14 @@ class Nodes(msgspec.Struct, frozen=True):
 
 
 TAKEN = 2**30
-"""A tag that no attempt has."""
+"""Tag of cores that are reserved for a move; no attempt has this tag."""
 
 
 class Compaction(Periodic):
-    """Empties one node at a time while no job waits; jobs stay in their partitions."""
+    """A reaction that empties nodes, one at a time, while no job waits.
+
+    Jobs stay in their partitions.
+    """
 
     def __init__(self, options: CompactionOptions, context: Context) -> None:
         super().__init__(to_us(options.period), "compaction")
@@ -94,9 +97,9 @@ class Compaction(Periodic):
         self._partitions = context.partitions
 
     def act(self, view: View, news: News) -> Iterator[Proposal]:
-        """Move all jobs off the first node for which this is possible and worth the cost."""
+        """Move all jobs off the first node where this is possible and worth the cost."""
         if view.queue or view.stopping or view.scheduled or view.waiting:
-            return  # waiting jobs will fill partly used nodes
+            return  # waiting jobs will fill the mixed nodes
         for area in self._areas(view):
             stops = list(self._within(view, Nodes.of(view, area)))
             if stops:
@@ -104,7 +107,7 @@ class Compaction(Periodic):
                 return
 
     def _areas(self, view: View) -> list[Mask | None]:
-        """Return the nodes of each partition; [None], for all nodes, if there are no partitions."""
+        """Return the nodes of each partition; without partitions [None], which means all nodes."""
         machine = view.machine
         places = partitions_on(self._partitions, machine.n_nodes, machine.cores_per_node)
         areas: list[Mask | None] = []
@@ -154,7 +157,7 @@ class Compaction(Periodic):
     def _empty(
         self, nodes: Nodes, node: int, jobs: list[Running], sizes: Ints, targets: Ints
     ) -> list[Stop]:
-        """Return the moves of a node's jobs; ``sizes``: cores of each job on this node."""
+        """Return the moves of a node's jobs; ``sizes`` are their numbers of cores on the node."""
         leaves = np.arange(node * nodes.cores, (node + 1) * nodes.cores)
         tags, stops = nodes.tags.copy(), []
         for job, size, target in zip(jobs, sizes.tolist(), targets.tolist(), strict=False):

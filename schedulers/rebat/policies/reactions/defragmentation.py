@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Defragmentation: move a job when that makes room for the head of the queue.
+"""Defragmentation: move a job if the move makes room for the head of the queue.
 
-On a torus, the head may wait although enough nodes are free, because these nodes do not form a box.
+On a torus, the head may wait although enough nodes are free, because the free nodes form no box.
 This reaction moves the smallest job whose move makes room for the head, by checkpoint and restart.
 Defragmentation is not in Rodríguez-Pascual et al. 2019. Their section 3.3.4 moves jobs "to make the
 infrastructure available for parallel tasks".
@@ -20,11 +20,11 @@ from rebat.policies.placement.choosers import Mask, Request
 from rebat.policies.reactions.periodic import Period, Periodic, worth_moving
 
 MOST_TRIED = 64
-"""Maximum number of jobs to try at a time, smallest first."""
+"""Maximum number of jobs to try in one round, smallest first."""
 
 
 class Defragmentation(Periodic):
-    """Moves one job at a time to make room for the head of the queue."""
+    """A reaction that moves one job at a time to make room for the head of the queue."""
 
     def __init__(self, options: DefragmentationOptions, context: Context) -> None:
         super().__init__(to_us(options.period), "defragment")

@@ -2,8 +2,8 @@
 """Lemon nodes: exclude a node whose failures hit jobs several times.
 
 Source: lemon node detection of Kokolis et al., "Revisiting Reliability in Large-Scale Machine
-Learning Research Clusters", HPCA 2025. They use more signals than failures; this rule counts the
-failures that hit jobs.
+Learning Research Clusters", HPCA 2025. Their detection also uses other signals. This rule only
+counts the failures that hit jobs.
 """
 
 from __future__ import annotations
@@ -23,7 +23,10 @@ LEMON = "lemon"
 
 
 class Exclusion:
-    """Drains a node when its failures have hit jobs several times; undrains it after a repair."""
+    """A reaction that drains lemon nodes for a time.
+
+    A lemon node is a node whose failures have hit jobs several times.
+    """
 
     def __init__(self, options: ExclusionOptions, context: Context) -> None:
         self._hits, self._within_us = options.hits, to_us(options.within)
@@ -68,7 +71,7 @@ class ExclusionOptions(ReactionOptions, frozen=True, tag="exclude"):
         int, number(1, 10_000, "a number of failures", "Failures after which a node is excluded.")
     ] = 3
     within: Annotated[
-        float, number(1e-6, 1e9, "seconds", "Period in which these failures occur, in seconds.")
+        float, number(1e-6, 1e9, "seconds", "Period in which failures are counted, in seconds.")
     ] = 2_419_200.0  # 28 days
     most_excluded: Annotated[
         float, number(0, 1, "a share", "Maximum share of the nodes that are excluded.")

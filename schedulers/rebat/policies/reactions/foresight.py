@@ -30,10 +30,10 @@ WHY = "foresee"
 
 
 class Foresight(Periodic):
-    """Empties nodes before they fail; jobs stay in their partitions.
+    """A reaction that empties nodes before they fail. Jobs stay in their partitions.
 
-    The age of a node counts from its last failure if the foresight is the law of the run, otherwise
-    from its last repair.
+    If the foresight is the law of the run, the age of a node counts from its last failure.
+    Otherwise it counts from its last repair.
     """
 
     def __init__(self, options: ForesightOptions, context: Context) -> None:
@@ -55,9 +55,9 @@ class Foresight(Periodic):
         yield from self._move(view, news, bad)
 
     def _suspect(self, view: View) -> Mask:
-        """Return a mask of the nodes to avoid: those that are most likely to fail.
+        """Return a mask of the nodes to avoid, which are the most likely to fail.
 
-        Enough other nodes remain for the largest queued job. Otherwise this job could wait forever.
+        The mask leaves enough nodes for the largest queued job, which could otherwise wait forever.
         If jobs wait and no job runs, the mask is empty.
         """
         machine = view.machine
@@ -89,7 +89,7 @@ class Foresight(Periodic):
                 yield Stop(attempt.id, Cause.MOVED, When.IMAGE, then, WHY)
 
     def _target(self, view: View, job: Running, free: Mask, bad: Mask) -> NodeSet | None:
-        """Return safe nodes for a job, possibly its present nodes; None if there are too few."""
+        """Return safe nodes for a job, perhaps some of its own; None if there are too few."""
         attempt = job.attempt
         safe = free | (job.nodes.mask(view.n_nodes) & ~(bad | view.machine.drained))
         request = Request.now(attempt)
@@ -116,7 +116,7 @@ class ForesightOptions(ReactionOptions, frozen=True, tag="foresee"):
             1e-9,
             1 - 1e-9,
             "a probability",
-            "Drain a node if its probability of surviving the next 'ahead' seconds is lower.",
+            "Drain a node if it survives the next 'ahead' seconds with a lower probability.",
         ),
     ] = 0.9
 

@@ -3,7 +3,7 @@
 
 "There is no need to set a particular length for these jobs, hence the qualification of 'eternal':
 they simply run whenever the cluster is not fully occupied" (section 3.3.2 of Rodríguez-Pascual et
-al. 2019). A simulation needs an end for these jobs.
+al. 2019). A simulation must end these jobs, because it would never finish otherwise.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ TAG = "horizon"
 
 
 class Horizon:
-    """Ends running eternal jobs, and rejects queued eternal jobs.
+    """A reaction that ends running eternal jobs, and rejects queued eternal jobs.
 
     Parameters
     ----------
     at_us : int
-        Time at which to end eternal jobs, in microseconds. 0: when all other jobs have ended and no
-        more job will be submitted.
+        Time at which to end eternal jobs, in microseconds. If it is 0, they end when all other jobs
+        have ended and no more jobs will be submitted.
     """
 
     def __init__(self, at_us: int = 0) -> None:
         self._at_us = at_us
-        self._alive: set[str] | None = None  # eternal jobs; None: there were none yet
+        self._alive: set[str] | None = None  # the eternal jobs; None until there is one
 
     def has_work(self, news: News) -> bool:
         """Return whether eternal jobs may exist."""
         return bool(self._alive or news.arrived)
 
     def react(self, view: View, news: News) -> Iterator[Proposal]:
-        """End the eternal jobs when their end is due."""
+        """End the eternal jobs when the time of their end is reached."""
         eternal = {a.job_id for a in news.arrived if view.job(a.job_id).traits.eternal}
         if eternal and self._alive is None and self._at_us > view.now_us:
             yield Wake(self._at_us, TAG)
@@ -48,7 +48,7 @@ class Horizon:
             return
         for job_id in [job_id for job_id in view.waiting if job_id in eternal]:
             yield Release(job_id)
-        leaving = view.stopping.keys() | view.scheduled.keys()  # they return to the queue
+        leaving = view.stopping.keys() | view.scheduled.keys()  # stopped jobs return to the queue
         for name, running in list(view.running.items()):
             if name not in leaving and running.attempt.job_id in eternal:
                 yield Stop(name, Cause.HORIZON, When.NOW, End(), "horizon")

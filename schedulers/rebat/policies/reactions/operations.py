@@ -3,8 +3,8 @@
 
 This module follows the seven steps of smigrate, section 3.3.1 of Rodríguez-Pascual et al., "Job
 migration in HPC clusters by means of checkpoint/restart", 2019. With the option ``drain=wait``, the
-jobs on drained nodes run to their ends instead. A scheduler carries out operations before its other
-reactions.
+jobs on drained nodes run to their ends instead. A scheduler carries out operations before it calls
+its other reactions.
 """
 
 from __future__ import annotations
@@ -46,15 +46,15 @@ ORDER = "operation"
 
 
 class Operations:
-    """Carries out operations, or records why they are not carried out.
+    """A reaction that carries out operations, or records why it does not.
 
     Parameters
     ----------
     migrates : bool
         Whether to checkpoint the jobs on drained nodes.
     operators : sequence of str
-        Users who may request operations in addition to the administrator; 'all': every user. The
-        owner of a job may always move the job.
+        Users who may request operations in addition to the administrator; 'all' means every user.
+        Owners may always move their jobs.
     partitions : str
         See `partitions.read_partitions`. Jobs stay in the partitions in which they may run.
     """
@@ -112,13 +112,13 @@ class Operations:
     # ---- nodes
 
     def _drain(self, view: View, news: News, operation: Operation) -> Iterator[Proposal]:
-        """Steps 2 to 5: start to empty the nodes of an operation, unless a job cannot move."""
+        """Start to empty the nodes of an operation, unless a job cannot move (steps 2 to 5)."""
         cores = self._cores(view, operation)
         new = cores.where(~view.machine.drained_for(ORDER))
         if not new.size:
             yield Note(f"drain of {operation.nodes}", "is refused: the nodes are already drained")
             return
-        yield Drain(new, ORDER)  # step 2 comes first, so that nothing starts there
+        yield Drain(new, ORDER)  # step 2 comes first, so that no job starts on these nodes
         if not self._migrates:
             return
         reasons = (self._why_not(view, job, operation) for job in self._on(view, news, new))
@@ -154,9 +154,9 @@ class Operations:
         return ""
 
     def _empty(self, view: View, news: News) -> Iterator[Proposal]:
-        """Step 5: checkpoint the jobs on the nodes, and requeue them at the head of the queue.
+        """Checkpoint the jobs on drained nodes, and requeue them at the head of the queue (step 5).
 
-        A job that is already scheduled to stop at its next checkpoint runs until then.
+        If a job is already scheduled to stop at its next checkpoint, it runs until this checkpoint.
         """
         jobs = self._on(view, news, NodeSet.of(self._emptying))
         for job in jobs:
@@ -167,7 +167,7 @@ class Operations:
             self._emptying.clear()  # step 6
 
     def _undrain(self, view: View, operation: Operation) -> Iterator[Proposal]:
-        """Step 7: make nodes available again."""
+        """Make nodes available again (step 7)."""
         back = self._cores(view, operation).where(view.machine.drained_for(ORDER))
         self._emptying.difference_update(back)
         if back.size:
@@ -214,9 +214,9 @@ class Operations:
         return None
 
     def _target(self, view: View, job: Running, operation: Operation) -> Move | None:
-        """Return a move to the operation's lowest free cores; None if too few are free.
+        """Return a move to the lowest free cores of the operation; None if too few are free.
 
-        The present cores of the job count as free.
+        The current cores of the job count as free.
         """
         free = self._cores(view, operation).mask(view.n_nodes)
         vacant = view.machine.free

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Paused jobs: a job without replacement nodes waits and keeps its surviving nodes.
+"""Paused jobs: if there are no replacement nodes, a job waits and keeps its surviving nodes.
 
 Sections I and III of Prabhakaran, Neumann and Wolf 2018: "instead of resubmitting and restarting a
 job, it can be paused until failed nodes are replaced". The session holds the surviving nodes.
 Idle nodes are reserved while a job is paused, so that no plan uses them. When enough nodes are idle
-for a paused job, the job continues. The job that was paused first goes first. If this job needs
-more nodes than are idle, the next paused job may continue. Otherwise two jobs could wait for each
+for a paused job, the job continues. Paused jobs are tried in the order of their pauses. If a job
+needs more nodes than are idle, the next job is tried; otherwise two jobs could wait for each
 other's nodes.
 """
 
@@ -28,7 +28,7 @@ PAUSED = "paused"
 
 
 class Pauses:
-    """Pauses jobs, reserves idle nodes for them, and continues them."""
+    """The pauses of jobs: it pauses jobs, reserves idle nodes for them, and continues them."""
 
     def __init__(self, rule: SizeRule) -> None:
         self._rule = rule
@@ -51,12 +51,12 @@ class Pauses:
             shape = view.job(job_id).shape
             short = self._rule.least(shape, job.n_held + job.n_lost) - len(own)
             if not len(own):
-                yield Release(job_id)  # no held node is usable: the job waits in the queue
+                yield Release(job_id)  # if no held node is usable, the job waits in the queue
             elif len(idle) >= short:
                 yield from self._continue(view, job_id, own, idle[: max(0, short)])
 
     def reserve(self, view: View) -> Iterator[Drain | Undrain]:
-        """Reserve all idle nodes while a job is paused; otherwise end the reservation."""
+        """Reserve all idle nodes while a job is paused; release them if no job is paused."""
         drained = np.flatnonzero(view.machine.drained_for(PAUSED))
         if self.paused(view):
             free = np.flatnonzero(view.machine.free)

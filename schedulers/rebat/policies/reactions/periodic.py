@@ -19,17 +19,17 @@ Period = Annotated[
 class Periodic:
     """A reaction whose ``act`` is called at the multiples of a period.
 
-    Unless the reaction is ``restless``, a call is skipped if nothing has changed since the previous
-    multiple. If calls are skipped, the decisions of ``act`` must not depend on time alone. No call
-    is made while no job runs or waits.
+    If nothing has changed since the previous multiple, the call is skipped, unless the reaction is
+    ``restless``. A reaction whose decisions can change only because time passes must be
+    ``restless``. No call is made while no job runs or waits.
 
     Parameters
     ----------
     period_us : int
     name : str
-        The tag of its wakes.
+        Tag of the wake-ups that the reaction requests.
     restless : bool
-        Whether the decisions depend on time.
+        Whether decisions can change only because time passes.
     """
 
     def __init__(self, period_us: int, name: str, restless: bool = False) -> None:
@@ -38,19 +38,19 @@ class Periodic:
         self._changed = False
 
     def react(self, view: View, news: News) -> Iterator[Proposal]:
-        """Act if a round is due, and request the next wake."""
+        """Act if a round is due, and request the next wake-up."""
         now_us, changed = view.now_us, changes_in(news)
         lively = changed or self._restless
         self._changed |= lively
         due = now_us % self._period_us == 0 or self._name in news.woken
         if due and now_us > self._last_us and self._changed:
-            # the plan for this time may be made after this call, so the next round must not be
+            # jobs may still start at this time, after this call, so the next round must not be #
             # skipped
             self._last_us, self._changed = now_us, lively
             for proposal in self.act(view, news):
                 self._changed = changed = True
                 yield proposal
-        # If jobs wait while no job runs and nothing happens, a wake would not help these jobs.
+        # If jobs wait while no job runs and nothing happens, a wake-up would not help them.
         alive = view.running or view.waiting or (view.queue and changed)
         alive = alive or (self._restless and not view.all_submitted)
         if self._changed and self._next_us <= now_us and alive:
@@ -63,7 +63,7 @@ class Periodic:
 
 
 def changes_in(news: News) -> bool:
-    """Return whether a message reports anything other than a wake."""
+    """Return whether a message reports anything other than a wake-up."""
     return bool(
         news.arrived
         or news.started
@@ -76,7 +76,7 @@ def changes_in(news: News) -> bool:
 
 
 def remaining_us(view: View, running: Running) -> int:
-    """Return the maximum remaining run time of an attempt (microseconds), without overheads."""
+    """Return the maximum remaining run time of an attempt (microseconds), excluding overheads."""
     attempt = running.attempt
     if not attempt.has_walltime:
         return FOREVER_US
@@ -85,7 +85,7 @@ def remaining_us(view: View, running: Running) -> int:
 
 
 def worth_moving(view: View, running: Running) -> bool:
-    """Return whether an attempt can be checkpointed and runs for longer than the move costs."""
+    """Return whether an attempt can be checkpointed and has more time left than a move costs."""
     attempt = running.attempt
     if attempt.id in view.stopping or attempt.id in view.scheduled:
         return False

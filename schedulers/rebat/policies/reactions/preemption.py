@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Preemption: stop jobs that are later in the queue order, after a grace time.
 
-On RSC (Kokolis et al., HPCA 2025) priority rises with size, and a job can be preempted after it has
-run for two hours: this is the queue order ``largest`` with this reaction.
+On RSC (Kokolis et al., HPCA 2025), priority rises with size, and a job can be preempted after it
+has run for two hours. The queue order ``largest`` together with this reaction models RSC.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from rebat.policies.variants import number
 
 
 class Preemption(Periodic):
-    """Stops jobs until the head of the queue fits, beginning with the last in the queue order.
+    """A reaction that stops jobs, the last in queue order first, until the head of the queue fits.
 
-    The planning can start jobs other than the head on the released nodes, for example jobs of a
-    partition of a higher tier. Therefore a job is stopped only once for the same head.
+    The planning may start other jobs than the head on the released nodes, for example jobs of a
+    higher tier. To avoid endless stops, each job is stopped only once for the same head.
     """
 
     def __init__(self, options: PreemptionOptions, context: Context) -> None:
         super().__init__(to_us(options.period), "preempt", restless=True)
         self._grace_us = to_us(options.grace)
         self._order_on = context.order_on
-        self._stopped_for: dict[str, set[str]] = {}  # by attempt that waits
+        self._stopped_for: dict[str, set[str]] = {}  # the stopped jobs, by waiting attempt
 
     def act(self, view: View, news: News) -> Iterator[Proposal]:
-        """Preempt for the head of the queue, if enough jobs are later and may be preempted."""
+        """Preempt jobs for the head of the queue, if enough later jobs may be preempted."""
         if not view.queue or view.stopping or view.scheduled or view.waiting:
             return
         order = self._order_on(view.n_nodes)

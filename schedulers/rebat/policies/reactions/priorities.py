@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Priorities: move jobs up into the better partition, to fill it as far as possible.
+"""Priorities: move jobs into the better partition, to fill it as far as possible.
 
 Algorithm 2, section 3.3.4 of Rodríguez-Pascual et al., "Job migration in HPC clusters by means of
 checkpoint/restart", 2019. The image with the listing is lost. Here, each round moves the largest
@@ -29,9 +29,9 @@ from rebat.policies.reactions.periodic import Period, Periodic, worth_moving
 
 
 class Priorities(Periodic):
-    """Moves one job at a time to a better partition of the same tier, while no job waits.
+    """A reaction that moves jobs, one at a time, to a better partition of the same tier.
 
-    Better partitions are earlier in the list.
+    It acts only while no job waits. Better partitions are earlier in the list.
     """
 
     def __init__(self, options: PrioritiesOptions, context: Context) -> None:
@@ -39,7 +39,7 @@ class Priorities(Periodic):
         self._partitions, self._choose = options.partitions, context.placement.choose
 
     def act(self, view: View, news: News) -> Iterator[Proposal]:
-        """Move the largest job that fits in a better partition and is worth the cost."""
+        """Move the largest job that fits in a better partition and whose move is worth the cost."""
         if view.queue or view.stopping or view.scheduled or view.waiting:
             return
         machine = view.machine
@@ -84,7 +84,7 @@ class PrioritiesOptions(ReactionOptions, frozen=True, tag="priorities"):
     partitions: PartitionsOption = ""
 
     def check(self) -> None:
-        """Raise InputError for fewer than two partitions."""
+        """Raise InputError if there are fewer than two partitions."""
         if len(read_partitions(self.partitions)) < 2:
             expected = "at least two for the reaction priorities, like high:0%-25%+low:25%-100%"
             raise InputError(f"is {self.partitions!r}", "axis partitions", expected)

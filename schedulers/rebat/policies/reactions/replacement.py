@@ -10,8 +10,8 @@ There are five steps for an attempt that lost nodes:
 4. ``restart``: moldable jobs start again on fewer nodes. The attempt itself may be one of them.
 5. ``wait``: it waits at the head of the queue, or paused on its surviving nodes.
 
-The first step that helps is used. The decisions for all attempts are made before any decision is
-carried out.
+The first step that yields enough nodes is used. The decisions for all attempts are made before any
+of them is carried out.
 """
 
 from __future__ import annotations
@@ -43,20 +43,20 @@ STEPS = ("local", "idle", "remote", "restart", "wait")
 """The five steps in order; each can be switched off."""
 
 EXPECTED = ("jobs+repairs", "jobs")
-"""Events that the expected wait counts: ends of other jobs, with or without repairs."""
+"""Events considered in the expected wait: ends of other jobs, with or without repairs."""
 
 WAITS = ("requeue", "hold")
 """Whether a job that waits releases or keeps its surviving nodes."""
 
 RESTARTS = ("beginning", "checkpoint")
-"""From where moldable jobs start again on fewer nodes."""
+"""Point from which moldable jobs restart on fewer nodes."""
 
 
 class NodeReplacement:
-    """Replaces the dead nodes of running attempts.
+    """A reaction that replaces the failed nodes of running attempts.
 
-    If no step helps and the step 'wait' is switched off, the attempt is requeued like a new
-    submission. Moldable jobs start again only under a flexible planning.
+    If no step yields enough nodes and the step 'wait' is switched off, the attempt is requeued like
+    a new submission. Moldable jobs restart only under a planning that changes sizes.
     """
 
     def __init__(self, options: ReplacementOptions, context: Context) -> None:
@@ -72,7 +72,7 @@ class NodeReplacement:
         self._promised_us: dict[str, int] = {}
 
     def react(self, view: View, news: News) -> Iterable[Proposal]:
-        """Replace the nodes of each attempt that was hit, and refill the spare pool."""
+        """Replace the failed nodes of each hit attempt, and refill the pool of spare nodes."""
         for running in news.started:
             self._promised_us.setdefault(running.attempt.job_id, running.planned_end_us)
         if self._spares:
@@ -94,7 +94,7 @@ class NodeReplacement:
     # ---- the five steps
 
     def _help(self, view: View, hit: list[Running]) -> Iterator[Proposal]:
-        """Decide on all attempts that were hit, in order; then carry out the decisions."""
+        """Decide on all hit attempts, in order; then carry out the decisions."""
         state = self._round(view, hit)
         decisions = [(failed, self._replace(state, failed)) for failed in hit]
         if self._spares:
@@ -129,7 +129,7 @@ class NodeReplacement:
         return isinstance(view.job(attempt.job_id).shape, Moldable) and attempt.has_walltime
 
     def _replace(self, state: RestartRound, failed: Running) -> Replacement | None:
-        """Return the replacement by the first step that helps; None if the attempt waits."""
+        """Return the first replacement with enough nodes; None if the attempt waits."""
         view, attempt = state.view, failed.attempt
         bad = view.machine.down | view.machine.drained
         own = failed.nodes.ids[~failed.nodes.of_each(bad)].tolist()
@@ -150,17 +150,17 @@ class NodeReplacement:
         return self._restart(state, failed, own, low, idle + lent)
 
     def _shrink(self, state: RestartRound, n: int) -> list[int]:
-        """Take ``n`` nodes from lenders, in the order of the option ``lenders``."""
+        """Take ``n`` nodes from malleable jobs, in the order of the option ``lenders``."""
         self._take_from(state.lenders, n)
         return state.collect()
 
     def _restart(
         self, state: RestartRound, failed: Running, own: list[int], low: int, n_others: int
     ) -> Replacement | None:
-        """Restart moldable jobs if this delays them less than waiting would delay this attempt.
+        """Restart moldable jobs if this delays them less than a wait would delay the hit attempt.
 
-        ``low`` is the number of nodes that this attempt needs. ``n_others`` is the number of idle
-        nodes and nodes of lenders that it could get without restarts.
+        ``low`` is the number of nodes that the hit attempt needs. ``n_others`` is the number of
+        nodes that it could get without restarts: idle nodes and nodes of lenders.
         """
         attempt = failed.attempt
         short = low - len(own) - n_others
@@ -181,10 +181,10 @@ class NodeReplacement:
         return Replacement("restart", nodes[:size], others)
 
     def _rows(self, state: RestartRound, failed: Attempt) -> Iterator[Restart]:
-        """Yield every smaller size of the failed job, and of every moldable job without dead nodes.
+        """Yield each smaller size of the hit job, and of each moldable job without failed nodes.
 
-        The cost of a size is the delay of the job's end, compared with its first promised end, and
-        at least 0.
+        The cost of a size is the delay of the job's end, relative to the end that was promised
+        first. It is at least 0.
         """
         view = state.view
         bad = view.machine.down | view.machine.drained

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Choice of moldable jobs that start again on fewer nodes, to free nodes for a failed job.
+"""Choice of moldable jobs that restart on fewer nodes, to free nodes for a hit job.
 
 This is the integer program of equation 3 of Prabhakaran, Neumann and Wolf 2018: choose at most one
 new size per job, so that enough nodes become free and the sum of the delays is minimal.
@@ -28,10 +28,10 @@ LONGEST_US = 2**48
 
 
 class Restart(msgspec.Struct, frozen=True):
-    """A running job on fewer nodes; ``delay_us``: its end minus the first promised end (eq. 2).
+    """A restart on fewer nodes; ``delay_us`` is the end minus the end promised first (eq. 2).
 
-    Only sizes below the present size are allowed. The solver would otherwise choose larger sizes
-    because of their negative delays.
+    Only sizes below the current size are allowed. Otherwise the solver would choose larger sizes,
+    which have negative delays.
     """
 
     running: Running
@@ -45,7 +45,7 @@ class Restart(msgspec.Struct, frozen=True):
 
 
 class Replacement(msgspec.Struct, frozen=True):
-    """A replacement: the step that helps, the attempt's new nodes, and the jobs that restart."""
+    """A replacement: its step, the new nodes of the attempt, and the jobs that restart."""
 
     step: str
     nodes: list[int]
@@ -53,7 +53,7 @@ class Replacement(msgspec.Struct, frozen=True):
 
 
 class RestartRound:
-    """The nodes that one call of the reaction can use, and the jobs that could free nodes.
+    """The nodes available to one call of the reaction, and the jobs that could free nodes.
 
     Attributes
     ----------
@@ -64,9 +64,9 @@ class RestartRound:
     lenders : list of Member
         Malleable jobs that could shrink.
     moldable : dict
-        Attempts that could start again, by id.
+        Attempts that could restart, by id.
     nodes : dict
-        Nodes of each lender, by id of the attempt.
+        Nodes of each lender, by the id of its attempt.
     """
 
     def __init__(
@@ -106,11 +106,11 @@ class RestartRound:
 
 
 def expected_wait_us(state: RestartRound, short: int, repair_us: int | None) -> int:
-    """Return the expected time (microseconds) until ends of jobs and repairs free ``short`` nodes.
+    """Return the expected time (us) until ``short`` nodes become free by ends of jobs or repairs.
 
-    Jobs end at their walltimes. Each downtime is expected to be the mean, ``repair_us`` (None:
-    repairs are not counted). If a node has been down for longer, its repair is expected at the next
-    multiple of the mean.
+    Jobs are expected to end at their walltimes, and a node is expected to be down for the mean time
+    ``repair_us``. If a node has been down for longer, its repair is expected at the next multiple
+    of the mean. If ``repair_us`` is None, repairs are ignored.
     """
     view = state.view
     back = [
@@ -129,9 +129,10 @@ def expected_wait_us(state: RestartRound, short: int, repair_us: int | None) -> 
 
 
 Solver = Callable[[Rows, int], tuple[list[Restart], int]]
-"""Function that chooses restarts. Arguments: the rows, job by job, and the number of nodes wanted.
-It returns the chosen rows and the sum of their delays in microseconds. If the rows cannot free
-enough nodes, it returns no rows."""
+"""Function that chooses restarts. Arguments: the possible restarts (rows), sorted by job, and the
+number of nodes wanted. It returns the chosen rows and the sum of their delays in microseconds. If
+all rows together cannot free enough nodes, it returns no rows.
+"""
 
 
 class Restarts(NamedTuple):
@@ -142,9 +143,10 @@ class Restarts(NamedTuple):
 
 
 def cheapest_restarts(costs: Ints, freed: Ints, job: Ints, need: int) -> Restarts | None:
-    """Choose rows, at most one per job, that free enough nodes at the minimum total cost.
+    """Choose rows that free enough nodes at the minimum total cost, at most one row per job.
 
-    Ties go to the fewest rows, then to the lowest rows in lexicographic order.
+    A row is a possible restart of a job. Of several solutions with the minimum cost, the function
+    returns the one with the fewest rows, then the lowest rows in lexicographic order.
 
     Parameters
     ----------
@@ -191,13 +193,13 @@ def cheapest_restarts(costs: Ints, freed: Ints, job: Ints, need: int) -> Restart
 
 
 def cheapest(rows: Rows, wanted: int) -> tuple[list[Restart], int]:
-    """Return the cheapest restarts, by dynamic programming over the freed nodes: exact and fast."""
+    """Return the cheapest restarts by dynamic programming over the freed nodes."""
     best = cheapest_restarts(*_arrays(rows), wanted)
     return ([rows[i] for i in best.rows.tolist()], best.total) if best else ([], 0)
 
 
 def by_milp(rows: Rows, wanted: int) -> tuple[list[Restart], int]:
-    """Solve by scipy's branch and bound (HiGHS), as the authors did with GLPK; slower."""
+    """Return the cheapest restarts by scipy's branch and bound (HiGHS), which is slower."""
     from scipy.optimize import Bounds, LinearConstraint, milp
 
     if not rows:

@@ -30,7 +30,7 @@ SLEEP, BOOT = "sleep", "boot"
 BUSY = -1
 
 PATIENCE_US = 1_000_000
-"""Waiting jobs do not fit if no job starts and no node boots for this time (microseconds)."""
+"""If no job starts and no node boots for this time (us), waiting jobs do not fit."""
 
 LONGER_US = 60_000_000
 """Time between checks of jobs for which nodes are held (microseconds)."""
@@ -39,12 +39,12 @@ Nodes = npt.NDArray[np.int64]
 
 
 class Sleep:
-    """Puts empty nodes to sleep, and wakes nodes for queued jobs."""
+    """A reaction that puts empty nodes to sleep, and wakes nodes for queued jobs."""
 
     def __init__(self, options: SleepOptions, context: Context) -> None:
         self._after_us, self._boot_us = to_us(options.sleep), to_us(options.boot)
         self._partitions = context.partitions
-        self._since_us: Nodes | None = None  # when each node became empty; BUSY: it is in use
+        self._since_us: Nodes | None = None  # when each node became empty; BUSY if it is in use
         self._ready_us: dict[int, int] = {}
         self._settled_us = self._call_us = 0
 
@@ -62,10 +62,10 @@ class Sleep:
             yield Wake(next_us, SLEEP)
 
     def _next_us(self, view: View, changed: bool) -> int:
-        """Return the time of the next call if no event occurs earlier; 0: no call.
+        """Return the time of the next call if no event occurs before it; 0 if no call is needed.
 
-        After a change the next call is soon, because the plan for the same message is made after
-        this reaction.
+        After a change the next call is soon, because jobs are started for the same message only
+        after this reaction.
         """
         assert self._since_us is not None
         if not (view.running or view.queue or view.waiting) and view.all_submitted:
@@ -80,7 +80,7 @@ class Sleep:
         if (view.queue or view.waiting) and len(self._asleep(view)):
             if changed:
                 times.append(view.now_us + PATIENCE_US)
-            if view.waiting:  # the policy gets no news when these jobs are requeued
+            if view.waiting:  # a policy receives no news when held jobs are requeued
                 times.append(view.now_us + LONGER_US)
         return min(times, default=0)
 
@@ -110,7 +110,7 @@ class Sleep:
     # ---- waking
 
     def _wake(self, view: View) -> Iterator[Proposal]:
-        """Wake as many nodes as waiting jobs lack: the lowest nodes that these jobs may use."""
+        """Wake the lowest sleeping nodes that waiting jobs may use, as many as they lack."""
         if not (view.queue or view.waiting):
             return
         asleep = self._asleep(view)
@@ -140,10 +140,10 @@ class Sleep:
         return nodes
 
     def _lacking(self, view: View) -> int:
-        """Return how many cores waiting jobs lack in addition to free and booting cores.
+        """Return the number of cores that waiting jobs need beyond the free and booting cores.
 
         If no job has started and no node has booted for PATIENCE_US, the waiting jobs do not fit on
-        the free cores. All their cores must then come from sleeping nodes.
+        the free cores. In this case, all cores for them must come from sleeping nodes.
         """
         waiting = view.queue.values()
         coming = len(self._ready_us) * view.machine.cores_per_node

@@ -15,9 +15,9 @@ from rebat.policies.context import Context
 
 
 class SparePool:
-    """Nodes on which no job starts, and which replace failed nodes.
+    """The spare nodes: no job starts on them, and they replace failed nodes.
 
-    Initially these are the last nodes of the machine. Later, idle nodes refill the pool.
+    At the beginning, the pool contains the last nodes of the machine. Later, idle nodes refill it.
     """
 
     def __init__(self, n_spares: int, context: Context) -> None:
@@ -29,7 +29,8 @@ class SparePool:
     def refill(self, view: View, hit_waits: bool) -> Iterator[Drain | Undrain]:
         """Reserve the last nodes at the beginning, and idle nodes later.
 
-        While an attempt that lost nodes waits, all nodes are available to it (step 5).
+        While an attempt that lost nodes waits, the pool is not refilled, so that all nodes are
+        available to the attempt (step 5).
         """
         if self._first:
             self._first = False
@@ -37,7 +38,7 @@ class SparePool:
             yield Drain(NodeSet.of(self._nodes), SPARE)
             return
         drained = view.machine.drained_for(SPARE)
-        self._nodes = {node for node in self._nodes if drained[node]}  # others may take nodes
+        self._nodes = {node for node in self._nodes if drained[node]}  # others may use nodes
         missing = self._n_spares - len(self._nodes)
         if hit_waits:
             yield from self.use(set(self.ready(view)))
@@ -64,7 +65,7 @@ class SparePool:
         limit = self._limit_on(view.n_nodes)
         for attempt in arrived:
             if attempt.id not in view.queue:
-                continue  # another reaction rejected or started it
+                continue  # another reaction rejected or started the attempt
             shape = view.job(attempt.job_id).shape
             least = self._rule.least(shape, attempt.n_nodes)
             if isinstance(shape, Moldable) and self._flexible:

@@ -2,8 +2,8 @@
 """Node stealing: Algorithm 1 of Du et al. 2024, with all timings, victims and criteria.
 
 With timings T2 and T3, the victim is stopped at a checkpoint. Until then the failed job waits and
-holds its surviving nodes. The session stops the victim, or cancels the stop if the victim ends or
-loses a node first (section 7.2.3).
+holds its surviving nodes. The session stops the victim at the checkpoint. If the victim ends or
+loses a node before that, the session cancels the stop (section 7.2.3).
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ from rebat.policies.variants import Difference, choice, text
 
 
 class NodeStealing:
-    """Stops a victim and takes one of its nodes when a job fails and no node is free.
+    """A reaction that takes a node of a victim when a job fails and no node is free.
 
-    The victim is the first running attempt in the order of the victim rule. If the criterion
-    rejects this victim, no other victim is tried.
+    It stops the victim, which is the first running attempt in the order of the victim rule. If the
+    criterion rejects this victim, no other victim is tried.
     """
 
     def __init__(self, options: StealingOptions, context: Context) -> None:
@@ -56,7 +56,7 @@ class NodeStealing:
         self._once: set[str] | None = set() if dialect.chosen == "once" else None
 
     def react(self, view: View, news: News) -> Iterable[Proposal]:
-        """Decide on each attempt that was hit; each gets at most one victim."""
+        """Decide on each hit attempt; each gets at most one victim."""
         if not (news.failed or news.hit):
             return
         yield from self._give_up(view, news)
@@ -68,7 +68,7 @@ class NodeStealing:
         usable = ~(view.machine.down | view.machine.drained)
         for failed in news.hit:
             if failed.attempt.id in view.stopping:
-                continue  # another reaction replaced its nodes
+                continue  # another reaction replaced the failed nodes
             survivors = failed.nodes.mask(view.n_nodes) & usable
             again = self._choose(free | survivors, self._request(view, failed), view.machine)
             if again is not None:
@@ -79,9 +79,9 @@ class NodeStealing:
                 yield from self._steal(view, failed, nodes, spared)
 
     def _give_up(self, view: View, news: News) -> Iterator[Release]:
-        """Cancel steals for waiting jobs whose held nodes failed, if a steal no longer helps them.
+        """Cancel steals that are no longer useful, because nodes held by the waiting job failed.
 
-        The job returns to the queue, and the victim continues (section 7.2.3).
+        The waiting job returns to the queue, and the victim continues (section 7.2.3).
         """
         for job_id in news.held_hit:
             waiting = view.waiting.get(job_id)
@@ -92,16 +92,17 @@ class NodeStealing:
                     yield Release(job_id)
 
     def _steal(self, view: View, failed: Running, nodes: Mask, spared: set[str]) -> Iterator[Stop]:
-        """Yield the stop of the victim, and of the failed job if it has to wait.
+        """Yield the stop of the victim, and the stop of the failed job if it has to wait.
 
-        ``nodes`` are the surviving nodes of the failed job, and the free nodes if the victim rule
-        counts them. A job that waits for the victim's checkpoint cannot count on free nodes.
+        ``nodes`` are the surviving nodes of the failed job and, if the victim rule counts them, the
+        free nodes. A job that waits for the victim's checkpoint cannot rely on free nodes, because
+        other jobs may start on them.
         """
         victim = self._victim(view, failed, nodes, spared)
         if victim is None or not self._fits(view, failed, nodes, victim):
             return
         if self._timing != When.NOW and not nodes.any():
-            return  # there would be no node to hold (section 7.2.1)
+            return  # the failed job has no node to hold (section 7.2.1)
         victim_id = victim.attempt.id
         left = view.after_stop(victim_id, self._timing)
         if not self._accepted(view, failed, victim, left):
@@ -136,7 +137,7 @@ class NodeStealing:
         return Request.later(msgspec.structs.replace(attempt, n_nodes=least))
 
     def _victim(self, view: View, failed: Running, nodes: Mask, spared: set[str]) -> Running | None:
-        """Return the first candidate in the order of the victim rule; None if there are none."""
+        """Return the first candidate in the order of the victim rule; None if there is none."""
         candidates = [
             self._candidate(view, running)
             for running in view.running.values()

@@ -23,7 +23,7 @@ ReleaseOf = Callable[[Attempt], tuple[int, int]]
 
 
 def original_release(attempt: Attempt) -> tuple[int, int]:
-    """Return the release time of the original job (as in the paper), and its place in the workload.
+    """Return release time and workload position of the original job, as in the paper.
 
     The time is in microseconds.
     """
@@ -31,7 +31,7 @@ def original_release(attempt: Attempt) -> tuple[int, int]:
 
 
 def resubmission_release(attempt: Attempt) -> tuple[int, int]:
-    """Return the time of resubmission (as in the authors' program), and the attempt's serial."""
+    """Return resubmission time and serial of the attempt, as in the authors' program."""
     return attempt.queued_us, attempt.serial
 
 
@@ -46,15 +46,15 @@ class Candidate(msgspec.Struct, frozen=True):
 
     running: Running
     release: tuple[int, int]
-    """Release time in microseconds, and place in the order of releases."""
+    """Release time in microseconds, and position in the order of releases."""
     lost_us: int
-    """Work per node that an immediate interruption would lose, in microseconds."""
+    """Work that an immediate interruption would lose on each node, in microseconds."""
     tie: tuple[Any, ...]
-    """Key that decides between victims of equal size; the smallest first."""
+    """Key that decides between victims of equal size; the victim with the smallest key is first."""
 
 
 TieOf = Callable[[Running, tuple[int, int]], tuple[Any, ...]]
-"""Function that returns `Candidate.tie` from a running attempt and its release."""
+"""Function of a running attempt and its release that returns `Candidate.tie`."""
 
 TIES: dict[str, TieOf] = {
     "order": lambda running, release: (-release[0], -release[1]),
@@ -72,17 +72,17 @@ VictimKey = Callable[[Candidate], tuple[Any, ...]]
 
 
 def fewest_nodes(candidate: Candidate) -> tuple[Any, ...]:
-    """V1: fewest nodes; the option tie decides ties (default: latest release)."""
+    """V1: fewest nodes; the option tie decides between equal sizes (default: latest release)."""
     return (candidate.running.attempt.n_nodes, *candidate.tie)
 
 
 def latest_release(candidate: Candidate) -> tuple[Any, ...]:
-    """V2: latest release; ties go to the fewest nodes."""
+    """V2: latest release; of equal releases, the fewest nodes."""
     return (-candidate.release[0], *fewest_nodes(candidate))
 
 
 def least_lost_work(candidate: Candidate) -> tuple[Any, ...]:
-    """Least work since the last checkpoint times nodes (not in the paper); ties as in V1."""
+    """Least lost work x nodes since the last checkpoint (not in the paper); ties as in V1."""
     lost = candidate.lost_us * candidate.running.attempt.n_nodes
     return (lost, *fewest_nodes(candidate))
 
@@ -96,7 +96,7 @@ class OwnVictim(msgspec.Struct, frozen=True):
     rule: Rule
 
     def __call__(self, candidate: Candidate) -> tuple[Any, ...]:
-        """Return the numbers that the function returns, then the release to break ties."""
+        """Return the numbers that the function returns, followed by the release, to break ties."""
         return (*numbers(self.rule, self.rule(candidate)), *candidate.release)
 
 
@@ -115,7 +115,7 @@ torus, the nodes of most candidates do not complete a box."""
 
 
 class Steal(msgspec.Struct, frozen=True):
-    """A possible steal; times in microseconds."""
+    """A possible steal; times are in microseconds."""
 
     failed: Running
     victim: Running
@@ -149,10 +149,11 @@ def released_later(steal: Steal) -> bool:
 
 
 def smaller_maximum_flow(steal: Steal) -> bool:
-    """K3: the steal strictly reduces the longer flow of the two jobs, computed from walltimes.
+    """K3: the steal strictly reduces the longer of the two jobs' flows, computed from walltimes.
 
     Without the steal, the failed job waits for the earliest planned end of another attempt. With
-    the steal, the victim waits for the earlier of this end and the end of the failed job.
+    the steal, the victim waits for the earlier of two ends: this end, and the end of the failed
+    job.
     """
     failed_end = steal.next_end_us + steal.failed_left_us
     stolen_failed_end = steal.kill_us + steal.failed_left_us
@@ -190,7 +191,7 @@ TIMINGS: dict[str, When] = {
     "proactive": When.CHECKPOINT,
     "next": When.NEXT_CHECKPOINT,
 }
-"""When to stop the victim: T1, T2 and T3 of the paper. The failed job waits until then."""
+"""When to stop the victim: T1, T2 and T3 of the paper. The failed job waits until the stop."""
 
 
 def earliest_end(running: list[Running]) -> int:

@@ -19,7 +19,7 @@ COLUMNS = (
 
 
 def differences_csv(comparison: Comparison) -> str:
-    """Return a row per job that differs, by start in A. Differences are B minus A, in seconds."""
+    """Return a row per differing job, sorted by start in A. Differences are B - A, in seconds."""
     pairs = sorted(comparison.differing, key=lambda p: (p.a.start or 0, p.key))
     lines = [",".join(COLUMNS), *(_pair_line(pair) for pair in pairs)]
     lines += [_single_line(record, "A") for record in comparison.only_a]

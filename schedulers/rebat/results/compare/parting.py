@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The first decision at which two policies differ, from their runs of the same workload.
 
-Until this decision both runs are equal: both policies knew the same jobs, nodes and failures. A
-decision is a start, or a stop that the policy proposed (a steal, a move or a preemption). Ends and
-failures are not decisions. Runs do not record when a job was rejected: its rejection counts as a
-decision at its entry into the queue.
+Before this decision both runs are equal, so both policies decided with the same information. A
+*decision* is a start, or a stop that the policy proposed (a steal, a move or a preemption). Ends
+and failures are not decisions. Runs do not record when a job was rejected, so a rejection counts as
+a decision at the time at which the job entered the queue.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ STOPPED = (Cause.STOLEN, Cause.MOVED, Cause.PREEMPTED, Cause.HORIZON)
 """Causes of the end of attempts that a policy stopped."""
 
 AROUND = 0.05
-"""Half the length of the time window around the decision, as a share of the longer run."""
+"""Half the length of the window shown around the decision, as a share of the longer run."""
 
 
 class PolicyChoice(msgspec.Struct, frozen=True, order=True):
@@ -34,15 +34,15 @@ class PolicyChoice(msgspec.Struct, frozen=True, order=True):
     Attributes
     ----------
     job, attempt
-        The job, and the number of its attempt; 0: the first.
+        The job, and the number of its attempt; the first attempt is 0.
     verb : str
         'start', 'stop' or 'reject'.
     nodes
         Number of nodes of the attempt; 0 if it never ran.
     why
-        For a stop: its cause, and the reason that the policy stated.
+        For a stop: its cause, and the reason that the policy stated; otherwise empty.
     places
-        The nodes, if they are compared.
+        The nodes of a start, if nodes are compared.
     """
 
     job: str
@@ -74,7 +74,7 @@ class Knowledge(msgspec.Struct, frozen=True):
 
 
 class JobOutcome(msgspec.Struct, frozen=True):
-    """What happened to a job in the end, in microseconds; None if it did not run."""
+    """The final outcome of a job; times are in microseconds, None if it did not run."""
 
     first_start_us: int | None
     end_us: int | None
@@ -82,19 +82,19 @@ class JobOutcome(msgspec.Struct, frozen=True):
 
 
 class Parting(msgspec.Struct, frozen=True):
-    """The first instant in which two runs differ.
+    """The *parting* of two runs: the first time at which their decisions differ.
 
     Attributes
     ----------
     at_us
         The time in microseconds.
     n_equal
-        Number of decisions before this instant.
+        Number of decisions before this time.
     only
         The decisions that only one policy made, for each policy.
     knew : Knowledge
     outcomes
-        For each job of these decisions: its outcome under each policy.
+        For each job in ``only``: its outcome under each policy.
     """
 
     at_us: int
@@ -113,7 +113,7 @@ class Ends(msgspec.Struct, frozen=True):
 
 
 def parting(a: Timeline, b: Timeline, nodes: bool = False) -> Parting | None:
-    """Return where two runs differ; None if all decisions are equal.
+    """Return the first difference of two runs; None if all decisions are equal.
 
     Parameters
     ----------
@@ -142,12 +142,12 @@ def parting(a: Timeline, b: Timeline, nodes: bool = False) -> Parting | None:
 
 
 def around_us(a: Timeline, b: Timeline) -> float:
-    """Return half the length of the time window in which the explorer shows where runs differ."""
+    """Return half the length of the window in which the explorer shows the first difference."""
     return AROUND * max(a.makespan_us, b.makespan_us)
 
 
 def ends(a: Timeline, b: Timeline) -> Ends:
-    """Return how many jobs end earlier and later in the second run."""
+    """Return the numbers of jobs that end earlier, later and at the same time in the second run."""
     ours, theirs = _ends_us(a), _ends_us(b)
     pairs = [(ours[job], theirs[job]) for job in ours.keys() & theirs.keys()]
     earlier, later = sum(y < x for x, y in pairs), sum(y > x for x, y in pairs)
@@ -167,7 +167,7 @@ def _check_same(a: Timeline, b: Timeline) -> None:
 
 
 def _choices(run: Timeline, nodes: bool) -> dict[int, set[PolicyChoice]]:
-    """Return the decisions of each instant."""
+    """Return the decisions at each time."""
     choices: dict[int, set[PolicyChoice]] = defaultdict(set)
     places: dict[int, list[tuple[int, int]]] = defaultdict(list)
     if nodes:

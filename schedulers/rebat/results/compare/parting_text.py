@@ -12,7 +12,7 @@ from rebat.core.units import format_duration, to_s
 from rebat.results.compare.parting import Ends, Knowledge, Parting, PolicyChoice
 
 MOST_NAMED = 5
-"""Maximum number of waiting jobs that are named."""
+"""Maximum number of waiting jobs in a sentence."""
 
 SAME = "{} and {} make the same decisions in the entire run"
 
@@ -26,7 +26,7 @@ class DifferenceText(NamedTuple):
 
 
 def difference_text(names: tuple[str, str], parted: Parting, result: Ends) -> DifferenceText:
-    """Return the sentences about two policies with these names."""
+    """Return the text about the first difference of two policies with these names."""
     at_s, second = to_s(parted.at_us), names[1]
     decisions = [
         f"{names[0]} and {second} differ at {format_duration(at_s)} ({at_s:.6f} s), "

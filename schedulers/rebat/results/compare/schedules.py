@@ -28,7 +28,7 @@ class JobTimes(msgspec.Struct, frozen=True):
 
 
 class Pair(msgspec.Struct, frozen=True):
-    """A job that both tables have."""
+    """A job that is in both tables."""
 
     key: str
     a: JobTimes
@@ -41,7 +41,7 @@ class Pair(msgspec.Struct, frozen=True):
 
     @property
     def same_state(self) -> bool:
-        """Whether the final state is the same, and the job started in both tables or in neither."""
+        """Whether the final state is the same, and the job ran in both tables or in none."""
         return self.a.state == self.b.state and (self.a.start is None) == (self.b.start is None)
 
     @property
@@ -50,7 +50,7 @@ class Pair(msgspec.Struct, frozen=True):
         return self.a.record.nodes == self.b.record.nodes
 
     def differs(self, tolerance_us: float) -> bool:
-        """Return whether the final state differs, or a time by more than the tolerance."""
+        """Return whether the final states differ, or times differ by more than the tolerance."""
         gaps = (self.difference_us(quantity) for quantity in QUANTITIES)
         return not self.same_state or any(
             abs(gap) > tolerance_us for gap in gaps if gap is not None
@@ -58,7 +58,7 @@ class Pair(msgspec.Struct, frozen=True):
 
 
 class DifferenceSpread(msgspec.Struct, frozen=True):
-    """Absolute differences of a quantity in seconds, over the jobs with a value in both tables."""
+    """Absolute differences of a quantity (seconds) over jobs with a value in both tables."""
 
     equal: int
     differing: int
@@ -67,7 +67,7 @@ class DifferenceSpread(msgspec.Struct, frozen=True):
 
 
 class Divergence(msgspec.Struct, frozen=True):
-    """The first difference of two tables: its time, its job, and the jobs running at that time."""
+    """The first difference of two tables: its time, its job, and the jobs that run then."""
 
     at_us: int
     key: str
@@ -104,7 +104,7 @@ class Comparison(msgspec.Struct, frozen=True):
         return sum(not pair.same_nodes for pair in self.pairs)
 
     def same(self, allocations: bool = False) -> bool:
-        """Return whether the tables are equal; with ``allocations``, nodes are compared as well."""
+        """Return whether the tables are equal; with ``allocations``, also in the nodes of jobs."""
         apart = self.only_a or self.only_b or self.differing
         return not apart and not (allocations and self.other_nodes)
 
@@ -116,8 +116,8 @@ def compare(a: JobsFile, b: JobsFile, tolerance_s: float = 1e-3) -> Comparison:
     ----------
     a, b : JobsFile
         Tables with a row per execution. Jobs are joined by id if ids are unique in both tables,
-        else by id and name of the workload. If only one table has a submission time, this time is
-        used for both.
+        otherwise by id and name of the workload. If only one table contains the submission time of
+        a job, this time is used for both.
     tolerance_s : float
         Differences up to this value, in seconds, are ignored.
 
@@ -201,7 +201,7 @@ def _first(
 
 
 def _parting_us(pair: Pair, tolerance_us: float) -> int:
-    """Return the time of a job's first difference: the earlier start, or the earlier finish."""
+    """Return the time of a job's first difference: the earlier of the two starts or finishes."""
     gap = pair.difference_us("start")
     if gap is None or abs(gap) > tolerance_us:
         return min(_begin_us(pair.a.record), _begin_us(pair.b.record))
@@ -214,7 +214,7 @@ def _begin_us(record: JobRecord) -> int:
 
 
 def running_at(table: JobsFile, at_us: int) -> list[JobRecord]:
-    """Return the rows that held nodes just after a time, in order of their starts."""
+    """Return the rows of jobs that held nodes just after a time, in order of their starts."""
     running = [
         record
         for record in table.records
@@ -239,7 +239,7 @@ def _metrics(a: Sequence[JobTimes], b: Sequence[JobTimes]) -> list[MetricLine]:
 
 
 def _summary(rows: Iterable[JobTimes]) -> dict[str, float | None]:
-    """Return Batsim's metrics of a schedule, with a job per row; times in seconds."""
+    """Return Batsim's metrics of a schedule in which each row is a job; times are in seconds."""
     ran = [row for row in rows if row.start is not None and row.finish is not None]
     waits = [to_s(row.waiting) for row in ran if row.waiting is not None]
     flows = [to_s(row.flow) for row in ran if row.flow is not None]

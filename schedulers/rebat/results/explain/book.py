@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The records of a run, for the story of a job: plans, attempts, failures."""
+"""The records of a run from which the story of a job is made: plans, attempts, failures."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ class AttemptOutcome(NamedTuple):
     """An attempt of a job; times in microseconds.
 
     ``start_us`` is -1 if the attempt never ran, and ``end_us`` is -1 if it was rejected.
-    ``kept_us`` is the progress kept, ``lost_us`` the part of this progress that was lost later.
+    ``kept_us`` is the progress that was kept at first, ``lost_us`` the part of it that was lost
+    later.
     """
 
     number: int
@@ -53,7 +54,7 @@ class AttemptOutcome(NamedTuple):
 
 
 class Change(NamedTuple):
-    """A recorded change of an attempt: its number, the index of its plan, kind and value."""
+    """A recorded change of an attempt in a plan: number, index of the plan, kind and value."""
 
     number: int
     plan: int
@@ -67,7 +68,7 @@ class RunBook:
     Parameters
     ----------
     folder : Path
-        Folder of a policy, written by ``rebat run --explain``.
+        Folder of the results of a policy, written by ``rebat run --explain``.
 
     Raises
     ------
@@ -87,7 +88,7 @@ class RunBook:
 
     @cached_property
     def _places(self) -> dict[str, list[int]]:
-        """Rows of the attempts of each job."""
+        """Rows in the table of attempts, for each job."""
         places: dict[str, list[int]] = {}
         for at, job_id in enumerate(self._job_ids):
             places.setdefault(job_id, []).append(at)
@@ -118,7 +119,7 @@ class RunBook:
         Raises
         ------
         InputError
-            For an unknown job; the error names the nearest ids.
+            If the job is unknown; the error names the most similar ids.
         """
         if job not in self._places:
             near = ", ".join(nearest(job, self.jobs))
@@ -138,7 +139,7 @@ class RunBook:
             )
 
     def outcome(self, serial: int) -> tuple[str, AttemptOutcome | None]:
-        """Return the name of an attempt (``17`` or ``17#1``), and its outcome; None for a hold."""
+        """Return the name (``17``, ``17#1``) and outcome of an attempt; None for held nodes."""
         name = job_name(self.names[serial])
         job, number = split_attempt(name)
         if job not in self._places:
@@ -150,7 +151,7 @@ class RunBook:
 
     @cached_property
     def _order(self) -> tuple[Ints, Ints]:
-        """The changes sorted by serial, and the sorted serials."""
+        """The order of the changes by serial of the attempt, and the sorted serials."""
         order = np.argsort(self.record.rows[:, 1], kind="stable")
         return order, self.record.rows[order, 1]
 
@@ -175,13 +176,13 @@ class RunBook:
         return self.record.rows[order[first:last]]
 
     def planned_us(self, serial: int, plan: int) -> int | None:
-        """Return the planned start of an attempt after a plan; None if it has no reservation."""
+        """Return the start of an attempt as of a plan; None if it has no reservation."""
         rows = self._changes_of(serial)
         rows = rows[(rows[:, 2] == PlanChange.PLANNED) & (rows[:, 0] <= plan)]
         return int(rows[-1, 3]) if len(rows) and rows[-1, 3] < FOREVER_US else None
 
     def plan(self, index: int) -> dict[str, int]:
-        """Return the columns of a plan."""
+        """Return the values of a plan by column."""
         return dict(zip(PLAN_COLUMNS, self.record.plans[index].tolist(), strict=True))
 
     # ---- nodes
@@ -196,7 +197,7 @@ class RunBook:
         return failures
 
     def failed_node(self, attempt: AttemptOutcome) -> int | None:
-        """Return a node of an attempt that failed when the attempt ended; None if unknown."""
+        """Return a node of an attempt that failed at the end of the attempt; None if unknown."""
         for failed in self._failures.get(attempt.end_us, []):
             own = NodeSet.parse(attempt.nodes)
             for node in failed:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Grouping of similar moments, so that the story of a job stays short."""
+"""Grouping of similar moments (events in the story of a job), so that the story stays short."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ import msgspec
 from rebat.results.explain.moment import Moment
 
 IN_ORDER = "in order"
-"""The obstacle of an attempt that waits for the attempt ahead of it."""
+"""Name of an obstacle: the attempt waits for the attempt ahead of it in the queue."""
 
 Placed = tuple[int, Moment]
-"""A moment with its place in the complete story."""
+"""A moment with its position in the complete story."""
 
 
 def grouped(moments: Iterable[Moment]) -> list[Moment]:
     """Return the moments, with similar moments joined, sorted by time.
 
-    Consecutive moves of the same cause become one move. An obstacle that returns while an attempt
-    waits becomes one obstacle.
+    Consecutive moves of a reservation for the same cause become one moment. If an obstacle occurs
+    several times while an attempt waits, it also becomes one moment.
     """
     moves: list[Placed] = []
     others: list[Placed] = []
@@ -35,7 +35,7 @@ def _place(item: Placed) -> int:
 
 
 def _moves(moments: Iterable[Placed]) -> Iterator[Placed]:
-    """Join consecutive moves of the same strongest cause; yield the other moments unchanged."""
+    """Join consecutive moves with the same strongest cause; yield the other moments unchanged."""
     for _, items in groupby(moments, key=_likeness):
         group = list(items)
         if group[0][1].kind == "moved":
@@ -45,14 +45,14 @@ def _moves(moments: Iterable[Placed]) -> Iterator[Placed]:
 
 
 def _likeness(item: Placed) -> tuple[str, int, str]:
-    """Return equal values for moments that can be joined."""
+    """Return a key that is equal for moments that can be joined."""
     moment = item[1]
     causes = moment.facts.get("causes")
     return moment.kind, moment.attempt, causes[0]["kind"] if causes else ""
 
 
 def _joined(group: list[Moment]) -> Moment:
-    """Return one move for a group, from the first to the last planned start."""
+    """Return one move for a group of moves, from the first to the last planned start."""
     first, last = group[0], group[-1]
     if first is last:
         return first
@@ -69,9 +69,9 @@ def _joined(group: list[Moment]) -> Moment:
 
 
 def _obstacles(moments: Iterable[Placed]) -> Iterator[Placed]:
-    """Join the returns of an obstacle; it keeps the facts of its first time.
+    """Join the repetitions of an obstacle, with the facts of its first occurrence.
 
-    Waits for different attempts ahead are joined, waits for different reservations are not.
+    Obstacles are joined even if the attempt ahead differs, but not if the reservation differs.
     """
     groups: dict[tuple[int, str, str], list[Placed]] = {}
     for place, moment in moments:

@@ -9,7 +9,7 @@ import msgspec
 
 
 class Moment(msgspec.Struct, frozen=True):
-    """Something that happened to an attempt of a job; times in seconds.
+    """An event in the story of a job, which concerns one attempt; times are in seconds.
 
     Attributes
     ----------
@@ -17,11 +17,12 @@ class Moment(msgspec.Struct, frozen=True):
         submitted, planned (first planned start), moved, unplanned (without a reservation again),
         obstacle, reason, started or ended.
     at_s : float
-        Time of the moment; for several similar moments, of the first.
+        Time of the moment. If similar moments were joined, time of the first.
     attempt : int
         Number of the attempt.
     facts : dict
-        What happened. ``times`` is the number of similar moments, ``last_s`` the time of the last.
+        Details of the moment. ``times`` is the number of joined moments, ``last_s`` the time of the
+        last.
     """
 
     kind: str

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ids that are nearest to an unknown id."""
+"""The ids that are most similar to an unknown id."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ MOST = 3
 
 
 def nearest(name: str, names: Sequence[str]) -> list[str]:
-    """Return the nearest ids: by value if the id is a number, else by spelling.
+    """Return the most similar ids: by value if the id is a number, otherwise by spelling.
 
     >>> nearest("20", ["3", "17", "18", "25"])
     ['18', '17', '25']

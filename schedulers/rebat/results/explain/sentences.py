@@ -175,7 +175,7 @@ NEVER_RAN = {
 
 
 def _because(facts: Facts, first: bool = False) -> str:
-    """Return the causes; if ``first``, they are those of the first of several moments."""
+    """Return a clause with the causes; ``first``: of the first of several moments."""
     stopped = [cause["job"] for cause in facts["causes"] if cause["kind"] == "stop"]
     texts = [_cause(cause) for cause in facts["causes"] if not _follows(cause, stopped)]
     if not texts:
@@ -186,7 +186,7 @@ def _because(facts: Facts, first: bool = False) -> str:
 
 
 def _follows(cause: Facts, stopped: list[str]) -> bool:
-    """Return whether a cause is the return of the job that was stopped."""
+    """Return whether a cause is only the return to the queue of a job that was stopped."""
     jobs = [split_attempt(name)[0] for name in stopped]
     return cause["kind"] == "return" and split_attempt(cause["job"])[0] in jobs
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The story of a job: what happened to it, in order of time."""
+"""The story of a job: the events from its submission to its end, in order of time."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ OBSTACLES = {
 """Names of the obstacles of a waiting attempt."""
 
 LOSSES = INTERRUPTED | {Cause.SILENT_ERROR}
-"""Causes after which a job runs again, so that work that was not kept is lost."""
+"""Causes of ends after which a job runs again. Work that was not kept is lost."""
 
 SUBJECTS = {
     PlanCause.FAILURE: "down_node",
@@ -38,10 +38,10 @@ SUBJECTS = {
     PlanCause.END: "ended",
     PlanCause.ARRIVAL: "arrived",
 }
-"""Causes of changes with the plan column of their first attempt or node, the strongest first."""
+"""Causes of changes, the strongest first, each with the plan column of its attempt or node."""
 
 PLAIN = (PlanCause.RELEASE, PlanCause.WITHDRAWAL, PlanCause.REFUSAL)
-"""Causes without an attempt or a node."""
+"""Causes that concern no particular attempt or node."""
 
 
 class Story(msgspec.Struct, frozen=True):
@@ -57,7 +57,7 @@ class Story(msgspec.Struct, frozen=True):
     lost_s : float
         Run time of interrupted attempts that was not kept.
     lost_node_s : float
-        The same in node seconds.
+        ``lost_s`` in node-seconds.
     attempts : int
         Number of attempts that ran.
     moments : list of Moment
@@ -74,7 +74,7 @@ class Story(msgspec.Struct, frozen=True):
 
 
 def story(book: RunBook, job: str, complete: bool = False) -> Story:
-    """Return the story of a job; with ``complete``, without grouping similar moments.
+    """Return the story of a job; with ``complete``, similar moments are not joined.
 
     Raises
     ------
@@ -168,7 +168,7 @@ def _obstacle(
 
 
 def causes(book: RunBook, plan: dict[str, int]) -> Iterator[dict[str, Any]]:
-    """Yield the causes of a plan, the strongest first, each with its first attempt or node."""
+    """Yield the causes of a plan, the strongest first, each with an attempt or node."""
     present = PlanCause(plan["causes"])
     for cause, column in SUBJECTS.items():
         if cause not in present:
@@ -186,7 +186,7 @@ def causes(book: RunBook, plan: dict[str, int]) -> Iterator[dict[str, Any]]:
 
 
 def _subject(book: RunBook, serial: int, cause: PlanCause) -> dict[str, Any]:
-    """Return the attempt of a cause; for a stop, also why it was stopped."""
+    """Return the attempt that a cause concerns; for a stop, also the reason."""
     name, outcome = book.outcome(serial)
     fact: dict[str, Any] = {"job": name}
     if cause == PlanCause.STOP and outcome is not None:
@@ -196,14 +196,14 @@ def _subject(book: RunBook, serial: int, cause: PlanCause) -> dict[str, Any]:
 
 
 def _thief(attempt: AttemptOutcome) -> dict[str, Any]:
-    """Return the job that took the nodes of a stolen attempt."""
+    """Return the job that took the nodes of a victim."""
     if attempt.cause != Cause.STOLEN or not attempt.why.startswith("for "):
         return {}
     return {"by": split_attempt(attempt.why.removeprefix("for "))[0]}
 
 
 def _started(attempt: AttemptOutcome, book: RunBook, changes: list[Change]) -> Moment:
-    """Return the start, and whether an earlier plan reserved it."""
+    """Return the start of an attempt, and whether an earlier plan reserved it."""
     plans = [change for change in changes if change.kind == PlanChange.PLANNED]
     last = plans[-1] if plans else None
     as_planned = (

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reading and writing the files of a run, Batsim's and rebat's."""
+"""Readers and writers of the files of a run, in Batsim's and in rebat's formats."""

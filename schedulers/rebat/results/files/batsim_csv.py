@@ -43,7 +43,7 @@ def _row(job: EndedJob) -> str:
 
 
 def columns_of_run(job: EndedJob) -> str:
-    """Return the columns from ``submission_time`` to ``allocated_resources``."""
+    """Return the values from ``submission_time`` to ``allocated_resources``, joined by commas."""
     walltime = -1.0 if job.walltime_us is None else to_s(job.walltime_us)
     head = (
         f"{to_s(job.submit_us):.6f},{job.n_nodes},{walltime:.6f},"
@@ -75,7 +75,7 @@ def _stretch(job: EndedJob) -> float:
 
 
 NodeEvents = Sequence[tuple[int, bool, NodeSet]]
-"""(time, whether the nodes are up from then on, the nodes)."""
+"""An event: time, whether the nodes are up after the event, and the nodes."""
 
 
 def schedule_csv(
@@ -89,13 +89,13 @@ def schedule_csv(
 def totals(
     jobs: Packed[EndedJob], n_nodes: int, node_events: NodeEvents, repeated_us: int = 0
 ) -> dict[str, str]:
-    """Return the totals by name; every resubmission counts as a job, as in Batsim.
+    """Return the totals by name. As in Batsim, every resubmission counts as a job.
 
-    ``repeated_us`` is the node time that a sum over jobs counts more than once, see
-    `measures.sharing`.
+    ``repeated_us`` is the node time that a sum over jobs counts repeatedly, because jobs share
+    nodes; see `measures.sharing`.
 
-    Nodes count as unavailable up to the makespan. Batsim counts up to the last machine event. The
-    two columns of wall-clock time are 0, so that the same run has the same bytes.
+    Unavailable nodes are counted up to the makespan; Batsim counts them up to the last machine
+    event. The two columns of wall-clock time are 0, so that equal runs produce equal files.
     """
     ran = ~jobs.having("state", REJECTED)
     start_us, end_us, submit_us = (jobs.column(f"{n}_us")[ran] for n in ("start", "end", "submit"))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reading jobs.csv of Batsim or rebat, and extracts with fewer columns.
+"""Reader of jobs.csv of Batsim or rebat, including files with only some of its columns.
 
 Times are read as integers in microseconds, the precision of the file (``%.6f``). Reading is strict:
 an error names the file and line. `rebat.results.validate` checks whether the rows are consistent.
@@ -34,7 +34,7 @@ OPTIONAL_TIMES = {
     "waiting_time": "wait_us",
     "turnaround_time": "flow_us",
 }
-"""Column -> field of a row, which is None if the file or the row has no value."""
+"""Field of a row for each column. It is None if the file or the row has no value."""
 
 STATES = (
     "COMPLETED_SUCCESSFULLY",
@@ -47,15 +47,15 @@ STATES = (
 SUCCESS, FAILED, WALLTIME, KILLED, REJECTED = STATES
 
 NULL_RUN_US = 10
-"""The run time that Batsim writes for a job that ends at the time of its start."""
+"""The run time that Batsim writes for a job that starts and ends at the same time."""
 
 
 class JobRecord(msgspec.Struct, frozen=True):
     """A row: an execution of a job, or a rejected job (no start, no end, no nodes).
 
     If a column is missing, its field is None, or '' for ``workload``. ``walltime_us`` is also None
-    for jobs without a walltime; ``walltime_listed`` states whether the row has a value.
-    ``duplicate_node`` is a node that the row lists twice.
+    for jobs without a walltime; ``walltime_listed`` states whether the file contains a walltime for
+    the job. ``duplicate_node`` is a duplicate node in the row.
     """
 
     line: int
@@ -89,7 +89,7 @@ class JobRecord(msgspec.Struct, frozen=True):
 
     @property
     def left_us(self) -> int | None:
-        """The time when the nodes were released: the start, if the run time is `NULL_RUN_US`."""
+        """The time of the release of the nodes: the start, if the run time is `NULL_RUN_US`."""
         if self.start_us is None or self.end_us is None:
             return self.end_us
         return self.start_us if self.end_us - self.start_us == NULL_RUN_US else self.end_us
@@ -113,7 +113,7 @@ class JobsFile(msgspec.Struct, frozen=True):
 
     @property
     def unique_ids(self) -> bool:
-        """Whether job ids are unique without the workload's name."""
+        """Whether job ids without the name of the workload are unique."""
         return len({record.job_id for record in self.records}) == len(self.records)
 
     def repeated(self) -> list[str]:
@@ -123,9 +123,9 @@ class JobsFile(msgspec.Struct, frozen=True):
 
 
 def find_jobs_file(path: Path) -> Path:
-    """Return the jobs.csv of a path: the file, or the table in the folder of a run.
+    """Return the job table of a path: the file itself, or the table in the folder of a run.
 
-    A folder of ``rebat run`` may contain the folder of a single policy.
+    A folder written by ``rebat run`` is also accepted if it contains only one policy.
 
     Raises
     ------
@@ -167,8 +167,8 @@ def read_jobs(path: Path) -> JobsFile:
     Raises
     ------
     InputError
-        For missing columns, rows of another length, and invalid times, states or node sets, with
-        file and line.
+        If a column is missing, a row has the wrong number of fields, or a time, state or node set
+        is invalid. The error names file and line.
     """
     path = find_jobs_file(Path(path))
     with row_reader(path) as reader:
@@ -232,7 +232,7 @@ def _record(row: dict[str, str], line: int) -> JobRecord:
 
 
 def _profile(row: dict[str, str]) -> str | None:
-    """Return the name of the profile; Batsim 5 writes the workload in front of it."""
+    """Return the name of the profile. (Batsim 5 puts the name of the workload in front of it.)"""
     workload = row.get("workload_name", "").strip()
     return (
         local(row.get("profile", ""), workload) or None if workload else row.get("profile") or None
@@ -245,7 +245,7 @@ def _time(row: dict[str, str], name: str) -> int | None:
 
 
 def _stretch(row: dict[str, str]) -> float | None:
-    most = MAX_SECONDS * US_PER_S  # after a run of a microsecond
+    most = MAX_SECONDS * US_PER_S  # for a run time of one microsecond
     return _number(row, "stretch", most, "turnaround time over execution time")
 
 
@@ -280,7 +280,7 @@ def _size(row: dict[str, str]) -> int | None:
 
 
 def _nodes(text: str) -> tuple[NodeSet, int | None]:
-    """Return the nodes, and the first node that the text lists twice."""
+    """Return the nodes, and the first duplicate node in the text."""
     pairs = sorted(parse_intervals(text))
     nodes = NodeSet.from_intervals(pairs)
     if len(nodes) and nodes.intervals[-1, 1] >= MAX_NODES:

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The file of recorded plans, rebat_plans.npz: columns of plans and of their changes.
 
-The arrays ``plan_*`` have an entry per plan with changes (`session.plan_record.PLAN_COLUMNS`), the
-arrays ``row_*`` an entry per change (`ROW_COLUMNS`). ``attempt_serials`` and ``attempt_ids``
-describe the attempts, ``texts`` the reasons of a custom policy. Equal records have equal bytes.
+The arrays ``plan_*`` have an entry for each plan with changes (`session.plan_record.PLAN_COLUMNS`).
+The arrays ``row_*`` have an entry for each change (`ROW_COLUMNS`). ``attempt_serials`` and
+``attempt_ids`` describe the attempts; ``texts`` are the reasons of a custom policy. Equal records
+produce equal files.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from rebat.session.plan_record import PLAN_COLUMNS, ROW_COLUMNS, PlanRecord
 PLANS = "rebat_plans.npz"
 
 _ROW_TYPES = (np.int32, np.int32, np.int8, np.int64)
-"""Types of the columns of changes in the file."""
+"""Data types of the arrays ``row_*`` in the file."""
 
 
 def write_plans(folder: Path, record: PlanRecord) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The part of summary.json that marks a recorded run: a run of a real machine."""
+"""The part of summary.json that marks a recorded run (the schedule of a real machine)."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from typing import Any
 import msgspec
 
 RECORDED = "recorded"
-"""Name of a recorded run, and the key of its source in summary.json."""
+"""Policy name of a recorded run, and the key of its source in summary.json."""
 
 
 class RecordSource(msgspec.Struct, frozen=True):
-    """Where a recorded run comes from, and how it differs from a simulated run.
+    """The source of a recorded run, and how the run differs from a simulated run.
 
     Attributes
     ----------
     format : str
         Format of the record; empty for a simulated run.
     file, sha256 : str
-        The record.
+        The file of the record, and its hash.
     events : dict, optional
-        Name and hash of the record of node events.
+        Name and hash of the file of node events.
     attempts : int
         Number of attempts.
     shared_attempts : int
         Number of attempts that share nodes with other attempts.
     assigned_nodes : bool
-        Whether the record has no node names, so that the node numbers are assigned.
+        Whether rebat chose the nodes of attempts, because the record has no node names.
     notes : tuple of str
         How the records were converted to attempts.
     """
@@ -47,7 +47,7 @@ SIMULATED = RecordSource()
 
 
 def source_of(summary: dict[str, Any]) -> RecordSource:
-    """Return the source in the content of a summary.json; `SIMULATED` if there is none.
+    """Return the source in the content of summary.json; `SIMULATED` if there is none.
 
     Raises
     ------
@@ -68,7 +68,7 @@ def read_source(folder: Path) -> RecordSource:
 def node_list_of(folder: Path) -> str:
     """Return the node names of the run in ``folder`` as a node list, like ``node[1-4]``.
 
-    Returns an empty text if the nodes have no names.
+    The text is empty if the nodes have no names.
     """
     workload = _summary(folder).get("workload")
     names = workload.get("nodes") if isinstance(workload, dict) else None

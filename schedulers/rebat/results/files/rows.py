@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reading the tables of a run by column; an error names the file and line."""
+"""Reader of the tables of a run, by column."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Rows:
         return self._columns[name]
 
     def names(self, name: str) -> list[str]:
-        """Return the names in a column, without the characters that guard them in CSV."""
+        """Return the names in a column, without the characters that protect CSV texts."""
         texts = self._columns[name]
         return texts if is_parquet(self.path) else list(map(original, texts))
 
@@ -53,12 +53,12 @@ class Rows:
     def refuse(
         self, wrong: npt.NDArray[np.bool_], problem: str, expected: str | None = None
     ) -> None:
-        """Raise an InputError for the first row that is wrong, if any."""
+        """Raise InputError for the first row where ``wrong`` is True, if there is one."""
         if wrong.any():
             raise InputError(problem, self.place(int(wrong.argmax())), expected)
 
     def times(self, name: str, empty: int | None = None) -> Int:
-        """Return seconds as microseconds; an empty field becomes ``empty`` if this is set."""
+        """Return a column of seconds in microseconds; ``empty`` is the value of empty fields."""
         texts = self.texts(name)
         if empty is None:
             return np.rint(self._numbers(name, texts) * US_PER_S).astype(np.int64)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""rebat's files of a run, line by line; times in seconds from the start of the run."""
+"""rebat's own files of a run, line by line. Times are in seconds from the start of the run."""
 
 from __future__ import annotations
 
@@ -52,10 +52,10 @@ RECOVERY_COLUMNS = (
 
 
 def recoveries_csv(ledger: Ledger) -> Iterator[str]:
-    """Yield rebat_recoveries.csv: a row per failure that hit an attempt and has a cause or stages.
+    """Yield rebat_recoveries.csv: a row per failure of an attempt that has a cause or stages.
 
-    ``failed_time`` is the time of the failure, ``detect_seconds`` and so on the duration of each
-    stage, ``lost_seconds`` the run time of the attempt before the failure that was not kept.
+    ``failed_time`` is the time of the failure. ``detect_seconds`` and similar columns are the
+    durations of the stages. ``lost_seconds`` is the run time before the failure that was not kept.
     """
     yield ",".join(RECOVERY_COLUMNS)
     for record in ledger.attempts.where(ledger.attempts.column("hit") != 0):
@@ -74,10 +74,10 @@ def recoveries_csv(ledger: Ledger) -> Iterator[str]:
 
 
 def rows_csv(rows: JobRows, columns: Sequence[str] = JOB_COLUMNS) -> Iterator[str]:
-    """Yield rebat_jobs.csv, or other columns: a row per original job."""
+    """Yield rebat_jobs.csv, or a table with other columns: a row per original job."""
     yield ",".join(columns)
-    for row in rows.table[list(columns)]:
-        yield _line(row.item())
+    for values in rows.values(columns):
+        yield _line(values)
 
 
 def groups_csv(rows: JobRows, column: str) -> Iterator[str]:
@@ -103,12 +103,11 @@ def attempt_values(record: AttemptRecord) -> tuple[Any, ...]:
     - ``cause``: why the attempt ended (`core.attempts.Cause`).
     - ``why``: the reason that the policy stated for a stop; for a victim, the job that takes its
       nodes.
-    - ``kept_seconds``: the progress kept. ``lost_seconds``: the part of this progress that was lost
-      later.
+    - ``kept_seconds``: the progress that was kept at first. ``lost_seconds``: the part of this
+      progress that was lost later.
     - ``recovery_seconds``, ``first_period_seconds``, ``period_seconds``, ``checkpoint_seconds``:
-      the recovery, the time before the first checkpoint and before each later checkpoint, and the
-      duration of a checkpoint. The last three are empty if the attempt writes no checkpoints at
-      fixed times.
+      the durations of the recovery, of the first period, of each later period, and of a checkpoint.
+      The last three are empty if the attempt writes no periodic checkpoints.
     """
     attempt, ran = record.attempt, record.start_us >= 0
     recovery_us, pattern = checkpoint_times(record.checkpointing)
@@ -132,7 +131,7 @@ def attempt_values(record: AttemptRecord) -> tuple[Any, ...]:
 
 
 HOLD_COLUMNS = ("job_id", "start_time", "finish_time", "nodes")
-"""Columns of rebat_holds.csv; finish_time is empty if the hold lasts to the end of the run."""
+"""Columns of rebat_holds.csv; finish_time is empty if nodes are held to the end of the run."""
 
 
 def holds_csv(ledger: Ledger) -> Iterator[str]:

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Results of a run as a trace in the Standard Workload Format (SWF), with waiting times and status.
+"""Results of a run as a trace in the Standard Workload Format (SWF).
 
 Source: the archive's definition of version 2.2, with its rules for partial executions. A job with
-several attempts has a summary line, and then a line per attempt. The status of an attempt is 2 (the
-job continues); the status of the last attempt is 3 (completed) or 4 (killed). Only the first
-attempt has a submission time. The waiting time of each later attempt is the time since the previous
-attempt.
+several attempts has a summary line, followed by a line per attempt. The status of the last attempt
+is 3 (completed) or 4 (killed), the status of earlier attempts is 2 (the job continues). Only the
+first attempt has a submission time. The waiting time of each later attempt is the time since the
+previous attempt.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ FAILED, COMPLETED, CONTINUES, LAST_COMPLETED, LAST_KILLED, CANCELLED = range(6)
 """Status of jobs (0, 1, 5) and of attempts (2, 3, 4)."""
 
 ENDS: dict[str, int] = {Cause.COMPLETED: COMPLETED, Cause.CANCELLED: CANCELLED}
-"""Cause of a job's end -> status; other jobs failed."""
+"""Status for each cause of a job's end; with any other cause, the job failed."""
 
 
 class SwfAttempt(NamedTuple):
-    """An attempt of a result; times in microseconds, -1 if it never ran."""
+    """An attempt in the results; times are in microseconds, -1 if it never ran."""
 
     number: int
     size: int
@@ -47,7 +47,8 @@ def write_result_swf(folder: Path, path: Path, workload: Workload | None = None)
     """Write the result of a policy as a trace, compressed if its name ends in .gz.
 
     Jobs are numbered from 1 in order of submission. Times are in seconds, with decimals if needed.
-    If ``workload`` is set, the trace has its users, queues and recorded time 0.
+    If ``workload`` is set, the trace also contains the users, the queues and the recorded time 0 of
+    this workload.
 
     Returns
     -------
@@ -70,7 +71,7 @@ def write_result_swf(folder: Path, path: Path, workload: Workload | None = None)
 
 
 def _read(path: Path) -> dict[str, list[SwfAttempt]]:
-    """Return the attempts of each job in their order; jobs in order of submission."""
+    """Return the attempts of each job, in order; jobs are in order of submission."""
     rows = Rows(path, ("job_id", "attempt", "size", "submission_time", "start_time", "cause"))
     columns = zip(
         rows.names("job_id"),
@@ -91,7 +92,7 @@ def _read(path: Path) -> dict[str, list[SwfAttempt]]:
 
 
 def _limits(folder: Path, workload: Workload | None) -> dict[str, int]:
-    """Return the walltimes of the jobs that have one, in microseconds."""
+    """Return the walltime in microseconds of each job that has one."""
     if workload is not None:
         walltimes = [(job.id, job.walltime_us) for job in workload.jobs]
     elif table_in(folder, "jobs").is_file():

@@ -18,10 +18,10 @@ from rebat.core.parquet import arrow, opened
 FORMATS = ("csv", "parquet")
 
 LONGEST_FIELD = 2**27
-"""Longest field in characters; Python's default of 2**17 is too short for large node sets."""
+"""Maximum length of a field. Python's default of 2**17 characters is too short for node sets."""
 
 UNGUARDED = ("jobs",)
-"""Tables of Batsim. Their texts are not protected from evaluation by spreadsheets."""
+"""Tables in Batsim's format. Their texts are not protected from evaluation in spreadsheets."""
 
 _TEXTS = (
     "job_id",
@@ -54,7 +54,7 @@ def check_format(form: str, where: str) -> None:
 
 
 def write_table(folder: Path, name: str, lines: Iterable[str], form: str = "csv") -> None:
-    """Write a table, given as the lines of a CSV file with a header."""
+    """Write a table from the lines of a CSV file with a header."""
     if form == "csv":
         write_lines(folder / f"{name}.csv", lines)
         return
@@ -65,7 +65,7 @@ def write_table(folder: Path, name: str, lines: Iterable[str], form: str = "csv"
 
 
 def table_in(folder: Path, name: str) -> Path:
-    """Return the file of a table in a folder; the path of the CSV file if there is none."""
+    """Return the file of a table in a folder; if there is none, the path of the CSV file."""
     parquet = folder / f"{name}.parquet"
     return parquet if parquet.is_file() else folder / f"{name}.csv"
 
@@ -81,14 +81,14 @@ class RowReader(Protocol):
 
 @contextmanager
 def row_reader(path: Path) -> Iterator[RowReader]:
-    """Open a table; numbers in Parquet become the texts of the CSV file.
+    """Open a table. Numbers in Parquet files become the same texts as in CSV files.
 
     Raises
     ------
     InputError
         If the file cannot be read.
     csv.Error
-        For invalid CSV.
+        If the CSV file is invalid.
     """
     if is_parquet(path):
         with opened(path) as file:
@@ -100,7 +100,7 @@ def row_reader(path: Path) -> Iterator[RowReader]:
 
 
 def is_parquet(path: Path) -> bool:
-    """Return whether a file is Parquet by the ending of its name."""
+    """Return whether the name of a file ends like that of a Parquet file."""
     return path.suffix == ".parquet"
 
 
@@ -160,7 +160,7 @@ def _batches(pa: Any, path: Path) -> Any:
 
 
 def _plain(pa: Any, column: Any, guarded: bool) -> Any:
-    """Return a column; its texts without the characters that guard them in CSV."""
+    """Return a column, without the characters that protect texts in spreadsheets."""
     if not guarded or str(column.type) != "string":
         return column
     return pa.array([original(text) for text in column.to_pylist()], column.type)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reading output folders of runs as timelines for pictures."""
+"""Reader of the result folders of runs as timelines for pictures."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from rebat.results.measures.timeline import (
 )
 
 OnRows = Callable[[int, int], None]
-"""(number of rows read, number of all rows): a callback for progress."""
+"""Progress callback with the number of rows read and the number of all rows."""
 
 ATTEMPTS, EVENTS, SUMMARY = "rebat_attempts", "node_events.csv", "summary.json"
 HOLDS = "rebat_holds.csv"
@@ -57,7 +57,7 @@ CHECKPOINTS = (
     "period_seconds",
     "checkpoint_seconds",
 )
-"""Columns that are missing in older results."""
+"""Columns that older versions of rebat did not write."""
 
 
 def run_folders(out: Path, wanted: Sequence[str] = (), most: int = 2) -> list[Path]:
@@ -91,11 +91,11 @@ def run_folders(out: Path, wanted: Sequence[str] = (), most: int = 2) -> list[Pa
 
 
 def in_order(out: Path, policies: Iterable[str]) -> list[str]:
-    """Sort policies in the order of comparison.csv, which is the order of the command line."""
+    """Sort policies as in comparison.csv, which has the order of the command line."""
     try:
         names = Rows(out / "comparison.csv", ("policy",)).names("policy")
     except InputError:
-        names = []  # only the order depends on this file
+        names = []  # without this file, only the order is unknown
     rank = {name: at for at, name in enumerate(dict.fromkeys(names))}
     return sorted(policies, key=lambda name: (rank.get(name, len(rank)), name))
 
@@ -172,7 +172,7 @@ def read_timeline(folder: Path, on_rows: OnRows = lambda done, of: None) -> Time
 def _repeats(
     summary: dict[str, Any], start_us: Int, end_us: Int, blocks: Blocks
 ) -> list[tuple[Int, Int]]:
-    """Return the nodes that attempts share, for a recorded run with shared nodes."""
+    """Return the nodes that attempts share; empty unless a recorded run has shared nodes."""
     if not source_of(summary).shared_attempts:
         return []
     first_rows = np.searchsorted(blocks.owner, np.arange(1, len(start_us)))
@@ -181,7 +181,7 @@ def _repeats(
 
 
 def _holds(path: Path, n_nodes: int, until_us: int) -> tuple[Spans, list[str]]:
-    """Return the held nodes and their jobs; holds without an end last until ``until_us``."""
+    """Return held nodes and their jobs; nodes without an end are held until ``until_us``."""
     if not path.is_file():
         none = np.empty(0, dtype=np.int64)
         return Spans(none, none, none, none), []
@@ -216,7 +216,7 @@ def _causes(rows: Rows) -> npt.NDArray[np.int64]:
 
 
 def _pattern(rows: Rows) -> Pattern:
-    """Read the checkpoint pattern; older results have no recoveries and checkpoints."""
+    """Read the checkpoint patterns of attempts; older results do not contain them."""
     if not all(name in rows for name in CHECKPOINTS):
         none = np.full(len(rows), -1, dtype=np.int64)
         return Pattern(none + 1, none, none, none)

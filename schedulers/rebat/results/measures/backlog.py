@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The work at hand in a window, and the time during which no attempt waits.
+"""The work at hand in a window (work left from before plus submitted work).
 
-In a window of a longer run, useful time depends on the work at hand as well as on the scheduler:
-work that was delayed before the window adds to the useful time.
+In a window of a longer run, useful time depends not only on the scheduler but also on the work at
+hand: work that was delayed before the window increases the useful time in the window. The module
+also measures the time during which no attempt waits.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ from rebat.session.ledger import Ledger
 class Backlog(msgspec.Struct, frozen=True):
     """Remaining work of submitted jobs, in node-seconds.
 
-    The work done in the window is begin + submitted - end. Useful time, and the time of jobs killed
-    at their walltime, count as work.
+    The work done in the window is begin + submitted - end. Work includes useful time, and the time
+    of jobs killed at their walltime.
 
     Attributes
     ----------
@@ -52,11 +53,11 @@ class AtHand(NamedTuple):
     Attributes
     ----------
     share
-        Backlog at the start and submitted work, as a share of the window's node time.
+        Remaining work at the start plus submitted work, as a share of the window's node time.
     nothing_waits
         Share of time during which no attempt waits.
     total
-        Node time of the window. It differs between runs if the window ends with the run.
+        Node time of the window. If the window ends with the run, it differs between runs.
     """
 
     share: float
@@ -65,8 +66,10 @@ class AtHand(NamedTuple):
 
 
 MOST_APART = 0.01
-"""Largest difference of the work at hand of two comparable runs, as a share of the window's node
-time. Useful time is the work at hand minus the remaining work, so it can differ by this amount."""
+"""Maximum difference of the work at hand of two comparable runs, as a share of the window's node
+time. Useful time is the work at hand minus the work that remains, so it can differ by the same
+amount.
+"""
 
 NOT_COMPARABLE = "n.c."
 """The mark of a utilisation or share of node time that is not comparable."""
@@ -80,8 +83,8 @@ WHY_NOT = (
 def comparable(ours: AtHand, others: AtHand) -> bool:
     """Return whether shares of node time of two runs can be compared.
 
-    The shares are not comparable if one run has more work at hand and at times no attempt waits.
-    The additional useful time is then work that the run delayed before the window.
+    The shares are not comparable if one run has more work at hand, and at times no attempt waits.
+    In this case, its additional useful time is work that it delayed before the window.
 
     >>> comparable(AtHand(0.72, 0.4), AtHand(0.81, 0.0))
     False
@@ -94,12 +97,12 @@ def comparable(ours: AtHand, others: AtHand) -> bool:
 
 
 def of_window(metric: str) -> bool:
-    """Return whether a metric is a share or sum of the window's node time."""
+    """Return whether a metric is a share of the window's node time, or a sum of node time."""
     return metric == "useful_utilisation" or metric.startswith("platform_")
 
 
 def at_hand(mean: Callable[[str], float | None]) -> AtHand | None:
-    """Return the work at hand from the means of a run's metrics; None if they are missing."""
+    """Return the work at hand from the mean metrics of a run; None if metrics are missing."""
     names = ("backlog_begin", "backlog_submitted", "backlog_nothing_waits", "platform_total")
     begin, submitted, nothing_waits, total = map(mean, names)
     if begin is None or submitted is None or nothing_waits is None or not total:
@@ -110,7 +113,7 @@ def at_hand(mean: Callable[[str], float | None]) -> AtHand | None:
 def are_comparable(
     ours: Callable[[str], float | None], others: Callable[[str], float | None]
 ) -> bool | None:
-    """Apply `comparable` to the means of two runs' metrics; None if they are missing."""
+    """Return `comparable` for the mean metrics of two runs; None if metrics are missing."""
     mine, theirs = at_hand(ours), at_hand(others)
     return None if mine is None or theirs is None else comparable(mine, theirs)
 
@@ -118,7 +121,7 @@ def are_comparable(
 def backlog(
     ledger: Ledger, window: Window, accounting: Accounting = "exact", uses: Uses | None = None
 ) -> Backlog:
-    """Measure the backlog in a window of a run; ``uses`` is that of `uses_of`, if it is known."""
+    """Return the backlog in a window of a run; ``uses``: the result of `uses_of`, if known."""
     first, last = window
     before, within, after = (
         (

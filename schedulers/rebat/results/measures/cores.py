@@ -2,7 +2,8 @@
 """Occupation and energy of nodes with several cores.
 
 Section 4.4 of Rodríguez-Pascual et al., "Job migration in HPC clusters by means of
-checkpoint/restart", 2019, counts empty, mixed and full nodes every 5 s. rebat integrates exactly.
+checkpoint/restart", 2019, counts empty, mixed and full nodes every 5 s. rebat does not sample: it
+integrates over time exactly.
 """
 
 from __future__ import annotations
@@ -22,11 +23,11 @@ from rebat.session.ledger import Ledger
 Ints = npt.NDArray[np.int64]
 
 ASLEEP = "sleep"
-"""The reason of drains that save energy. Nodes that boot use the power of empty nodes."""
+"""The reason of drains that save energy. Nodes that boot need the power of empty nodes."""
 
 
 class NodeStates(msgspec.Struct, frozen=True):
-    """Shares of node time with none, some or all cores of the node in use."""
+    """Shares of node time in which none, some or all cores of a node are in use."""
 
     empty: float
     mixed: float
@@ -34,7 +35,7 @@ class NodeStates(msgspec.Struct, frozen=True):
 
 
 class Usage(msgspec.Struct, frozen=True):
-    """Intervals of time on nodes, each with its number of cores in use; arrays of shape (n,)."""
+    """Intervals of time on nodes, each with the number of cores in use: arrays of shape (n,)."""
 
     node: Ints
     begin_us: Ints
@@ -48,7 +49,7 @@ class Usage(msgspec.Struct, frozen=True):
 
 
 def usage(ledger: Ledger, n_nodes: int, cores: int, window: Window) -> Usage:
-    """Return the number of cores in use per node; the intervals cover the window without gaps."""
+    """Return the number of cores in use on each node, in intervals that cover the window."""
     first, last = window
     taken = [
         (record.nodes.intervals, max(record.start_us, first), min(record.end_us, last))
@@ -64,16 +65,16 @@ def usage(ledger: Ledger, n_nodes: int, cores: int, window: Window) -> Usage:
     delta = np.concatenate([np.zeros_like(nodes), np.stack([count, -count], axis=1).ravel()])
     order = np.lexsort((time_us, node))
     node, begin_us = node[order], time_us[order]
-    used = np.cumsum(delta[order])  # the deltas of a node add up to 0
+    used = np.cumsum(delta[order])  # the changes of a node add up to 0
     ends = np.append(begin_us[1:], last)
     ends[np.append(node[1:] != node[:-1], True)] = last
     return Usage(node, begin_us, ends, used)
 
 
 def _by_node(sets: list[Intervals], cores: int) -> tuple[Ints, Ints, Ints]:
-    """Return each node of each set of cores, the number of its cores in the set, and the set.
+    """Return the nodes of each set of cores: node, number of its cores in the set, and set.
 
-    Sets are numbered from 0.
+    Sets are represented by numbers from 0.
     """
     rows = np.concatenate([np.empty((0, 2), dtype=np.int64), *sets])
     first = rows[:, 0] // cores
@@ -83,7 +84,7 @@ def _by_node(sets: list[Intervals], cores: int) -> tuple[Ints, Ints, Ints]:
     low = np.maximum(rows[row, 0], node * cores)
     high = np.minimum(rows[row, 1], node * cores + cores - 1)
     number = np.repeat(np.arange(len(sets)), [len(intervals) for intervals in sets])[row]
-    new = np.ones(len(row), dtype=np.bool_)  # a node can be in two consecutive rows
+    new = np.ones(len(row), dtype=np.bool_)  # a node can be in two consecutive intervals
     new[1:] = (node[1:] != node[:-1]) | (number[1:] != number[:-1])
     n_cores = np.add.reduceat(high - low + 1, np.flatnonzero(new)) if len(row) else row
     return node[new], n_cores, number[new]
@@ -103,7 +104,8 @@ def node_states(of: Usage, cores: int, nodes: Ints | None = None) -> NodeStates:
 class Energy(msgspec.Struct, frozen=True):
     """Energy of the nodes in a window.
 
-    ``kwh`` is None if the power of a node is unknown. ``asleep`` is the share of node time asleep.
+    ``kwh`` is None if the power of a node is unknown. ``asleep`` is the share of node time in which
+    nodes sleep.
     """
 
     kwh: float | None

@@ -19,11 +19,11 @@ SIZE_CLASSES: tuple[tuple[int, int], ...] = (
     (2**13, 2**15),
     (2**15, 2**16),
 )
-"""Half-open intervals of job sizes, as in Figures 1 to 8; the last includes larger jobs."""
+"""Half-open intervals of job sizes, as in Figures 1 to 8. The last one includes larger jobs."""
 
 
 SMALL_MACHINE = 512
-"""Machines with up to this number of nodes have powers of two as classes (Figures 12 and 13)."""
+"""On machines with up to this number of nodes, classes are powers of two (Figures 12 and 13)."""
 
 
 def size_classes(n_nodes: int) -> tuple[tuple[int, int], ...]:
@@ -34,7 +34,7 @@ def size_classes(n_nodes: int) -> tuple[tuple[int, int], ...]:
 
 
 class Flow(msgspec.Struct, frozen=True):
-    """Flow of a group of jobs, in seconds; weights are the sizes of jobs."""
+    """Flow of a group of jobs, in seconds. The weight of a job is its number of nodes."""
 
     jobs: int
     max_s: float
@@ -43,7 +43,7 @@ class Flow(msgspec.Struct, frozen=True):
 
 
 class Selection(msgspec.Struct, frozen=True):
-    """A selection of jobs between two shares of the submissions.
+    """A selection of jobs by their position in the order or the time of submissions.
 
     ``by`` 'count' is the rule of the paper (section 5.3.3: drop the first and last 20 % of the
     jobs). 'time' is the rule of the authors' program (submitted within [0.2, 0.8] of the span).

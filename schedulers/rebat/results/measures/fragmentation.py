@@ -3,7 +3,8 @@
 
 The head of the queue is the attempt that comes first in the default order: by priority, then by
 time of entry into the queue. The machine is *blocked* while the head waits although enough nodes
-are free. The cause is the position of the nodes, or a reservation of another job.
+are free. It waits because of the positions of the free nodes, or because of a reservation of
+another job.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from rebat.session.ledger import AttemptRecord, Ledger
 Ints = npt.NDArray[np.int64]
 
 Head = tuple[Ints, Ints, Ints]
-"""A head of the queue: when it becomes the head, when it stops, and its requested nodes."""
+"""A head of the queue: when it becomes the head, when it stops being the head, and its request."""
 
 
 class Fragmentation(msgspec.Struct, frozen=True):
@@ -38,7 +39,7 @@ class Fragmentation(msgspec.Struct, frozen=True):
     blocked
         Node-seconds of free nodes while the head is blocked.
     box_waste
-        Node-seconds of nodes that attempts hold but did not request; these nodes are idle.
+        Node-seconds of nodes that attempts hold but did not request. They count as idle.
     """
 
     blocked_share: float
@@ -50,7 +51,7 @@ class Fragmentation(msgspec.Struct, frozen=True):
 def fragmentation(
     ledger: Ledger, n_nodes: int, window: Window, allotted: Allotment | None = None
 ) -> Fragmentation:
-    """Measure a window of a run.
+    """Return the fragmentation in a window of a run.
 
     Parameters
     ----------
@@ -59,7 +60,7 @@ def fragmentation(
         Number of nodes of the machine.
     window : Window
     allotted : Allotment, optional
-        Requested number of nodes -> allocated number (default: equal).
+        Function from the requested to the allocated number of nodes (default: both are equal).
     """
     first, last = window
     at, free = free_steps(ledger, n_nodes)
@@ -80,9 +81,9 @@ def fragmentation(
 
 
 def _heads(ledger: Ledger) -> Iterator[Head]:
-    """Yield the attempts that come first in each priority, the highest priority first.
+    """Yield the attempts that are first within their priority, the highest priority first.
 
-    An attempt comes first from the start of its predecessor until its own start.
+    An attempt is first from the start of its predecessor until its own start.
     """
     column = ledger.attempts.column
     waited = column("start_us") > column("attempt.queued_us")
@@ -99,7 +100,7 @@ def _heads(ledger: Ledger) -> Iterator[Head]:
 
 
 def _wanted(times: Ints, heads: Iterable[Head]) -> Ints:
-    """Return the request of the head of the queue at each time; 0 if no attempt waits."""
+    """Return the number of nodes that the head requests at each time; 0 if no attempt waits."""
     wanted = np.zeros(len(times), dtype=np.int64)
     for since, until, requested in heads:
         place = np.searchsorted(since, times, "right") - 1

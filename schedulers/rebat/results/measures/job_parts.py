@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The history of a job: what it did from its submission to its end, and its effective time."""
+"""The history of a job in parts, from its submission to its end, and its effective time."""
 
 from __future__ import annotations
 
@@ -30,12 +30,13 @@ class JobPart(NamedTuple):
     Attributes
     ----------
     kind
-        One of `KINDS`. ``wait`` is time without an attempt, ``load`` initialisation and loading of
-        a checkpoint, ``kept`` work with its checkpoints, ``lost`` work that was not kept.
+        One of `KINDS`. ``wait``: time without an attempt. ``load``: initialisation and loading of a
+        checkpoint. ``kept``: kept work, including its checkpoints. ``lost``: work that was not
+        kept.
     start_us, end_us
         Times in microseconds.
     n_nodes
-        Nodes of the attempt; for ``wait``, of the next attempt.
+        Number of nodes of the attempt; for ``wait``, of the next attempt.
     work_us
         Kept work without checkpoints, in microseconds.
     """
@@ -48,7 +49,7 @@ class JobPart(NamedTuple):
 
 
 def largest_job(ledger: Ledger) -> str:
-    """Return the id of the job that used the most node time; of equal jobs the first that ended.
+    """Return the id of the job with the most node time; of equal jobs, the first that ended.
 
     Raises
     ------
@@ -88,7 +89,7 @@ def job_parts(ledger: Ledger, job: str) -> list[JobPart]:
 
 
 def _of_attempt(record: AttemptRecord) -> Iterator[JobPart]:
-    """Yield the parts of an attempt: loading, kept work, lost work, and stages in which it hung."""
+    """Yield the parts of an attempt: loading, kept work, lost work, and stages of hanging."""
     start_us, n_nodes = record.start_us, record.attempt.n_nodes
     failed_us = record.end_us - record.hung_us
     load_us = record.checkpointing.first_recovery_us if record.checkpointing else 0
@@ -107,11 +108,11 @@ def _of_attempt(record: AttemptRecord) -> Iterator[JobPart]:
 
 
 def cumulated_ettr(parts: Sequence[JobPart], times_us: Floats) -> tuple[Floats, Floats]:
-    """Return the effective training time ratio up to each time, without and with queueing.
+    """Return the effective training time ratio up to each time, without and with queue time.
 
     Both are node-weighted: kept work without checkpoints, divided by the time on nodes or by the
-    time since the submission. Work accrues evenly over its part. Before the first time on nodes,
-    the ratio is NaN.
+    time since the submission. Work is distributed evenly over its part. Before the job first holds
+    nodes, the ratio is NaN.
     """
     edges = np.array([parts[0].start_us, *(part.end_us for part in parts)], dtype=np.float64)
     lengths = np.diff(edges) * [part.n_nodes for part in parts]

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One row per original job, over all its attempts."""
+"""The outcome of each original job over all its attempts, one row per job."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import compress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import compress, islice
 from math import isnan
 from typing import Any, overload
 
@@ -21,24 +21,24 @@ from rebat.session.ledger import AttemptRecord, Ledger
 
 
 class JobRow(msgspec.Struct, gc=False):
-    """The outcome of a job; times in seconds from the start of the run.
+    """The outcome of a job; times are in seconds from the start of the run.
 
     Attributes
     ----------
     size
         Requested number of nodes.
     waiting_time
-        Time from submission to end during which the job held no nodes.
+        Total time, between submission and end, during which the job held no nodes.
     flow
         Finish minus submission; None for a rejected job.
     stolen
-        How often the job was a victim.
+        Number of times that the job was a victim.
     wasted_node_seconds
         Work lost to interruptions and silent errors, times nodes.
     node_seconds
         Node-seconds held by all attempts.
     resizes
-        How often the number of nodes changed.
+        Number of times that the job changed its number of nodes.
     user, queue
         Owner of the job; empty if unknown.
     """
@@ -66,35 +66,35 @@ JOB_COLUMNS = tuple(
     name for name in JobRow.__struct_fields__ if name not in (*SIZE_COLUMNS[2:], *OWNERS)
 )
 Owners = Mapping[str, tuple[str, str]]
-"""Batsim id of a job -> its user and queue; empty if unknown."""
+"""User and queue for each Batsim id of a job; empty if unknown."""
 
 
-_DTYPES = {"int": "i8", "float": "f8", "float | None": "f8", "str": "O"}
-_TABLE = np.dtype([(name, _DTYPES[kind]) for name, kind in JobRow.__annotations__.items()])
+Columns = dict[str, npt.NDArray[Any]]
+"""Field of a row -> its values, in the order of the rows; missing numbers are NaN."""
 
 
 class JobRows(Sequence[JobRow]):
-    """The rows of a run as a table, because there can be millions.
+    """The rows of a run, stored as a table because there can be millions.
 
     Rows are created on access. Missing numbers are NaN in columns.
     """
 
-    def __init__(
-        self, table: npt.NDArray[Any], places: npt.NDArray[np.int64] | None = None
-    ) -> None:
-        """Create rows from a table, or from the rows of a table at some places."""
-        self._table, self._places = table, places
-
-    @property
-    def table(self) -> npt.NDArray[Any]:
-        """The rows as a structured array."""
-        return self._table if self._places is None else self._table[self._places]
+    def __init__(self, columns: Columns, places: npt.NDArray[np.int64] | None = None) -> None:
+        """Create rows from columns, or from some places of columns."""
+        self._columns, self._places = columns, places
 
     def __len__(self) -> int:
-        return len(self._table if self._places is None else self._places)
+        return len(self._columns["job_id"] if self._places is None else self._places)
 
     def __iter__(self) -> Iterator[JobRow]:
-        return (_from_table(values) for values in self.table)
+        return map(_row, self.values(JobRow.__struct_fields__))
+
+    def values(self, names: Sequence[str]) -> Iterator[tuple[Any, ...]]:
+        """Yield the values of some columns for each row; missing numbers are NaN."""
+        columns = [self.column(name) for name in names]
+        for first in range(0, len(self), _CHUNK):  # to save memory
+            parts = (column[first : first + _CHUNK].tolist() for column in columns)
+            yield from zip(*parts, strict=True)
 
     @overload
     def __getitem__(self, which: int) -> JobRow: ...
@@ -102,15 +102,15 @@ class JobRows(Sequence[JobRow]):
     def __getitem__(self, which: slice | npt.NDArray[Any]) -> JobRows: ...
     def __getitem__(self, which: int | slice | npt.NDArray[Any]) -> JobRow | JobRows:
         """Return a row, or the rows of a slice, a mask or an array of positions."""
-        places = np.arange(len(self._table)) if self._places is None else self._places
+        places = np.arange(len(self)) if self._places is None else self._places
         selected = places[which]
         if isinstance(selected, np.ndarray):
-            return JobRows(self._table, selected)
-        return _from_table(self._table[selected])
+            return JobRows(self._columns, selected)
+        return next(iter(self[np.array([which])]))
 
     def column(self, name: str) -> npt.NDArray[Any]:
         """Return a column."""
-        column: npt.NDArray[Any] = self._table[name]
+        column = self._columns[name]
         return column if self._places is None else column[self._places]
 
     @property
@@ -120,9 +120,16 @@ class JobRows(Sequence[JobRow]):
         return mask
 
 
-def _from_table(values: np.void) -> JobRow:
-    fields: Any = [None if isinstance(v, float) and isnan(v) else v for v in values.item()]
+def _row(values: tuple[Any, ...]) -> JobRow:
+    fields: Any = [None if isinstance(v, float) and isnan(v) else v for v in values]
     return JobRow(*fields)
+
+
+SHORT = 12
+"""Maximum length of texts in a column of fixed width."""
+
+_CHUNK = 2**14
+"""Number of rows that are read at the same time."""
 
 
 def job_rows(ledger: Ledger, owners: Owners | None = None) -> JobRows:
@@ -130,51 +137,60 @@ def job_rows(ledger: Ledger, owners: Owners | None = None) -> JobRows:
     attempts = ledger.attempts
     serials = attempts.column("attempt.job_serial")
     _, first, job = np.unique(serials, return_index=True, return_inverse=True)
-    molded, rejected = attempts.having("cause", Cause.MOLDED), _rejected(attempts)
-    table = np.zeros(len(first), dtype=_TABLE)
-    table["size"] = attempts.column("attempt.n_nodes")[first]
-    table["submission_time"] = attempts.column("attempt.submit_us")[first] / US_PER_S
-    states = np.array(["", *attempts.values("state")], dtype=object)
-    last = np.zeros(len(table), dtype=np.int64)
-    last[job[~molded]] = 1 + attempts.column("state")[~molded]  # the last value is assigned
-    table["final_state"] = states[last]
-    _set_times(table, attempts, job, ~molded & ~rejected)
+    molded = attempts.having("cause", Cause.MOLDED)
+    rejected = attempts.having("cause", Cause.REJECTED)
+    columns = _names(attempts, first, owners or {})
+    columns["size"] = attempts.column("attempt.n_nodes")[first]
+    columns["submission_time"] = attempts.column("attempt.submit_us")[first] / US_PER_S
+    columns |= _times(attempts, job, ~molded & ~rejected, len(first))
     for name in ("finish_time", "waiting_time", "flow"):
-        table[name][job[rejected]] = np.nan  # also if the job ran before
-    table["resizes"] = _resizes(attempts, job, len(table))
-    _set_names(table, attempts, first, owners or {})
-    _set_wasted(table, ledger, job)
-    return JobRows(table)
+        columns[name][job[rejected]] = np.nan  # also if the job ran before
+    columns["resizes"] = _resizes(attempts, job, len(first))
+    columns |= _wasted(ledger, job, len(first))
+    states = np.array(["", *attempts.values("state")], dtype=object)
+    last = np.zeros(len(first), dtype=np.int64)
+    last[job[~molded]] = 1 + attempts.column("state")[~molded]  # the last value is assigned
+    return JobRows(columns | {"final_state": states[last]})
 
 
-def _rejected(attempts: Packed[AttemptRecord]) -> npt.NDArray[np.bool_]:
-    return attempts.having("cause", Cause.REJECTED)
-
-
-def _set_times(
-    table: npt.NDArray[Any],
+def _times(
     attempts: Packed[AttemptRecord],
     job: npt.NDArray[np.int64],
     ran: npt.NDArray[np.bool_],
-) -> None:
-    """Set the columns that count or add the attempts of each job; ``ran`` marks these attempts."""
-    names = ("start_us", "end_us", "attempt.queued_us", "attempt.submit_us", "attempt.n_nodes")
-    start_us, end_us, queued_us, submit_us, sizes = (attempts.column(n)[ran] for n in names)
-    of, n_jobs = job[ran], len(table)
-    table["attempts"] = np.bincount(of, minlength=n_jobs)
+    n_jobs: int,
+) -> Columns:
+    """Return the columns that count or add the attempts of each job.
+
+    ``ran`` marks the attempts that ran. Each column of the attempts is read when it is needed, to
+    save memory.
+    """
+    of = job[ran]
+
+    def column(name: str) -> npt.NDArray[np.int64]:
+        return attempts.column(name)[ran]
+
+    columns: Columns = {"attempts": _counts(of, n_jobs)}
     for name, cause in (("failures", Cause.NODE_FAILURE), ("stolen", Cause.STOLEN)):
-        table[name] = np.bincount(job[attempts.having("cause", cause)], minlength=n_jobs)
+        columns[name] = _counts(job[attempts.having("cause", cause)], n_jobs)
     for name in ("first_start", "finish_time", "flow"):
-        table[name] = np.nan
-    table["first_start"][of[::-1]] = start_us[::-1] / US_PER_S
-    table["finish_time"][of] = end_us / US_PER_S
-    table["flow"][of] = (end_us - submit_us) / US_PER_S
-    table["waiting_time"] = np.bincount(of, (start_us - queued_us) / US_PER_S, n_jobs)
-    table["node_seconds"] = np.bincount(of, _products_s(end_us - start_us, sizes), n_jobs)
+        columns[name] = np.full(n_jobs, np.nan)
+    columns["first_start"][of[::-1]] = column("start_us")[::-1] / US_PER_S
+    columns["finish_time"][of] = column("end_us") / US_PER_S
+    columns["flow"][of] = (column("end_us") - column("attempt.submit_us")) / US_PER_S
+    wait_us = column("start_us") - column("attempt.queued_us")
+    columns["waiting_time"] = _sums(of, wait_us / US_PER_S, n_jobs)
+    held_s = _products_s(column("end_us") - column("start_us"), column("attempt.n_nodes"))
+    columns["node_seconds"] = _sums(of, held_s, n_jobs)
+    return columns
+
+
+def _sums(jobs: npt.NDArray[np.int64], values: Any, n_jobs: int) -> npt.NDArray[np.float64]:
+    """Return the sum of the values of each job."""
+    return np.bincount(jobs, values, n_jobs).astype(np.float64, copy=False)
 
 
 def _products_s(length_us: npt.NDArray[np.int64], sizes: npt.NDArray[np.int64]) -> Any:
-    """Return length x size in seconds, rounded once; products may exceed 64 bits."""
+    """Return length x size in seconds, rounded only once, even if products exceed 64 bits."""
     seconds = length_us * sizes / US_PER_S
     for at in np.flatnonzero(length_us.astype(float) * sizes >= EXACT).tolist():
         seconds[at] = to_s(int(length_us[at]) * int(sizes[at]))
@@ -187,49 +203,70 @@ EXACT = 2.0**53
 
 def _resizes(
     attempts: Packed[AttemptRecord], job: npt.NDArray[np.int64], n_jobs: int
-) -> npt.NDArray[np.int64]:
+) -> npt.NDArray[np.int32]:
     """Return how often the number of nodes of each job changed."""
     ran = attempts.column("start_us") >= 0
     order = np.argsort(job[ran], kind="stable")
     of, sizes = job[ran][order], attempts.column("attempt.n_nodes")[ran][order]
     changed = (of[1:] == of[:-1]) & (sizes[1:] != sizes[:-1])
-    return np.bincount(of[1:][changed], minlength=n_jobs)
+    return _counts(of[1:][changed], n_jobs)
 
 
-def _set_names(
-    table: npt.NDArray[Any],
-    attempts: Packed[AttemptRecord],
-    first: npt.NDArray[np.int64],
-    owners: Owners,
-) -> None:
-    """Set job ids and owners, from the first attempt of each job."""
-    table["user"] = table["queue"] = ""
+def _counts(jobs: npt.NDArray[np.int64], n_jobs: int) -> npt.NDArray[np.int32]:
+    """Return how often each job occurs."""
+    return np.bincount(jobs, minlength=n_jobs).astype(np.int32)
+
+
+def _names(
+    attempts: Packed[AttemptRecord], first: npt.NDArray[np.int64], owners: Owners
+) -> Columns:
+    """Return job ids and owners; ``first`` is the place of the first attempt of each job."""
     is_first = np.zeros(len(attempts), dtype=np.bool_)
     is_first[first] = True
-    ids = compress(attempts.texts(), is_first.tolist())
-    for row, job_id in zip(np.argsort(first).tolist(), ids, strict=True):
-        table["job_id"][row] = job_name(job_id)
-        if job_id in owners:
-            table["user"][row], table["queue"][row] = owners[job_id]
+    rows = np.argsort(first)
+
+    def column(text_of: Callable[[str], str]) -> npt.NDArray[Any]:
+        texts = _texts(map(text_of, compress(attempts.texts(), is_first.tolist())))
+        ordered = np.empty_like(texts)
+        ordered[rows] = texts
+        return ordered
+
+    if not owners:
+        nobody = np.broadcast_to(np.array("", dtype=object), len(first))  # takes no memory
+        return {"job_id": column(job_name), **dict.fromkeys(OWNERS, nobody)}
+    return {
+        "job_id": column(job_name),
+        "user": column(lambda job_id: owners.get(job_id, ("", ""))[0]),
+        "queue": column(lambda job_id: owners.get(job_id, ("", ""))[1]),
+    }
 
 
-def _set_wasted(table: npt.NDArray[Any], ledger: Ledger, job: npt.NDArray[np.int64]) -> None:
-    """Set the node-seconds that each job lost.
+def _texts(texts: Iterator[str]) -> npt.NDArray[Any]:
+    """Return texts as an array. Short texts have a fixed width, which takes less memory."""
+    parts: list[npt.NDArray[Any]] = [np.empty(0, dtype="U1")]
+    while chunk := list(islice(texts, _CHUNK)):
+        width = max(map(len, chunk))
+        parts.append(np.array(chunk, dtype=f"U{width}" if width <= SHORT else object))
+    return np.concatenate(parts)
 
-    If attempts share nodes, node-seconds are the shares of node time.
+
+def _wasted(ledger: Ledger, job: npt.NDArray[np.int64], n_jobs: int) -> Columns:
+    """Return the node-seconds that each job lost.
+
+    If attempts share nodes, the node time is divided among them.
     """
     attempts = ledger.attempts
     if not ledger.shared:
         lost = attempts.having("cause", *_LOSSES)
-        wasted = np.zeros(len(table))
+        wasted = np.zeros(n_jobs)
         for row, record in zip(job[lost].tolist(), attempts.where(lost), strict=True):
             wasted[row] += to_s(lost_us(record) * record.attempt.n_nodes)
-        table["wasted_node_seconds"] = wasted
-        return
-    width = widths(ledger, (0, FOREVER_US))
+        return {"wasted_node_seconds": wasted}
+    width, columns = widths(ledger, (0, FOREVER_US)), Columns()
     for name, length_us in (("node_seconds", _held_us), ("wasted_node_seconds", lost_us)):
         values = [to_s(length_us(r)) * nodes for r, nodes in zip(attempts, width, strict=True)]
-        table[name] = np.bincount(job, values, len(table))
+        columns[name] = _sums(job, values, n_jobs)
+    return columns
 
 
 def _held_us(record: AttemptRecord) -> int:
@@ -240,7 +277,7 @@ _LOSSES = INTERRUPTED | {Cause.SILENT_ERROR}
 
 
 def lost_us(record: AttemptRecord) -> int:
-    """Return the lost run time of an unsuccessful attempt, without recovery and kept progress."""
+    """Return the run time of an unsuccessful attempt minus its recovery and kept progress."""
     if record.cause not in _LOSSES:
         return 0
     recovery = record.checkpointing.first_recovery_us if record.checkpointing else 0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Number, purpose and cost of checkpoints and restarts; number and duration of drains.
+"""Metrics of checkpoints and restarts (number, purpose, cost) and of drains.
 
 Source: Rodríguez-Pascual et al., "Job migration in HPC clusters by means of checkpoint/restart",
 2019.
@@ -23,13 +23,13 @@ class Migrations(msgspec.Struct, frozen=True):
     Attributes
     ----------
     count
-        Number of these attempts.
+        Number of attempts that were stopped and checkpointed.
     cost
-        Core-seconds of checkpoints and restarts.
+        Core-seconds spent on checkpoints and restarts.
     moved
-        Core-seconds of work in the images.
+        Core-seconds of work that the images contain.
     by
-        Number of these attempts by purpose, as named by the policy.
+        Number of attempts for each purpose that the policy stated.
     """
 
     count: int
@@ -48,7 +48,7 @@ class Drains(msgspec.Struct, frozen=True):
     emptied
         Number of drained nodes that were empty before they returned to service.
     mean_s, max_s
-        Mean and largest time until the emptied nodes were empty, in seconds.
+        Mean and maximum time until a drained node was empty, in seconds, over the emptied nodes.
     refused
         Number of operations that were not carried out.
     """
@@ -61,7 +61,7 @@ class Drains(msgspec.Struct, frozen=True):
 
 
 def migrations(ledger: Ledger, window: Window) -> Migrations:
-    """Measure checkpoints and restarts in a window."""
+    """Return the metrics of checkpoints and restarts in a window."""
     first, last = window
     by: Counter[str] = Counter()
     cost_us, moved_us = 0, 0
@@ -84,13 +84,13 @@ def migrations(ledger: Ledger, window: Window) -> Migrations:
 
 
 def drains(ledger: Ledger, window: Window, cores: int = 1) -> Drains:
-    """Measure drains by operations in a window."""
+    """Return the metrics of drains by operations in a window."""
     drained = [
         drain
         for drain in ledger.drained
         if drain.why == "operation"
         and window[0] <= drain.since_us < window[1]
-        and drain.until_us != drain.since_us  # equal times: refused
+        and drain.until_us != drain.since_us  # a drain of length 0 was refused
     ]
     waits_s: list[float] = []
     start_us, end_us = map(ledger.attempts.column, ("start_us", "end_us"))
@@ -107,7 +107,7 @@ def drains(ledger: Ledger, window: Window, cores: int = 1) -> Drains:
 
 
 def _waits_s(running: list[AttemptRecord], drain: Drained, cores: int) -> list[float]:
-    """Return the time until each node was empty; ``running`` are the attempts at the drain."""
+    """Return the time until each node was empty; ``running``: attempts at the time of the drain."""
     until = dict.fromkeys((core // cores for core in drain.nodes), drain.since_us)
     for record in running:
         if record.nodes is not None and record.nodes.meets(drain.nodes):

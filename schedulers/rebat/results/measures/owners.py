@@ -18,7 +18,7 @@ GROUP_COLUMNS = ("jobs", "finished", *COUNTED, *Service.__struct_fields__)
 def group_rows(rows: JobRows, column: str) -> Iterator[tuple[Any, ...]]:
     """Yield the name and `GROUP_COLUMNS` of every user or queue; times in seconds.
 
-    Waiting times, flows and slowdowns cover only finished jobs; NaN if no job finished.
+    Waiting times, flows and slowdowns include only finished jobs. They are NaN if no job finished.
     """
     for name, jobs in groups(rows, column):
         finished = jobs[jobs.has_finished]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The use of node time: every node-second of a window is counted once."""
+"""The use of node time. Every node-second of a window is counted exactly once."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from rebat.session.ledger import Hold, Ledger
 Ints = npt.NDArray[np.int64]
 
 USES = ("useful", "checkpoint", "recovery", "failure", "stealing", "silent", "walltime", "moving")
-"""Uses of the time of attempts."""
+"""Uses into which the time of attempts is divided."""
 
 _CHUNK = 2**16
 """Number of attempts whose uses are computed at the same time."""
@@ -33,37 +33,38 @@ Window = tuple[int, int]
 
 DAY_US = 86_400 * US_PER_S
 PAPER_WINDOW: Window = (10 * DAY_US, 30 * DAY_US)
-"""Section 5.3.3: from the 11th day of the month up to the 30th."""
+"""The window of section 5.3.3: from the 11th to the 30th day of the month."""
 
 
 class PlatformTime(msgspec.Struct, frozen=True):
-    """Node-seconds of a window by use (Figure 3); their sum is nodes times length.
+    """Node-seconds of a window by use (Figure 3). Their sum is ``total``.
 
     Attributes
     ----------
     total
-        Nodes times length of the window.
+        Number of nodes times length of the window.
     useful, checkpoint, recovery
-        Time of useful work, of checkpoints, and of recovery: the stages before a job starts again,
-        and reading checkpoints.
+        Time of useful work, of checkpoints, and of recovery. Recovery includes the stages before a
+        job starts again and the reading of checkpoints.
     waste_failure
-        Time lost to failures, and all work of jobs that were given up after too many failures.
+        Time lost to failures, and all work of jobs that ended as failed after too many attempts.
     waste_stealing
         Time lost to steals.
     waste_silent
-        Time of attempts that ended with a silent error, and of the checkpointed progress that was
-        lost with them.
+        Time of attempts that ended with a silent error, and of checkpointed progress of earlier
+        attempts that was lost because of the error.
     waste_walltime
         Work, over all attempts, of jobs that were killed at their walltime.
     waste_moving
         Time lost to stops that move a job or make room for another job.
     held
-        Time of nodes that are up and reserved for a job that does not run on them: the job waits
-        for a stolen node, or moves.
+        Time of nodes that are up and reserved for a job that does not run on them, because it waits
+        for a stolen node or moves.
     downtime, idle
         Time of nodes that are down, and of nodes that are up, free and not held.
     idle_share
-        Share of time with at least one node up and free (Tables 5a and 8); held nodes are not free.
+        Share of time in which at least one node is up and free (Tables 5a and 8). Held nodes are
+        not free.
     """
 
     total: float
@@ -82,7 +83,7 @@ class PlatformTime(msgspec.Struct, frozen=True):
 
     @property
     def useful_utilisation(self) -> float:
-        """Useful time / node time that was up (Tables 4 and 8)."""
+        """Useful time / node time of nodes that were up (Tables 4 and 8)."""
         up = self.total - self.downtime
         return self.useful / up if up > 0 else 0.0
 
@@ -99,7 +100,7 @@ def platform_time(
     accounting: Accounting = "exact",
     uses: Uses | None = None,
 ) -> PlatformTime:
-    """Return the use of node time in a window; ``uses`` is that of `uses_of`, if it is known."""
+    """Return the use of node time in a window; ``uses``: the result of `uses_of`, if known."""
     first, last = window
     uses = uses or uses_of(ledger, window, accounting)
     parts = _node_us(uses, ledger, widths(ledger, window), walltime_kills)
@@ -132,7 +133,7 @@ def platform_time(
 
 
 Uses = dict[str, Ints]
-"""The time of each attempt in a window by use, in microseconds per node: an array per use."""
+"""For each use, the time of each attempt in a window, in microseconds per node."""
 
 
 def uses_of(ledger: Ledger, window: Window, accounting: Accounting) -> Uses:
@@ -166,7 +167,7 @@ def uses_of(ledger: Ledger, window: Window, accounting: Accounting) -> Uses:
 def _node_us(
     uses: Uses, ledger: Ledger, width: Widths, walltime_kills: WalltimeKills
 ) -> dict[str, float]:
-    """Return the node-microseconds of each use; the useful time of wasted jobs counts as waste."""
+    """Return the node-microseconds of each use; useful time of wasted jobs becomes waste."""
     amounts = defaultdict(lambda: np.zeros(len(width), dtype=np.int64), uses)
     useful = amounts["useful"]
     for name, jobs in _wasted(ledger, walltime_kills):
@@ -179,7 +180,7 @@ def _node_us(
 def _wasted(
     ledger: Ledger, walltime_kills: WalltimeKills
 ) -> Iterator[tuple[str, npt.NDArray[np.bool_]]]:
-    """Yield a use of wasted time, and the mask of the attempts of its jobs."""
+    """Yield each kind of waste to which entire jobs can belong, and the mask of their attempts."""
     attempts = ledger.attempts
     serials = attempts.column("attempt.job_serial")
     if walltime_kills == "wasted":
@@ -258,7 +259,7 @@ _LOST = {
     Cause.JOB_FAILED: "useful",
     Cause.CANCELLED: "useful",
 }
-"""Cause of an end -> use of the attempt's last part. Completed attempts have no last part."""
+"""Use of an attempt's last part, by cause of its end; completed attempts have no last part."""
 
 
 def _overlap(a: int, b: int, lo: int, hi: int) -> int:
@@ -272,7 +273,7 @@ def _holds(ledger: Ledger) -> Iterator[tuple[Hold, int]]:
 
 
 def free_steps(ledger: Ledger, n_nodes: int) -> Steps:
-    """Return ascending distinct times, and the number of nodes up and free from each time on.
+    """Return distinct times, ascending, and the number of nodes that are up and free from each on.
 
     A node that is held for a job is not free.
     """
@@ -282,7 +283,7 @@ def free_steps(ledger: Ledger, n_nodes: int) -> Steps:
     changes = [(at, nodes.size if up else -nodes.size) for at, up, nodes in events]
     for hold, until in _holds(ledger):
         changes += [(hold.since_us, -hold.nodes.size), (until, hold.nodes.size)]
-    for down, up in hung_on_dead(ledger):  # a down node in use was subtracted twice
+    for down, up in hung_on_dead(ledger):  # a node in use that is down was subtracted two times
         changes += [(down, 1), (up, -1)]
     if ledger.shared:
         changes += zip(*(part.tolist() for part in repeats(holds_of_attempts(ledger))), strict=True)
@@ -292,7 +293,7 @@ def free_steps(ledger: Ledger, n_nodes: int) -> Steps:
 
 
 def _idle(ledger: Ledger, n_nodes: int, window: Window) -> tuple[int, float]:
-    """Return the idle node-microseconds of the window, and the share of time with an idle node."""
+    """Return the idle node time (us) of the window, and the share of time with an idle node."""
     first, last = window
     at, free = free_steps(ledger, n_nodes)
     lengths = np.diff(np.append(np.clip(at, first, last), last))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Recoveries of failed jobs: lost node time by cause and stage, effective training time."""
+"""Recoveries of failed jobs: lost node time by cause and stage, and effective training time."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ Span = tuple[int, int]
 
 
 UNKNOWN = "unknown"
-"""Cause of failures whose cause is not known."""
+"""Name of the cause if it is not known."""
 
 
 class Recoveries(msgspec.Struct, frozen=True):
-    """Recoveries of all jobs over the entire run; node time in node-seconds.
+    """Recoveries of all jobs over the entire run; node time is in node-seconds.
 
     Attributes
     ----------
@@ -38,11 +38,11 @@ class Recoveries(msgspec.Struct, frozen=True):
     mttf_s
         Time on nodes of all jobs / number of failures that hit them.
     second_order
-        Preemptions of a job for a job that a failure interrupted.
+        Number of preemptions in favour of jobs that a failure interrupted.
     stages
         Node time of each stage.
     lost
-        Node time by cause: run time that was not kept, and stages.
+        Lost node time by cause of the failure: run time that was not kept, plus the stages.
     """
 
     ettr: float
@@ -95,21 +95,21 @@ def _works_us(attempts: Packed[AttemptRecord]) -> npt.NDArray[np.int64]:
 
 
 def work_us(record: AttemptRecord) -> int:
-    """Return the work of an attempt that was kept to the end, without checkpoints."""
+    """Return the work of an attempt that was finally kept, without checkpoints."""
     kept_us = record.useful_us - record.lost_us
     pattern, is_over = record.checkpointing, record.cause in OVER
     return kept_us - checkpoint_time_us(pattern, kept_us, record.useful_us, is_over, "exact")
 
 
 def lost_us(record: AttemptRecord) -> int:
-    """Return the run time of a failed attempt before the failure that was not kept."""
+    """Return the run time of a failed attempt, before the failure, that was not kept."""
     recovery_us = record.checkpointing.first_recovery_us if record.checkpointing else 0
     ran_us = record.end_us - record.hung_us - record.start_us
     return max(0, ran_us - min(recovery_us, ran_us) - record.useful_us)
 
 
 def hung_on_dead(ledger: Ledger) -> list[Span]:
-    """Return for each outage the time in which an attempt hangs on the node that is down.
+    """Return, for each outage, the time in which an attempt hangs on the node that is down.
 
     These node-seconds count as downtime, not as recovery.
     """
@@ -130,7 +130,7 @@ def hung_on_dead(ledger: Ledger) -> list[Span]:
 def down_intervals(
     events: Sequence[tuple[int, bool, NodeSet]], horizon_us: int
 ) -> list[tuple[int, int, int]]:
-    """Return (node, start, end) of every outage; an outage without end lasts to the horizon."""
+    """Return (node, start, end) of every outage; without an end it lasts to the horizon."""
     since: dict[int, int] = {}
     intervals = []
     for at, up, nodes in events:

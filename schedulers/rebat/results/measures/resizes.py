@@ -24,22 +24,22 @@ class Resizes(msgspec.Struct, frozen=True):
     lent
         Resizes of malleable jobs to fewer nodes, to replace failed nodes of other jobs.
     restarted
-        Moldable jobs that restarted from the beginning to give nodes to other jobs.
+        Moldable jobs that restarted from the beginning to release nodes for other jobs.
     by_local
         Attempts hit by a failure that continued with a smaller size.
     by_idle
         Attempts hit by a failure that continued on idle or spare nodes.
     by_remote
-        Attempts hit by a failure that continued on nodes returned by malleable jobs.
+        Attempts hit by a failure that continued on nodes released by malleable jobs.
     by_restart
         Attempts hit by a failure that restarted from the beginning, or continued on nodes of
-        moldable jobs that did.
+        moldable jobs that restarted.
     requeued
         Attempts hit by a failure whose jobs were requeued or paused.
     jobs_hit
         Distinct jobs hit by a failure.
     mean_wait_s
-        Mean time between submission and end during which a job held no nodes.
+        Mean over jobs of the time, between submission and end, during which they held no nodes.
     """
 
     molded: int
@@ -66,11 +66,11 @@ _WORDS = {
     "remote": "by_remote",
     "restart": "by_restart",
 }
-"""Reason of a stop, as named by policies -> counter."""
+"""Counter for each reason that policies state for a stop."""
 
 
 def resizes(ledger: Ledger, rows: JobRows, window: Window) -> Resizes:
-    """Count resizes and replacements whose stop is in the window; waits cover all jobs."""
+    """Return the counts of a window; the mean wait is over all jobs of the run."""
     attempts = ledger.attempts
     end_us, molded = attempts.column("end_us"), attempts.having("cause", Cause.MOLDED)
     stopped = ~molded & (window[0] <= end_us) & (end_us < window[1])

@@ -12,16 +12,15 @@ import numpy.typing as npt
 from rebat.results.measures.jobs import JobRows
 
 SHORT_S = 10.0
-"""Lower bound of the time for which a job holds nodes (bounded slowdown, Feitelson and Rudolph
-1998)."""
+"""Minimum divisor of the bounded slowdown in seconds (Feitelson and Rudolph 1998)."""
 
 
 class Service(msgspec.Struct, frozen=True):
     """Waiting times and flows in seconds, and slowdowns, of the measured jobs.
 
     A job waits while it holds no nodes. The slowdown is the flow divided by the time for which the
-    job held nodes, over all attempts. The bounded slowdown is at least 1. ``p50`` is the median,
-    ``p95`` the 95th percentile with linear interpolation.
+    job held nodes, over all attempts. The bounded slowdown is at least 1. ``p50`` is the median.
+    ``p95`` is the 95th percentile with linear interpolation.
     """
 
     wait_mean_s: float
@@ -41,8 +40,8 @@ class Fairness(msgspec.Struct, frozen=True):
     """Fairness among users, from the mean bounded slowdown of each user's jobs.
 
     ``jain`` is Jain's index of these means (Jain, Chiu, Hawe 1984): (sum x)^2 / (n sum x^2). The
-    index is 1 if all means are equal, and 1/n if all but one are 0. The index measures how equal
-    the slowdowns are, not how small.
+    index is 1 if all means are equal, and 1/n if all except one are 0. It measures only how equal
+    the slowdowns are, not how small they are.
     """
 
     users: int
@@ -92,7 +91,7 @@ def _held(rows: JobRows) -> npt.NDArray[np.float64]:
 
 
 def groups(rows: JobRows, column: str) -> Iterator[tuple[str, JobRows]]:
-    """Yield the jobs of each user or queue by name; nothing if no job has a user or queue."""
+    """Yield name and jobs of each user or queue; yield nothing if no job has one."""
     names, which = np.unique(rows.column(column).astype(str), return_inverse=True)
     if names.tolist() in ([], [""]):
         return

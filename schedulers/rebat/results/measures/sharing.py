@@ -20,7 +20,7 @@ Ints = npt.NDArray[np.int64]
 
 
 class NodeIntervals(NamedTuple):
-    """Intervals of times (microseconds) with their nodes: a k x 2 array of first and last nodes."""
+    """Intervals of time (us), each with its nodes as a k x 2 array of first and last nodes."""
 
     start_us: Sequence[int]
     end_us: Sequence[int]
@@ -28,14 +28,15 @@ class NodeIntervals(NamedTuple):
 
 
 Widths = list[float] | list[int]
-"""The number of nodes of each attempt; integers if no attempt shares nodes."""
+"""The number of nodes of each attempt; the numbers are integers if no attempts share nodes."""
 
 
 def node_us(parts: Sequence[tuple[Ints, Widths]]) -> float:
-    """Return the node-microseconds of all attempts: the sum of time x nodes over some parts.
+    """Return the node-microseconds of all attempts: the sum of time x nodes over ``parts``.
 
-    Each part has the time of each attempt (us), and its number of nodes in this time. Sums of
-    integers are exact and may exceed 64 bits. Fractions are added in the order of the attempts.
+    A part consists of two arrays: the time of each attempt (us), and its number of nodes in this
+    time. Sums of integers are exact and may exceed 64 bits. Fractions are added in the order of the
+    attempts.
     """
     if not any(float in set(map(type, width)) for _, width in parts):
         return sum(dot(time_us, width) for time_us, width in parts)
@@ -55,7 +56,7 @@ def dot(values: Ints, others: Widths) -> int:
 def widths(ledger: Ledger, window: tuple[int, int]) -> Widths:
     """Return the number of nodes of each attempt, averaged over its time in a window.
 
-    The number is smaller than the size of the attempt if the attempt shares nodes.
+    If an attempt shares nodes, its number is smaller than its size.
     """
     sizes: list[int] = ledger.attempts.column("attempt.n_nodes").tolist()
     if not ledger.shared:
@@ -66,14 +67,14 @@ def widths(ledger: Ledger, window: tuple[int, int]) -> Widths:
 
 
 def sharing(ledger: Ledger) -> list[bool]:
-    """Return for each attempt whether another attempt uses one of its nodes at the same time."""
+    """Return, for each attempt, whether another attempt uses one of its nodes at the same time."""
     holds = holds_of_attempts(ledger)
     times = zip(node_times(holds), holds.start_us, holds.end_us, ledger.attempts, strict=True)
     return [node_us < (end - start) * r.attempt.n_nodes for node_us, start, end, r in times]
 
 
 def holds_of_attempts(ledger: Ledger) -> NodeIntervals:
-    """Return the nodes and times of all attempts; attempts that never ran have an empty time."""
+    """Return the nodes and times of all attempts; if one never ran, its interval is empty."""
     none = np.empty((0, 2), dtype=np.int64)
     records = ledger.attempts
     return NodeIntervals(
@@ -93,7 +94,7 @@ def _clipped(holds: NodeIntervals, window: tuple[int, int]) -> NodeIntervals:
 
 
 def node_times(holds: NodeIntervals) -> list[float]:
-    """Return the node-microseconds of each interval, by its shares of the time of its nodes."""
+    """Return the node-microseconds of each interval; intervals on a node share its time."""
     n_nodes = _n_nodes(holds.nodes)
     users, since = np.zeros(n_nodes, dtype=np.int64), np.zeros(n_nodes, dtype=np.int64)
     share_us = np.zeros(n_nodes)
@@ -111,9 +112,9 @@ def node_times(holds: NodeIntervals) -> list[float]:
 
 
 def repeats(holds: NodeIntervals) -> tuple[Ints, Ints]:
-    """Return how often a sum over intervals counts nodes more than once, as times and changes.
+    """Return the excess of a sum over intervals that share nodes, as times and changes.
 
-    A node with k intervals at the same time adds k - 1 to the number.
+    A node in k intervals at the same time is counted k - 1 times too often.
     """
     users = np.zeros(_n_nodes(holds.nodes), dtype=np.int64)
     times_us, changes = [], []
@@ -138,7 +139,7 @@ def repeated_us(ledger: Ledger) -> int:
 
 
 def _steps(holds: NodeIntervals) -> Iterator[tuple[int, bool, int]]:
-    """Yield time, whether an interval begins, and its position; ends before begins."""
+    """Yield time, whether an interval begins, and its position; at equal times, ends come first."""
     spans = enumerate(zip(holds.start_us, holds.end_us, strict=True))
     longer = [(which, int(start), int(end)) for which, (start, end) in spans if start < end]
     begins = [(start, True, which) for which, start, _ in longer]

@@ -20,7 +20,8 @@ class Spares(msgspec.Struct, frozen=True):
     """Use of spare nodes within the window; node time in node-seconds.
 
     A spare node begins to replace a failed node when it leaves the reserve for the job that lost
-    this node. It stops when the failed node is up again, or when the job releases the spare node.
+    the failed node. The replacement ends when the failed node is up again, or when the job releases
+    the spare node.
 
     Attributes
     ----------
@@ -44,9 +45,9 @@ Outages = Mapping[int, Sequence[Span]]
 def spares(ledger: Ledger, window: Window) -> Spares | None:
     """Return the use of spare nodes; None if the policy reserves no nodes.
 
-    While a job that lost nodes waits, the policy lends all spare nodes to the queue. A lent node
-    counts as replacing if this job starts on it when the node leaves the reserve. Other lent nodes
-    are ordinary nodes: their time is neither ready nor replacing.
+    While a job that lost nodes waits, the policy releases all spare nodes to the queue. A released
+    node counts as replacing if this job starts on it at the time of the release. Other released
+    nodes are ordinary nodes: their time is neither ready nor replacing.
     """
     reserved = [drain for drain in ledger.drained if drain.why == SPARE]
     if not reserved:
@@ -86,14 +87,14 @@ def _replacing(ledger: Ledger, outages: Outages) -> Iterator[Span]:
                 continue
             in_use = (_released_us(attempts[number:], node) for node in taken)
             down = (up for node in failed.nodes or () for up in _up_again(outages, node, at_us))
-            # A spare node replaces a failed node until the earlier of two ends. Pair the latest
-            # ends.
+            # A spare node replaces a failed node until the first of release and repair. Pair the #
+            # latest releases with the latest repairs.
             pairs = zip(sorted(in_use, reverse=True), sorted(down, reverse=True), strict=False)
             yield from ((at_us, min(pair)) for pair in pairs)
 
 
 def _released_us(attempts: Sequence[AttemptRecord], node: int) -> int:
-    """Return when a job releases a node on which the first of these attempts starts."""
+    """Return the time at which a job releases a node on which its first attempt here starts."""
     until_us = attempts[0].start_us
     for record in attempts:
         if record.start_us != until_us or record.nodes is None or node not in record.nodes:
@@ -103,7 +104,7 @@ def _released_us(attempts: Sequence[AttemptRecord], node: int) -> int:
 
 
 def _up_again(outages: Outages, node: int, at_us: int) -> Iterator[int]:
-    """Yield the end of the outage of a node at a time; nothing if the node is up."""
+    """Yield the end of the outage in which a node is at a time; yield nothing if it is up."""
     return (up_us for down_us, up_us in outages.get(node, ()) if down_us <= at_us < up_us)
 
 

@@ -57,7 +57,7 @@ from rebat.results.measures.training import Training, training_by_class
 from rebat.session.ledger import AttemptRecord, Ledger
 
 MONTH_SPAN_US = 25 * DAY_US, 35 * DAY_US
-"""A workload is measured like the paper's months if its span of submissions is in this range."""
+"""Range of the time from first to last submission in which a workload is treated as a month."""
 
 
 class Measures(msgspec.Struct, frozen=True):
@@ -72,8 +72,8 @@ class Measures(msgspec.Struct, frozen=True):
         Measured jobs. None: the middle 60 % for a workload that spans a month, as in the paper,
         otherwise all jobs.
     walltime_kills
-        Whether work of jobs killed at their walltime counts as 'wasted' or 'useful'. A killed job
-        may have written useful results before.
+        Whether the work of jobs killed at their walltime counts as 'wasted' or 'useful'. ('useful',
+        because a killed job may have written results.)
     accounting
         See `checkpoint.Accounting`.
     """
@@ -85,18 +85,18 @@ class Measures(msgspec.Struct, frozen=True):
 
 
 class Layout(msgspec.Struct, frozen=True):
-    """Properties of the machine and its scheduler for metrics.
+    """Properties of the machine and its scheduler that metrics need.
 
     Attributes
     ----------
     allotted : Allotment, optional
-        Requested number of nodes -> allocated number (default: equal).
+        Function from the requested to the allocated number of nodes (default: both are equal).
     cores_per_node : int
-        If more than 1, the machine's nodes are cores of nodes.
+        If above 1, Batsim's hosts are cores, and this number of cores forms a node.
     partitions : dict
         The nodes of each partition.
     partition_of : dict
-        Batsim id -> partition, for jobs that can run in one partition only. Other jobs count for
+        Partition by Batsim id, for jobs that can run in only one partition. Other jobs count for
         the partition in which they ended.
     owners : dict
         User and queue of each job, by its Batsim id.
@@ -112,18 +112,18 @@ class Layout(msgspec.Struct, frozen=True):
 
 
 class RunSummary(msgspec.Struct, frozen=True):
-    """The metrics of a run; failures and steals are counted within the window.
+    """The metrics of a run. Failures and steals are counted within the window.
 
     Attributes
     ----------
     failures_hit
-        Failures of a node with a running job.
+        Number of failures of nodes with a running job.
     free_node_at_hit
-        Failures of a node with a running job while another node was free (Table 5).
+        Number of these failures at which another node was free (Table 5).
     steals
-        Decisions to steal (Tables 5 and 9).
+        Number of decisions to steal (Tables 5 and 9).
     victims
-        Attempts that were interrupted for a steal.
+        Number of attempts that were interrupted for a steal.
     steals_off
         Number of failures without a steal, by reason.
     node_states
@@ -137,11 +137,12 @@ class RunSummary(msgspec.Struct, frozen=True):
     fairness
         Fairness among users, if users are known.
     given_up
-        Jobs that ended as failed because failures interrupted too many of their attempts.
+        Number of jobs that ended as failed because failures interrupted too many of their attempts.
     recoveries
         Present if failures of jobs have causes or stages.
     training_classes
-        Present with `recoveries`: the measured jobs of each size class, and of all ('all').
+        Present together with `recoveries`: training metrics by size class, and of all measured jobs
+        ('all').
     spares
         Present if the policy reserves spare nodes.
     """
@@ -228,7 +229,7 @@ def summarise(
     uses = uses_of(ledger, window, accounting)
     platform = platform_time(ledger, n_nodes, window, kills, accounting, uses)
     waiting = backlog(ledger, window, accounting, uses)
-    del uses  # free memory for the rows
+    del uses  # free memory before the rows are created
     blocked = fragmentation(ledger, n_nodes, window, layout.allotted)
     rows = job_rows(ledger, layout.owners)
     selected = select(rows, measures.selection or (Selection() if month else EVERY_JOB))
@@ -282,13 +283,13 @@ def _span_us(attempts: Packed[AttemptRecord]) -> int:
 
 
 def _ends_us(attempts: Packed[AttemptRecord], cause: Cause) -> list[int]:
-    """Return the ends of the attempts with a cause."""
+    """Return the end times of the attempts that ended with this cause."""
     ends_us: list[int] = attempts.column("end_us")[attempts.having("cause", cause)].tolist()
     return ends_us
 
 
 def _of_cores(ledger: Ledger, n_nodes: int, window: Window, layout: Layout) -> dict[str, Any]:
-    """Return the metrics of nodes and their cores that apply to the run."""
+    """Return the metrics of nodes and cores that are defined for the run."""
     cores = layout.cores_per_node
     sleeping = any(why == ASLEEP for *_, why in ledger.drain_events)
     if cores == 1 and not (layout.partitions or sleeping or layout.power):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An entire run in columns, for pictures: attempts with their nodes and times, and outages."""
+"""An entire run as arrays, for pictures: attempts with their nodes and times, and outages."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ CAUSES = tuple(Cause)
 """The causes to which the numbers in ``Timeline.cause`` refer."""
 
 NodeEvents = Sequence[tuple[int, bool, NodeSet]]
-"""(time, whether the nodes are up from then on, the nodes), in ascending order."""
+"""Events in order of time: time, whether the nodes are up after the event, and the nodes."""
 
 
 class Pattern(NamedTuple):
     """The checkpoint times of attempts.
 
-    The first checkpoint begins after the recovery and the first period, each later checkpoint after
-    one more period. A checkpoint takes ``cost_us``. Periods and cost are -1 for attempts without
-    checkpoints.
+    The first checkpoint begins after the recovery and the first period, each later one a period
+    after the previous checkpoint. A checkpoint takes ``cost_us``. Periods and cost are -1 for
+    attempts without checkpoints.
     """
 
     recovery_us: Int
@@ -41,7 +41,7 @@ class Pattern(NamedTuple):
 
 
 class Blocks(NamedTuple):
-    """Blocks of consecutive nodes, ``first`` to ``last``, each with its owner."""
+    """Ranges of consecutive nodes, ``first`` to ``last``, each with its owner (an index)."""
 
     owner: Int
     first: Int
@@ -49,7 +49,7 @@ class Blocks(NamedTuple):
 
 
 class Spans(NamedTuple):
-    """Nodes ``first`` to ``last`` that were down or held together, with begin and end."""
+    """Ranges of nodes, ``first`` to ``last``, that are down or held from begin to end."""
 
     begin_us: Int
     end_us: Int
@@ -63,7 +63,7 @@ class Spans(NamedTuple):
 
 
 class Timeline(NamedTuple):
-    """The attempts of a run in the order of their ends, a row each; times in microseconds.
+    """The attempts of a run, one row each, in the order of their ends; times are in microseconds.
 
     Attributes
     ----------
@@ -78,13 +78,13 @@ class Timeline(NamedTuple):
     number, submit_us, queued_us, start_us, end_us : int arrays
         ``start_us`` is -1 if the attempt never ran, ``end_us`` if it was rejected.
     kept_us, lost_us : int arrays
-        The progress kept, and the part of it that was lost later.
+        The progress that was kept at first, and the part of it that was lost later.
     cause : int array
         Index into ``CAUSES``.
     blocks : Blocks
         The nodes of all attempts; owners are rows, ascending.
     outages : Spans
-        Down nodes.
+        The nodes that are down.
     failures : (times, nodes)
         Every failure of a node.
     pattern : Pattern
@@ -94,8 +94,8 @@ class Timeline(NamedTuple):
     held_for : list of str
         The job of each hold.
     repeats : (times, changes)
-        How often a sum over attempts counts nodes more than once, because attempts share nodes (see
-        `measures.sharing`).
+        The number of nodes that a sum over attempts counts in excess, because attempts share nodes
+        (see `measures.sharing`).
     """
 
     name: str
@@ -137,7 +137,7 @@ class Timeline(NamedTuple):
 
 
 class Series(NamedTuple):
-    """Numbers of busy nodes, queued attempts and free nodes over time."""
+    """Step functions of time: numbers of busy nodes, queued attempts and free nodes."""
 
     busy: Steps
     queued: Steps
@@ -170,7 +170,7 @@ def series_of(timeline: Timeline) -> Series:
 
 
 def outages_of(events: NodeEvents, until_us: int) -> tuple[Spans, tuple[Int, Int]]:
-    """Return the outages up to a time, merged for consecutive nodes, and every failure."""
+    """Return the outages up to a time, joined over consecutive nodes, and every failure."""
     spans = sorted(
         (down, min(up, until_us), node)
         for node, down, up in down_intervals(events, until_us)
@@ -201,7 +201,7 @@ def holds_of(ledger: Ledger, until_us: int) -> tuple[Spans, list[str]]:
 
 
 def blocks_of(sets: Sequence[Int]) -> Blocks:
-    """Return blocks from the intervals (k x 2) of each owner, in order."""
+    """Return the blocks of owners 0, 1, ... from their ranges of nodes (arrays k x 2)."""
     counts = np.fromiter(map(len, sets), dtype=np.int64, count=len(sets))
     pairs = np.concatenate([np.empty((0, 2), dtype=np.int64), *sets])
     return Blocks(np.repeat(np.arange(len(sets)), counts), pairs[:, 0], pairs[:, 1])
@@ -245,7 +245,7 @@ def pattern_of(records: Sequence[AttemptRecord]) -> Pattern:
 
 
 def checkpoint_times(c: Checkpointing | None) -> tuple[int, tuple[int, int, int] | None]:
-    """Return the recovery, and (first period, period, cost) for checkpoints at fixed times."""
+    """Return the recovery, and first period, period and cost of periodic checkpoints."""
     if c is None:
         return 0, None
     seldom = None if c.never or c.perfect else (c.first_period_us, c.period_us, c.cost_us)

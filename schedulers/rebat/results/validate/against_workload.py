@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks of a job table against its workload: each job has a row that matches the workload."""
+"""Checks of a job table against its workload: each job has a row with matching values."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from rebat.results.validate.findings import ROUNDING_US, Finding, Reference, sec
 
 
 def filled(rows: Sequence[JobRecord], workload: Workload | None) -> list[JobRecord]:
-    """Return the rows with missing values of original jobs filled in from the workload."""
+    """Return the rows; missing values of original jobs are taken from the workload."""
     jobs = {job.id: job for job in workload.jobs} if workload else {}
     main = main_workload(rows)
     return [
@@ -31,7 +31,7 @@ def filled(rows: Sequence[JobRecord], workload: Workload | None) -> list[JobReco
 
 
 def against_workload(rows: Sequence[JobRecord], reference: Reference) -> Iterator[Finding]:
-    """Check that each job has a row, that each row has a job, and that jobs ran as submitted."""
+    """Check that each job has a row, each row has a job, and each row matches its job."""
     workload = reference.workload
     if workload is None:
         return
@@ -79,7 +79,7 @@ def _as_submitted(row: JobRecord, job: Job) -> Iterator[Finding]:
 
 
 def _in_its_shape(row: JobRecord, job: Job) -> Iterator[Finding]:
-    """Check that the job's shape allows the size of a resubmission by rebat."""
+    """Check that the shape of the job allows the size of a resubmission by rebat."""
     size = row.n_nodes
     if not made_by_rebat(row, job.profile) or size is None or size == job.n_nodes:
         return
@@ -106,7 +106,7 @@ def _run_times(
     slack: int,
     digits: int | None,
 ) -> Iterator[Finding]:
-    """Check run times: a completed job ran as long as its profile, over all its attempts."""
+    """Check that the run times of the attempts of each job match its profile."""
     length_us = _lengths(workload.profiles)
     for (_, job_id), attempts in chains(rows, workload).items():
         job = jobs.get(job_id)
@@ -156,7 +156,7 @@ def _full_us(
     attempts: Mapping[int, JobRecord],
     length_us: Callable[[str], int | None],
 ) -> int | None:
-    """Return the run time of an attempt that nothing stops; None if it is uncertain.
+    """Return the run time of an attempt that is not stopped; None if it is unknown.
 
     In a resubmission by rebat, run time and walltime are shorter by the same amount (equation 4 of
     Du et al. 2024), unless the job's size changed.
@@ -176,7 +176,7 @@ def _full_us(
 
 
 def _as_long(row: JobRecord, full: int | None, slack: int, coarse: int) -> Iterator[Finding]:
-    """Check that a run ends after its profile's length, or at its walltime if this is earlier.
+    """Check that a run ends at its walltime or after the length of its profile, if earlier.
 
     ``coarse`` is the largest rounding error of the length, in microseconds.
     """
@@ -184,7 +184,7 @@ def _as_long(row: JobRecord, full: int | None, slack: int, coarse: int) -> Itera
     if full is None or held is None or row.start_us is None or row.end_us is None:
         return
     if held < 0 or (bound is not None and held > bound + slack):
-        return  # other checks report this
+        return  # other checks report negative times
     run = row.end_us - row.start_us
     least = full if bound is None else min(full, bound)
     most = full + slack + coarse
@@ -196,7 +196,7 @@ def _as_long(row: JobRecord, full: int | None, slack: int, coarse: int) -> Itera
 
 
 def _bounded(row: JobRecord, full: int, bound: int, rounded: int) -> Iterator[Finding]:
-    """Check that the final state matches the earlier end; WALLTIME_REACHED if both are equal."""
+    """Check that the final state matches what ended the run: its profile or its walltime."""
     outran = full > bound + rounded
     if outran and row.state != WALLTIME:
         text = f"its profile takes {seconds(full)}, its walltime is {seconds(bound)}"
@@ -208,7 +208,7 @@ def _bounded(row: JobRecord, full: int, bound: int, rounded: int) -> Iterator[Fi
 
 
 def _return_code(row: JobRecord, profile: dict[str, Any]) -> Iterator[Finding]:
-    """Check that a delay fails if and only if its profile has a positive return code."""
+    """Check that a job with a delay profile fails exactly if its return code is positive."""
     code = profile.get("ret", 0)
     if profile.get("type") != "delay" or code < 0 or row.state not in (SUCCESS, FAILED):
         return
@@ -222,7 +222,7 @@ def _together(
 ) -> Iterator[Finding]:
     """Check that all attempts of a completed job together did its entire work.
 
-    If the job's size changed, the work of a delay counts, without the time of checkpoints.
+    If the size of the job changed, the work of its delay profile is compared, without checkpoints.
     """
     last, done = attempts[max(attempts)], 0
     resized = any(row.n_nodes != job.n_nodes for row in attempts.values() if row.ran)
@@ -247,7 +247,7 @@ def _together(
 
 
 def _scaled_by_rebat(attempts: Mapping[int, JobRecord]) -> bool:
-    """Return whether walltimes follow sizes, as in rebat; other schedulers resize differently."""
+    """Return whether walltimes change with sizes as in rebat; other schedulers may differ."""
     rows = [attempts[number] for number in sorted(attempts)]
     return not any(
         before.n_nodes != after.n_nodes and before.walltime_us == after.walltime_us is not None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Resubmissions: attempt N of job J is the job ``J#N`` in every Batsim scheduler."""
+"""Resubmissions: in every Batsim scheduler, attempt N of job J is the job ``J#N``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rebat.results.files.batsim_files import KILLED, SUCCESS, JobRecord
 from rebat.results.validate.findings import ROUNDING_US, Finding, Reference, seconds
 
 Attempts = Mapping[int, JobRecord]
-"""The attempts of a job by number; 0 is the job as submitted."""
+"""The attempts of a job by number; attempt 0 is the original job."""
 
 Chains = Mapping[tuple[str, str], Attempts]
 """The attempts of every job, by the workload's name and the job's id."""
@@ -26,11 +26,11 @@ def main_workload(rows: Iterable[JobRecord]) -> str:
 
 
 def chains(rows: Sequence[JobRecord], workload: Workload | None = None) -> Chains:
-    """Return the attempts by number, for each workload and original job.
+    """Return the attempts of each original job by number.
 
-    A job of the workload is never a resubmission, even if its id looks like ``J#N``. Without a
-    workload, a row with an id like ``J#N`` is an original job under two conditions: job ``J`` has
-    no row, and rebat did not name the profile of the row.
+    A job of the workload is never a resubmission, even if its id has the form ``J#N``. Without a
+    workload, a row with an id of this form is an original job if job ``J`` has no row and the
+    profile of the row has no name in the form that rebat uses.
     """
     main = main_workload(rows)
     jobs = {(main, job.id) for job in workload.jobs} if workload else set()
@@ -50,7 +50,7 @@ def _may_be_made_by_rebat(row: JobRecord) -> bool:
 
 
 def made_by_rebat(row: JobRecord, profile: str | None) -> bool:
-    """Return whether rebat named the profile of a resubmission, given the job's profile."""
+    """Return whether the profile of a resubmission has a name in the form that rebat uses."""
     if row.profile is None or profile is None:
         return False
     name = attempt_profile(row.job_id, profile)
@@ -60,8 +60,8 @@ def made_by_rebat(row: JobRecord, profile: str | None) -> bool:
 def attempts_in_order(jobs: Chains, reference: Reference) -> Iterator[Finding]:
     """Check that attempts of a job are numbered 0, 1, 2 ..., do not overlap, and end with success.
 
-    If killed jobs are resubmitted, the last attempt must not be killed. Jobs that never complete
-    are an exception: they must all end at the same time.
+    If killed jobs are resubmitted, the last attempt of a job must not be killed. Jobs that never
+    complete are an exception: they may be killed, but all at the same time.
     """
     again = reference.resubmits
     if again is None:

@@ -13,11 +13,11 @@ from rebat.core.units import to_s
 from rebat.models.failures.events import MachineEvent
 
 ROUNDING_US = 1
-"""Rounding error of a difference of two times that are written in microseconds."""
+"""Maximum rounding error of a difference of two times that are written in microseconds."""
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """A contradiction in a job table: a key of ``KINDS``, the line of the file, and a text."""
+    """A contradiction in a job table: its kind (a key of ``KINDS``), line of the file, and text."""
 
     kind: str
     line: int
@@ -57,12 +57,14 @@ OF_MACHINES = frozenset(
         "attempts",
     }
 )
-"""Kinds that do not count as errors in a recorded run. Jobs of a real machine may share nodes,
-change size, exceed their walltime during the kill, and end differently than in a simulation."""
+"""Kinds that do not count as errors in a recorded run. On a real machine, jobs may share nodes,
+change size, exceed their walltime while they are killed, and have other final states than in a
+simulation.
+"""
 
 
 class Reference(msgspec.Struct, frozen=True):
-    """Reference data for the validation of a job table; None if unknown.
+    """Reference data for the validation of a job table. Unknown data are None.
 
     Attributes
     ----------
@@ -76,16 +78,16 @@ class Reference(msgspec.Struct, frozen=True):
         How long a job may run after a failure of one of its nodes, or after its walltime, in
         microseconds. On a platform with network latency, a kill needs several messages.
     resubmits
-        Whether the scheduler resubmits killed jobs, so that no job ends with a kill. Default: True
-        if any job was resubmitted, or if nodes fail.
+        Whether the scheduler resubmits killed jobs, so that the last attempt of a job is never
+        killed. Default: True if any job was resubmitted, or if nodes fail.
     six_digits
-        Whether resubmissions have lengths and walltimes of six digits (``digits=six``). Default:
-        True if all rows have at most six digits.
+        Whether lengths and walltimes of resubmissions are rounded to six digits (``digits=six``).
+        Default: True if all of them have at most six digits.
     by_rebat
         Whether rebat created the resubmissions. Default: True if a profile has a name in the form
         that rebat uses.
     hung_us
-        How long attempts hung on their nodes after a failure, by id (``7``, ``7#1``).
+        Time for which an attempt hangs on its nodes after a failure, by id (``7``, ``7#1``).
     ended
         Ids of jobs that the scheduler ended, because they never complete.
     """
@@ -102,7 +104,7 @@ class Reference(msgspec.Struct, frozen=True):
 
     @property
     def endless(self) -> frozenset[str]:
-        """Ids of jobs that never complete: they may be killed without a resubmission."""
+        """Ids of jobs that never complete. They may be killed without a resubmission."""
         jobs = self.workload.jobs if self.workload else ()
         return self.ended | {job.id for job in jobs if traits_of(job.extra).eternal}
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks of resubmissions by rebat: their profile, submission, state and digits.
+"""Checks of the resubmissions of rebat: profile, submission time, state and digits.
 
 Other schedulers may use other names of profiles, and other submission times.
 """
@@ -23,11 +23,11 @@ Key = tuple[str, str]
 """The workload's name and the job's id."""
 
 ProfileOf = Callable[[Key, Attempts], str | None]
-"""(key, attempts of a job) -> its profile; None if unknown."""
+"""Function of a key and the attempts of a job that returns its profile; None if unknown."""
 
 
 def profile_of(main: str, workload: Workload | None) -> ProfileOf:
-    """Return a function that finds a job's profile, in the workload or in the job's first row."""
+    """Return a function that finds the profile of a job: in the workload or in its first row."""
     jobs = {(main, job.id): job.profile for job in workload.jobs} if workload else {}
 
     def name(key: Key, attempts: Attempts) -> str | None:
@@ -41,7 +41,7 @@ def profile_of(main: str, workload: Workload | None) -> ProfileOf:
 def six_digits(jobs: Chains, original: ProfileOf) -> bool:
     """Return whether all resubmissions by rebat have times of at most six digits.
 
-    The check covers all walltimes, and the run times of successful attempts.
+    The function checks all walltimes, and the run times of successful attempts.
     """
     rows = [
         row
@@ -65,7 +65,7 @@ def _in_six_digits(row: JobRecord) -> bool:
 def resubmission_errors(
     jobs: Chains, original: ProfileOf, profiles: Mapping[str, dict[str, Any]], reference: Reference
 ) -> Iterator[Finding]:
-    """Yield the errors in rows of resubmissions, if rebat created them."""
+    """Yield the errors in the rows of resubmissions that rebat created."""
     if not _by_rebat(jobs, original, reference):
         return
     instants = _instants(jobs, reference) if reference.events else []
@@ -86,7 +86,7 @@ def resubmission_errors(
 
 
 def _by_rebat(jobs: Chains, original: ProfileOf, reference: Reference) -> bool:
-    """Return whether rebat created the resubmissions, from the reference or a profile name."""
+    """Return whether rebat created the resubmissions: as in the reference, or by profile names."""
     if reference.by_rebat is not None:
         return reference.by_rebat
     return any(
@@ -100,7 +100,7 @@ def _by_rebat(jobs: Chains, original: ProfileOf, reference: Reference) -> bool:
 def _profile(
     row: JobRecord, name: str | None, profiles: Mapping[str, dict[str, Any]]
 ) -> Iterator[Finding]:
-    """Check that a resubmission has a new profile; composed profiles are reused."""
+    """Check that a resubmission has a new profile, unless the profile is composed."""
     if name is None or row.profile is None or made_by_rebat(row, name):
         return
     composed = profiles[name].get("type") == "composed" if name in profiles else True
@@ -146,7 +146,7 @@ def _near(us: int, instants: Sequence[int], slack_us: int) -> bool:
 
 
 def _errors(profile: Mapping[str, Any] | None) -> int | None:
-    """Return how many attempts of a delay end with an error; None if unknown."""
+    """Return how many attempts of a delay profile end with an error; None if unknown."""
     if profile is None or profile.get("type") != "delay" or profile.get("ret", 0) < 0:
         return None
     try:

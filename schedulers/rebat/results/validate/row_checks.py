@@ -13,7 +13,7 @@ Wrong = tuple[str, str]
 """Kind and text of an error."""
 
 _LAST_DIGIT = 1e-6
-"""Batsim prints a stretch with six digits; rebat rounds it from whole microseconds."""
+"""Maximum rounding error of a stretch, which Batsim prints with six digits."""
 
 
 def _outside(row: JobRecord, reference: Reference) -> Iterator[Wrong]:
@@ -83,7 +83,7 @@ def _times(row: JobRecord, _: Reference) -> Iterator[Wrong]:
 
 
 def _stretch(row: JobRecord, _: Reference) -> Iterator[Wrong]:
-    """Check that the stretch is turnaround / run time, within the rounding of the times."""
+    """Check that the stretch is turnaround / run time, within the rounding errors."""
     if row.stretch is None or row.start_us is None or row.end_us is None or row.submit_us is None:
         return
     run, flow = row.end_us - row.start_us, row.end_us - row.submit_us

@@ -2,8 +2,8 @@
 """A sweep over time that finds overlapping jobs and jobs on nodes that are down.
 
 The sweep is one pass over all starts, ends, failures and repairs. An array contains the job on each
-node. An interval of nodes is one slice of the array, so a job on 49,152 nodes costs as many steps
-as a job on one node.
+node. An interval of nodes is one slice of the array, so a job on 49,152 consecutive nodes needs as
+many steps as a job on one node.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class _Machine:
         self.down: npt.NDArray[np.bool_] = np.zeros(n_nodes, dtype=np.bool_)
 
     def holders(self, nodes: NodeSet) -> dict[int, int]:
-        """Return the rows that hold any of these nodes, each with its first node."""
+        """Return the rows that hold any of these nodes, each with the first node that it holds."""
         first_nodes: dict[int, int] = {}
         for first, last in nodes.intervals.tolist():
             span = self.holder[first : last + 1]
@@ -67,7 +67,7 @@ class _Machine:
             self.holder[first : last + 1] = row
 
     def free(self, nodes: NodeSet, row: int) -> None:
-        """Release the nodes of a row, except nodes that were assigned to another row since."""
+        """Release the nodes of a row, except nodes that have been assigned to another row."""
         for first, last in nodes.intervals.tolist():
             span = self.holder[first : last + 1]
             span[span == row] = -1
@@ -84,22 +84,22 @@ def sweep(
     slack_us: int = 0,
     hung_us: Mapping[str, int] = MappingProxyType({}),
 ) -> Iterator[Clash]:
-    """Yield clashes in the order of time: one per pair of jobs, one per job and failure.
+    """Yield clashes in order of time, one per pair of jobs, and one per job and failure.
 
-    If two jobs are on one node, the sweep continues with the later job. The first clash of a node
-    is always reported; later clashes that follow from the first may be missing.
+    If two jobs are on one node, the sweep continues with the later job. Therefore, it always
+    reports the first clash of a node, but may miss later clashes of the earlier job.
 
     Parameters
     ----------
     rows : sequence of JobRecord
-        Rows with a run time of 0 or less are ignored. Batsim writes 0 as `NULL_RUN_US`, so
-        its rows are not ignored.
+        Rows with a run time of 0 or less are ignored. (Batsim writes a run time of 0 as
+        `NULL_RUN_US`; these rows are not ignored.)
     events : sequence of MachineEvent
         In order of time; failures and repairs of a node alternate.
     slack_us : int
-        How long a job may continue on a failed node.
+        Maximum time for which a job may continue on a failed node.
     hung_us : mapping
-        Additional time that an attempt may stay on a failed node, because it hangs, by its id.
+        Additional time, by id, for which an attempt may stay on a failed node because it hangs.
     """
     agenda = [
         *(

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Validation of a jobs.csv of any scheduler: can this schedule have happened?
+"""Validation of the jobs.csv of any scheduler: whether the schedule is possible.
 
-Every rule holds for any correct scheduler on Batsim. A finding is therefore an error of the
-scheduler, of the simulator, or of an edit of the file.
+Every correct scheduler on Batsim satisfies all rules. A finding therefore means an error in the
+scheduler or the simulator, or a change of the file.
 """
 
 from __future__ import annotations

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables of jobs in any columns: CSV, Parquet and JSON, with a mapping per data set."""
+"""Tables of jobs with any columns (CSV, Parquet and JSON), and a mapping for each data set."""

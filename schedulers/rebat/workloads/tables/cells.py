@@ -17,15 +17,15 @@ from rebat.workloads.columns import Floats
 from rebat.workloads.tables.mapping import SECONDS, SpanColumn, TextColumn, TimeColumn
 
 UNSET = frozenset(("", "nan", "NaN", "NaT", "None", "null", "NULL", "N/A", "NA", "<NA>", "Unknown"))
-"""Texts that mean unknown in columns of numbers and times."""
+"""Texts that mean "unknown" in columns of numbers and times."""
 
 _EPOCH = datetime(1970, 1, 1)
 _STEP_S = 900
-"""Time zones change their offset at multiples of a quarter of an hour."""
+"""Time zones change their offset only at multiples of this time, a quarter of an hour."""
 
 
 class Timestamps(NamedTuple):
-    """Times of a Parquet column: seconds since 1970, in UTC if ``zoned``, otherwise local."""
+    """Times of a Parquet column in seconds since 1970, in UTC if ``zoned``, otherwise local."""
 
     seconds: Floats
     zoned: bool
@@ -39,7 +39,7 @@ class Lengths(NamedTuple):
 
 Numbers = npt.NDArray[np.float64] | npt.NDArray[np.int64]
 Cells = list[str] | Numbers | Timestamps | Lengths
-"""Cells of a column: texts, or what the types of Parquet provide. NaN is unknown."""
+"""Cells of a column: texts, or values of a Parquet type. NaN means unknown."""
 
 
 class Place(NamedTuple):
@@ -81,7 +81,7 @@ def numbers(cells: Cells, column: TextColumn, place: Place) -> Numbers:
     Raises
     ------
     InputError
-        For a cell that is not a finite number.
+        If a cell is not a finite number.
     """
     if isinstance(cells, Timestamps | Lengths):
         raise place.error(column.column, 0, "a time", "a number")
@@ -137,7 +137,7 @@ def _clock_spans(cells: Cells, column: SpanColumn, place: Place) -> Floats:
 
 
 def scaled(values: Numbers, unit: float) -> Floats:
-    """Return values in a unit as seconds; integers below a second stay exact to 1 us."""
+    """Return values in seconds; integers in units below a second stay exact to 1 us."""
     if values.dtype == np.int64 and unit < 1:
         per_second = round(1 / unit)
         whole, rest = np.divmod(values, per_second)
@@ -146,19 +146,19 @@ def scaled(values: Numbers, unit: float) -> Floats:
 
 
 class TimeReader:
-    """Conversion of a column of times to seconds since the Unix epoch or the trace's start.
+    """Conversion of a column of times to seconds since the Unix epoch or the start of the trace.
 
     Parameters
     ----------
     column : TimeColumn
     zone : tzinfo
-        Zone of dates without a zone, unless the column has a zone.
+        Time zone of dates without a zone, if the column has no zone.
 
     Attributes
     ----------
     repeated : int
-        Number of local times in the hour that clocks repeat in autumn. The first of the two hours
-        is used.
+        Number of local times in the hour that clocks repeat in autumn. They are assumed to be in
+        the first of the two hours.
     """
 
     def __init__(self, column: TimeColumn, zone: tzinfo) -> None:
@@ -177,7 +177,7 @@ class TimeReader:
         Raises
         ------
         InputError
-            For a cell that is not a time, and for a column of dates with and without a zone.
+            If a cell is not a time, or a column has both dates with and dates without a zone.
         """
         if isinstance(cells, Timestamps):
             local_s, zoned = cells
@@ -210,7 +210,7 @@ class TimeReader:
             )
 
     def _dates(self, cells: list[str], place: Place) -> Timestamps:
-        """Parse dates; convert dates with a zone to UTC, leave others unchanged."""
+        """Parse dates. Dates with a zone are converted to UTC, other dates are not."""
         values = np.full(len(cells), np.nan)
         for position, cell in enumerate(cells):
             text = cell.strip()
@@ -238,7 +238,7 @@ class TimeReader:
         if date.tzinfo is not None:
             return date.timestamp()
         local_s = (date - _EPOCH).total_seconds()
-        # a column with a zone may have both kinds of dates: convert each to UTC
+        # if the column has a zone, both kinds of dates are allowed: convert each to UTC
         return float(self._utc(np.array([local_s]))[0]) if self.column.zone else local_s
 
     def _utc(self, local_s: Floats) -> Floats:
@@ -273,7 +273,7 @@ def _offsets_s(step: float, zone: tzinfo) -> tuple[float, float]:
     try:
         local = (_EPOCH + timedelta(seconds=step * _STEP_S)).replace(tzinfo=zone)
     except OverflowError:
-        return (0.0, 0.0)  # out of range: rejected by the check of the range
+        return (0.0, 0.0)  # times out of range are rejected by a later check
     offsets = (local.replace(fold=fold).utcoffset() for fold in (0, 1))
     first, second = (0.0 if o is None else o.total_seconds() for o in offsets)
     return first, second

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """JSON files as batches of cells: a list of objects, or an object per line.
 
-The column of a mapping is a path in the object of a job: names and positions, separated by dots.
-``-1`` is the last element, ``*`` stands for all elements, and ``#`` at the end counts elements:
-``attempts.-1.detail.*.gpus.#`` is the number of GPUs of the last attempt.
+A column of a mapping is a path in the object of a job: names and positions, separated by dots.
+``-1`` means the last element, ``*`` means all elements, and ``#`` at the end counts elements.
+Example: ``attempts.-1.detail.*.gpus.#`` is the number of GPUs of the last attempt.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def json_header(path: Path) -> list[str]:
 def json_batches(
     path: Path, mapping: TableMapping, size: int
 ) -> Iterator[tuple[list[int], dict[str, Cells]]]:
-    """Yield positions of jobs, from 1, and the columns of the mapping.
+    """Yield the positions of jobs (from 1) and the columns of the mapping, in batches.
 
     Raises
     ------
@@ -79,7 +79,7 @@ def _read(path: Path) -> bytes:
 
 
 def _lines(data: bytes, where: str) -> list[Any]:
-    """Parse an object per line; an error in the first line states the expected formats."""
+    """Parse an object per line. An error in the first line states the expected formats."""
     rows = []
     for number, line in enumerate(data.splitlines(), 1):
         if line.strip():

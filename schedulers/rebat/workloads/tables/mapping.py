@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A mapping: the column of a table and the unit for each field of a job."""
+"""A mapping: for each field of a job, the column in a table and its unit."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SpanUnit = Literal["d", "h", "min", "s", "ms", "us", "ns", "hms"]
 MemoryUnit = Literal["B", "KB", "MB", "GB", "TB"]
 
 SECONDS = {"d": 86400.0, "h": 3600.0, "min": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
-"""Length of each unit of time."""
+"""Length of each unit of time in seconds."""
 
 MEGABYTES = {"B": 2.0**-20, "KB": 2.0**-10, "MB": 1.0, "GB": 2.0**10, "TB": 2.0**20}
 """Size of each unit of memory, as in Slurm."""
@@ -33,9 +33,9 @@ class TextColumn(Struct, frozen=True, kw_only=True):
     column : str
         Name in the table. In JSON, a path: see `rebat.workloads.tables.json_source`.
     unset : tuple of str
-        Values that mean unknown, in addition to empty values.
+        Values that mean "unknown", in addition to empty values.
     optional : bool
-        Whether a table may be without this column.
+        Whether the column may be missing in a table.
     """
 
     column: Name
@@ -71,7 +71,7 @@ class SpanColumn(TextColumn, frozen=True, kw_only=True):
 class CountColumn(TextColumn, frozen=True, kw_only=True):
     """A column of numbers of nodes, GPUs or cores.
 
-    ``per_node`` units make up a node; the number of nodes is rounded up.
+    A node consists of ``per_node`` units; the number of nodes is rounded up.
     """
 
     per_node: Positive = 1.0
@@ -101,8 +101,8 @@ class StateColumn(TextColumn, frozen=True, kw_only=True):
 class JobColumns(Struct, frozen=True, kw_only=True):
     """The columns of the fields of a job.
 
-    A size needs ``requested`` or ``allocated``. A run time needs ``run``, or ``end`` and ``start``;
-    ``start`` may be ``submit`` plus ``wait``.
+    The size requires ``requested`` or ``allocated``. The run time requires ``run``, or ``end`` and
+    ``start``. Instead of ``start``, a table may have ``submit`` and ``wait``.
     """
 
     submit: TimeColumn
@@ -122,7 +122,7 @@ class JobColumns(Struct, frozen=True, kw_only=True):
     state: StateColumn | None = None
 
     def items(self) -> Iterator[tuple[str, TextColumn]]:
-        """Yield the fields that the mapping has, with their columns."""
+        """Yield the fields that are set, with their columns."""
         for field in self.__struct_fields__:
             column = getattr(self, field)
             if column is not None:
@@ -152,7 +152,7 @@ class TableMapping(Struct, frozen=True, kw_only=True):
         Name of the data set, address of its description, terms of use.
     columns : JobColumns
     where : dict of str to str or tuple of str
-        Read only rows with this value, or one of these values, in a column.
+        Values by column. Only rows with this value, or one of these values, are read.
     machine : RecordedMachine
     csv : CsvLayout
     detect : tuple of str
@@ -181,12 +181,12 @@ class TableMapping(Struct, frozen=True, kw_only=True):
         return tuple(dict.fromkeys((*columns, *self.where)))
 
     def present(self, header: Sequence[str], where: str) -> list[str]:
-        """Return the columns to read of a table with this header.
+        """Return the columns to read from a table with this header.
 
         Raises
         ------
         InputError
-            If a required column is missing, or if the header contains a column twice.
+            If a required column is missing, or the header contains a duplicate column.
         """
         missing = [name for name in self.required if name not in header]
         if missing:

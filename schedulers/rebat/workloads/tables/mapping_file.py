@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reading and checks of mapping files (TOML), including the mappings in rebat."""
+"""Reader of mapping files (TOML), including the mappings in rebat, with checks."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def shipped_mappings() -> dict[str, Path]:
 
 
 def open_mapping(name: str | Path) -> TableMapping:
-    """Read a mapping: the name of an included mapping, or a TOML file.
+    """Read a mapping, given as the name of an included mapping or a TOML file.
 
     Raises
     ------
@@ -79,7 +79,7 @@ def _identifying(name: str) -> set[str]:
 
 
 def mapping_of(table: dict[str, Any]) -> TableMapping:
-    """Convert the content of a mapping file; unknown keys are errors that list the valid keys."""
+    """Convert the content of a mapping file. For an unknown key, the error lists the valid keys."""
     _check_keys(table, TableMapping.__struct_fields__, "")
     content = dict(table)
     for key, kind in _TABLES.items():
@@ -136,7 +136,7 @@ def _choices(where: str) -> str | None:
 
 
 def _check(mapping: TableMapping) -> None:
-    """Reject a mapping without the columns of a size and of a run time, and invalid options."""
+    """Reject a mapping that lacks the size or the run time, or has invalid options."""
     columns = mapping.columns
     for field, column in columns.items():
         if isinstance(column, TimeColumn):

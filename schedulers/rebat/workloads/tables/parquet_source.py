@@ -26,7 +26,7 @@ def parquet_header(path: Path) -> list[str]:
 def parquet_batches(
     path: Path, mapping: TableMapping, size: int
 ) -> Iterator[tuple[list[int], dict[str, Cells]]]:
-    """Yield row numbers, from 1, and the columns of the mapping, at most ``size`` rows each.
+    """Yield row numbers (from 1) and the columns of the mapping, in batches of ``size`` rows.
 
     Raises
     ------

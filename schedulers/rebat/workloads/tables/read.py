@@ -51,11 +51,11 @@ def read_table(path: Path, *, mapping: str | Path = AUTO, **options: Any) -> Wor
     path : Path
         The file.
     mapping : str or Path
-        Name of an included mapping, a TOML file, or ``"auto"``: the included mapping that fits the
-        table's header.
+        Name of an included mapping, or a TOML file. ``"auto"`` uses the included mapping that fits
+        the header of the table.
     **options
-        See `rebat.workloads.trace.TraceOptions`. ``tz`` is the zone of dates without a zone, unless
-        the mapping has a zone.
+        See `rebat.workloads.trace.TraceOptions`. ``tz`` is the time zone of dates without a zone; a
+        zone in the mapping overrides it.
 
     Returns
     -------
@@ -65,8 +65,8 @@ def read_table(path: Path, *, mapping: str | Path = AUTO, **options: Any) -> Wor
     Raises
     ------
     InputError
-        For an invalid mapping or table. The error names the file and its line; in Parquet and JSON,
-        the number of the job.
+        If the mapping or the table is invalid. The error names the file and its line, or for
+        Parquet and JSON the number of the job.
     """
     return import_table(path, mapping=mapping, **options).workload
 
@@ -76,7 +76,8 @@ def import_table(
 ) -> ImportedWorkload:
     """Read a table as in `read_table`; with ``schedule``, also its recorded schedule.
 
-    rebat assigns the node numbers of the recorded schedule. All attempts count as completed.
+    rebat assigns the node numbers of the recorded schedule. All attempts are assumed to be
+    completed.
     """
     chosen = trace_options(options)
     path = Path(path)
@@ -100,7 +101,7 @@ def _detected(path: Path) -> str:
 
 
 class _TraceBuilder:
-    """Columns of jobs, filled batch by batch."""
+    """The columns of jobs, which are filled batch by batch."""
 
     def __init__(self, path: Path, mapping: TableMapping, tz: str) -> None:
         self.path, self.mapping = path, mapping
@@ -186,7 +187,7 @@ class _TraceBuilder:
 
     @property
     def _has_interval(self) -> bool:
-        """Whether run times are the difference of two times."""
+        """Whether run times are computed as the difference of two times."""
         return "run" not in self._fields
 
     def _times(self, count: int) -> tuple[Floats, Floats, Floats]:
@@ -201,7 +202,7 @@ class _TraceBuilder:
     def _sizes(self, count: int) -> tuple[Floats, Floats]:
         """Return requested and allocated nodes; 0 if unknown.
 
-        If the table has only one of the two columns, both values are equal.
+        If the table has only one of the two columns, it is used for both.
         """
         columns = [
             np.nan_to_num(self._floats(field, count), nan=0.0)
@@ -274,7 +275,7 @@ class _TraceBuilder:
 
 
 def _selected(batch: RowBatch, mapping: TableMapping, where: str) -> RowBatch:
-    """Return the rows with the values of ``where``."""
+    """Return the rows that have the values in ``where``."""
     mask = np.ones(len(batch.lines), dtype=np.bool_)
     place = Place(where, batch.lines)
     for name, wanted in mapping.where.items():

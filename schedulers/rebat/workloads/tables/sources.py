@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reading of table files in batches; the content of the file selects the reader."""
+"""Reader of table files in batches. The content of the file determines the format."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PARQUET, JSON, CSV = "Parquet", "JSON", "CSV"
 
 
 class RowBatch(NamedTuple):
-    """Rows of a table by column, with their line numbers in the file (or row numbers)."""
+    """Rows of a table by column, with their line numbers in the file or their row numbers."""
 
     lines: list[int]
     columns: dict[str, Cells]
@@ -59,12 +59,12 @@ def header_of(path: Path) -> list[str]:
 
 
 def batches(path: Path, mapping: TableMapping) -> Iterator[RowBatch]:
-    """Yield the rows of a table, only with the columns of the mapping.
+    """Yield the rows of a table in batches, with only the columns of the mapping.
 
     Raises
     ------
     InputError
-        For a broken file or a missing column.
+        If the file is broken, or a column is missing.
     """
     kind = kind_of(path)
     if kind == PARQUET:
@@ -109,7 +109,7 @@ def _row_groups(
     reader: Any, width: int, positions: list[int], where: str
 ) -> Iterator[tuple[list[int], list[tuple[str, ...]]]]:
     """Yield line numbers and the fields at the positions, in groups of rows."""
-    pick = itemgetter(*positions, positions[0])  # two positions or more: always a tuple
+    pick = itemgetter(*positions, positions[0])  # with two or more positions, the result is a tuple
     lines: list[int] = []
     rows: list[tuple[str, ...]] = []
     for fields in reader:

@@ -34,7 +34,7 @@ def detected(path: Path) -> str:
     with opened(path) as text:
         form = _form(islice(text, FIRST_LINES))
     if form is None:
-        expected = "--format, or a record in a known format"
+        expected = "a record in a known format, or its format with --format"
         raise InputError("its format is not recognised", str(path), expected)
     return form
 

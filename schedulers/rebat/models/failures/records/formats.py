@@ -26,7 +26,7 @@ from rebat.models.failures.records.slurm_merged import SLURMD_TIMEOUT_S, read_me
 
 
 class ReaderOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """Options of the readers; None: not set. Each format only accepts some of the options."""
+    """Options of the readers; None: not set. Each format accepts only some of the options."""
 
     system: int | None = None
     platform: int | None = None
@@ -108,9 +108,9 @@ FORMATS = {
     "sacctmgr": Format(
         _sacctmgr,
         ("zone", "workload", "attempts", "slurmd_timeout_s"),
-        "Slurm's node events (sacctmgr -P show event). Used are events in which the node is DOWN "
-        "or FAIL. Drains are dropped. Events without an end never end. --attempts adds failures "
-        "that only attempts show. Time 0 is the first failure.",
+        "Slurm's node events (sacctmgr -P show event). Only events in which the node is DOWN or "
+        "FAIL are used. If an event has no end, the node stays down. --attempts adds failures "
+        "that are only in the records of jobs. Time 0 is the first failure.",
     ),
     "sacct": Format(
         _sacct,

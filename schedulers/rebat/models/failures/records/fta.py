@@ -51,8 +51,8 @@ def read_fta(path: Path, platform: int | None = None) -> Record:
     Raises
     ------
     InputError
-        For missing or invalid fields (the error names file and line), for a table with several
-        platforms, and for a table without outages.
+        If fields are missing or invalid (the error names file and line), if the table has several
+        platforms and ``platform`` is not set, or if it has no outages.
     """
     lines = Lines()
     with opened(path) as text:

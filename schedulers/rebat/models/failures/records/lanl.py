@@ -37,9 +37,9 @@ def read_lanl(path: Path, system: int | None) -> Record:
     """Read the failures of one system; time 0 is the start of its first failure.
 
     Nodes are numbered from zero (column ``nodenumz``). Overlapping or adjacent outages of a node
-    are joined. The size of the machine is in the column ``nodes``. If there are nodes beyond this
-    size (systems 11 and 14), it is the largest node plus 1. Lines without a node are dropped;
-    system 17 has only these lines.
+    are joined. The size of the machine is in the column ``nodes``. If the record contains larger
+    node numbers (systems 11 and 14), the size is the largest node number plus 1. Lines without a
+    node are dropped; all lines of system 17 have no node.
 
     Parameters
     ----------
@@ -51,8 +51,8 @@ def read_lanl(path: Path, system: int | None) -> Record:
     Raises
     ------
     InputError
-        For missing columns, and invalid numbers or dates (the error names file and line); for a
-        system without failures (the error lists the systems with failures).
+        If columns are missing, or a number or date is invalid (the error names file and line); if
+        the system has no failures (the error lists the systems with failures).
     """
     lines, systems = Lines(), Counter[str]()
     with opened(path) as text:

@@ -25,7 +25,7 @@ def read_periods(path: Path) -> list[Period]:
     Raises
     ------
     InputError
-        For invalid periods (the error names file and line), and for a file without periods.
+        If a period is invalid (the error names file and line), or the file has no periods.
     """
     periods = []
     with opened(path) as lines:
@@ -61,6 +61,6 @@ def _joined(periods: list[Period]) -> list[Period]:
 
 
 def within(date: datetime, periods: list[Period]) -> bool:
-    """Return whether a date lies in one of the periods; ends are excluded."""
+    """Return whether a date is in one of the periods; the end of a period is not part of it."""
     place = bisect_right(periods, date, key=lambda period: period.start)
     return place > 0 and date < periods[place - 1].end

@@ -7,8 +7,8 @@ locations name a rack, a midplane, a node board or a compute card of a Blue Gene
 The record contains the row and the column of a rack, but not how cables connect the midplanes to a
 torus. This module maps midplane M of rack r (rows of 16) to block 2 r + M, and card J of its board
 N to member 32 N + J of the block. Outages keep their size, and an outage of a midplane is in a
-single block. The neighbours of a midplane follow from this numbering. They are not the neighbours
-on the real torus of Mira.
+single block. The neighbours of a midplane in rebat follow from this numbering. They differ from its
+neighbours on the real torus of Mira.
 """
 
 from __future__ import annotations
@@ -73,11 +73,12 @@ def read_mira_ras(
 ) -> Record:
     """Read fatal events of Mira's compute nodes; time 0 is midnight of the day of the first event.
 
-    An event of a card takes down a node, of a node board 32 nodes, of a midplane 512, of a rack
-    1,024. An event of a component (a link chip, a service card, a coolant monitor) takes down the
-    part of the machine to which the component belongs. Events of I/O drawers and events without a
-    location affect no compute node and are dropped. Indented lines are messages of the event above
-    and are ignored. Overlapping outages of a node are joined.
+    An event of a card takes down a node. An event of a node board takes down 32 nodes, of a
+    midplane 512 nodes, and of a rack 1,024 nodes. An event of a component (a link chip, a service
+    card, a coolant monitor) takes down the part of the machine to which the component belongs.
+    Events of I/O drawers and events without a location affect no compute node and are dropped.
+    Indented lines are messages of the previous event and are ignored. Overlapping outages of a node
+    are joined.
 
     Parameters
     ----------
@@ -97,8 +98,8 @@ def read_mira_ras(
     Raises
     ------
     InputError
-        For invalid dates, locations and counts (the error names file and line), and for a record
-        without a failure of a compute node.
+        If a date, location or count is invalid (the error names file and line), or if no compute
+        node fails.
     """
     check_span(downtime_s, "downtime")
     lines = Lines()
@@ -121,7 +122,7 @@ def read_mira_ras(
 
 
 def _taken(events: Iterable[_Fatal], left_out: list[Period], lines: Lines) -> Iterator[_Fatal]:
-    """Yield the events that take nodes down while jobs may run; count all events."""
+    """Yield the events that take nodes down outside maintenance; count all events."""
     for event in events:
         if event.nodes is None:
             lines.dropped[event.kind] += 1
@@ -140,9 +141,9 @@ class _Maintenance(NamedTuple):
 
 
 def _maintained(record: Record, periods: list[_Maintenance]) -> Record:
-    """Return the record with the entire machine down in the periods, clipped to time 0.
+    """Return the record with the machine down in all periods; times before 0 are cut off.
 
-    Only the nodes whose outages overlap a period are processed one by one.
+    For speed, only nodes whose outages overlap a period are processed one by one.
     """
     spans = spans_of(record.events)
     down: list[Outage] = []
@@ -217,9 +218,8 @@ def _date(text: str, name: str) -> datetime:
 
 @cache
 def _place(location: str) -> tuple[str, Ints | None]:
-    """Return the kind of part that an event takes down, and its nodes.
-
-    If the event takes down no node: the reason, and None.
+    """Return the kind of part that an event takes down, and the nodes of this part. If the event
+    takes down no node, return the reason and None.
     """
     if location in ("", "NULL"):
         return "no location", None

@@ -22,7 +22,7 @@ from rebat.models.failures.records.slurm import record_of, spans_on, zone_of
 NODE_FAIL = "NODE_FAIL"
 
 TOGETHER_S = 5.0
-"""Attempts that end with NODE_FAIL within this time (seconds) may have the same cause."""
+"""Attempts that end with NODE_FAIL within this time (seconds) can have the same cause."""
 
 SHORTEST_S = 1.0
 """Duration of an outage in seconds if the next attempt on the node starts in the same second."""
@@ -32,7 +32,7 @@ USED = "NODE_FAIL attempt"
 
 
 class FailedAttempt(NamedTuple):
-    """An attempt that a failed node ended; seconds since the Unix epoch."""
+    """An attempt that a failed node ended; times are seconds since the Unix epoch."""
 
     start_s: float
     end_s: float
@@ -40,7 +40,7 @@ class FailedAttempt(NamedTuple):
 
 
 class AttemptRecords(NamedTuple):
-    """A dump of sacct: the attempts that started, and among them those that a failed node ended."""
+    """Output of sacct: the attempts that started, and the attempts that a failed node ended."""
 
     table: AttemptTable
     attempts: Indices
@@ -48,18 +48,19 @@ class AttemptRecords(NamedTuple):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of all nodes in the dump, in natural order."""
+        """The names of all nodes in the output, in natural order."""
         return sorted_names({text for text in self.table.texts["hosts"] if text})
 
 
 def read_node_fail(
     path: Path, zone: str | None = None, names: Sequence[str] = (), origin_s: float | None = None
 ) -> Record:
-    """Read failures from the attempts in a dump of sacct that ended with NODE_FAIL.
+    """Read failures from the output of sacct, using the attempts that ended with NODE_FAIL.
 
     The time of a failure is the end of the attempts, when Slurm noticed the failure. If attempts
-    that end together have a single node in common, this node failed. Other attempts are dropped.
-    The node is up again when the next attempt starts on it. For the parameters see `read_sacctmgr`.
+    that end together have exactly one node in common, this node failed. Other attempts are dropped.
+    A failed node is up again when the next attempt starts on it. For the parameters see
+    `read_sacctmgr`.
     """
     lines = Lines()
     records = read_attempts(path, zone, lines)
@@ -69,7 +70,7 @@ def read_node_fail(
 
 
 def read_attempts(path: Path, zone: str | None, lines: Lines) -> AttemptRecords:
-    """Read a dump of sacct, and count the attempts that no failed node ended."""
+    """Read the output of sacct; count the attempts that did not end because of a failed node."""
     table = read_sacct(path, zone_of(zone))
     attempts = jobs_of(table).attempts
     start_s, end_s = table.column("start_s"), table.column("end_s")

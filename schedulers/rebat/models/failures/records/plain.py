@@ -2,7 +2,7 @@
 """Failures as a plain table, ``node,down,up``: reader and writer.
 
 Times are either all in seconds or all ISO dates (``2024-03-01T12:30``). If ``up`` is empty, the
-node never returned. Nodes are numbers from 0, or names.
+node stayed down. Nodes are numbers from 0, or names.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ def read_plain(path: Path) -> Record:
     Raises
     ------
     InputError
-        For missing columns, invalid dates, mixed formats of dates, or a repair before its failure
-        (the error names file and line), and for a table without failures.
+        If columns are missing, a date is invalid, dates have mixed formats, or a repair is before
+        its failure (the error names file and line), or if the table has no failures.
     """
     lines = Lines()
     with opened(path) as text:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The result of every reader: a record with its time 0 and counts of lines."""
+"""The result of a reader: a record with its time 0 and the counts of used and dropped lines."""
 
 from __future__ import annotations
 
@@ -28,11 +28,12 @@ class Record(msgspec.Struct, frozen=True, eq=False):
         Overlapping or adjacent outages of a node are joined. Failures at the same time are one
         event.
     taken, dropped : Counter
-        Number of used lines by the kind of part that fails; number of dropped lines by reason.
+        Number of used lines for each kind of part that fails; number of dropped lines for each
+        reason.
     n_outages : int
         Number of outages of single nodes in the file.
     n_joined : int
-        Number of these outages that were joined with another outage.
+        Number of outages in the file that were joined with another outage.
     origin : datetime, optional
         Time 0 of the events; None if the times in the file are seconds.
     n_nodes : int, optional
@@ -40,7 +41,8 @@ class Record(msgspec.Struct, frozen=True, eq=False):
     names : tuple of str
         Names of nodes 0, 1, ... in the file; empty if nodes are numbers in the file.
     sources : Counter
-        Number of outages (after joining) by the records that show them; empty for a single record.
+        Number of outages (after joining) for each combination of records that contain them; empty
+        if there is only one record.
     """
 
     events: list[MachineEvent]

@@ -68,9 +68,10 @@ def zone_of(name: str | None) -> ZoneInfo:
 def machine_events(
     downs: Iterable[DownRow], names: Sequence[str], origin_s: float
 ) -> list[MachineEvent]:
-    """Return down intervals on a machine of named nodes as events, from time 0 on.
+    """Return down intervals as events of a machine of named nodes, from time 0 on.
 
-    The result is that of `read_sacctmgr`. Intervals of other nodes are left out.
+    The events are those that `read_sacctmgr` returns. Intervals of nodes without a name are left
+    out.
     """
     numbers = {name: number for number, name in enumerate(names)}
     spans = (_span(row, numbers, origin_s) for row in downs if row.node in numbers)
@@ -84,7 +85,7 @@ def _span(row: DownRow, numbers: Mapping[str, int], zero_s: float) -> Span:
 
 
 class DownSpans(NamedTuple):
-    """Down intervals of the nodes of a machine, and the same intervals as spans from time 0 on."""
+    """Down intervals of the nodes of a machine in seconds, and as spans that begin at time 0."""
 
     zero_s: float
     rows: list[DownRow]
@@ -96,8 +97,8 @@ def spans_on(
 ) -> DownSpans:
     """Return down intervals on a machine of named nodes as spans.
 
-    Other intervals are counted as dropped. Time 0 is ``origin_s``, or the beginning of the first
-    interval.
+    Intervals of nodes without a name are counted as dropped. Time 0 is ``origin_s``, or the
+    beginning of the first interval.
     """
     numbers = {name: number for number, name in enumerate(names)}
     by_name: defaultdict[bool, list[DownRow]] = defaultdict(list)

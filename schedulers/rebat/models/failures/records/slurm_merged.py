@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Failures of nodes from both records of Slurm: node events, and attempts that ended by NODE_FAIL.
 
-Slurm writes no event if a node is back before Slurm notices the failure. The jobs on this node then
-end with NODE_FAIL. The two records are merged for each node, so that a failure in both records
+Slurm writes no event if a node is up again before Slurm notices the failure. The jobs on this node
+then end with NODE_FAIL. The two records are merged for each node, so that a failure in both records
 counts once.
 """
 
@@ -32,7 +32,7 @@ SLURMD_TIMEOUT_S = 300.0
 
 WITH_EVENT, WITHOUT_EVENT = "NODE_FAIL attempt with an event", "NODE_FAIL attempt without an event"
 SOURCES = ONLY_EVENTS, BOTH, ONLY_ATTEMPTS = "only in events", "in both", "only in attempts"
-"""Which records show an outage."""
+"""The records that contain an outage: events, attempts or both."""
 
 
 def cuts(down: DownRow, attempt: FailedAttempt) -> bool:
@@ -72,9 +72,10 @@ def read_merged(
     """Read Slurm's node events, and add failures that only attempts show.
 
     An event explains an attempt that ended with NODE_FAIL if a node of the attempt was down during
-    the attempt or within `TOGETHER_S` after its end. The other attempts show failures as in
-    `node_fail.read_node_fail`. The node is then up again when the next attempt starts on it, but at
-    the latest after ``slurmd_timeout_s``, because a longer outage has an event.
+    the attempt or within `TOGETHER_S` after its end. Failures are inferred from the other attempts
+    as in `node_fail.read_node_fail`. A node that failed in this way is up again when the next
+    attempt starts on it, and at the latest after ``slurmd_timeout_s``, because a longer outage
+    would have an event.
 
     Parameters
     ----------
@@ -108,7 +109,7 @@ def read_merged(
 
 
 def _sources(rows: Iterable[DownRow], failed: Iterable[FailedAttempt]) -> Counter[str]:
-    """Count the outages of nodes by the records that show them."""
+    """Count the outages of nodes by the records that contain them."""
     rows_of: defaultdict[str, list[DownRow]] = defaultdict(list)
     for row in rows:
         rows_of[row.node].append(row)
@@ -125,7 +126,7 @@ def _sources(rows: Iterable[DownRow], failed: Iterable[FailedAttempt]) -> Counte
 
 
 def _source(outage: DownRow, rows: list[DownRow], attempts: list[FailedAttempt]) -> str:
-    """Return which records show an outage, from the rows that begin during the outage."""
+    """Return which records contain an outage, from the rows that begin during the outage."""
     kinds = {row.kind for row in rows if outage.down_s <= row.down_s <= outage.up_s}
     if kinds == {WITHOUT_EVENT}:
         return ONLY_ATTEMPTS
