@@ -46,9 +46,10 @@ def report_of(
     return Report(
         title=f"Advice for {site.workload.name}",
         lead=(
-            f"{counted(len(site.workload.jobs), 'job')} on {counted(site.n_nodes, 'node')}, MTBF of "
-            f"the machine {format_duration(site.mtbf_s)}. The scheduler today: {site.policy}. Values "
-            f"are means over {over} with 95 % intervals; all policies have the same failures."
+            f"{counted(len(site.workload.jobs), 'job')} on {counted(site.n_nodes, 'node')}, MTBF "
+            f"of the machine {format_duration(site.mtbf_s)}. The scheduler today: {site.policy}. "
+            f"Values are means over {over} with 95 % intervals; all policies have the same "
+            "failures."
         ),
         judgements=[],
         tables=[*_tables(site, evidence, owners)],
