@@ -10,8 +10,12 @@ import threading
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from tests.recordings import ABSENT, SHARED, beside
+
+settings.register_profile("rebat", deadline=None)  # the first example may compile kernels
+settings.load_profile("rebat")
 
 
 def pytest_configure() -> None:

@@ -44,7 +44,7 @@ def facts(path: Path) -> list[tuple[object, ...]]:
 
 
 @settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )  # fmt: skip
 @given(
     order=st.permutations(range(len(COLUMNS) - 1)), delimiter=st.sampled_from("|;,\t\x1f^~"),

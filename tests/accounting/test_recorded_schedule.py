@@ -323,7 +323,7 @@ def slow_attempts(rows: list[Row], downs: list[Down]) -> dict[int, list[tuple[An
 
 
 SETTINGS = settings(
-    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )  # fmt: skip
 
 

@@ -14,7 +14,7 @@ from rebat.results.files.run_csv import rows_csv
 from tests.scenarios import check_run, failures, flows, machine, run, workloads
 
 POLICIES = sorted(PRESETS)
-relaxed = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+relaxed = settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 
 
 @pytest.mark.parametrize("policy", POLICIES)

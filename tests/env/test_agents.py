@@ -32,7 +32,7 @@ from rebat.wire.conversation import Conversation, session_for
 from rebat.wire.remote import run_remote
 from tests.scenarios import Custom, check_run, failures, machine, run, workloads
 
-relaxed = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+relaxed = settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 
 PRESETS = {
     "fewest-nodes": "sfsj",

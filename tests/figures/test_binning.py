@@ -7,7 +7,7 @@ from io import BytesIO
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.image import imread
 
@@ -28,7 +28,6 @@ def overlap(a: float, b: float, c: float, d: float) -> float:
     return max(0.0, min(b, d) - max(a, c))
 
 
-@settings(deadline=None)
 @given(st.lists(RECTANGLE, max_size=6), st.integers(1, 7), st.integers(1, 9))
 def test_coverage_is_the_area_that_rectangles_share_with_each_pixel(many, rows, columns) -> None:
     n_nodes, (begin, end) = 40, (10, 100)

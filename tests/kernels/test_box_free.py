@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rebat.kernels.box_free import LOWEST, RANDOM, any_choice, free_box, put_box
@@ -18,7 +18,6 @@ from rebat.policies.placement.boxes import Division, Site
 from rebat.policies.planning.box_volumes import Volumes
 
 
-@settings(deadline=None)
 @given(st.data())
 def test_the_box_found_is_the_first_free_one_or_draws_the_least(data: st.DataObject) -> None:
     """On any torus, beyond one word of units too, whatever is taken."""

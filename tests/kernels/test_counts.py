@@ -112,7 +112,7 @@ MOVES = st.one_of(
 )
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(st.lists(MOVES, max_size=60))
 def test_any_history_gives_the_oracles_plan(moves) -> None:
     both = Both()
@@ -120,7 +120,7 @@ def test_any_history_gives_the_oracles_plan(moves) -> None:
         getattr(both, name)(*arguments)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(
     st.lists(st.tuples(st.integers(1, NODES), st.integers(1, 20)), max_size=6),
     st.lists(st.tuples(st.integers(1, NODES), st.integers(1, 20)), min_size=1, max_size=12),

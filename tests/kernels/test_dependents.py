@@ -20,7 +20,7 @@ def counted(idle, running, reserved):
     return dependents(idle, *columns).tolist()
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(
     idle=st.integers(0, 10),
     running=st.lists(st.tuples(times, sizes), max_size=8),

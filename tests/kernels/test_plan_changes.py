@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rebat.core.units import FOREVER_US
@@ -28,7 +28,6 @@ queues = st.lists(attempts, max_size=6, unique_by=lambda attempt: attempt.serial
 plans = st.lists(st.tuples(queues, st.integers(0, 6), st.booleans()), min_size=1, max_size=5)
 
 
-@settings(deadline=None)  # the first example compiles the kernel
 @given(plans)
 def test_changes_are_those_of_the_definition(plans) -> None:
     last, before = PlanRecorder._unplanned(SERIALS), {}

@@ -4,13 +4,12 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rebat.policies.placement.choosers import Request, lowest
 
 
-@settings(deadline=None)  # the kernel may have to be compiled
 @given(st.lists(st.booleans(), min_size=1, max_size=40), st.integers(1, 12))
 def test_the_lowest_nodes_of_a_mask(free: list[bool], count: int) -> None:
     plain = [node for node, is_free in enumerate(free) if is_free][:count]

@@ -97,7 +97,7 @@ def test_spread_plans_equal_the_plain_ones_step_for_step(n_jobs: int) -> None:
             assert plain.state() == spread_out.state(), seed
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.lists(MOVES, max_size=60))
 def test_any_history_planned_on_blocks_gives_the_oracles_plan(moves) -> None:
     with pytest.MonkeyPatch.context() as patch:

@@ -158,7 +158,7 @@ def dates_until(batch: Batch, end_us: int) -> list[list[int]]:
     raise AssertionError("failures never end")
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(batches())
 def test_attempts_are_those_of_the_oracle(batch: Batch) -> None:
     """Every start, end and node; rps is held to its list, its draws being its own."""

@@ -13,7 +13,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rebat.core.errors import InputError
@@ -80,7 +80,6 @@ def test_the_smallest_box_of_many_dimensions_is_found_at_once() -> None:
     assert time.process_time() - started_s < 10
 
 
-@settings(deadline=None)
 @given(st.data())
 def test_sums_are_those_of_the_nodes(data: st.DataObject) -> None:
     """On any torus, for any size and any values, whole numbers and infinite ones too."""

@@ -177,7 +177,7 @@ def test_a_shape_of_1_changes_no_key():
     assert drawn("fleet:rate=5,shape=1", 50, 90) == drawn("fleet:rate=5", 50, 90)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(
     st.floats(0, 40), st.sampled_from([1, 3, 16]), st.floats(5, 200), st.floats(1, 8),
     st.floats(2, 40), st.floats(0, 60), st.integers(0, 1000),

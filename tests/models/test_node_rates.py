@@ -147,7 +147,7 @@ def ends_in_steps(lives: list[tuple[int, bool]]) -> list[Fraction]:
     return result
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(record=records())
 def test_chances_are_those_of_exact_fractions(record) -> None:
     events, end_us = record

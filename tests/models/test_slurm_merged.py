@@ -113,9 +113,7 @@ ATTEMPTS = st.lists(
 )  # fmt: skip
 
 
-@settings(
-    max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(events=EVENTS, attempts=ATTEMPTS)
 def test_merged_records_are_those_of_the_oracle(
     tmp_path: Path, events: list[Event], attempts: list[Attempt]

@@ -121,7 +121,7 @@ SECONDS = st.lists(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(SECONDS, st.integers(20, 90))
 def test_the_end_of_a_job_is_that_of_the_oracle(failures, work) -> None:
     """In tenths of seconds. No failure coincides with the end of a checkpoint."""

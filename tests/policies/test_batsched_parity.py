@@ -31,7 +31,7 @@ from tests.recordings import beside
 from tests.scenarios import check_run, failures, machine, workloads
 
 WORKLOADS = ["kth-sp2-2000-int", "kth-sp2-2000", "sdsc-blue-3000", "mira-2018-11"]
-relaxed = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+relaxed = settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow])
 
 
 @pytest.mark.parametrize("name", ["mira-like-june-2017", "synthetic-small"])

@@ -229,7 +229,7 @@ def without_eternal(policy: str, jobs: list[OracleJob]) -> list[OracleJob]:
             for job in jobs]  # fmt: skip
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(policy=ALL, jobs=days(), operations=orders())
 def test_safety_of_every_day(policy, jobs, operations) -> None:
     """Work is conserved over any chain of migrations; drained nodes are empty and stay so; what
@@ -281,7 +281,7 @@ def _used_cores_are_delivered(result: RunResult) -> None:
     assert states.empty + states.mixed + states.full == pytest.approx(1)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(targets=st.sampled_from(["single", "several"]), jobs=days())
 def test_no_compaction_raises_the_number_of_mixed_nodes(targets: str, jobs) -> None:
     """At the instant of a migration, and it leaves one node empty."""
@@ -312,7 +312,7 @@ def _mixed_at(ledger, at_us: int, moved: set[str]) -> tuple[int, int]:
     return tuple(int(((used > 0) & (used < 3)).sum()) for used in (before, after))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(jobs=days())
 def test_no_eternal_job_loses_progress(jobs) -> None:
     """What they worked is what they ran, overheads apart, until they are ended."""

@@ -50,7 +50,7 @@ def story(result) -> dict[str, tuple[int, float, float]]:
 
 @pytest.mark.parametrize("policy", POLICIES)
 class TestEveryFlexiblePolicy:
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=60)
     @given(workload=flexible_workloads(), events=group_failures(), perfect=st.booleans())
     def test_is_safe_when_groups_of_processors_fail(
         self, policy, workload, events, perfect
@@ -65,7 +65,7 @@ class TestEveryFlexiblePolicy:
         states = {row.final_state for row in result.rows}
         assert "spares" in policy or states == {"COMPLETED_SUCCESSFULLY"}
 
-    @settings(max_examples=15, deadline=None)
+    @settings(max_examples=15)
     @given(workload=flexible_workloads(), events=group_failures())
     def test_gives_the_same_bytes_again(self, policy, workload, events) -> None:
         first, second = run(policy, workload, events), run(policy, workload, events)

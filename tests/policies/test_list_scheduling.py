@@ -48,7 +48,7 @@ class Watched(ListScheduling):
         return starts
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(workloads(), failures())
 def test_a_conservative_plan_never_delays_a_queued_job_that_no_failure_touched(
     workload, events
@@ -57,7 +57,7 @@ def test_a_conservative_plan_never_delays_a_queued_job_that_no_failure_touched(
     Engine(workload, events=events).run(session.handle)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(workloads())
 def test_without_failures_stealing_changes_nothing(workload) -> None:
     assert flows(run("baseline", workload)) == flows(run("sfsj", workload))

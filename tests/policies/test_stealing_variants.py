@@ -171,7 +171,7 @@ STEALING = sorted(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(workload=workloads(max_jobs=10), events=failures(most=20), policy=st.sampled_from(STEALING))
 def test_over_any_chain_of_failures_and_steals(workload, events, policy) -> None:
     """Banked and remaining work are the job's length; K1's victims are smaller; no job shrinks."""

@@ -144,7 +144,7 @@ def test_a_profile_named_as_that_of_a_resubmission_is_left_alone() -> None:
 PARTS = st.sampled_from(["a", "b", "a#1", "b#2", "x", "a#1:x", "x:b#1:x", "b#1:a#1:x", ":", "a:"])
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.lists(st.tuples(PARTS, PARTS), min_size=2, max_size=6), failures(4))
 def test_whatever_jobs_and_profiles_are_called_no_name_is_registered_twice(pairs, events) -> None:
     """The engine aborts on such names, as Batsim does."""

@@ -260,7 +260,7 @@ POLICIES = (
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(workloads(), st.sampled_from(POLICIES), st.integers(0, 9), st.integers(1, 40))
 def test_recording_changes_no_decision_and_tells_of_each_job(
     tmp_path_factory, workload, policy, node, at_s

@@ -167,13 +167,13 @@ def talk(messages: Iterable[bytes], policy: str = "sfsj") -> int:
 BEGUN = json.dumps(BEGIN).encode()
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=600)
 @given(st.data())
 def test_made_up_messages(data) -> None:
     talk(chain([BEGUN], drawn(data, MESSAGE, 12)))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.binary(max_size=200))
 def test_bytes(data: bytes) -> None:
     talk([BEGUN, data])

@@ -283,13 +283,13 @@ def survive(frames: Iterable[bytes]) -> None:
             return
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 @given(st.data())
 def test_made_up_messages_of_a_simulator(data) -> None:
     survive(drawn(data, MESSAGE, 8))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.binary(max_size=200))
 def test_bytes_of_a_simulator(data: bytes) -> None:
     survive([data])
@@ -390,13 +390,13 @@ def end_of(frames: Iterable[bytes], hello: bytes) -> str:
     return "ended"
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 @given(st.data())
 def test_made_up_replies_of_a_scheduler(data) -> None:
     end_of(drawn(data, REPLY, 6), encode_hello())
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.binary(max_size=200))
 def test_bytes_of_a_scheduler(data: bytes) -> None:
     assert end_of([data], encode_hello()) in ("abort", "refused")

@@ -21,7 +21,7 @@ def area_us(workload) -> float:
     return sum(job.n_nodes * duration_us(workload.profiles, job.profile) for job in jobs)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     load=st.floats(1, 150), nodes=st.integers(1, 40), cores=st.integers(1, 32),
     seed=st.integers(0, 99),

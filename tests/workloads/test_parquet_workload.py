@@ -49,7 +49,7 @@ def small(**changes) -> Workload:
     return msgspec.structs.replace(Workload("w", 8, jobs, PROFILES, ("a note",)), **changes)
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(jobs=st.lists(JOBS, min_size=1, max_size=9, unique_by=lambda job: job.id))
 def test_a_workload_is_the_same_after_writing_and_reading(tmp_path_factory, jobs) -> None:
     folder = tmp_path_factory.mktemp("parquet")

@@ -218,10 +218,8 @@ def _lines(record: Record) -> list[str]:
     lines = [f"  {record.n_lines} lines read, {record.taken.total()} used (kinds: {taken})"]
     for reason, n in sorted(record.dropped.items()):
         lines.append(f"  {n} dropped: {reason}")
-    lines.append(
-        f"  {record.n_outages} node outages, {record.n_joined} joined to others that overlap or "
-        "touch"
-    )
+    outages = f"  {record.n_outages} node outages, {record.n_joined} joined to others"
+    lines.append(f"{outages} that overlap or touch")
     if record.sources:
         shown = ", ".join(f"{n} {source}" for source, n in record.sources.items())
         lines.append(f"  outages by source: {shown}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Published values (diamonds) next to rebat's values (points with intervals), by metric."""
+"""Published values (diamonds) next to rebat's (points with 95 % intervals), by metric."""
 
 from __future__ import annotations
 

@@ -132,7 +132,7 @@ COMPARED = (
 
 
 def compared(row: MetricRow) -> tuple[Any, ...]:
-    """Return the values of a row for `COMPARED`: mean and ratio, with intervals if they exist.
+    """Return the values of a row for `COMPARED`: mean and ratio, with 95 % intervals.
 
     ``differs`` states whether 1 is outside the interval of the ratio. For ``comparable`` see
     `MetricRow`. Missing values are None.

@@ -130,7 +130,7 @@ def _swapped(sizes: Ints, run_s: Ints, target: float, rng: np.random.Generator) 
 
 
 def cycle(hour_of_month: Floats, first_weekday: int) -> Floats:
-    """Return the assumed relative arrival rate: 0.6 to 1.4 over a day, 0.7 at weekends."""
+    """Return an assumed arrival rate: 0.6 to 1.4 over a day (peak 16 h), 0.7 at weekends."""
     hour = hour_of_month % 24
     weekday = (first_weekday + hour_of_month // 24) % 7
     daily: Floats = 1 + 0.4 * np.cos((hour - 16) * (2 * np.pi / 24))

@@ -49,7 +49,7 @@ JOBS = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     jobs=JOBS, at=st.integers(1, 40), nodes=st.booleans(),
     pair=st.permutations(["easy", "baseline", "greedy", "easy:order=shortest"]),

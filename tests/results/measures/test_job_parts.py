@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rebat.core.errors import InputError
@@ -52,7 +52,6 @@ def test_a_failed_job_waits_hangs_loads_and_works() -> None:
     assert [part.work_us for part in parts if part.kind == "kept"] == [14_000_000, 6_000_000]
 
 
-@settings(deadline=None)
 @given(
     st.integers(1, N_NODES - 2), st.integers(1, 40), st.integers(0, 20), failures(N_NODES),
     st.sampled_from(POLICIES), st.sampled_from(TIERS),

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rebat.results.measures.spares import spares
@@ -61,7 +61,6 @@ def test_only_the_window_counts() -> None:
     assert (measured.ready, measured.replacing, measured.utilisation) == (10, 10, 0.5)
 
 
-@settings(deadline=None)
 @given(JOBS, failures(N_NODES), st.sampled_from(POLICIES))
 def test_the_measure_is_that_of_the_slow_oracle(jobs, events, policy) -> None:
     workload = machine(N_NODES, *((*job, 100_000) for job in jobs))

@@ -37,7 +37,7 @@ def slowly(ledger: Ledger, at: int) -> tuple[int, int, int]:
     return len(busy), waiting, N_NODES - len(busy | down)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(workloads(N_NODES), failures(N_NODES), st.sampled_from(["baseline", "sfsj", "easy"]))
 def test_series_are_what_one_counts_at_any_date(workload, events, policy) -> None:
     ledger = run(policy, workload, events).ledger

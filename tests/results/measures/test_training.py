@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rebat.cli.main import main
@@ -51,7 +51,6 @@ JOBS = st.lists(
 )  # fmt: skip
 
 
-@settings(deadline=None)
 @given(JOBS, failures(N_NODES), st.sampled_from(POLICIES), st.sampled_from(TIERS))
 def test_the_measures_are_those_of_the_slow_oracle(jobs, events, policy, tiers) -> None:
     result = run(policy, tiered(tiers, *jobs), events)

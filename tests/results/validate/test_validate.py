@@ -248,7 +248,7 @@ def test_only_what_ran_for_no_time_shares_a_node(tmp_path: Path, run_s: float, f
     assert kinds(tmp_path, short, Reference(8, resubmits=False)) == found
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(workload=workloads(), events=failures(), policy=st.sampled_from(["baseline", "sfsj"]))
 def test_what_our_schedulers_do_is_clean(tmp_path_factory, workload, events, policy: str) -> None:
     events = in_order(events)
@@ -286,7 +286,7 @@ def plain(rows: list[JobRecord], outages: list[tuple[int, int, int]]) -> set[tup
     return clashes
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(rows=records(), outages=st.lists(st.tuples(st.integers(0, 7), spans), max_size=4))
 def test_the_sweep_finds_what_a_plain_check_finds(rows, outages) -> None:
     """Once two jobs are on one node, the sweep follows the later one: exact up to there."""

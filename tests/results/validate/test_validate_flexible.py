@@ -23,7 +23,7 @@ from tests.scenarios import fails, run
 POLICIES = ["sa", "pra", "pwa:react=replacement", "dbes", "dbes:react=replacement"]
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(
     workload=flexible_workloads(),
     events=group_failures(),
