@@ -104,7 +104,7 @@ def test_a_rule_that_helps_is_named_with_its_interval() -> None:
     cost, _, rule, spares, periods = answers(of, evidence, [])
     assert all(answer.answered for answer in (cost, rule, spares, periods))
     assert rule.sentence.startswith("EASY with node stealing (easy-sfsj): mean flow -25.0 %")
-    assert "No size class waits significantly longer" in rule.sentence
+    assert "No size class has a significantly longer mean flow" in rule.sentence
     assert spares.sentence.startswith("None: no number of spare nodes")
     assert periods.sentence.startswith("Every ")
     assert "+21.2 %" in cost.sentence  # 120 x 1.01 on average, against 100
@@ -120,7 +120,7 @@ def test_a_period_that_is_better_is_advised() -> None:
         return noisy(spec, 50.0 if model and model.mtbf_s == of.mtbf_s * 4 else 120.0)
 
     answer = answers(of, made_up(of, range(6), flow), [])[4]
-    assert "(2 times Young/Daly's period): useful utilisation 0.71 points" in answer.sentence
+    assert "(2 times the Young/Daly period): useful utilisation is 0.71 points" in answer.sentence
 
 
 def test_few_seeds_with_a_change_give_no_interval() -> None:

@@ -232,7 +232,7 @@ def _periods(site: AdvisedSite, evidence: Evidence) -> AnsweredQuestion:
             if factor is None
             else f"Every {period_text(site, factor)} ({factor:g} times the Young/Daly period)"
         )
-        gain = f"useful utilisation {_points(better[factor])} higher"
+        gain = f"useful utilisation is {_points(better[factor])} higher"
         sentence = f"{advice}: {gain} than with the Young/Daly period."
     else:
         sentence = (
