@@ -129,7 +129,7 @@ DEFRAGMENTATION = (
 )  # fmt: skip
 PROACTIVE = (
     _claim("{ours} has a higher useful utilisation than {base}",
-           "mean difference of the useful utilisation on the same failures",
+           "mean difference of the useful utilisation under the same failures",
            _change("useful_utilisation"), ABOVE, _NOT_TRIED, True),
 )  # fmt: skip
 AGAINST = {("foresee",): ("baseline", "stealing", "replacement"),
