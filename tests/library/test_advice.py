@@ -104,9 +104,9 @@ def test_a_rule_that_helps_is_named_with_its_interval() -> None:
     cost, _, rule, spares, periods = answers(of, evidence, [])
     assert all(answer.answered for answer in (cost, rule, spares, periods))
     assert rule.sentence.startswith("EASY with node stealing (easy-sfsj): mean flow -25.0 %")
-    assert "No size class waits significantly longer" in rule.sentence
+    assert "No size class has a significantly longer mean flow" in rule.sentence
     assert spares.sentence.startswith("None: no number of spare nodes")
-    assert periods.sentence.startswith("By Young/Daly: every ")
+    assert periods.sentence.startswith("Every ")
     assert "+21.2 %" in cost.sentence  # 120 x 1.01 on average, against 100
     named = next(item for item in rules(of, evidence.runs) if "easy-sfsj" in item.title)
     assert named.changes["flow_mean_s", None].mean == pytest.approx(0.75)
@@ -120,7 +120,7 @@ def test_a_period_that_is_better_is_advised() -> None:
         return noisy(spec, 50.0 if model and model.mtbf_s == of.mtbf_s * 4 else 120.0)
 
     answer = answers(of, made_up(of, range(6), flow), [])[4]
-    assert "(2 times Young/Daly's period): useful utilisation 0.71 points" in answer.sentence
+    assert "(2 times the Young/Daly period): useful utilisation is 0.71 points" in answer.sentence
 
 
 def test_few_seeds_with_a_change_give_no_interval() -> None:
@@ -180,14 +180,14 @@ def test_the_command_writes_page_and_numbers_and_continues(tmp_path: Path, capsy
     main(command(tmp_path, "--seeds", "5"))
     first = capsys.readouterr().out.splitlines()
     assert [line.split("?")[0] for line in first[:5]] == [
-        "What do failures cost today", "Who pays for the failures",
+        "What do failures cost today", "Which jobs bear the cost of the failures",
         "Which scheduler rule would help, and which jobs would it hurt",
         "How many spare nodes are worth keeping", "How often should jobs checkpoint",
     ]  # fmt: skip
     record = json.loads((tmp_path / "out/advice.json").read_text())
     assert record["seeds"] == 5 and len(record["answers"]) == 5
     page = (tmp_path / "out/advice.html").read_text()
-    assert page.count("<svg") >= 4 and "Assumed: " in page
+    assert page.count("<svg") >= 4 and "Assumptions: " in page
     main(command(tmp_path, "--seeds", "5", "--json"))
     assert json.loads(capsys.readouterr().out) == record
 

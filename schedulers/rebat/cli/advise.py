@@ -84,8 +84,8 @@ def advise(
 ) -> None:
     """Answer five questions about a cluster, from its jobs and its failures.
 
-    What do failures cost today? Who pays: which job sizes, users and queues? Which scheduler rule
-    would reduce this cost, and which jobs would wait longer? How many spare nodes should the
+    What do failures cost today? Which job sizes, users and queues bear this cost? Which scheduler
+    rule would reduce this cost, and which jobs would wait longer? How many spare nodes should the
     cluster have? How often should jobs checkpoint? Each answer is a sentence with a 95 % interval
     and a figure. With fewer than five seeds there is no answer.
 

@@ -147,7 +147,7 @@ def batch(
 
     A node failure aborts the job on this node. The job waits for the repair. Then the policy
     chooses nodes again, and the job starts from the beginning (Vardas et al. 2022). For each seed,
-    all policies see the same jobs and failures. batch.csv has one row per policy, list of boxes,
+    all policies have the same jobs and failures. batch.csv has one row per policy, list of boxes,
     duration and seed; lost_node_s is the node time of aborted attempts.
 
     \b

@@ -208,9 +208,8 @@ def _origin(record: Record, begin: str | None) -> str:
 
 
 def _summary(events: list[MachineEvent]) -> str:
-    count = sum(not event.available for event in events)
     length = format_duration(to_s(events[-1].at_us)) if events else "0 s"
-    return f"{counted(count, 'failure')} in {length}"
+    return f"{counted(sum(not event.available for event in events), 'failure')} in {length}"
 
 
 def _lines(record: Record) -> list[str]:

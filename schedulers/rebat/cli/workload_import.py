@@ -34,7 +34,7 @@ class TraceCommand(click.Command):
             formatter.write_dl(list(ABOUT.items()))
         with formatter.section("Mappings (--mapping)"):
             formatter.write_dl([(name, open_mapping(name).title) for name in shipped_mappings()])
-        formatter.write("\nExport from Slurm, as a user who sees all jobs:\n")
+        formatter.write("\nExport from Slurm, as a user who may see all jobs:\n")
         for command in (EXPORT, EXPORT_EVENTS):
             formatter.write(f"  {command}\n")
 

@@ -109,25 +109,25 @@ _ROWS = [
     ),
     Preset(
         "slurm-linear",
-        "baseline; takes the first free blocks in a line, like Slurm's linear plugin",
+        "baseline; chooses the first free blocks in a line, like Slurm's linear plugin",
         f"{_PARTITIONS}, section 2.2",
         point(placement="slurm-linear"),
     ),
     Preset(
         "torus-first",
-        "baseline on boxes of a torus; takes the box with the lowest corner",
+        "baseline on boxes of a torus; chooses the box with the lowest corner",
         f"{_PARTITIONS}, section 2.2 (contiguous and rectangular partitions)",
         point(placement="torus-first"),
     ),
     Preset(
         "rps",
-        "baseline on boxes of a torus; takes a random box",
+        "baseline on boxes of a torus; chooses a random box",
         f"{_PARTITIONS}, section 2.2",
         point(placement="rps"),
     ),
     Preset(
         "faps",
-        "baseline on boxes of a torus; takes the box with the lowest failure probability",
+        "baseline on boxes of a torus; chooses the box with the lowest failure probability",
         f"{_PARTITIONS}, section 2.2, equations 1 and 2",
         point(placement="faps"),
     ),
@@ -220,7 +220,7 @@ _VICTIMS = {"fewest-nodes": "the smallest job", "latest-release": "the job submi
 _CRITERIA = {
     "fewer-nodes": "if it is smaller than the failed job",
     "later-release": "if it was submitted after the failed job",
-    "smaller-flow": "if this reduces the longer flow of the two jobs",
+    "smaller-flow": "if this shortens the longer of the two flows",
 }
 
 

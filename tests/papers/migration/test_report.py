@@ -373,7 +373,7 @@ def test_seeds_leave_a_claim_undecided_or_are_too_few() -> None:
     claim = "every variant of compaction lowers the share of mixed nodes"
     (judged,) = (j for j in claims.judgements(_told(numbers, 1)) if j.claim == claim)
     assert judged.direction == "undecided"
-    assert judged.rule == "mean of the smallest change of the 1 forms, below 0"
+    assert judged.rule == "mean of the smallest change over the variants (1), below 0"
     few = _mixed(("cluster", [0.5] * 4), ("compaction", [0.1, 0.2, 0.1, 0.2]))
     (judged,) = (j for j in claims.judgements(_told(few, 1)) if j.claim == claim)
     assert judged.direction == "fewer than 5 seeds"

@@ -149,4 +149,4 @@ def test_days_of_few_jobs_may_be_why_days_deviate(tmp_path: Path) -> None:
     one = found["the list-based heuristics have low standard deviations at q-bar = 0 (Algorithm 1)"]
     assert not one.holds
     assert one.why.startswith("The cause is days with few jobs. ")
-    assert "On the 10 days with as many jobs" in one.why
+    assert "On the 10 days of the trace with 66 or more jobs" in one.why

@@ -55,7 +55,7 @@ def test_the_page_has_tables_and_a_machine_at_an_instant(ran, tmp_path) -> None:
         assert "Boxes on a torus for many concurrent jobs" in text
         assert "load: placements (" in text
         assert "begin=3000h" in text
-        assert "compared with rps:torus=4x4x4 on the same failures" in text
+        assert "compared with rps:torus=4x4x4 under the same failures" in text
         assert "FAPS has fewer failures under a job than RPS" in text
         assert ("probability of a failure within 1 d" in text) == (path.suffix == ".html")
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from rebat.core.counted import counted
 from rebat.library.advice.compared import (
     FLOW,
     LARGEST,
@@ -92,13 +93,13 @@ def _cost(site: AdvisedSite, evidence: Evidence) -> AnsweredQuestion:
     return AnsweredQuestion(question, sentence, True, figures)
 
 
-# ---- 2. who pays
+# ---- 2. which jobs bear the cost
 
 
 def _who_pays(
     site: AdvisedSite, evidence: Evidence, owners: Sequence[WorkOwner]
 ) -> AnsweredQuestion:
-    question = "Who pays for the failures?"
+    question = "Which jobs bear the cost of the failures?"
     cost = failures_cost(site, evidence.runs)
     figures = _figures([cost])
     by_class = {of: change for (name, of), change in cost.changes.items() if name == FLOW and of}
@@ -113,7 +114,7 @@ def _who_pays(
         for of in paying[:MOST_CLASSES]
     ]
     sentence = (
-        f"Most of all {', then '.join(texts)}."
+        f"The cost is highest for {', then for '.join(texts)}."
         if texts
         else "No size class has a significantly longer mean flow because of failures."
     )
@@ -157,7 +158,9 @@ def _hurt(best: EffectOfChoice) -> str:
         if name == FLOW and of and change.low is not None and change.low > 1
     ]
     return (
-        f"It hurts {' and '.join(hurt)}." if hurt else "No size class waits significantly longer."
+        f"The rule hurts {' and '.join(hurt)}."
+        if hurt
+        else "No size class has a significantly longer mean flow."
     )
 
 
@@ -191,7 +194,9 @@ def _spare_nodes(site: AdvisedSite, evidence: Evidence) -> AnsweredQuestion:
     ]
     if helping:
         count, best = min(helping, key=lambda pair: pair[1].changes[FLOW, None].mean)
-        sentence = f"Keep {count}: compared with no spare nodes, {_flow_and_useful(best)}."
+        sentence = (
+            f"Keep {counted(count, 'spare node')}: compared with none, {_flow_and_useful(best)}."
+        )
     else:
         count, first = compared[0]
         change = change_text(first.changes[FLOW, None])
@@ -225,19 +230,18 @@ def _periods(site: AdvisedSite, evidence: Evidence) -> AnsweredQuestion:
         advice = (
             "Never"
             if factor is None
-            else f"Every {period_text(site, factor)} ({factor:g} times Young/Daly's period)"
+            else f"Every {period_text(site, factor)} ({factor:g} times the Young/Daly period)"
         )
-        gain = f"useful utilisation {_points(better[factor])} higher"
-        sentence = f"{advice}: {gain} than with Young/Daly's period."
+        gain = f"useful utilisation is {_points(better[factor])} higher"
+        sentence = f"{advice}: {gain} than with the Young/Daly period."
     else:
         sentence = (
-            f"By Young/Daly: every {period_text(site)}. No other period is significantly better"
+            f"Every {period_text(site)} (the Young/Daly period). No other period is significantly "
+            "better."
         )
-        sentence += (
-            "."
-            if never is None
-            else f"; without checkpoints it changes by {_points(never, signed=True)}."
-        )
+        if never is not None:
+            change = _points(never, signed=True)
+            sentence += f" Without checkpoints, useful utilisation changes by {change}."
     return AnsweredQuestion(question, sentence, True, figures)
 
 

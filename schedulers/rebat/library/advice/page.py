@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import rebat
+from rebat.core.counted import counted
 from rebat.core.units import format_duration
 from rebat.figures.lines import Panel, lines_svg
 from rebat.figures.ratios import ratio_title, ratios_svg
@@ -41,22 +42,23 @@ def report_of(
     owners: Sequence[WorkOwner],
 ) -> Report:
     """Return the page: five sentences, a figure for each sentence, and tables."""
-    over = f"{evidence.n_seeds} seeds"
+    over = counted(evidence.n_seeds, "seed")
     return Report(
         title=f"Advice for {site.workload.name}",
         lead=(
-            f"{len(site.workload.jobs)} jobs on {site.n_nodes} nodes, MTBF of the machine "
-            f"{format_duration(site.mtbf_s)}. The scheduler today: {site.policy}. Values are means "
-            f"over {over} with 95 % intervals; all policies see the same failures."
+            f"{counted(len(site.workload.jobs), 'job')} on {counted(site.n_nodes, 'node')}, MTBF "
+            f"of the machine {format_duration(site.mtbf_s)}. The scheduler today: {site.policy}. "
+            f"Values are means over {over} with 95 % intervals; all policies have the same "
+            "failures."
         ),
         judgements=[],
         tables=[*_tables(site, evidence, owners)],
         pictures=[*_pictures(site, evidence, over)],
         provenance=[
-            f"rebat {rebat.__version__}, {evidence.n_runs} simulations",
+            f"rebat {rebat.__version__}, {counted(evidence.n_runs, 'simulation')}",
             f"workload {site.workload.name}, sha256 {site.workload.sha256}",
         ],
-        remarks=[f"Assumed: {'; '.join(assumptions(site))}."],
+        remarks=[f"Assumptions: {'; '.join(assumptions(site))}."],
         figures_note="Points are means over seeds; lines and bands are their 95 % intervals.",
         claims=False,
         findings=[f"{answer.question} {answer.sentence}" for answer in answers],
@@ -68,7 +70,7 @@ def assumptions(site: AdvisedSite) -> list[str]:
     model, failures = site.options.scenario().checkpoint, site.options.failure_law()
     phrases = [
         "jobs are submitted at the recorded times and run as long as recorded",
-        "no priorities, fair share or advance reservations of the site",
+        "the scheduler has no priorities, fair share or advance reservations",
         "a job that a failure interrupts is requeued at the head of the queue",
     ]
     if isinstance(model, CheckpointModel):
@@ -93,7 +95,7 @@ def _pictures(site: AdvisedSite, evidence: Evidence, over: str) -> Iterator[Pict
     yield _ratios(
         "What failures cost", [cost], [(FLOW, None), (LARGEST, None)], "no failures", over
     )
-    yield _by_class("Who pays", cost, over)
+    yield _by_class("Who bears the cost", cost, over)
     yield _ratios(
         "Rules", compared, [(USEFUL, None), (FLOW, None), (LARGEST, None)], site.policy, over
     )

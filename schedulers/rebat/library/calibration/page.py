@@ -23,7 +23,7 @@ NOT_MODELLED = (
     "priorities, fair share, advance reservations and limits of users",
     "partitions that share nodes, and features of nodes",
     "memory, if jobs share nodes",
-    "jobs that wait for other jobs, or were held",
+    "jobs that wait for other jobs, or that a user or an administrator held",
 )
 
 
@@ -32,12 +32,13 @@ def report_of(
 ) -> Report:
     """Return the page: sentences, a figure of the distributions, and tables."""
     return Report(
-        title=f"How well does the simulation know {name}?",
+        title=f"How close is the simulation to {name}?",
         lead=(
-            "The recorded jobs, simulated under several configurations. A distance is the mean "
-            "factor between recorded and simulated waits (plus one minute) at the same quantile; "
-            f"1 means equal, up to {GOOD} is good, up to {FAIR} is fair. Brackets: 95 % intervals "
-            f"over {N_PARTS} equal parts of the recorded time; the first part is left out, because "
+            "This page compares the recorded waits with simulations of the recorded jobs. A "
+            "configuration is a policy and a number of nodes. Its distance is the mean factor "
+            "between recorded and simulated waits (plus one minute) at the same quantile: 1 means "
+            f"equal, up to {GOOD} is good, up to {FAIR} is fair. Brackets contain 95 % intervals "
+            f"over {N_PARTS} equal parts of the recorded time. The first part is left out, because "
             "the simulated machine is empty at the beginning."
         ),
         judgements=[],

@@ -165,10 +165,13 @@ def _others(verdict: Verdict) -> Iterator[str]:
     equal = [item.title for item in verdict.configurations[1:] if item.as_near]
     if equal:
         names = ", ".join(equal[:3]) + (f" and {len(equal) - 3} more" if len(equal) > 3 else "")
-        yield f"Not significantly farther: {names}."
+        yield f"These configurations are not significantly farther: {names}."
     elif len(verdict.configurations) > 1:
         second = verdict.configurations[1]
-        yield f"The next one, {second.title}, is farther by a factor of {second.farther_text[2:]}."
+        yield (
+            f"The next configuration, {second.title}, is farther by a factor of "
+            f"{second.farther_text[2:]}."
+        )
 
 
 def _of_jobs(near: ComparedConfiguration) -> str:
@@ -184,7 +187,7 @@ def _means(verdict: Verdict) -> Iterator[str]:
     if row.recorded_mean_s > 0:
         change = row.simulated_mean_s / row.recorded_mean_s - 1
         direction = "longer" if change > 0 else "shorter"
-        yield f"The simulated mean wait is {abs(change):.0%} {direction}."
+        yield f"The simulated mean wait is {abs(change):.0%} {direction} than the recorded one."
 
 
 def _used(verdict: Verdict) -> Iterator[str]:
@@ -196,5 +199,5 @@ def _used(verdict: Verdict) -> Iterator[str]:
     if verdict.shared:
         yield (
             f"In the record {verdict.shared} attempts share nodes. In the simulation jobs never "
-            "share nodes, so the simulated machine is fuller."
+            "share nodes, so the simulated machine has a higher load."
         )

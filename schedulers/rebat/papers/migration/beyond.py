@@ -163,7 +163,7 @@ def _proactive(index: Runs, group: ComparedGroup) -> Iterator[Table]:
     columns = (*PROACTIVE, *_ACTIONS)
     yield _means(index, (law, f"{subject(group)}: proactive migration"), runs, columns)
     rows = _differences(index, runs, pairs(runs), PROACTIVE)
-    title = f"{subject(group)}: differences on the same failures"
+    title = f"{subject(group)}: differences under the same failures"
     heads = ["", *headings(PROACTIVE)]
     yield Table("shares in points, times in %, paired by seed", title, heads, rows)
 

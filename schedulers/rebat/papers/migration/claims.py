@@ -74,7 +74,7 @@ def _of_all(pick: Callable[[list[float]], float], metric: str) -> Callable[[InGr
     return lambda on: combined(pick, *on.changes(metric))
 
 
-_LEAST = "mean of the smallest change of the {n} variants"
+_LEAST = "mean of the smallest change over the variants ({n})"
 COMPACTION = (
     _claim("every variant of compaction lowers the share of mixed nodes", _LEAST,
            _of_all(max, "node_states_mixed"), BELOW, "{mixed} (section 4.4, Figure 4)"),
@@ -129,7 +129,7 @@ DEFRAGMENTATION = (
 )  # fmt: skip
 PROACTIVE = (
     _claim("{ours} has a higher useful utilisation than {base}",
-           "mean difference of the useful utilisation on the same failures",
+           "mean difference of the useful utilisation under the same failures",
            _change("useful_utilisation"), ABOVE, _NOT_TRIED, True),
 )  # fmt: skip
 AGAINST = {("foresee",): ("baseline", "stealing", "replacement"),

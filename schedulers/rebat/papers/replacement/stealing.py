@@ -49,7 +49,7 @@ def tables(runs: Runs) -> Iterator[Table]:
         base = Run(setting, ReplacementCase("baseline"))
         if base in those:
             pairs = [(run.case.label, run, base) for run in those if run != base]
-            title = f"{workload}: compared with the baseline on the same failures"
+            title = f"{workload}: compared with the baseline under the same failures"
             rows = differences(runs, pairs, DIFFERENCES)
             yield Table("paired by seed", title, ["policy", *headings(DIFFERENCES)], rows)
 

@@ -25,17 +25,17 @@ from rebat.papers.torus.machine import torus_pictures
 from rebat.results.intervals import Interval, interval
 
 LEAD = (
-    "A. Vardas, M. Ploumidis, M. Marazakis: Exploring the Impact of Node Failures on the Resource "
-    "Allocation for Parallel Jobs, 2022, place one job at a time on a torus. This report "
-    "schedules an entire machine: jobs of many sizes run at the same time and wait for free "
-    "boxes. The paper does not examine this situation. Its claims are judged for it here."
+    "I. Vardas, M. Ploumidis, M. Marazakis: Exploring the Impact of Node Failures on the Resource "
+    "Allocation for Parallel Jobs, 2022. In the paper, jobs run one at a time on a torus. This "
+    "report simulates an entire machine: jobs of many sizes run at the same time and wait for free "
+    "boxes. The paper does not examine this case. The report judges the paper's claims for it."
 )
 REMARKS = (
-    "Intervals are over the seeds of the failures; all seeds share the workload. Differences are "
-    "between runs with the same failures.",
+    "Intervals are computed over the seeds of the failures. All seeds have the same workload. "
+    "Differences are between runs with the same failures.",
     "The head of the queue is blocked while it waits although enough nodes are up and free. Box "
-    "waste counts nodes that are in the box of a job, but which the job did not request. These "
-    "nodes are idle.",
+    "waste is the node time of nodes that are in the box of a job but that the job did not "
+    "request. These nodes are idle.",
 )
 BASES = ("rps", "slurm-linear")
 """The policies with which other policies are compared."""
@@ -136,7 +136,7 @@ def tables(runs: RunIndex[str]) -> Iterator[Table]:
         yield Table("means over seeds", title, ["policy", *headings(COLUMNS)], rows)
         for base in filter(None, (named([*those], wanted) for wanted in BASES)):
             pairs = [(name, run, those[base]) for name, run in those.items() if name != base]
-            title = f"{workload}: compared with {base} on the same failures ({label})"
+            title = f"{workload}: compared with {base} under the same failures ({label})"
             rows = differences(runs, pairs, DIFFERENCES)
             yield Table("paired by seed", title, ["policy", *headings(DIFFERENCES)], rows)
 

@@ -152,9 +152,9 @@ def uses_of(ledger: Ledger, window: Window, accounting: Accounting) -> Uses:
         (times.start_us >= 0) & (times.end_us > window[0]) & (times.start_us < window[1])
     )
     for places in np.array_split(within, 1 + len(within) // _CHUNK):  # to save memory
-        some = AttemptTimes(*(column[places] for column in times))
+        chunk = AttemptTimes(*(column[places] for column in times))
         pattern = Patterns.of(which[places], patterns)
-        parts = _parts(some, pattern, over[cause[places]], window, accounting)
+        parts = _parts(chunk, pattern, over[cause[places]], window, accounting)
         for name in ("recovery", "checkpoint", "useful"):
             uses[name][places] += parts[name]
         for code, value in enumerate(causes):
