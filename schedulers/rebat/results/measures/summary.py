@@ -231,8 +231,9 @@ def summarise(
     free = free_steps(ledger, n_nodes)
     platform = platform_time(ledger, n_nodes, window, kills, accounting, uses, free)
     blocked = fragmentation(ledger, n_nodes, window, layout.allotted, free)
+    del free
     waiting = backlog(ledger, window, accounting, uses)
-    del uses, free  # reduces the memory needed for the rows
+    del uses  # reduces the memory needed for the rows
     rows = job_rows(ledger, layout.owners)
     selected = select(rows, measures.selection or (Selection() if month else EVERY_JOB))
 
