@@ -51,10 +51,11 @@ def columns_of_run(job: EndedJob) -> str:
     )
     if job.state == REJECTED:
         return f"{head},,,,,,,"
-    run, turnaround = _times(job)
+    finish_us = _finish_us(job)
+    run, turnaround = to_s(finish_us - job.start_us), to_s(finish_us - job.submit_us)
     return (
-        f"{head},{to_s(job.start_us):.6f},{run:.6f},{to_s(_finish_us(job)):.6f},"
-        f"{to_s(job.start_us - job.submit_us):.6f},{turnaround:.6f},{_stretch(job):.6f},"
+        f"{head},{to_s(job.start_us):.6f},{run:.6f},{to_s(finish_us):.6f},"
+        f"{to_s(job.start_us - job.submit_us):.6f},{turnaround:.6f},{turnaround / run:.6f},"
         f"{job.nodes}"
     )
 
@@ -62,16 +63,6 @@ def columns_of_run(job: EndedJob) -> str:
 def _finish_us(job: EndedJob) -> int:
     """Return the end of a job as in Batsim, which adds `NULL_RUN_US` to run times of 0."""
     return job.end_us if job.end_us > job.start_us else job.start_us + NULL_RUN_US
-
-
-def _times(job: EndedJob) -> tuple[float, float]:
-    finish_us = _finish_us(job)
-    return to_s(finish_us - job.start_us), to_s(finish_us - job.submit_us)
-
-
-def _stretch(job: EndedJob) -> float:
-    run, turnaround = _times(job)
-    return turnaround / run
 
 
 NodeEvents = Sequence[tuple[int, bool, NodeSet]]
