@@ -99,11 +99,11 @@ def platform_time(
     walltime_kills: WalltimeKills = "wasted",
     accounting: Accounting = "exact",
     uses: Uses | None = None,
-    free: Steps | None = None,
+    idle: tuple[int, float] | None = None,
 ) -> PlatformTime:
     """Return the use of node time in a window.
 
-    ``uses`` and ``free`` are the results of `uses_of` and `free_steps`, if they are known.
+    ``uses`` and ``idle`` are the results of `uses_of` and `idle_time`, if they are known.
     """
     first, last = window
     uses = uses or uses_of(ledger, window, accounting)
@@ -118,7 +118,7 @@ def platform_time(
         for hold, until in _holds(ledger)
     )
     dead = sum(_overlap(down, up, first, last) for down, up in hung_on_dead(ledger))
-    idle, idle_share = _idle(free or free_steps(ledger, n_nodes), window)
+    idle_us, idle_share = idle or idle_time(free_steps(ledger, n_nodes), window)
     return PlatformTime(
         total=n_nodes * (last - first) / US_PER_S,
         useful=parts["useful"] / US_PER_S,
@@ -131,7 +131,7 @@ def platform_time(
         waste_moving=parts["moving"] / US_PER_S,
         held=held / US_PER_S,
         downtime=downtime / US_PER_S,
-        idle=idle / US_PER_S,
+        idle=idle_us / US_PER_S,
         idle_share=idle_share,
     )
 
@@ -296,7 +296,7 @@ def free_steps(ledger: Ledger, n_nodes: int) -> Steps:
     return steps_of(times_us, np.concatenate([-size, size, by]))
 
 
-def _idle(steps: Steps, window: Window) -> tuple[int, float]:
+def idle_time(steps: Steps, window: Window) -> tuple[int, float]:
     """Return the idle node time (us) of the window, and the share of time with an idle node."""
     first, last = window
     at, free = steps

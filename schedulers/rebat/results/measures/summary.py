@@ -47,6 +47,7 @@ from rebat.results.measures.platform import (
     WalltimeKills,
     Window,
     free_steps,
+    idle_time,
     platform_time,
     uses_of,
 )
@@ -227,11 +228,12 @@ def summarise(
     month = MONTH_SPAN_US[0] <= _span_us(attempts) <= MONTH_SPAN_US[1]
     window = measures.window or (PAPER_WINDOW if month else (0, max(makespan, 1)))
     kills, accounting = measures.walltime_kills, measures.accounting
-    uses = uses_of(ledger, window, accounting)
     free = free_steps(ledger, n_nodes)
-    platform = platform_time(ledger, n_nodes, window, kills, accounting, uses, free)
     blocked = fragmentation(ledger, n_nodes, window, layout.allotted, free)
-    del free
+    idle = idle_time(free, window)
+    del free  # reduces the memory needed for the uses
+    uses = uses_of(ledger, window, accounting)
+    platform = platform_time(ledger, n_nodes, window, kills, accounting, uses, idle)
     waiting = backlog(ledger, window, accounting, uses)
     del uses  # reduces the memory needed for the rows
     rows = job_rows(ledger, layout.owners)
