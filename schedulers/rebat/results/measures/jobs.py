@@ -140,7 +140,7 @@ def job_rows(ledger: Ledger, owners: Owners | None = None) -> JobRows:
     molded = attempts.having("cause", Cause.MOLDED)
     rejected = attempts.having("cause", Cause.REJECTED)
     columns = _names(attempts, first, owners or {})
-    columns["size"] = attempts.column("attempt.n_nodes")[first]
+    columns["size"] = attempts.column("attempt.n_nodes")[first].astype(np.int32)
     columns["submission_time"] = attempts.column("attempt.submit_us")[first] / US_PER_S
     columns |= _times(attempts, job, ~molded & ~rejected, len(first))
     for name in ("finish_time", "waiting_time", "flow"):
