@@ -196,7 +196,8 @@ class Transactions:
     def call_off(self, attempt_id: str, why: Why, later: bool = False) -> Scheduled | None:
         """Cancel the scheduled stop of an attempt, and requeue the jobs that waited for this stop.
 
-        With ``later``, these jobs are requeued in the second pass.
+        With ``later``, these jobs are requeued in the second pass: after the kills of the first
+        pass are acknowledged (see `rebat.session.waits`).
         """
         scheduled = self._jobs.scheduled.pop(attempt_id, None)
         if scheduled is not None:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The recorded schedule of a workload: attempts of its jobs with times, nodes and causes.
 
-A record contains executions of jobs. `recorded_schedule` converts them to attempts, which are
+Accounting records list the executions of jobs. `recorded_schedule` converts them to attempts, which are
 numbered per job, with times relative to time 0 of the workload. No attempt starts before the
 submission of its job, and no two attempts of a job overlap.
 """
@@ -266,7 +266,10 @@ def _place(
     done: PlacedTrace,
     counts: Counter[str],
 ) -> None:
-    """Assign nodes to attempts without nodes, and check the size of the machine."""
+    """Raise InputError if an attempt does not fit on the machine.
+
+    If the record contains no nodes (``without``), assign the lowest free nodes.
+    """
     n_nodes, used = done.workload.n_nodes, 0
     starts_us = [attempt.start_us for attempt in attempts]
     ends_us = [attempt.end_us for attempt in attempts]
