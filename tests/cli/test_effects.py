@@ -91,11 +91,11 @@ def test_a_selection_of_no_job_is_told(tmp_path: Path, capsys) -> None:
         ("", ["contains no failure"]),
         (
             DOWN + DOWN.replace("machine_un", "machine_Un"),
-            ["1 event of type 'machine_Unavailable' ignored; did you mean machine_unav"],
+            ["rebat ignores 1 event of type 'machine_Unavailable'; did you mean machine_unav"],
         ),
         (
             '{"type": "meteor", "timestamp": 3}\n' * 2,
-            ["contains no failure", "2 events of type 'meteor' ignored"],
+            ["contains no failure", "rebat ignores 2 events of type 'meteor'"],
         ),
     ],
 )

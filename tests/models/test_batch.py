@@ -257,7 +257,7 @@ GOOD = {
         ({"seed": -1}, "seed: is -1"),
         ({"policy": "best"}, "unknown policy of a batch 'best'"),
         ({"which": "some"}, "unknown list of boxes 'some'"),
-        ({"policy": "ceiling"}, "all: ceiling does not choose from a list of boxes"),
+        ({"policy": "ceiling"}, "list 'all': policy ceiling does not use a list of boxes"),
     ],
 )
 def test_what_cannot_be_run(wrong: dict[str, object], says: str) -> None:

@@ -110,7 +110,7 @@ def test_operations_at_the_same_time_are_warned_of(tmp_path: Path, capsys) -> No
     asked = ["run", str(small(tmp_path)), "-p", "cluster", "--out", str(tmp_path / "out")]
     main([*asked, "--operations", str(file)])
     said = capsys.readouterr().err
-    assert "several operations have the same time (first at 90 s, 1 times in total)" in said
+    assert "several operations have the same time. This occurs at 1 time, first at 90 s." in said
 
 
 def test_the_command_writes_such_a_file(tmp_path: Path, capsys) -> None:
@@ -180,7 +180,7 @@ def test_what_a_job_says_is_checked(extra, words, tmp_path: Path, capsys) -> Non
     ("policy", "words"),
     [
         ("cluster:partitions=a:0-1+b:1", "partitions a and b overlap"),
-        ("cluster:partitions=a:0+a:1", "duplicate name"),
+        ("cluster:partitions=a:0+a:1", "a name is a duplicate"),
         ("cluster:partitions=a", "expected NAME:NODES"),
         ("cluster:partitions=a:0:high", "expected NAME:NODES"),
         ("cluster:partitions=a:9", "partition a has node 9"),

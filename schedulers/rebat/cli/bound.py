@@ -88,7 +88,7 @@ def read_instance(path: Path, nodes: int | None, failures_of: Path | None) -> In
     if not _is_job_set(path):
         return _of_workload(load_workload(path), nodes, failures_of)
     if nodes is not None or failures_of is not None:
-        raise InputError("is a job set", str(path), "a workload, for --nodes and --failures-of")
+        raise InputError("is a job set", str(path), "a workload with --nodes or --failures-of")
     jobs = read_job_set(path)
     return Instance(jobs.id, "units", jobs.n_procs, jobs.times, jobs.sizes, jobs.failures, True)
 

@@ -132,7 +132,7 @@ QUEUE = ObservationLayout(
     context=_MACHINE
     | {
         "next end": "time until the first walltime of a running attempt ends (logarithmic)",
-        "started": "attempts that the agent has already started at the current time (logarithmic count)",
+        "started": "attempts that the agent has started at the current time (logarithmic count)",
     },
 )
 """Layout of the observations for the decision ``queue``."""

@@ -286,7 +286,7 @@ def enter(slots: Any, rows: Any, row: int, start: int, end: int, take: bool) -> 
 def place(
     plan: Plan, first: int, last: int, depth: int, by_rank: bool, reserved: int
 ) -> tuple[int, int]:
-    """Reserve the first fit for each of the attempts ``first`` to ``last - 1`` of the queue, in order.
+    """Reserve the first fit for each attempt from ``first`` to ``last - 1``, in queue order.
 
     At most ``depth`` attempts that cannot start now get a reservation. With ``by_rank``, only the
     first ``depth`` attempts of the queue may get a reservation. If ``plan.pick`` is set, the

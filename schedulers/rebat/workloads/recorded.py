@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The recorded schedule of a workload: attempts of its jobs with times, nodes and causes.
 
-Accounting records list the executions of jobs. `recorded_schedule` converts them to attempts, which are
-numbered per job, with times relative to time 0 of the workload. No attempt starts before the
-submission of its job, and no two attempts of a job overlap.
+Accounting records list the executions of jobs. `recorded_schedule` converts them to attempts. The
+attempts are numbered per job, with times relative to time 0 of the workload. No attempt starts
+before the submission of its job, and no two attempts of a job overlap.
 """
 
 from __future__ import annotations
@@ -281,7 +281,7 @@ def _place(
         problem = f"attempts run on {used} different nodes"
     if used > n_nodes:
         where, expected = done.jobs.where, f"--nodes {used}, or no --schedule"
-        raise InputError(f"{problem}, but the machine has {n_nodes}", where, expected)
+        raise InputError(f"{problem}, but the machine has {n_nodes} nodes", where, expected)
     if without:
         most = most_used(starts_us, ends_us, sizes)
         if most > n_nodes:
