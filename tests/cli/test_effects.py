@@ -31,7 +31,7 @@ WITHOUT_EFFECT = {
 AS_SPELT = {
     "MTBF": (["--mtbf", "1e-9"], "--mtbf: is 1e-09 s"),
     "downtime": (["--mtbf", "1h", "--downtime", "1e-9"], "--downtime: is 1e-09 s"),
-    "window": (["--window", "3d"], "--window: window '3d'"),
+    "window": (["--window", "3d"], "--window: '3d' is not a window"),
     "selection": (["--select", "half"], "--select: invalid job selection 'half'"),
     "policy": (["-p", "magic"], "--policy: unknown policy 'magic'"),
     "axis twice": (["-p", "sfsj:depth=easy,depth=greedy"], "two values for depth"),

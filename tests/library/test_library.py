@@ -357,7 +357,7 @@ def test_what_is_no_policy_is_refused() -> None:
         ({"failures": FAILURES, "until_width": -1}, "until_width: Expected"),
         ({"window": 3}, "window: Expected .str."),
         ({"failures": rebat.failures(f"record:file={EVENTS}"), "seeds": 2}, "nothing is random"),
-        ({"window": "3d"}, "window: window '3d'"),
+        ({"window": "3d"}, "window: '3d' is not a window"),
         ({"failures": FAILURES, "seed": 3}, "seed: has no effect"),
         ({"seed": 3}, "seed: has no effect"),
         ({"failures": rebat.failures(failure_group=4)}, "failure_group: has no effect"),

@@ -305,7 +305,7 @@ def test_a_series_without_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> No
     series = FailureSeries(Exponential(HOUR), 4, 0)
     series.reach(int(100 * HOUR * 1e6))
     for _ in range(2):  # and remains so, for it is shared
-        with pytest.raises(InputError, match="failure law: more than 1,000 failures in"):
+        with pytest.raises(InputError, match="failure law: draws more than 1,000 failures in"):
             series.reach(int(1000 * HOUR * 1e6))
     told = list(zip(series.at_us.tolist(), series.node.tolist(), strict=True))
     assert told == list(itertools.islice(Exponential(HOUR).failures(4, 0), len(told)))

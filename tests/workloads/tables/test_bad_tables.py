@@ -156,7 +156,7 @@ def test_a_parquet_file_without_rows(capsys) -> None:
 
 
 MAPPINGS = {
-    "not TOML": ("= 1", "m.toml: not TOML"),
+    "not TOML": ("= 1", "m.toml: is not TOML"),
     "unknown key": (
         'titel = "x"',
         "m.toml: unknown key 'titel'; did you mean title? (expected one of",
