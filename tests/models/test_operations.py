@@ -190,7 +190,7 @@ def test_what_a_job_says_is_checked(extra, words, tmp_path: Path, capsys) -> Non
         ("cluster:partitions=a:9", "partition a has node 9"),
         ("cluster:partitions=a:x", "not a set of nodes"),
         ("cluster:partitions=a:all:1:reversed,placement=any", "reversed partitions"),
-        ("priorities:partitions=a:all", "at least two for the reaction priorities"),
+        ("priorities:partitions=a:all", "two or more partitions for react=priorities"),
         ("cluster:partitions=a:0:2+b:0", "partition: is 'x' (expected a, b)"),
         ("cluster:migration_cost=cheap", "migration_cost: invalid cost 'cheap'"),
         ("cluster:migration_cost=bandwidth", "migration_cost: invalid cost 'bandwidth'"),

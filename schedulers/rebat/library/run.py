@@ -170,7 +170,7 @@ def scenario_options_of(
     drawn = {"silent_errors", "silent_error_probability"} & arguments.keys()
     if "seed" in arguments and (failures or not drawn):
         raise InputError(
-            "has no effect", "--seed", "failures(..., seed=...), or also silent errors"
+            "has no effect", "--seed", "failures(..., seed=...), or silent errors without failures"
         )
     options = converted(arguments, ScenarioOptions)
     if failures is None:

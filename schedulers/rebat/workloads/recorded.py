@@ -293,9 +293,11 @@ def _place(
 
 def _notes(attempts: Sequence[RecordedAttempt], counts: Counter[str], without: bool) -> list[str]:
     texts = {
-        "early": "with a start before the submission of the job: moved to the submission",
-        "overlap": "with an end after the start of the job's next attempt: cut at this start",
-        "unknown end": "without an end, before another attempt of the job: cut at its start",
+        "early": "with a start before the submission: the start is moved to the submission",
+        "overlap": "with an end after the start of the job's next attempt: the end is moved to the "
+        "start of the next attempt",
+        "unknown end": "without an end, before another attempt of the job: the end is moved to the "
+        "start of the next attempt",
     }
     notes = [
         f"{counted_attempts(counts[key])} {text}" for key, text in texts.items() if counts[key]
