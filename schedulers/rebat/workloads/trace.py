@@ -331,7 +331,7 @@ def _unique(ids: list[str], notes: list[str]) -> list[str]:
         seen[job_id] = seen.get(job_id, 0) + 1
         names.append(job_id if seen[job_id] == 1 else f"{job_id}-{seen[job_id]}")
     notes.append(
-        f"{counted(len(ids) - len(seen))} with a repeated number: renamed, for example to 7-2 and 7-3"
+        f"{counted(len(ids) - len(seen))} with a repeated number: renamed, for example to 7-2"
     )
     return names
 
