@@ -159,7 +159,7 @@ def bad(name, content, *words):
         bad("delay below", document(profile={"delay": 4e-7}), "profile 'p': delay: is 4e-07"),
         bad("delay absurd", document(profile={"delay": 1e300}), "profile 'p': delay: is 1e+300"),
         bad("delay text", document(profile={"delay": "5"}), "profile 'p': delay: is '5'"),
-        bad("ret text", document(profile={"ret": "1"}), "profile 'p': ret", "an int"),
+        bad("ret text", document(profile={"ret": "1"}), "profile 'p': ret", "a whole number"),
         bad("profile no object", document(profiles={"p": 5}), "profile 'p'", "with a type"),
     ],
 )

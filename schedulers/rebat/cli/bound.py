@@ -116,7 +116,7 @@ def _of_workload(jobs: Workload, nodes: int | None, failures_of: Path | None) ->
     n_procs = nodes or jobs.n_nodes
     fitting = [job for job in jobs.jobs if job.n_nodes <= n_procs]
     if not fitting:
-        raise InputError("no job fits the machine", jobs.name)
+        raise InputError("no job fits on the machine", jobs.name)
     runs = [duration_us(jobs.profiles, job.profile) for job in fitting]
     ends = [
         job.walltime_us is None or t < job.walltime_us for job, t in zip(fitting, runs, strict=True)

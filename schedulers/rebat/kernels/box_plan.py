@@ -290,9 +290,8 @@ def place(
 
     At most ``depth`` attempts that cannot start now get a reservation. With ``by_rank``, only the
     first ``depth`` attempts of the queue may get a reservation. If ``plan.pick`` is set, the
-    function returns after the first attempt that starts now, and the caller then calls it again.
-    The results are the position after the last processed attempt, and the number of attempts that
-    wait with a reservation.
+    function returns after the first attempt that starts now; the caller then calls it again. The
+    results are the position after the last attempt, and the number of attempts with a reservation.
     """
     rows, no_blocks = plan.rows, np.zeros_like(plan.catalogue.words)
     none, front = Lifted(no_blocks, 0, 0), np.empty_like(no_blocks)

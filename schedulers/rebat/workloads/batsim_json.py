@@ -276,7 +276,7 @@ def _check_profile(profile: Any) -> None:
     speedup_of(profile)
     ret = profile.get("ret", 0)
     if isinstance(ret, bool) or not isinstance(ret, int):
-        raise InputError(f"is {short(ret)}", "ret", "an int")
+        raise InputError(f"is {short(ret)}", "ret", "a whole number")
 
 
 def _required(raw: dict[str, Any], key: str, kind: type | tuple[type, ...], expected: str) -> Any:

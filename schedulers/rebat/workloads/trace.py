@@ -203,7 +203,7 @@ def _select_months(trace: TraceColumns, options: TraceOptions) -> TraceColumns:
     months = (options.months,) if isinstance(options.months, str) else tuple(options.months)
     selected = trace.take(in_months(dates, months, options.tz))
     if not len(selected):
-        raise InputError(f"no job in {', '.join(months)} ({options.tz})", trace.where)
+        raise InputError(f"contains no job in {', '.join(months)} ({options.tz})", trace.where)
     return selected
 
 
