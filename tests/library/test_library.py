@@ -329,7 +329,7 @@ def test_a_preset_with_other_axes_cannot_go_to_workers() -> None:
     assert rebat.run("toy", other).policies == ["baseline"]
     assert rebat.run("toy", base, failures=FAILURES, seeds=2, workers=1).policies == ["baseline"]
     with pytest.raises(
-        rebat.InputError, match="baseline differs from the preset with the same name"
+        rebat.InputError, match="baseline differs from the preset with"
     ):
         rebat.run("toy", other, failures=FAILURES, seeds=2)
 
