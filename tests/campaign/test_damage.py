@@ -48,7 +48,7 @@ def test_a_changed_result_is_repeated_and_named(damage, tmp_path: Path, unbroken
     campaign.main(["status", str(file), "--results", str(tmp_path / "r")], standalone_mode=False)
     captured = capsys.readouterr()
     assert "9 of 10 runs done, 0 failed, 1 left" in captured.out
-    said = f"{victim}: does not match its checksum, or has none; this run counts as missing"
+    said = f"{victim}: does not match its checksum, or has no checksum; this run counts as missing"
     assert said in captured.err
     _, told = run_here(file, tmp_path / "r")
     assert n_run(told) == 1
@@ -78,7 +78,7 @@ def test_many_changed_results_are_counted(tmp_path: Path, capsys) -> None:
     status = run_campaign(both, tmp_path / "r", executor="inline")
     told = capsys.readouterr().err
     assert told.count("does not match its checksum") == MOST_NAMED
-    assert f"{20 - MOST_NAMED} more such files in {tmp_path}" in told
+    assert f"{20 - MOST_NAMED} more damaged files in {tmp_path}" in told
     assert status.ok == 20
 
 

@@ -95,7 +95,7 @@ def asked(**changed: str) -> list[str]:
 
 
 BAD = {
-    "size beyond the torus": (asked(size="17"), "no box of 17 nodes (expected 1 to 16)"),
+    "size beyond the torus": (asked(size="17"), "no box of 17 nodes is possible (expected 1 to 16"),
     "size zero": (asked(size="0"), "--size"),
     "extent of zero": (asked(torus="4x0"), "--torus: invalid torus: 4x0"),
     "no extents": (asked(torus="4,4"), "--torus: invalid dimensions '4,4'"),

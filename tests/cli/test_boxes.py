@@ -143,7 +143,7 @@ BAD = {
     "no duration": ([*SMALL, "--law", "nodes.csv"], "--duration: is missing"),
     "no table": ([*SMALL, "--law", "no.csv", "--duration", "1h"], "no.csv: cannot read"),
     "busy outside": ([*LAW, "--busy", "0-24"], "node 24 is not on the torus"),
-    "busy no nodes": ([*LAW, "--busy", "0-"], "--busy: not a set of nodes"),
+    "busy no nodes": ([*LAW, "--busy", "0-"], "--busy: '0-' is not a set of nodes"),
     "nothing free": ([*LAW, "--busy", "0-23"], "no box of 4 nodes is free"),
 }
 

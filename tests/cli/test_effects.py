@@ -31,7 +31,7 @@ WITHOUT_EFFECT = {
 AS_SPELT = {
     "MTBF": (["--mtbf", "1e-9"], "--mtbf: is 1e-09 s"),
     "downtime": (["--mtbf", "1h", "--downtime", "1e-9"], "--downtime: is 1e-09 s"),
-    "window": (["--window", "3d"], "--window: window '3d'"),
+    "window": (["--window", "3d"], "--window: '3d' is not a window"),
     "selection": (["--select", "half"], "--select: invalid job selection 'half'"),
     "policy": (["-p", "magic"], "--policy: unknown policy 'magic'"),
     "axis twice": (["-p", "sfsj:depth=easy,depth=greedy"], "two values for depth"),
@@ -91,11 +91,11 @@ def test_a_selection_of_no_job_is_told(tmp_path: Path, capsys) -> None:
         ("", ["contains no failure"]),
         (
             DOWN + DOWN.replace("machine_un", "machine_Un"),
-            ["1 event of type 'machine_Unavailable' ignored; did you mean machine_unav"],
+            ["rebat ignores 1 event of type 'machine_Unavailable'; did you mean machine_unav"],
         ),
         (
             '{"type": "meteor", "timestamp": 3}\n' * 2,
-            ["contains no failure", "2 events of type 'meteor' ignored"],
+            ["contains no failure", "rebat ignores 2 events of type 'meteor'"],
         ),
     ],
 )

@@ -80,7 +80,7 @@ def test_what_is_prepared_says_how(folder: Path) -> None:
 
 
 BAD_PREPARATIONS = {
-    "nothing asked for": ([], "no preparation requested"),
+    "nothing asked for": ([], "no preparation is requested"),
     "no period": (["--checkpoint", "young-daly"], "needs an MTBF"),
     "no checkpoints": (["--mtbf", "1h", "--silent-errors", "1e-6"], "--mtbf: has no effect"),
     "no rate": (["--silent-errors", "nan"], "finite"),

@@ -129,9 +129,9 @@ def test_an_action_that_the_mask_excludes_is_an_error_with_its_place(tmp_path) -
     [
         ({"decision": "starts"}, "unknown decision 'starts'"),
         ({"base": "easy"}, "'easy' steals no nodes"),
-        ({"decision": "queue", "base": "batsched-fcfs"}, "'batsched-fcfs' is not possible"),
+        ({"decision": "queue", "base": "batsched-fcfs"}, "'batsched-fcfs' has another planning"),
         ({"candidates": 2}, "is 2 .expected at least 3"),
-        ({"base": "sfsj:detect=5"}, "changes the options of the session"),
+        ({"base": "sfsj:detect=5"}, "has other semantics"),
         ({"base": "absent"}, "unknown policy 'absent'"),
     ],
 )

@@ -195,7 +195,7 @@ def test_several_processes_play_the_same_episodes_as_one() -> None:
         ({"workload": "absent.json"}, "absent.json: cannot read"),
         ({"workload": []}, "workload: is empty"),
         ({"window": "soon"}, "soon"),
-        ({"downtime": -1}, "not a duration: -1"),
+        ({"downtime": -1}, "-1 is not a duration"),
     ],
 )
 def test_a_wrong_setting_is_an_error(settings, error) -> None:

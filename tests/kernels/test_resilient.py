@@ -238,10 +238,10 @@ def test_no_job_and_no_scenario():
     [
         ({"sizes": [1, 5]}, "job 1: needs 5 processors .expected 1 to 4"),
         ({"sizes": [0, 1]}, "job 0: needs 0 processors"),
-        ({"times": [0, 1]}, "job 0: time 0"),
+        ({"times": [0, 1]}, "job 0: has time 0"),
         ({"times": [1.5, 1]}, "times has type float64"),
-        ({"failures": [0, -1]}, "negative number of failures"),
-        ({"failures": [0]}, "shapes differ"),
+        ({"failures": [0, -1]}, "a number of failures is negative"),
+        ({"failures": [0]}, "shapes of the arrays differ"),
         ({"times": [2**60, 2**60], "failures": [1, 1]}, "too long for 64 bits"),
         ({"n_procs": 0}, "0 processors"),
         ({"reservations": "firm"}, "one of: easy_head, paper, stale"),

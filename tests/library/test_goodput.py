@@ -177,7 +177,7 @@ def test_the_command_prints_json_and_writes_a_page(capsys, tmp_path):
         ({"interval": "1h"}, "rate, model: are both missing"),
         ({"rate": 1, "model": "rsc-1", "interval": "1h"}, "rate, model: are both set"),
         ({"model": "mira", "interval": "1h"}, "unknown training cluster 'mira'"),
-        ({"rate": 6.5, "interval": "1h", "detect": "-5"}, "detect: not a duration"),
+        ({"rate": 6.5, "interval": "1h", "detect": "-5"}, "detect: '-5' is not a duration"),
         ({"rate": 6.5, "interval": "1h", "detect": "60%*1+30%*2"}, "add up to 90 %"),
         ({"rate": 6.5, "interval": "0"}, "interval: is 0 s"),
         ({"rate": 6.5, "interval": "1h", "write": "-3"}, "not a duration"),

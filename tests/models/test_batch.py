@@ -257,7 +257,7 @@ GOOD = {
         ({"seed": -1}, "seed: is -1"),
         ({"policy": "best"}, "unknown policy of a batch 'best'"),
         ({"which": "some"}, "unknown list of boxes 'some'"),
-        ({"policy": "ceiling"}, "all: ceiling does not choose from a list of boxes"),
+        ({"policy": "ceiling"}, "list 'all': policy ceiling does not use a list of boxes"),
     ],
 )
 def test_what_cannot_be_run(wrong: dict[str, object], says: str) -> None:
@@ -305,7 +305,7 @@ def test_a_series_without_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> No
     series = FailureSeries(Exponential(HOUR), 4, 0)
     series.reach(int(100 * HOUR * 1e6))
     for _ in range(2):  # and remains so, for it is shared
-        with pytest.raises(InputError, match="failure law: more than 1,000 failures in"):
+        with pytest.raises(InputError, match="failure law: draws more than 1,000 failures in"):
             series.reach(int(1000 * HOUR * 1e6))
     told = list(zip(series.at_us.tolist(), series.node.tolist(), strict=True))
     assert told == list(itertools.islice(Exponential(HOUR).failures(4, 0), len(told)))

@@ -136,7 +136,7 @@ def test_units_are_boxes_of_nodes() -> None:
 @pytest.mark.parametrize(
     ("make", "says"),
     [
-        (lambda: Boxes(PAPER, 4097), "no box of 4097 nodes on 8x8x8x8"),
+        (lambda: Boxes(PAPER, 4097), "no box of 4097 nodes fits on 8x8x8x8"),
         (lambda: Boxes(PAPER, 256, "some"), "list of boxes"),
         (lambda: volume_for((8, 8), 65), "no box of 65 nodes"),
         (lambda: volume_for((8, 8), 0), "no box of 0 nodes"),

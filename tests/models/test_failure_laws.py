@@ -132,7 +132,7 @@ BAD = {
     "no value": ("poisson:mtbf", "'mtbf' is not PARAMETER=VALUE"),
     "empty value": ("poisson:mtbf=", "'mtbf=' is not PARAMETER=VALUE"),
     "two values": ("poisson:mtbf=1h,mtbf=2h", "parameter mtbf has two values"),
-    "no duration": ("poisson:mtbf=soon", "mtbf: not a duration: 'soon'"),
+    "no duration": ("poisson:mtbf=soon", "mtbf: 'soon' is not a duration"),
     "zero": ("poisson:mtbf=0", "mtbf: is 0 s"),
     "no number": ("paired:scale=1h,shape=round", "shape: is 'round'"),
     "no finite number": ("paired:scale=1h,shape=inf", "shape: is inf"),

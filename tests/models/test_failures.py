@@ -191,7 +191,7 @@ def test_lines_need_not_be_sorted(tmp_path):
         ([line(timestamp='"5"')], [":1", "timestamp is '5'"]),
         ([line(timestamp="true")], [":1", "timestamp is True"]),
         ([line(resources="3")], [":1", "resources is 3"]),
-        ([line(resources='"0-"')], [":1", "not a set of nodes"]),
+        ([line(resources='"0-"')], [":1", "is not a set of nodes"]),
         ([line(resources='"5-2"')], [":1", "not an interval of nodes"]),
         ([line(resources='""')], [":1", "resources is empty"]),
         ([line(resources='"0-999999999999"')], [":1", "not on the machine"]),

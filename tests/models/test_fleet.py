@@ -280,7 +280,7 @@ def test_same_seed_same_failures():
         ("fleet:rate=1,burn_in=0", "burn_in: is 0 s"),
         ("fleet:rate=1,repair=3h/switch=1h", "unknown cause 'switch'"),
         ("fleet:rate=1,rack_share=1.5", "rack_share: is 1.5"),
-        ("fleet:rate=1,repair=-2h", "repair: not a duration"),
+        ("fleet:rate=1,repair=-2h", "repair: '-2h' is not a duration"),
         ("fleet:rate=1,repair=50%*1h+40%*2h", "repair: .* the shares add up to 90 %"),
         ("fleet:rate=1,causes=gpu=1,software=nvlink", "unknown cause 'nvlink'"),
     ],

@@ -180,7 +180,7 @@ def test_the_command(tmp_path, capsys) -> None:
             ["--format", "lanl", "--downtime", "1h", "--system", "20"],
             "--downtime: has no effect with --format lanl (expected --format mira-ras)",
         ),
-        (["--format", "lanl"], ":1: no column 'System'"),
+        (["--format", "lanl"], ":1: has no column 'System'"),
     ],
 )
 def test_options_of_the_other_form(tmp_path, capsys, options, match) -> None:

@@ -48,8 +48,8 @@ def test_lines_and_columns_come_in_any_order_and_the_family_is_weibull(tmp_path:
 
 LAW_HEADER = "node,law,scale_s,shape,uptime_s\n"
 BAD = {
-    "empty": ("", "n.csv:1: no column node"),
-    "no column": ("node,scale_s,uptime_s\n", "n.csv:1: no column shape"),
+    "empty": ("", "n.csv:1: has no column node"),
+    "no column": ("node,scale_s,uptime_s\n", "n.csv:1: has no column shape"),
     "unknown column": ("node,scale_s,shape,uptime_s,x\n", "n.csv:1: unknown column 'x'"),
     "column twice": ("node,node,scale_s,shape,uptime_s\n", "n.csv:1: column node is a duplicate"),
     "no node": (HEADER, "n.csv: has no nodes"),
@@ -90,7 +90,7 @@ def test_a_table_that_cannot_be_is_refused_by_its_line(case: str, tmp_path: Path
 def test_the_machine_says_how_many_nodes_there_are(tmp_path: Path) -> None:
     file = written(tmp_path / "n.csv", HEADER + "1,1,1,0\n0,1,1,0\n")
     assert len(read_nodes(file, 2)) == 2
-    with pytest.raises(InputError, match=r"n\.csv: no line for node 2 \(expected 0 to 3"):
+    with pytest.raises(InputError, match=r"n\.csv: has no line for node 2 \(expected nodes 0 to 3"):
         read_nodes(file, 4)
     with pytest.raises(InputError, match=r"n\.csv:2: node is 1 \(expected 0 to 0"):
         read_nodes(file, 1)

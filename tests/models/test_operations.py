@@ -61,7 +61,11 @@ def test_a_file_is_read_in_order(tmp_path: Path) -> None:
         (['{"timestamp": -1, "type": "drain", "nodes": "3"}'], 1, "timestamp is -1"),
         (['{"type": "drain", "nodes": "3"}'], 1, "timestamp is missing"),
         (['{"timestamp": 1, "type": "migrate"}'], 1, "job is missing"),
-        (['{"timestamp": 1, "type": "drain", "nodes": "3", "job": "4"}'], 1, "job is '4'"),
+        (
+            ['{"timestamp": 1, "type": "drain", "nodes": "3", "job": "4"}'],
+            1,
+            "the operation drain has the field job",
+        ),
         (['{"timestamp": 1, "type": "drain", "nodes": "3", "spanning": 1}'], 1, "spanning is 1"),
         (['{"timestamp": 1, "type": "drain", "nodes": "3", "user": 1}'], 1, "user is 1"),
         (
@@ -110,7 +114,7 @@ def test_operations_at_the_same_time_are_warned_of(tmp_path: Path, capsys) -> No
     asked = ["run", str(small(tmp_path)), "-p", "cluster", "--out", str(tmp_path / "out")]
     main([*asked, "--operations", str(file)])
     said = capsys.readouterr().err
-    assert "several operations have the same time (first at 90 s, 1 times in total)" in said
+    assert "several operations have the same time. This occurs at 1 time, first at 90 s." in said
 
 
 def test_the_command_writes_such_a_file(tmp_path: Path, capsys) -> None:
@@ -180,18 +184,18 @@ def test_what_a_job_says_is_checked(extra, words, tmp_path: Path, capsys) -> Non
     ("policy", "words"),
     [
         ("cluster:partitions=a:0-1+b:1", "partitions a and b overlap"),
-        ("cluster:partitions=a:0+a:1", "duplicate name"),
+        ("cluster:partitions=a:0+a:1", "a name is a duplicate"),
         ("cluster:partitions=a", "expected NAME:NODES"),
         ("cluster:partitions=a:0:high", "expected NAME:NODES"),
         ("cluster:partitions=a:9", "partition a has node 9"),
         ("cluster:partitions=a:x", "not a set of nodes"),
         ("cluster:partitions=a:all:1:reversed,placement=any", "reversed partitions"),
-        ("priorities:partitions=a:all", "at least two for the reaction priorities"),
+        ("priorities:partitions=a:all", "two or more partitions for react=priorities"),
         ("cluster:partitions=a:0:2+b:0", "partition: is 'x' (expected a, b)"),
         ("cluster:migration_cost=cheap", "migration_cost: invalid cost 'cheap'"),
         ("cluster:migration_cost=bandwidth", "migration_cost: invalid cost 'bandwidth'"),
-        ("cluster:purge=-1", "purge -1.0"),
-        ("compaction:period=0", "period 0.0"),
+        ("cluster:purge=-1", "purge is -1.0"),
+        ("compaction:period=0", "period is 0.0"),
         ("compaction:targets=all", "targets 'all'"),
         ("cluster:fit=worst", "fit 'worst'"),
         ("cluster:drain=now", "drain 'now'"),

@@ -306,7 +306,7 @@ BAD = {
     "gamma:scale=1h,shape=2,scale_sigma=1d": "scale_sigma: is 86400 for a mean of 3600: node ",
     "lognormal:median=1h,sigma=0.1": "sigma_sigma: is 0.1 for a mean of 0.1: node ",
     "lognormal:median=1h,sigma=x": "sigma: is 'x'",
-    "exponential:mean=1h,mean_sigma=-1s": "mean_sigma: not a duration",
+    "exponential:mean=1h,mean_sigma=-1s": "mean_sigma: '-1s' is not a duration",
     "exponential:mean=1h,shape=2": "unknown parameter of exponential 'shape'",
 }
 

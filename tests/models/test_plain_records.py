@@ -58,8 +58,8 @@ def test_dates_and_names_by_hand(tmp_path) -> None:
 @pytest.mark.parametrize(
     ("text", "match"),
     [
-        ("", "csv:1: no column 'node'"),
-        ("node,down\n1,2\n", "csv:1: no column 'up'"),
+        ("", "csv:1: has no column 'node'"),
+        ("node,down\n1,2\n", "csv:1: has no column 'up'"),
         ("node,down,up\n", "contains no failures"),
         ("node,down,up\n,1,2\n", "csv:2: node is empty"),
         ("node,down,up\n1,,2\n", "csv:2: down is ''"),

@@ -81,7 +81,7 @@ def test_what_cannot_be(record: Path, text: str, match: str) -> None:
     ("text", "match"),
     [
         ("size=3", "node .* is not on the machine"),
-        ("system=3", "no reader options"),
+        ("system=3", "options of records have no effect"),
         ("format=csv,system=3", "no effect with --format csv"),
         ("format=lanl", "no column 'System'"),
     ],

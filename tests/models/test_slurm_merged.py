@@ -186,7 +186,7 @@ def test_import_prints_what_each_record_shows(tmp_path: Path, capsys) -> None:
     [
         (["jobs.psv", "--attempts", "jobs.psv"], "--attempts: has no effect with --format sacct"),
         (["events.psv", "--slurmd-timeout", "1min"], "--slurmd-timeout: has no effect"),
-        (["events.psv", "--attempts", "events.psv"], "events.psv:1: no column"),
+        (["events.psv", "--attempts", "events.psv"], "events.psv:1: has no column"),
     ],
 )
 def test_options_that_do_not_fit(

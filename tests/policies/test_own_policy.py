@@ -253,7 +253,7 @@ def test_rules_that_fail_are_told(spec: str, told: str, rules: Path) -> None:
         ("greedy:order={0}:absent", "has no 'absent'"),
         ("greedy:order={0}x.py:absent", "no such file"),
         ("baseline:maintenance={0}:always", "unknown maintenance"),
-        ("baseline:victim={0}:smallest", "victim has no effect here"),
+        ("baseline:victim={0}:smallest", "victim has no effect with"),
         ("greedy:order=lpt,{0}:big_first", "two values for order"),
         ("baseline:depth=easy,depth=greedy", "two values for depth"),
         ("baseline:Depth=easy,depth=easy", "two values for depth"),

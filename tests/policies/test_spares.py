@@ -22,7 +22,7 @@ PLANNINGS = [
     "pra",
     "sa",
 ]
-REASON = "requires 8 nodes, the maximum is 6: 2 of 8 nodes are spare nodes; reserve fewer"
+REASON = "requires 8 nodes, but the maximum is 6: 2 of 8 nodes are spare nodes; reserve fewer"
 
 
 def reasons(result) -> dict[str, str]:
@@ -38,7 +38,7 @@ def test_a_job_on_the_entire_machine_is_rejected_and_the_message_names_the_spare
         "1": "rejected", "2": "completed", "3": "rejected", "4": "completed",
     }  # fmt: skip
     assert reasons(result)["1"].startswith(REASON)
-    assert "requires 7 nodes, the maximum is 6" in reasons(result)["3"]
+    assert "requires 7 nodes, but the maximum is 6" in reasons(result)["3"]
     assert any(REASON in remark.text for remark in of_results([result]))
 
 
@@ -46,7 +46,7 @@ def test_a_job_on_the_entire_machine_is_rejected_and_the_message_names_the_spare
 def test_without_spare_nodes_no_job_of_the_machine_is_rejected(planning) -> None:
     assert not reasons(run(f"{planning}:react=replacement", machine(8, (8, 10))))
     result = run(f"{planning}:react=replacement", machine(8, (9, 10)))
-    assert reasons(result) == {"1": "requires 9 nodes, the maximum is 8"}
+    assert reasons(result) == {"1": "requires 9 nodes, but the maximum is 8"}
 
 
 def test_more_spare_nodes_than_nodes_leave_none() -> None:
@@ -76,5 +76,5 @@ def test_spare_nodes_reduce_the_partition_that_contains_them() -> None:
     policy = f"cluster:{SPARES},partitions=low:0-3+high:4-7:2"
     workload = machine(8, (3, 10), (2, 10))
     result = run(policy, workload)
-    assert reasons(result)["1"].startswith("requires 3 nodes, the maximum is 2: 2 of 4 nodes")
+    assert reasons(result)["1"].startswith("requires 3 nodes, but the maximum is 2: 2 of 4 nodes")
     assert list(reasons(result)) == ["1"]

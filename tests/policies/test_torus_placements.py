@@ -288,7 +288,7 @@ def test_a_conservative_plan_keeps_its_promises_when_nothing_fails(workload, rul
     [
         ("torus-first", "no torus is known for 8 nodes"),
         ("torus-first:torus=4x4", "4x4 has 16 nodes"),
-        ("faps:torus=8", "the failure law of the run is not known"),
+        ("faps:torus=8", "the failure law of the run is unknown"),
     ],
 )
 def test_what_does_not_fit_the_machine(policy: str, says: str) -> None:
@@ -302,8 +302,8 @@ def test_what_does_not_fit_the_machine(policy: str, says: str) -> None:
         ("torus-first:torus=4x0", "invalid torus"),
         ("torus-first:torus=4x4,unit=3x1", "do not divide"),
         ("torus-first:boxes=some", "boxes"),
-        ("rps:pack=corner", "axis pack has no effect here"),
-        ("baseline:torus=4x4", "axis torus has no effect here"),
+        ("rps:pack=corner", "axis pack has no effect with"),
+        ("baseline:torus=4x4", "axis torus has no effect with"),
         ("faps:foresight=stars", "foresight"),
         ("faps:foresight=nowhere.csv", "nowhere.csv"),
     ],

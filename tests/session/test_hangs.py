@@ -162,7 +162,7 @@ def test_random_durations() -> None:
         ("x*30s+10%*10min", "is not a share"),
         ("lognormal:5min:-1", "not a duration"),
         ("gpu=30s", "has no duration for other causes"),
-        ("gpu=30s/gpu=40s/1", "listed twice"),
+        ("gpu=30s/gpu=40s/1", "is a duplicate"),
     ],
 )
 def test_bad_stages(text, error) -> None:

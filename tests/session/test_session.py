@@ -147,8 +147,8 @@ def test_without_dynamic_jobs_a_failure_names_the_missing_flag() -> None:
     [
         (Start("w0!9"), "not in the queue"),
         (Start("w0!1", NodeSet.parse("0")), "cannot run on 1 node: it requested 2"),
-        (Start("w0!1", NodeSet.parse("3-4")), "node 4 is not up and free"),
-        (Start("w0!2"), "needs 5 nodes; free nodes: 4"),
+        (Start("w0!1", NodeSet.parse("3-4")), "cannot start: node 4 is not up and free"),
+        (Start("w0!2"), "needs 5 nodes, but the number of free nodes is 4"),
         (Reject("w0!9", "why not"), "not in the queue"),
     ],
 )
@@ -270,7 +270,10 @@ def test_a_policys_own_stop_of_what_batsim_forgets_is_refused() -> None:
     session = begun_composed(policy, strict=False)
     policy.reactions = [Stop("w0!1", Cause.PREEMPTED)]
     assert say(session, 5, tick(5)) == ()
-    reason = "cannot be stopped: Batsim forgets its composed profile d, so it could not continue"
+    reason = (
+        "cannot be stopped, because its job could not continue: "
+        "Batsim forgets its composed profile d"
+    )
     assert session.ledger.refusals == [(to_us(5), "w0!1", reason)]
 
 

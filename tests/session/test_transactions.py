@@ -90,7 +90,7 @@ def test_nodes_that_a_stopped_job_gives_up_wait_for_the_move_that_wants_them() -
 
 def test_nobody_moves_to_nodes_that_stay_held() -> None:
     moves = [stop("2", Wait(until_us=to_us(20))), stop("1", Move(NodeSet.parse("2-3")))]
-    with pytest.raises(PolicyError, match="cannot move: node 2 is held"):
+    with pytest.raises(PolicyError, match="cannot move: node 2 is used or held by another job"):
         play(machine(4, (2, 10), (2, 10)), _4=moves)
 
 

@@ -349,7 +349,7 @@ def test_a_batsim_that_deadlocks_is_told_with_what_was_refused(tmp_path) -> None
             assert say(arrives("1")) == []
         _, told = server.communicate(timeout=10)
         assert server.returncode == 2
-    assert "refused at 0.000000 s: w0!1 node 99 is not up and free" in told
+    assert "refused at 0.000000 s: w0!1 cannot start: node 99 is not up and free" in told
     assert "0 jobs run and 1 wait, 1 proposals were refused (Batsim deadlocked" in told
 
 

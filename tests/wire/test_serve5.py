@@ -581,9 +581,13 @@ def replying(port: int, frames: list[bytes]):
 @pytest.mark.parametrize(
     ("frames", "status", "why"),
     [
-        ([b"\2"], 134, "the scheduler's hello: a frame of 1 bytes"),
-        ([encode_hello().replace(b'"decision_component_commit":"",', b"")], 139, "commit: missing"),
-        ([encode_hello(), b"hello"], 134, "the scheduler's reply: not a reply"),
+        ([b"\2"], 134, "the scheduler's hello: the frame has 1 bytes"),
+        (
+            [encode_hello().replace(b'"decision_component_commit":"",', b"")],
+            139,
+            "commit: is missing",
+        ),
+        ([encode_hello(), b"hello"], 134, "the scheduler's reply: is not a reply"),
         ([encode_hello(), b'{"now":0}'], 139, "has no list of events"),
         (
             [

@@ -168,7 +168,7 @@ def test_the_command(tmp_path: Path, monkeypatch, capsys) -> None:
     main(["workload", "describe", "a.json"])
     assert "malleable jobs" in capsys.readouterr().out
     main(["run", "a.json", "-p", "easy", "--out", "out"])
-    for options, told in (([], "no change requested"), (TOO_MUCH, "at most 1")):
+    for options, told in (([], "no change is requested"), (TOO_MUCH, "at most 1")):
         with pytest.raises(SystemExit) as left:
             main(["workload", "flex", "t.swf", *options, "-o", "d.json"])
         assert left.value.code == 2

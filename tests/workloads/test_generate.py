@@ -198,7 +198,7 @@ def test_a_torus_load_of_another_machine():
         ("torus-load:load=", "expected exactly one value"),
         ("torus-load:load=1,load=2", "expected exactly one value"),
         ("synthetic:load=3", "option of synthetic"),
-        ("torus-load:load=0.01", "this load has 0 jobs"),
+        ("torus-load:load=0.01", "load 0.01 needs only 0 jobs"),
         ("nothing", "generator"),
     ],
 )

@@ -327,7 +327,7 @@ def test_a_byte_order_mark_is_no_part_of_a_column(tmp_path):
 
 
 def test_bad_alcf_files(tmp_path):
-    with pytest.raises(InputError, match=r"log\.csv:1: no column RUNTIME_SECONDS"):
+    with pytest.raises(InputError, match=r"log\.csv:1: has no column RUNTIME_SECONDS"):
         read_alcf(alcf(tmp_path, {}, without=["RUNTIME_SECONDS"]))
     with pytest.raises(InputError, match=r"log\.csv: the log contains no job"):
         read_alcf(alcf(tmp_path))

@@ -64,7 +64,7 @@ def test_same_seed_same_jobs():
     ("options", "error"),
     [
         ("nodes=4,flagship=5", "flagship: is 5"),
-        ("load=0", "this load has no job"),
+        ("load=0", "load 0 is too low"),
         ("days=-1", "days"),
         ("classes=0", "classes"),
         ("urgent=5", "urgent: has no effect .expected classes of at least 2"),

@@ -35,7 +35,7 @@ def check_list(text: str) -> int:
             count *= sum(_width(part, text) for part in inner.split(","))
         total += count
         if total > MAX_NAMES:
-            raise InputError("too many node names", expected=f"at most {MAX_NAMES}")
+            raise InputError("the node list has too many names", expected=f"at most {MAX_NAMES}")
     return total
 
 

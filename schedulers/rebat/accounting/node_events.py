@@ -92,7 +92,7 @@ def _check_columns(names: list[str], where: str) -> None:
     )
     missing = [label for choices, label in groups if not choices & have]
     if missing:
-        problem = f"no column {', '.join(missing)}; export again with: {EXPORT_EVENTS}"
+        problem = f"has no column {', '.join(missing)}; export again with: {EXPORT_EVENTS}"
         raise InputError(problem, f"{where}:1")
 
 

@@ -120,7 +120,7 @@ def _attempt(
         if numbers["end_s"] < numbers["start_s"]:
             raise InputError("the job ends before it starts", expected="end after start")
         if not numbers["submit_s"] > 0:
-            raise InputError("no submission time", expected="qtime or ctime")
+            raise InputError("the job has no submission time", expected="qtime or ctime")
     except InputError as error:
         problems.add(line, error.problem, error.expected)
         return

@@ -144,7 +144,7 @@ def _check_columns(names: list[str], where: str) -> None:
     )
     missing = [label for choices, label in groups if not choices & have]
     if missing:
-        problem = f"no column {', '.join(missing)}; export again with: {EXPORT}"
+        problem = f"has no column {', '.join(missing)}; export again with: {EXPORT}"
         raise InputError(problem, f"{where}:1")
 
 
@@ -258,7 +258,7 @@ def _check(texts: Fields, values: dict[str, float]) -> None:
     if not raw or not raw[0].isdigit() or len(raw) > 64:
         raise InputError(f"invalid job id {raw[:40]!r}", expected="a number")
     if math.isnan(values["submit_s"]):
-        raise InputError("no submission time", expected="a time in column Submit")
+        raise InputError("the job has no submission time", expected="a time in column Submit")
     start, end = values["start_s"], values.get("end_s", math.nan)
     elapsed = values.get("elapsed_s", math.nan)
     if start > end:

@@ -75,7 +75,7 @@ class Clock:
             value = self._date_s(text)
         if not 0 < value <= MAX_EPOCH_S:
             raise InputError(
-                f"invalid time {text[:40]!r}", expected="a date after 1970, or an epoch"
+                f"invalid time {text[:40]!r}", expected="a date after 1970, or seconds since 1970"
             )
         return value
 

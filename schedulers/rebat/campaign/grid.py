@@ -231,7 +231,9 @@ def _failures(
 def _seeds(options: FailuresIn, source: Source, where: str) -> list[int]:
     if options.seeds == "workload":
         if source.generator is None:
-            raise InputError("is 'workload'", where, "generated workloads, or a list of seeds")
+            raise InputError(
+                "is 'workload'", where, "a list of seeds, because the workload has no seed"
+            )
         return [source.seed]
     seeds = [0] if options.seeds is None else options.seeds
     distinct(seeds, where)
@@ -241,7 +243,7 @@ def _seeds(options: FailuresIn, source: Source, where: str) -> list[int]:
 
 def _law_name(options: FailuresIn, where: str) -> str:
     if options.law is not None and options.model is not None:
-        raise InputError("has no effect", f"{where}.model", "no law")
+        raise InputError("has no effect", f"{where}.model", "only one of law and model")
     name = options.law or options.model
     if name is None:
         return "authors" if options.file is None else "trace"
@@ -255,7 +257,7 @@ def _law_name(options: FailuresIn, where: str) -> str:
 def _correlation(options: FailuresIn, table: dict[str, Any], where: str) -> Correlation:
     if not options.cascade:
         for key in {"cascade_window", "cascade_within"} & {*table}:
-            raise InputError("has no effect", f"{where}.{key}", "a value for cascade")
+            raise InputError("has no effect", f"{where}.{key}", "a value above 0 for cascade")
     try:
         return Correlation(
             group=options.group,

@@ -81,8 +81,8 @@ def _check_parameters(checkpoint: CheckpointIn, where: str) -> None:
                 (f'only model = "{checkpoint.model}"'),
             )
             raise InputError(problem, where, expected)
-        expected = f"with {checkpoint.model} only {', '.join(used)}"
-        raise InputError("has no effect", f"{where}.{name}", expected)
+        problem = f"has no effect on {checkpoint.model} checkpoints"
+        raise InputError(problem, f"{where}.{name}", f"only {', '.join(used)}")
 
 
 def _mtbf(
@@ -95,9 +95,7 @@ def _mtbf(
     if mtbf_s is None and scenario and n_nodes is not None:
         mtbf_s = scenario.law.mtbf_on(n_nodes)
     if mtbf_s is None:
-        expected = (
-            "mtbf, here or in failures; or nodes in the grid, with a law that has a rate per node"
-        )
+        expected = "mtbf in checkpoint or failures; or nodes in the grid, and a law with an MTBF"
         raise InputError(f"the {_PERIODS[checkpoint.model]} needs an MTBF", where, expected)
     return mtbf_s
 

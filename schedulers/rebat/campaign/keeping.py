@@ -72,7 +72,7 @@ def read_data(table: Path) -> ReportData:
     try:
         packed = (pq.read_metadata(table).metadata or {}).get(_KEY)
     except (OSError, ValueError) as error:
-        raise InputError(f"not a table of results: {error}", str(table)) from None
+        raise InputError(f"is not a table of results: {error}", str(table)) from None
     if packed is None:
         problem = "contains results, but no report data"
         raise InputError(problem, str(table), "a results.parquet of 'rebat campaign report FILE'")

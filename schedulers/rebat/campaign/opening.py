@@ -104,9 +104,9 @@ def _toml(file: Path) -> dict[str, Any]:
         tables = tomllib.loads(text)
         holds_null = any("\0" in text for text in _texts(tables))
     except tomllib.TOMLDecodeError as error:
-        raise InputError(f"not TOML: {error}") from None
+        raise InputError(f"is not TOML: {error}") from None
     except RecursionError:
-        raise InputError("not TOML: nested too deeply") from None
+        raise InputError("is not TOML: it is nested too deeply") from None
     if holds_null:
         raise InputError("contains a NUL character (\\u0000)")
     return tables
@@ -154,7 +154,7 @@ def _by_kind(tables: dict[str, Any], file: Path, trace: Path | None) -> dict[str
         document.grids.append((where, {key: row[key] for key in row if key != "kind"}))
     distinct([row.get("name") for row in rows if isinstance(row.get("name"), str)], "grid: name")
     if reported and reported.name not in documents:
-        raise InputError("has no effect", "report", f"a grid with {reported.mark}")
+        raise InputError("has no effect", "report", f"at least one grid with {reported.mark}")
     return documents
 
 
@@ -170,4 +170,4 @@ def _check_effects(tables: dict[str, Any], documents: dict[str, Document]) -> No
     """Reject tables for a kind of unit that has no grid."""
     for key, kind in _OWN.items():
         if key in tables and kind.name not in documents:
-            raise InputError("has no effect", key, f"a grid with {kind.mark}")
+            raise InputError("has no effect", key, f"at least one grid with {kind.mark}")

@@ -36,7 +36,9 @@ def write_report(campaign: Campaign, results: Path, folder: Path) -> list[Path]:
     done = [unit for unit in campaign.units if states[unit.key] == "ok"]
     kinds = list(dict.fromkeys(unit.kind for unit in done))
     if not kinds:
-        raise InputError("no results of this file", str(results), "'rebat campaign run' first")
+        raise InputError(
+            "contains no results of this campaign", str(results), "'rebat campaign run' first"
+        )
     extras = {kind: _extras(campaign, kind) for kind in kinds}
     unfinished = store.status(campaign.units).unfinished
     data = ReportData(provenance(campaign, store), unfinished, extras, campaign.title)

@@ -78,7 +78,7 @@ def run_campaign(
     chosen = executor_named(executor)
     _check_pyarrow()
     if keep_runs and not any(KINDS[unit.kind].files for unit in campaign.units):
-        raise InputError("has no effect: these runs write no files", "--keep-runs")
+        raise InputError("has no effect: the runs of this campaign write no files", "--keep-runs")
     store = Store(results_dir)
     try:
         with store.locked(campaign.owner):
@@ -153,9 +153,9 @@ def warn_of_damage(store: Store, states: Mapping[str, State], remedy: str) -> No
     """Warn of damaged results."""
     damaged = store.damaged(states)
     for place in damaged[:MOST_NAMED]:
-        warn(f"{place}: does not match its checksum, or has none; {remedy}")
+        warn(f"{place}: does not match its checksum, or has no checksum; {remedy}")
     if len(damaged) > MOST_NAMED:
-        warn(f"{len(damaged) - MOST_NAMED} more such files in {store.folder / 'runs'}; {remedy}")
+        warn(f"{len(damaged) - MOST_NAMED} more damaged files in {store.folder / 'runs'}; {remedy}")
 
 
 def _prepare(units: Sequence[Unit]) -> None:

@@ -121,5 +121,6 @@ def check_source(source: Source) -> None:
     if ending not in READERS:
         raise unknown_name("kind of workload", ending, READERS)
     if ending == ".json" and source.options:
-        raise InputError(f"{', '.join(source.options)}: has an effect only on traces")
+        names = ", ".join(source.options)
+        raise InputError("has no effect on a workload file", names, "a trace, or no options")
     trace_options({key: value for key, value in source.options.items() if key != "mapping"})

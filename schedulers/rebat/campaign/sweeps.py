@@ -38,7 +38,9 @@ def check_values(policies: Sequence[str], values: Mapping[str, Sequence[Any]], w
         nonempty(listed, f"{where}.{name}")
         distinct([str(value) for value in listed], f"{where}.{name}")
         if name not in used:
-            raise InputError("has no effect", f"{where}.{name}", f"a policy with {{{name}}}")
+            raise InputError(
+                "has no effect", f"{where}.{name}", f"a policy that contains {{{name}}}"
+            )
 
 
 def _each(policy: str, values: Mapping[str, Sequence[Any]], where: str) -> list[str]:

@@ -69,7 +69,7 @@ SCENARIO = (
     "--out",
     type=FOLDER,
     required=True,
-    help="Folder for the page (advice.html, advice.md), the numbers (advice.json) and all runs. After an interruption, the same command continues.",
+    help="Folder for the page (advice.html, advice.md), the numbers (advice.json) and all runs. To continue after an interruption, run the same command again.",
 )
 def advise(
     workload: Path,

@@ -88,7 +88,7 @@ def read_instance(path: Path, nodes: int | None, failures_of: Path | None) -> In
     if not _is_job_set(path):
         return _of_workload(load_workload(path), nodes, failures_of)
     if nodes is not None or failures_of is not None:
-        raise InputError("is a job set", str(path), "a workload, for --nodes and --failures-of")
+        raise InputError("is a job set", str(path), "a workload with --nodes or --failures-of")
     jobs = read_job_set(path)
     return Instance(jobs.id, "units", jobs.n_procs, jobs.times, jobs.sizes, jobs.failures, True)
 
@@ -116,7 +116,7 @@ def _of_workload(jobs: Workload, nodes: int | None, failures_of: Path | None) ->
     n_procs = nodes or jobs.n_nodes
     fitting = [job for job in jobs.jobs if job.n_nodes <= n_procs]
     if not fitting:
-        raise InputError("no job fits the machine", jobs.name)
+        raise InputError("no job fits on the machine", jobs.name)
     runs = [duration_us(jobs.profiles, job.profile) for job in fitting]
     ends = [
         job.walltime_us is None or t < job.walltime_us for job, t in zip(fitting, runs, strict=True)

@@ -113,7 +113,7 @@ def _best(
     if law is None:
         for name, value in (("--duration", duration), ("--busy", busy)):
             if value is not None:
-                raise InputError("has no effect", name, "--law in addition")
+                raise InputError("has no effect", name, "--law as well")
         return None
     if duration is None:
         raise InputError("is missing", "--duration", "the run time of the job, like 24h")

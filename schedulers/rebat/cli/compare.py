@@ -97,13 +97,15 @@ def compare(
     """
     if batsched is not None:
         if a is not None:
-            raise click.UsageError("--batsched WORKLOAD replaces the runs A and B; expected no A")
+            raise click.UsageError("--batsched WORKLOAD replaces the runs A and B; remove A")
         runs = with_batsched(batsched, policies, endpoint, tolerance)
         same = _batsched(runs, out, force, as_json)
     elif policies or endpoint:
         raise click.UsageError("--policy and --endpoint need --batsched WORKLOAD")
     elif a is None or b is None:
-        raise click.UsageError("expected two runs A and B, or --batsched WORKLOAD")
+        raise click.UsageError(
+            "the runs A and B are missing (expected two runs, or --batsched WORKLOAD)"
+        )
     elif several := _several(a, b):
         same = _summaries(several, allocations, out)
     else:

@@ -43,7 +43,7 @@ def diff_policies(out: Path, a: str | None, b: str | None, nodes: bool, as_json:
 
     folders = run_folders(out, [name for name in (a, b) if name is not None])
     if len(folders) != 2:
-        raise InputError("one policy", str(out), "two policies to compare")
+        raise InputError("contains only one policy", str(out), "two policies to compare")
     first, second = map(read_timeline, folders)
     parted = parting(first, second, nodes)
     if as_json:

@@ -250,7 +250,7 @@ def _lines(record: Record) -> list[str]:
     type=SEED,
     default=0,
     show_default=True,
-    help="Seed for the random choices of --by rate and --turn.",
+    help="Seed for the random choices of '--by rate' and of --turn.",
 )
 @output_file()
 def map_(

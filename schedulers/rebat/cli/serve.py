@@ -263,7 +263,7 @@ class Refusals:
         for at_us, attempt, reason in refusals[self._printed : self.MOST]:
             log(f"refused at {to_s(at_us):.6f} s: {attempt} {reason}")
         if self._printed < self.MOST < len(refusals):
-            log(f"more than {self.MOST} proposals refused; further ones are not printed")
+            log(f"more than {self.MOST} proposals were refused; the others are not printed")
         self._printed = len(refusals)
 
 

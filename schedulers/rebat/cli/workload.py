@@ -134,7 +134,7 @@ def flex(file: Path, out: Path, own_spares: str | None, **options: Any) -> None:
     shares = options["malleable"] or options["moldable"]
     if not shares and not own_spares:
         expected = "--malleable, --moldable or --own-spares"
-        raise InputError("no change requested", str(file), expected)
+        raise InputError("no change is requested", str(file), expected)
     original = load_workload(file)
     flexed = flexible(original, **options) if shares else original
     flexed = with_own_spares(flexed, own_spares) if own_spares else flexed
@@ -178,7 +178,7 @@ def prepare(file: Path, out: Path, **options: Any) -> None:
     with_additions = prepared(loaded, scenario.scenario())
     if with_additions is loaded:
         expected = "--checkpoint, --silent-errors or --silent-error-probability"
-        raise InputError("no preparation requested", str(file), expected)
+        raise InputError("no preparation is requested", str(file), expected)
     for remark in of_checkpoints(loaded, scenario.scenario().checkpoint, n_nodes):
         click.echo(f"  {remark.text}")
     note = f"prepared for {n_nodes} nodes: {_in_words(scenario)}"
@@ -267,7 +267,7 @@ def export(file: Path, form: str, of: Path | None, name: str | None, out: Path) 
         raise InputError(f"is {name}", "--name", "a name like w1, with --format batsim5")
     if file.is_dir():
         if form != "swf":
-            raise InputError("the folder of a run", str(file), f"a workload, for {form}")
+            raise InputError("is the folder of a run", str(file), f"a workload, for {form}")
         _export_run(file, of, form, out)
         return
     if of is not None:

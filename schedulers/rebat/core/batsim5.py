@@ -71,7 +71,10 @@ FIVE_TYPES = frozenset(form.five for form in FORMS)
 
 
 def form_of_five(kind: str, strategy: Any) -> ProfileForm | None:
-    """Return the form of a Batsim 5 type and strategy; None if it is unknown."""
+    """Return the form of a profile with this Batsim 5 type and generation strategy.
+
+    The result is None if no form matches.
+    """
     fitting = [form for form in FORMS if form.five == kind]
     if strategy is None:
         return fitting[0] if fitting else None

@@ -234,7 +234,7 @@ def number(fields: dict[str, Any], key: str, most: float, kind: str = "a number"
     value: Any = fields.get(key)
     if type(value) in (int, float) and 0 <= value <= most:
         return float(value)
-    problem = f"is {short(value)}" if key in fields else "missing"
+    problem = f"is {short(value)}" if key in fields else "is missing"
     raise InputError(problem, key, f"{kind}, from 0 to {most:.0e}")
 
 

@@ -29,7 +29,7 @@ def parse_intervals(text: str) -> list[tuple[int, int]]:
     for token in text.replace(",", " ").split():
         match = _TOKEN.match(token)
         if not match:
-            raise InputError(f"not a set of nodes: {text[:60]!r}", expected="like '0-3 5'")
+            raise InputError(f"{text[:60]!r} is not a set of nodes", expected="like '0-3 5'")
         pairs.append((int(match[1]), int(match[2] or match[1])))
     return pairs
 
@@ -99,7 +99,7 @@ class NodeSet:
         merged: list[list[int]] = []
         for first, last in sorted(pairs):
             if first < 0 or last < first:
-                raise InputError(f"not an interval of nodes: {first}-{last}")
+                raise InputError(f"{first}-{last} is not an interval of nodes")
             if merged and first <= merged[-1][1] + 1:
                 merged[-1][1] = max(merged[-1][1], last)
             else:

@@ -87,7 +87,8 @@ def parse_stage(text: str | float) -> StageDurations:
     for part in str(text).split("/"):
         cause, equals, duration = part.rpartition("=")
         if cause in by_cause or (equals and not cause):
-            raise InputError(f"{text!r}: {cause or 'a cause'} is listed twice or empty")
+            problem = f"cause {cause!r} is a duplicate" if cause else "a cause has no name"
+            raise InputError(f"{text!r}: {problem}", expected="each cause once, like gpu=10min")
         by_cause[cause] = parse_random(duration)
     if ANY not in by_cause:
         expected = "a duration without a cause, for all other causes: hang=10min/30s"

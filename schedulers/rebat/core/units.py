@@ -64,7 +64,9 @@ def parse_duration(text: str | float) -> float:
             break
         position = match.end()
     if not source or position < len(source) or not math.isfinite(total) or total > MAX_SECONDS:
-        raise InputError(f"not a duration: {text!r}", expected="for example 300, 5min, 1h30min, 2d")
+        raise InputError(
+            f"{text!r} is not a duration", expected="for example 300, 5min, 1h30min, 2d"
+        )
     return total
 
 

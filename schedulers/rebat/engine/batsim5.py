@@ -300,7 +300,7 @@ class Engine5(PeriodicCalls, Engine):
         self._outbox.append(Notified(at_us=self.now_us, kind=kind, data=data))
 
     def _switch_nodes(self, decision: d5.SwitchNodes) -> None:
-        raise InputError(f"nodes {decision.nodes} cannot be switched on or off", expected="Batsim")
+        raise InputError(f"nodes {decision.nodes} cannot be switched on or off; use a real Batsim")
 
     _decide: ClassVar[dict[type[d.Decision], Callable[..., None]]] = {
         d.ExecuteJob: _execute,

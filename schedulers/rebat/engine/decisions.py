@@ -90,7 +90,7 @@ class Decisions(EngineState):
         if nodes.size != job.n_nodes:
             raise self._abort(
                 AbortRule.WRONG_SIZE,
-                f"job {job.id} requests {job.n_nodes} nodes, got {nodes.size}",
+                f"job {job.id} requests {job.n_nodes} nodes, but gets {nodes.size}",
             )
         obstacle = self._pool.take(nodes, HELD)
         if obstacle >= self.n_nodes:

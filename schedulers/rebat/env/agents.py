@@ -113,9 +113,9 @@ class LinearAgent(msgspec.Struct, frozen=True):
         layout = LAYOUTS[decision]
         n_candidate, n = len(layout.candidate), len(layout.candidate) + len(layout.context) + 1
         if weights.shape != (n,) or not np.isfinite(weights).all():
-            raise InputError(
-                f"has weights of shape {weights.shape}", "agent", f"{n} finite weights"
-            )
+            bad = f"has weights of shape {weights.shape}"
+            problem = bad if weights.shape != (n,) else "has a weight that is not finite"
+            raise InputError(problem, "agent", f"{n} finite weights")
         return LinearAgent(decision, weights[:n_candidate], weights[n_candidate:])
 
     def save(self, path: Path) -> None:

@@ -236,7 +236,7 @@ class AgentPolicy(Policy):
         point = base_of(self.decision, self.base)
         if point.session != SessionOptions():
             expected = "a base with the default semantics and without stages of recovery"
-            raise InputError("changes the options of the session", "base", expected)
+            raise InputError("has other semantics, or stages of recovery", "base", expected)
         self._scheduler = agent_scheduler(
             point, self.decision, agent or self.agent, self.candidates
         )
@@ -269,7 +269,9 @@ def base_of(decision: str, base: str = "") -> Point:
     if decision == "victim" and StealingOptions not in kinds:
         raise InputError(f"{base!r} steals no nodes", "base", "a policy with react=stealing")
     if decision == "queue" and not (point.planning.name == "list" and _counts(point)):
-        raise InputError(f"{base!r} is not possible", "base", "planning=list with placement=any")
+        raise InputError(
+            f"{base!r} has another planning or placement", "base", "planning=list, placement=any"
+        )
     if point.own_places:
         raise InputError(f"{base!r} has user-defined rules", "base", "the names of rules")
     return point

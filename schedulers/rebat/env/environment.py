@@ -133,7 +133,7 @@ class BatchScheduling(gymnasium.Env[Observation, Any]):
                 observation, self._mask = question
                 return observation, self._info(draw)
         expected = "more failures (mtbf), a longer window or more load"
-        raise InputError("has no decision for the agent", "rebat.env", expected)
+        raise InputError("the episode has no decision for the agent", "rebat.env", expected)
 
     def step(self, action: int) -> tuple[Observation, SupportsFloat, bool, bool, dict[str, Any]]:
         """Continue with an action until the next decision, or until the end of the episode."""

@@ -105,7 +105,9 @@ class Episodes:
             raise InputError(str(error), "options", "workload, first, seed") from None
         fits = 0 <= draw.workload < len(self._workloads) and draw.seed >= 0
         if not (fits and 0 <= draw.first < self._n_first[draw.workload]):
-            raise InputError(f"has no episode {draw}", "options", "an episode of info['draw']")
+            numbers = f"workload {draw.workload}, first {draw.first} and seed {draw.seed}"
+            problem = f"there is no episode with {numbers}"
+            raise InputError(problem, "options", "an episode of info['draw']")
         return draw
 
     def stage(self, draw: Draw) -> tuple[Workload, Scenario]:

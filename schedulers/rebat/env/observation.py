@@ -99,17 +99,17 @@ VICTIM = ObservationLayout(
         "lost": "work per node that the interruption loses (logarithmic time)",
         "lost area": "lost work x nodes / nodes of the machine (logarithmic time)",
         "run": "time since the start (logarithmic)",
-        "left": "time to the walltime (logarithmic)",
-        "age": "time since the release of the original job (logarithmic)",
-        "rank V1": "rank by the rule fewest-nodes / K, at most 1",
-        "rank V2": "rank by the rule latest-release / K, at most 1",
-        "rank lost": "rank by the rule least-lost-work / K, at most 1",
+        "left": "time until the end of the walltime (logarithmic)",
+        "age": "time since the submission of the original job (logarithmic)",
+        "rank V1": "rank / K, at most 1; the rank is by the rule fewest-nodes",
+        "rank V2": "rank / K, at most 1; the rank is by the rule latest-release",
+        "rank lost": "rank / K, at most 1; the rank is by the rule least-lost-work",
         "resubmission": "1 for an attempt of a job that was interrupted before",
     },
     context=_MACHINE
     | {
         "failed size": "nodes of the failed job / nodes of the machine",
-        "failed age": "time since the release of the failed job (logarithmic)",
+        "failed age": "time since the submission of the failed job (logarithmic)",
         "failed lost": "work per node that the failure loses (logarithmic time)",
         "failed left": "walltime of the failed job's resubmission (logarithmic)",
         "missing": "nodes that the failed job needs and does not hold (logarithmic count)",
@@ -126,13 +126,13 @@ QUEUE = ObservationLayout(
         "walltime": "walltime (logarithmic)",
         "area": "walltime x nodes / nodes of the machine (logarithmic time)",
         "waited": "time in the queue (logarithmic)",
-        "age": "time since the release of the original job (logarithmic)",
-        "raised": "1 for an attempt with a raised priority, after an interruption",
+        "age": "time since the submission of the original job (logarithmic)",
+        "raised": "1 if the priority of the attempt is raised (after an interruption)",
     },
     context=_MACHINE
     | {
-        "next end": "time to the earliest walltime of a running attempt (logarithmic)",
-        "started": "attempts that the agent has chosen in this plan (logarithmic count)",
+        "next end": "time until the first walltime of a running attempt ends (logarithmic)",
+        "started": "attempts that the agent has started at the current time (logarithmic count)",
     },
 )
 """Layout of the observations for the decision ``queue``."""

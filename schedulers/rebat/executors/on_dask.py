@@ -96,7 +96,9 @@ def _outcome(future: Any, task: T, lost: Lost[T, R], left: int, watch: Callable[
     if future.status == "cancelled" and future.client.status == "running":
         return _DROPPED
     if future.status != "error":
-        raise RebatError(f"lost the Dask cluster; runs left: {left + 1}")
+        raise RebatError(
+            f"the connection to the Dask cluster was lost; {left + 1} runs are not complete"
+        )
     outcome = lost(task, _lost_reason(future.exception()))
     future.release()
     return outcome

@@ -286,12 +286,12 @@ def enter(slots: Any, rows: Any, row: int, start: int, end: int, take: bool) -> 
 def place(
     plan: Plan, first: int, last: int, depth: int, by_rank: bool, reserved: int
 ) -> tuple[int, int]:
-    """Reserve the first fit for the attempts ``first`` to ``last - 1`` of the queue, in order.
+    """Reserve the first fit for each attempt from ``first`` to ``last - 1``, in queue order.
 
     At most ``depth`` attempts that cannot start now get a reservation. With ``by_rank``, only the
     first ``depth`` attempts of the queue may get a reservation. If ``plan.pick`` is set, the
-    function returns after each attempt that starts now. The results are the position after the last
-    processed attempt, and the number of attempts that wait with a reservation.
+    function returns after the first attempt that starts now; the caller then calls it again. The
+    results are the position after the last attempt, and the number of attempts with a reservation.
     """
     rows, no_blocks = plan.rows, np.zeros_like(plan.catalogue.words)
     none, front = Lifted(no_blocks, 0, 0), np.empty_like(no_blocks)

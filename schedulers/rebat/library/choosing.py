@@ -44,7 +44,7 @@ def chosen(policies: Policies, many: bool) -> list[Any]:
 def _loaded(policy: Any, many: bool) -> Preset | OwnPolicy:
     if isinstance(policy, Preset):
         if many and schedulers([policy.name]) != [policy]:
-            problem = f"{policy.name} differs from the preset of this name that workers load"
+            problem = f"{policy.name} differs from the preset with the same name"
             raise InputError(problem, expected="a name with axes, like 'baseline:depth=easy'")
         return policy
     if not isinstance(policy, type):

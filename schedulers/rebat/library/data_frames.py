@@ -58,7 +58,7 @@ def _job(row: Mapping[str, Any], profiles: dict[str, Any]) -> dict[str, Any]:
     run_s = row.get("run_time")
     if run_s is None:
         expected = "the run time in seconds"
-        raise InputError("missing", f"job {row.get('job_id')}: run_time", expected)
+        raise InputError("is missing", f"job {row.get('job_id')}: run_time", expected)
     profile = f"delay{run_s}"
     profiles[profile] = {"type": "delay", "delay": run_s}
     job = {FIELDS.get(key, key): value for key, value in row.items() if key != "run_time"}

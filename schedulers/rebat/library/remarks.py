@@ -49,9 +49,10 @@ def of_operations(file: Path | None, events: Sequence[GenericEvent]) -> Iterator
     if times_us:
         yield Remark(
             "warning",
-            f"{file}: several operations have the same time (first at {to_s(times_us[0]):g} s, "
-            f"{len(times_us)} times in total). A real Batsim may report them in several messages, "
-            "and its schedule may then differ. Separate the operations by one second",
+            f"{file}: several operations have the same time. This occurs at "
+            f"{counted(len(times_us), 'time')}, first at {to_s(times_us[0]):g} s. A real "
+            "Batsim may report them in several messages, and its schedule may then differ. "
+            "Separate the operations by one second",
         )
 
 
@@ -81,7 +82,9 @@ def _of_events(file: Path) -> Iterator[Remark]:
     for kind, count in jobs.generic_types.items():
         near = difflib.get_close_matches(kind.lower(), (UNAVAILABLE, AVAILABLE), n=1)
         hint = f"; did you mean {near[0]}?" if near else ""
-        yield Remark("warning", f"{file}: {counted(count, 'event')} of type {kind!r} ignored{hint}")
+        yield Remark(
+            "warning", f"{file}: rebat ignores {counted(count, 'event')} of type {kind!r}{hint}"
+        )
 
 
 def _of_overload(workload: Workload, jobs: Sequence[Hopeless]) -> Iterator[Remark]:

@@ -169,7 +169,9 @@ def scenario_options_of(
             raise unknown_name("option of run", name, OPTIONS)
     drawn = {"silent_errors", "silent_error_probability"} & arguments.keys()
     if "seed" in arguments and (failures or not drawn):
-        raise InputError("has no effect", "--seed", "failures(..., seed=...), or silent errors")
+        raise InputError(
+            "has no effect", "--seed", "failures(..., seed=...), or silent errors without failures"
+        )
     options = converted(arguments, ScenarioOptions)
     if failures is None:
         return options

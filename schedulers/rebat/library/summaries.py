@@ -44,7 +44,7 @@ def compared_summaries(folders: Sequence[Path]) -> str:
     if len(set(sizes.values())) > 1:
         listed = ", ".join(f"{name} {n_nodes}" for name, n_nodes in sizes.items())
         problem = f"the machines have different numbers of nodes: {listed}"
-        raise InputError(problem, expected="one machine")
+        raise InputError(problem, expected="runs on the same machine")
     seeds = Seeds(list(summaries))
     for name, summary in summaries.items():
         seeds.add(0, name, flat_metrics(as_json(summary)))

@@ -136,7 +136,9 @@ class SweepResult:
         ]
         drawn = [panel for panel in panels if panel.lines]
         if not drawn:
-            raise InputError("no policy has a value", ", ".join(name for name, _ in chosen))
+            raise InputError(
+                "no policy has a value of this metric", ", ".join(name for name, _ in chosen)
+            )
         figure = lines_figure(drawn, items[0].title, items[0].is_time)
         return Plot(figure, f"metrics over {items[0].title}")
 

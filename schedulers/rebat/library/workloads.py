@@ -123,9 +123,10 @@ def _of_table(table: Any, options: dict[str, Any]) -> LoadedWorkload:
         expected = "a file, a name, or a DataFrame of jobs"
         raise InputError(f"is a {type(table).__name__}", "workload", expected)
     if unknown := sorted(options.keys() - {"n_nodes", "name"}):
-        raise InputError("is not an option of a table", unknown[0], "n_nodes, name")
+        problem = "unknown option for a workload given as a DataFrame"
+        raise InputError(problem, unknown[0], "n_nodes or name")
     if "n_nodes" not in options:
-        raise InputError("missing", "n_nodes", "the number of nodes of the machine")
+        raise InputError("is missing", "n_nodes", "the number of nodes of the machine")
     return LoadedWorkload(**_fields(workload_of_table(table, **options)))
 
 

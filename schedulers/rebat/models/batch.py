@@ -111,7 +111,10 @@ class Batch(msgspec.Struct, frozen=True):
         if not 0 <= self.begin_s <= MAX_SECONDS:
             raise InputError(f"is {self.begin_s:g} s", "begin", "0 or more, at most 3,000 years")
         if self.trace_end_s is not None and not self.begin_s < self.trace_end_s <= MAX_SECONDS:
-            problem, expected = f"is {self.trace_end_s:g} s", "after the beginning of the batch"
+            problem, expected = (
+                f"is {self.trace_end_s:g} s",
+                "a time after the beginning of the batch",
+            )
             raise InputError(problem, "trace end", expected)
         for name, number, least in (("jobs", self.n_jobs, 1), ("seed", self.seed, 0)):
             if number < least:
@@ -121,7 +124,11 @@ class Batch(msgspec.Struct, frozen=True):
         if self.policy in OF_BOXES and self.which not in LISTS:
             raise unknown_name("list of boxes", self.which, LISTS)
         if self.policy not in OF_BOXES and self.which:
-            raise InputError(f"{self.policy} does not choose from a list of boxes", self.which)
+            raise InputError(
+                f"policy {self.policy} does not use a list of boxes",
+                f"list {self.which!r}",
+                f"no list, or a policy with a list: {' or '.join(OF_BOXES)}",
+            )
 
     @property
     def sizes(self) -> tuple[int, ...]:

@@ -76,7 +76,9 @@ class TorusBlocks:
             return volume_for(self.torus.sizes, self.in_line_for(n_nodes))
         except InputError:
             most = self.of_nodes.n_nodes
-            raise InputError(f"no box of {n_nodes} nodes", expected=f"1 to {most}") from None
+            raise InputError(
+                f"no box of {n_nodes} nodes is possible", expected=f"1 to {most} nodes"
+            ) from None
 
     def whole(self, mask: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
         """Return whether all nodes of each block are set in a mask: shape (blocks,)."""

@@ -80,7 +80,8 @@ class BoxList:
         n_nodes = self.blocks.of_nodes.n_nodes
         if len(table) != n_nodes:
             raise InputError(
-                f"contains laws for {counted(len(table), 'node')}", expected=f"laws for {n_nodes}"
+                f"contains laws for {counted(len(table), 'node')}",
+                expected=f"laws for {n_nodes} nodes",
             )
         if busy.size and int(busy.intervals[-1, 1]) >= n_nodes:
             problem = f"node {busy.intervals[-1, 1]} is not on the torus"

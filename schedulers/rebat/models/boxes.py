@@ -81,7 +81,7 @@ def volume_for(sizes: Extents, n_nodes: int) -> int:
     """
     most = math.prod(sizes)
     if not 1 <= n_nodes <= most:
-        raise InputError(f"no box of {n_nodes} nodes", expected=f"1 to {most}")
+        raise InputError(f"no box of {n_nodes} nodes is possible", expected=f"1 to {most} nodes")
     volumes = _volumes(sizes)
     return int(volumes[np.searchsorted(volumes, n_nodes)])
 
@@ -130,7 +130,7 @@ class Boxes:
         self.shapes = sorted(shapes_of(torus.sizes, volume), key=lambda x: (surface(x), x))
         if not self.shapes:
             raise InputError(
-                f"no box of {volume} nodes on {torus}", expected="a product of extents"
+                f"no box of {volume} nodes fits on {torus}", expected="a product of extents"
             )
         if which == "16":
             least = min(map(surface, self.shapes))

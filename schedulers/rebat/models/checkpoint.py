@@ -107,10 +107,11 @@ NEVER = Checkpointing(_ENDLESS_US, 0, 0, first_period_us=_ENDLESS_US)
 
 
 def work_in_us(c: Checkpointing | None, length_us: int) -> int:
-    """Return the work in a length without recovery: the length minus its checkpoints (eq. 1).
+    """Return the work in a run time: the run time minus its checkpoints (eq. 1).
 
-    A length that does not follow from equation 1 may end within a closing checkpoint. The time of
-    this incomplete checkpoint is also subtracted.
+    ``length_us`` is the run time without recovery. It may also be a value that equation 1 cannot
+    produce, for example if it ends during a closing checkpoint. The time of this incomplete
+    checkpoint is also subtracted.
     """
     if c is None:
         return length_us

@@ -79,10 +79,10 @@ def operation_of(data: dict[str, Any]) -> Operation:
         raise InputError("nodes is missing", expected="a set of nodes, like '0-3 5'")
     job = data.get("job", "")
     if isinstance(job, bool) or not isinstance(job, str | int) or (job == "") == (kind == MIGRATE):
-        expected = "the id of a job" if kind == MIGRATE else f"none for {kind}"
-        raise InputError(
-            f"job is {short(job)}" if "job" in data else "job is missing", expected=expected
-        )
+        if kind != MIGRATE:
+            raise InputError(f"the operation {kind} has the field job", expected="no field job")
+        problem = f"job is {short(job)}" if "job" in data else "job is missing"
+        raise InputError(problem, expected="the id of a job")
     user, spanning = data.get("user", ""), data.get("spanning", True)
     if not isinstance(user, str):
         raise InputError(f"user is {short(user)}", expected="a name")

@@ -229,7 +229,10 @@ def after_light_failure(c: Checkpointing, run_us: int, at_risk: AtRisk, light: i
 
 
 def _loaded(at_risk: AtRisk) -> int:
-    """Return the tier of the checkpoint from which an attempt with this work at risk started."""
+    """Return the tier of the checkpoint that an attempt loaded at its start.
+
+    ``at_risk`` is the work at risk at that time.
+    """
     return sum(us > 0 for us in at_risk)
 
 

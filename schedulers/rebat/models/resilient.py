@@ -202,7 +202,7 @@ def starts(
     play = _kernel(which, reservations, np.size(times))
     t, p, order, fails = _checked(times, sizes, rank, failures, n_procs)
     if len(fails) != 1:
-        raise InputError(f"{len(fails)} failure scenarios", expected="one")
+        raise InputError(f"there are {len(fails)} failure scenarios", expected="one scenario")
     in_order = np.ascontiguousarray(fails[:, order])
     attempts = in_order[0] + 1
     ends = np.cumsum(attempts)
@@ -240,15 +240,15 @@ def _checked(
     n = t.size
     if t.shape != (n,) or p.shape != (n,) or ranks.shape != (n,) or fails.shape[1:] != (n,):
         shapes = f"times {t.shape}, sizes {p.shape}, rank {ranks.shape}, failures {fails.shape}"
-        raise InputError(f"shapes differ: {shapes}")
+        raise InputError(f"the shapes of the arrays differ: {shapes}")
     if not 1 <= n_procs <= _MOST_PROCS:
-        raise InputError(f"{n_procs} processors", expected=f"1 to {_MOST_PROCS}")
+        raise InputError(f"the machine has {n_procs} processors", expected=f"1 to {_MOST_PROCS}")
     for job in np.flatnonzero((t < 1) | (t > _LIMIT)).tolist():
-        raise InputError(f"time {t[job]}", f"job {job}", "an integer of at least 1")
+        raise InputError(f"has time {t[job]}", f"job {job}", "an integer of at least 1")
     for job in np.flatnonzero((p < 1) | (p > n_procs)).tolist():
         raise InputError(f"needs {p[job]} processors", f"job {job}", f"1 to {n_procs}")
     if (fails < 0).any():
-        raise InputError("a negative number of failures", expected="0 or more per job")
+        raise InputError("a number of failures is negative", expected="0 or more per job")
     # under every heuristic at least one processor is always busy, so the makespan is at most the
     # sum # of the times of all attempts
     worst = fails.max(axis=0, initial=0).astype(float)

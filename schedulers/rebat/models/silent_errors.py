@@ -78,10 +78,10 @@ def error_rate(times: ArrayLike, sizes: ArrayLike, mean_probability: float) -> f
         If the probability is outside [0, 1), or there are no jobs.
     """
     if not 0 <= mean_probability < 1:
-        problem = f"average failure probability is {mean_probability}"
+        problem = f"the average failure probability is {mean_probability}"
         raise InputError(problem, expected="at least 0 and below 1")
     if np.size(times) == 0:
-        raise InputError("no job", expected="at least one job")
+        raise InputError("there is no job", expected="at least one job")
     return -math.log1p(-mean_probability) / float(areas(times, sizes).mean())
 
 

@@ -88,7 +88,7 @@ class SpeedupTable(msgspec.Struct, frozen=True, tag_field="model", tag="table"):
     def __post_init__(self) -> None:
         sizes = self.sizes
         if len(sizes) != len(self.speeds) or not sizes:
-            counts = f"{len(sizes)} sizes and {len(self.speeds)} speeds"
+            counts = f"has {len(sizes)} sizes and {len(self.speeds)} speeds"
             raise InputError(counts, "speedup", "one speed per size, and at least one size")
         if sizes[0] < 1 or any(a >= b for a, b in pairwise(sizes)):
             raise InputError(

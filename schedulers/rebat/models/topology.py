@@ -71,7 +71,9 @@ class Torus(msgspec.Struct, frozen=True):
         (7, 2)
         """
         if len(coordinates) != len(self.sizes):
-            raise InputError(f"has {len(coordinates)} coordinates", expected=f"{len(self.sizes)}")
+            raise InputError(
+                f"the node has {len(coordinates)} coordinates", expected=f"{len(self.sizes)}"
+            )
         axes = zip(coordinates, self.sizes, self.strides, strict=True)
         return sum(value % size * stride for value, size, stride in axes)
 

@@ -78,7 +78,7 @@ def _parse(path: Path) -> Any:
     except ParseError as error:
         raise InputError(f"broken XML: {error}", str(path), "a SimGrid platform") from None
     except DefusedXmlException as error:
-        error_text = f"refused XML: {type(error).__name__}"
+        error_text = f"contains XML that rebat refuses: {type(error).__name__}"
         raise InputError(error_text, str(path), "a SimGrid platform without entities") from None
     if root.tag != "platform":
         raise InputError(f"the root element is <{root.tag}>", str(path), "<platform>")
@@ -123,7 +123,7 @@ def _is_master(group: _Group) -> bool:
 def _attribute(element: Any, name: str) -> str:
     value = element.get(name)
     if value is None:
-        raise InputError("missing", f"<{element.tag}> {name}", "an attribute with this name")
+        raise InputError("is missing", f"<{element.tag}> {name}", "an attribute with this name")
     return str(value)
 
 

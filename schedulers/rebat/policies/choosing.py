@@ -87,7 +87,7 @@ def changed(base: Point, changes: Mapping[str, Any], folder: Path | None = None)
         names = [name for name in ("planning", "react", "depth") if name in new.values]
         where = ", ".join(f"{name}={new.values[name]}" for name in names)
         raise InputError(
-            f"axis {', '.join(idle)} has no effect here ({where})",
+            f"axis {', '.join(idle)} has no effect with {where}",
             expected=f"one of {', '.join(sorted(effective))}",
         )
     return new

@@ -37,7 +37,7 @@ class SizeLimit(msgspec.Struct, frozen=True):
         """Return why a job that requires ``n_nodes`` nodes never starts; None if it can start."""
         if n_nodes <= self.most:
             return None
-        reason = f"requires {counted(n_nodes, 'node')}, the maximum is {self.most}"
+        reason = f"requires {counted(n_nodes, 'node')}, but the maximum is {self.most}"
         if not self.n_spares:
             return reason
         return (

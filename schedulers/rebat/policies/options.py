@@ -36,7 +36,9 @@ def parse_options(text: str, where: str) -> dict[str, Any]:
     try:
         value = msgspec.json.decode(text)
     except msgspec.DecodeError as error:
-        raise InputError(f"not JSON: {error}", where, 'an object like {"policy": "sfsj"}') from None
+        raise InputError(
+            f"is not JSON: {error}", where, 'an object like {"policy": "sfsj"}'
+        ) from None
     if not isinstance(value, dict):
         raise InputError(
             f"{text[:60]!r} is not a JSON object", where, 'an object like {"policy": "sfsj"}'

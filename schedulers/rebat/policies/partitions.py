@@ -62,7 +62,7 @@ def read_partitions(text: str) -> tuple[PartitionText, ...]:
     rows = tuple(_partition(part, text) for part in text.split("+")) if text else ()
     names = [row.name for row in rows]
     if len(set(names)) < len(names):
-        raise InputError(f"partitions {text!r}: duplicate name", expected=_EXPECTED)
+        raise InputError(f"partitions {text!r}: a name is a duplicate", expected=_EXPECTED)
     return rows
 
 

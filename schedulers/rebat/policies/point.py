@@ -297,7 +297,7 @@ class Point(msgspec.Struct, frozen=True):
         if not self.placement.backwards and any(
             row.backwards for row in read_partitions(self.partitions)
         ):
-            problem = "reversed partitions are not possible with this placement"
+            problem = f"reversed partitions are not possible with placement {self.placement.name!r}"
             raise InputError(problem, "axis partitions", "placement=cluster")
 
     def _check_pauses(self) -> None:

@@ -145,7 +145,7 @@ class OptionField(msgspec.Struct, frozen=True):
             self._check_choice(value)
         elif self.meta.ge is not None and not self.meta.ge <= value <= self.meta.le:
             expected = f"{self.extra['unit']}, {self.meta.ge:g} to {self.meta.le:g}"
-            raise InputError(f"{self.name} {value!r}", expected=expected)
+            raise InputError(f"{self.name} is {value!r}", expected=expected)
         return value
 
     def _check_choice(self, value: str) -> None:
@@ -164,7 +164,7 @@ def _check_parts(option: str, text: str, choices: Iterable[str]) -> None:
     alone = "requeue" in names and len(names) > 1
     if len(set(names)) < len(names) or alone or (option == "react" and not names):
         expected = "choices joined by +, without duplicates; requeue cannot be combined"
-        raise InputError(f"{option} {text!r}", expected=expected)
+        raise InputError(f"{option} is {text!r}", expected=expected)
 
 
 @lru_cache

@@ -26,7 +26,7 @@ def read_results(path: Path, kind: str, columns: Sequence[str]) -> Iterator[tupl
     try:
         table = pd.read_parquet(path)
     except (OSError, ValueError) as error:
-        raise InputError(f"not a table of results: {error}", str(path)) from None
+        raise InputError(f"is not a table of results: {error}", str(path)) from None
     for name in {*LATER} & {*columns} - {*table.columns}:
         table[name] = None
     missing = {"kind", *columns} - {*table.columns}

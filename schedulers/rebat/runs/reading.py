@@ -46,7 +46,7 @@ def required(table: Mapping[str, Any], key: str, kind: type, expected: str) -> A
     """Return the value of a required key; it must not be empty."""
     value = table.get(key)
     if not isinstance(value, kind) or not value:
-        raise InputError("is missing" if value is None else "is wrong or empty", key, expected)
+        raise InputError("is missing" if value is None else "is invalid or empty", key, expected)
     return value
 
 

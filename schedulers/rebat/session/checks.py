@@ -22,20 +22,21 @@ def why_not_start(attempt: Attempt | None, start: Start, claims: Claims) -> Refu
         return Refusal(start.attempt_id, "is not in the queue")
     size = start.size(attempt.n_nodes)
     if start.n_nodes not in (None, size):
-        reason = f"has {size} nodes, but n_nodes is {start.n_nodes}"
+        reason = f"cannot start: nodes has {size} nodes, but n_nodes is {start.n_nodes}"
     elif size < 1:
         reason = "cannot start without nodes"
     elif start.nodes is not None:
-        return not_free(start.attempt_id, start.nodes, claims)
+        return not_free(start.attempt_id, "start", start.nodes, claims)
     elif size > claims.n_free:
-        reason = f"needs {counted(size, 'node')}; free nodes: {claims.n_free}"
+        reason = f"needs {counted(size, 'node')}, but the number of free nodes is {claims.n_free}"
     return Refusal(start.attempt_id, reason) if reason else None
 
 
-def not_free(attempt_id: str, nodes: NodeSet, claims: Claims) -> Refusal | None:
-    """Check that the nodes of a start are usable and free."""
+def not_free(attempt_id: str, action: str, nodes: NodeSet, claims: Claims) -> Refusal | None:
+    """Check that the nodes of a start or move are usable and free; the refusal names the action."""
     obstacle = claims.obstacle(nodes)
-    return Refusal(attempt_id, f"node {obstacle} is not up and free") if obstacle >= 0 else None
+    reason = f"cannot {action}: node {obstacle} is not up and free"
+    return Refusal(attempt_id, reason) if obstacle >= 0 else None
 
 
 def why_not_stop(stop: Stop, jobs: Lifecycle) -> Refusal | None:
@@ -46,9 +47,9 @@ def why_not_stop(stop: Stop, jobs: Lifecycle) -> Refusal | None:
     elif stop.attempt_id in jobs.scheduled:
         reason = "cannot be stopped: a stop is already scheduled"
     elif stop.when == When.RESIZE and not isinstance(then, Move):
-        reason = "cannot be resized: the stop has no move"
+        reason = "cannot be resized: the stop does not move it to other nodes"
     elif isinstance(then, Wait) and then.on and then.on not in jobs.scheduled:
-        reason = f"cannot wait for {then.on}: it has no scheduled stop"
+        reason = f"cannot wait for {then.on}: no stop of {then.on} is scheduled"
     return Refusal(stop.attempt_id, reason) if reason else None
 
 
@@ -63,7 +64,7 @@ def why_not_move(move: Move, running: Running, claims: Claims, jobs: Lifecycle) 
     """Check that each target node of a move is usable, and will be free at the time of the move."""
     nodes, attempt = move.nodes, running.attempt
     if not nodes.size:
-        return Refusal(attempt.id, "cannot move: no target nodes given")
+        return Refusal(attempt.id, "cannot move: the move has no target nodes")
     last = int(nodes.intervals[-1, 1])
     if last >= claims.n_nodes:
         return Refusal(attempt.id, f"cannot move: node {last} is not on the machine")
@@ -79,7 +80,7 @@ def why_not_move(move: Move, running: Running, claims: Claims, jobs: Lifecycle) 
     others = set(tags) - leaving - {FREE, attempt.serial}
     if others:
         held = next(node for node, tag in zip(nodes, tags, strict=True) if tag in others)
-        return Refusal(attempt.id, f"cannot move: node {held} is held")
+        return Refusal(attempt.id, f"cannot move: node {held} is used or held by another job")
     return _conflicting_move(attempt.id, nodes, jobs)
 
 
@@ -88,7 +89,7 @@ def _conflicting_move(attempt_id: str, nodes: NodeSet, jobs: Lifecycle) -> Refus
     stops += [stopping.stop for stopping in (*jobs.stopping.values(), *jobs.moving.values())]
     for stop in stops:
         if isinstance(stop.then, Move) and nodes.meets(stop.then.nodes):
-            return Refusal(attempt_id, f"cannot move: {stop.attempt_id} already moves there")
+            return Refusal(attempt_id, f"cannot move: {stop.attempt_id} moves to the same nodes")
     return None
 
 

@@ -192,7 +192,7 @@ class Intake:
         """Raise InputError if a node does not exist, or is already in the new state."""
         n_nodes = self._claims.n_nodes
         if nodes.size and int(nodes.intervals[-1, 1]) >= n_nodes:
-            raise InputError(f"event for nodes {nodes}, but the machine has {n_nodes} nodes")
+            raise InputError(f"an event has nodes {nodes}, but the machine has {n_nodes} nodes")
         for node in nodes:
             if bool(self._claims.down[node]) == down:
                 raise InputError(f"node {node} is already {'down' if down else 'up'}")

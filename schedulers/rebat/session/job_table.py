@@ -160,7 +160,7 @@ class JobTable:
             shape = f"it requested {job.n_nodes}, and its shape is {job.shape}"
             reason = f"cannot run on {counted(n_nodes, 'node')}: {shape}"
         elif self._content(work).get("type") != "delay":
-            reason = "cannot change its number of nodes: only delays can be scaled"
+            reason = "cannot change its number of nodes: its profile is not a delay"
         return Refusal(attempt_id, reason) if reason else None
 
     def why_not_seamless(self, attempt_id: str) -> Refusal | None:
@@ -176,7 +176,7 @@ class JobTable:
         if not self.submissions[work.attempt.job_id].traits.checkpointable:
             reason = "cannot be checkpointed: its user set checkpointable to false"
         elif self._content(work).get("type", "delay") != "delay":
-            reason = "cannot be checkpointed: only delays can be shortened"
+            reason = "cannot be checkpointed: its profile is not a delay"
         return Refusal(attempt_id, reason) if reason else None
 
     def starts_over(self, attempt_id: str, n_nodes: int) -> bool:

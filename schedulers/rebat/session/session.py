@@ -166,7 +166,7 @@ class Session:
         board = self._board
         if message.now_us < board.now_us:
             raise InputError(
-                f"message at {to_s(message.now_us)} s follows one at {to_s(board.now_us)} s",
+                f"the message at {to_s(message.now_us)} s follows one at {to_s(board.now_us)} s",
                 expected="times in ascending order",
             )
         board.now_us = message.now_us

@@ -108,7 +108,7 @@ class Transactions:
         if not (forced or isinstance(stop.then, End)) and (
             never := registry.why_not_again(attempt_id)
         ):
-            reason = f"cannot be stopped: {never.reason}, so it could not continue"
+            reason = f"cannot be stopped, because its job could not continue: {never.reason}"
             return Refusal(attempt_id, reason)
         refusal, running = None, self._jobs.running[attempt_id]
         if isinstance(stop.then, Move):
@@ -196,7 +196,8 @@ class Transactions:
     def call_off(self, attempt_id: str, why: Why, later: bool = False) -> Scheduled | None:
         """Cancel the scheduled stop of an attempt, and requeue the jobs that waited for this stop.
 
-        With ``later``, these jobs are requeued in the second pass.
+        With ``later``, these jobs are requeued in the second pass: after the kills of the first
+        pass are acknowledged (see `rebat.session.waits`).
         """
         scheduled = self._jobs.scheduled.pop(attempt_id, None)
         if scheduled is not None:
@@ -227,7 +228,7 @@ class Transactions:
     def _release(self, proposal: Release) -> Refusal | None:
         waiting = self._jobs.waiting.get(proposal.job_id)
         if waiting is None:
-            return Refusal(proposal.job_id, "cannot be released: it does not wait")
+            return Refusal(proposal.job_id, "cannot be released: it does not wait for nodes")
         later = self._board.options.dialect.two_passes
         if not (waiting.on and self.call_off(waiting.on, "given up", later)):
             self.waits.end(proposal.job_id, later)
@@ -276,10 +277,9 @@ class Transactions:
             assert isinstance(move, Move)
             self._holds.let_go(*stopping.claims)
             attempt_id = stopping.stop.attempt_id
-            refusal = checks.not_free(attempt_id, move.nodes, self._claims)
+            refusal = checks.not_free(attempt_id, "complete its move", move.nodes, self._claims)
             if refusal:
-                reason = f"cannot complete its move: {refusal.reason}"
-                self._board.note(Refusal(attempt_id, reason))
+                self._board.note(refusal)
                 self._requeue(stopping)
                 continue
             attempt = self._registry.again(
@@ -300,7 +300,7 @@ class Transactions:
         for attempt_id, scheduled in list(self._jobs.scheduled.items()):
             if any(claim.attempt.serial in tags for claim in scheduled.claims):
                 self.call_off(attempt_id, "hit")
-                reason = "cannot move: a node claimed for it failed"
+                reason = "cannot move: one of its target nodes failed"
                 self._board.note(Refusal(attempt_id, reason))
 
     def _drain(self, proposal: Drain | Undrain) -> Refusal | None:
@@ -325,7 +325,7 @@ class Transactions:
             then = scheduled.stop.then
             if isinstance(then, Move) and then.nodes.meets(nodes):
                 self.call_off(attempt_id, "given up")
-                reason = "cannot move: a node of its target was drained"
+                reason = "cannot move: one of its target nodes was drained"
                 self._board.note(Refusal(attempt_id, reason))
 
     def _note(self, note: Note) -> None:

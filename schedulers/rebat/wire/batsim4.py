@@ -235,7 +235,7 @@ def _opened(data: bytes) -> tuple[int, list[_Raw]]:
     try:
         envelope = _decoder.decode(data)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise InputError(f"not a Batsim message: {error}") from None
+        raise InputError(f"the data is not a Batsim message: {error}") from None
     return date_us(envelope.now, "now"), envelope.events
 
 

@@ -73,7 +73,7 @@ def decode_timed(data: bytes) -> tuple[e.Message, float]:
     try:
         envelope = _decoder.decode(data.rstrip(NUL))
     except _BROKEN as error:
-        raise InputError(f"not a message of Batsim 5: {error}") from None
+        raise InputError(f"the data is not a message of Batsim 5: {error}") from None
     now_us = _time_us(envelope.now, "now")
     events = []
     for position, raw in enumerate(envelope.events):
@@ -159,7 +159,7 @@ def opened(data: bytes) -> tuple[float, list[Decided]]:
     except InputError:
         raise
     except (ValueError, RecursionError) as error:
-        raise InputError(f"not a reply for Batsim 5: {error}") from None
+        raise InputError(f"is not a reply for Batsim 5: {error}") from None
     return reply.now, reply.events
 
 

@@ -79,7 +79,7 @@ def read_frames(path: Path) -> Iterator[Frame]:
                     yield _frame(number, msgspec.json.decode(text))
                 except (msgspec.MsgspecError, ValueError, RecursionError) as error:
                     where = f"{path}:{number}"
-                    raise InputError(f"not a recorded message: {error}", where) from None
+                    raise InputError(f"is not a recorded message: {error}", where) from None
 
 
 def _frame(number: int, line: Any) -> Frame:

@@ -78,7 +78,7 @@ def decode_init(data: bytes) -> str:
     """Return the text of Batsim's first frame; raise InputError if it is another frame."""
     if not is_init(data):
         expected = "a length in 4 bytes and a text of this length"
-        raise InputError("not the first frame of Batsim 5", expected=expected)
+        raise InputError("the data is not the first frame of Batsim 5", expected=expected)
     return data[_WORD.size :].decode(errors="replace")
 
 
@@ -107,7 +107,9 @@ def decode_hello(data: bytes) -> Hello:
         If Batsim 5 would crash.
     """
     if len(data) < _WORD.size:
-        raise InputError(f"a frame of {len(data)} bytes", expected="4 bytes of flags and a hello")
+        raise InputError(
+            f"the frame has {len(data)} bytes", expected="4 bytes of flags and a hello"
+        )
     flags, content = _WORD.unpack_from(data)[0], data[_WORD.size :]
     if not flags & _JSON:
         expected = f"{_JSON}: JSON; rebat does not read binary messages"
@@ -124,5 +126,5 @@ def decode_hello(data: bytes) -> Hello:
         raise InputError(str(error), HELLO) from None
     for key in ("decision_component_commit", "requested_simulation_features"):
         if getattr(hello, key) is None:
-            raise HelloCrash("missing", key, "a value: Batsim 5 crashes without it")
+            raise HelloCrash("is missing", key, "a value: Batsim 5 crashes without it")
     return hello

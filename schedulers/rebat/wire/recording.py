@@ -78,4 +78,6 @@ def read_recording(path: Path) -> Iterator[Line]:
             try:
                 yield decoder.decode(text)
             except msgspec.MsgspecError as error:
-                raise InputError(f"not a recorded message: {error}", f"{path}:{number}") from None
+                raise InputError(
+                    f"is not a recorded message: {error}", f"{path}:{number}"
+                ) from None

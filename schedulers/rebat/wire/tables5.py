@@ -48,7 +48,7 @@ def checked_id(value: str) -> str:
     """Return a complete id; raise InputError if Batsim 5 cannot split it."""
     workload, _, name = value.partition("!")
     if not workload or not name or "!" in name:
-        raise InputError(f"id {short(value)}", expected="WORKLOAD!NAME")
+        raise InputError(f"the id is {short(value)}", expected="WORKLOAD!NAME")
     return value
 
 

@@ -184,8 +184,8 @@ def _notes(
     if restarted:
         total = int(jobs.n_attempts.sum())
         notes.append(
-            f"{counted(restarted)} with several attempts ({total} attempts in all): imported with "
-            "the first submission and the run time of the last attempt"
+            f"{counted(restarted)} with several attempts ({total} attempts in total): each job "
+            "is imported with the first submission and the run time of the last attempt"
         )
     states = Counter(table.texts["state"][row] for row in jobs.last[jobs.started])
     for group, text in (

@@ -95,7 +95,7 @@ def _rows(reader: Any, where: str, tz: tzinfo) -> Iterator[Row]:
     missing = [name for name in REQUIRED if name not in column]
     if missing:
         raise InputError(
-            f"no column {', '.join(missing)}", f"{where}:1", "the header of an ALCF job log"
+            f"has no column {', '.join(missing)}", f"{where}:1", "the header of an ALCF job log"
         )
     for fields in reader:
         if fields:

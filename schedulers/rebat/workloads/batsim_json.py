@@ -132,7 +132,7 @@ def _decode(text: str, where: str) -> dict[str, Any]:
         hint = "valid JSON, without NaN and Infinity"
         raise InputError(f"broken JSON: {error}", where + place, hint) from None
     if not isinstance(document, dict):
-        raise InputError("not a Batsim workload", where, "an object with nb_res, jobs, profiles")
+        raise InputError("is not a Batsim workload", where, "an object with nb_res, jobs, profiles")
     return document
 
 
@@ -276,12 +276,12 @@ def _check_profile(profile: Any) -> None:
     speedup_of(profile)
     ret = profile.get("ret", 0)
     if isinstance(ret, bool) or not isinstance(ret, int):
-        raise InputError(f"is {short(ret)}", "ret", "an int")
+        raise InputError(f"is {short(ret)}", "ret", "a whole number")
 
 
 def _required(raw: dict[str, Any], key: str, kind: type | tuple[type, ...], expected: str) -> Any:
     if key not in raw:
-        raise InputError("missing", key, expected)
+        raise InputError("is missing", key, expected)
     if not isinstance(raw[key], kind):
         raise InputError(f"is {short(raw[key])}", key, expected)
     return raw[key]

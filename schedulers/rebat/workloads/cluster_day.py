@@ -151,7 +151,9 @@ def _drawn(seed: int, options: ClusterDay, n_cores: int) -> tuple[Ints, Ints]:
     mean = options.parallelism * options.length_s * US_PER_S
     count = math.ceil(1.5 * options.area_us / mean) + 100
     if count > MAX_JOBS:
-        raise InputError(f"this load needs about {count} jobs", expected=f"at most {MAX_JOBS}")
+        raise InputError(
+            f"load {options.load:g} needs about {count} jobs", expected=f"at most {MAX_JOBS}"
+        )
     size_rng, time_rng = _rng(seed, "sizes"), _rng(seed, "run times")
     sizes, run_us = (np.zeros(0, dtype=np.int64) for _ in range(2))
     while True:  # one draw may be too little, because sizes are limited to the machine
@@ -164,7 +166,9 @@ def _drawn(seed: int, options: ClusterDay, n_cores: int) -> tuple[Ints, Ints]:
             last = int(np.searchsorted(areas, options.area_us)) + 1
             return sizes[:last], run_us[:last]
         if len(sizes) > MAX_JOBS:
-            raise InputError(f"this load needs more than {MAX_JOBS} jobs", expected="a lower load")
+            raise InputError(
+                f"load {options.load:g} needs more than {MAX_JOBS} jobs", expected="a lower load"
+            )
 
 
 def _eternal(options: ClusterDay, profiles: dict[str, dict[str, Any]]) -> list[Job]:

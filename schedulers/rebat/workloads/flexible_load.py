@@ -77,7 +77,9 @@ class FlexibleLoad(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         counts = self.counts
         if min(counts) < 0 or not 1 <= sum(counts) <= MAX_JOBS:
             numbers = ", ".join(f"{n} {kind}" for n, kind in zip(counts, KINDS, strict=True))
-            raise InputError(f"{numbers} jobs", expected=f"1 to {MAX_JOBS} jobs in total")
+            raise InputError(
+                f"the workload has {numbers} jobs", expected=f"1 to {MAX_JOBS} jobs in total"
+            )
         if not 1 <= self.processors <= 2**24:
             raise InputError(f"is {self.processors}", "processors", "1 to 2**24")
         if not 0 < self.accuracy <= 1:
@@ -97,7 +99,9 @@ class FlexibleLoad(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         if any(number is not None for number in (self.rigid, self.moldable, self.malleable)):
             if self.mix is not None or self.jobs is not None:
                 name = "mix" if self.mix is not None else "jobs"
-                raise InputError("has no effect", name, "no rigid, moldable and malleable")
+                raise InputError(
+                    "has no effect with rigid, moldable or malleable", name, f"no {name}"
+                )
             return (self.rigid or 0, self.moldable or 0, self.malleable or 0)
         mix = self.mix or "mixed"
         if mix not in MIXES:

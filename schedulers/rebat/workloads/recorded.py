@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The recorded schedule of a workload: attempts of its jobs with times, nodes and causes.
 
-A record contains executions of jobs. `recorded_schedule` converts them to attempts, which are
-numbered per job, with times relative to time 0 of the workload. No attempt starts before the
-submission of its job, and no two attempts of a job overlap.
+Accounting records list the executions of jobs. `recorded_schedule` converts them to attempts. The
+attempts are numbered per job, with times relative to time 0 of the workload. No attempt starts
+before the submission of its job, and no two attempts of a job overlap.
 """
 
 from __future__ import annotations
@@ -266,7 +266,10 @@ def _place(
     done: PlacedTrace,
     counts: Counter[str],
 ) -> None:
-    """Assign nodes to attempts without nodes, and check the size of the machine."""
+    """Raise InputError if an attempt does not fit on the machine.
+
+    If the record contains no nodes (``without``), assign the lowest free nodes.
+    """
     n_nodes, used = done.workload.n_nodes, 0
     starts_us = [attempt.start_us for attempt in attempts]
     ends_us = [attempt.end_us for attempt in attempts]
@@ -278,7 +281,7 @@ def _place(
         problem = f"attempts run on {used} different nodes"
     if used > n_nodes:
         where, expected = done.jobs.where, f"--nodes {used}, or no --schedule"
-        raise InputError(f"{problem}, but the machine has {n_nodes}", where, expected)
+        raise InputError(f"{problem}, but the machine has {n_nodes} nodes", where, expected)
     if without:
         most = most_used(starts_us, ends_us, sizes)
         if most > n_nodes:
@@ -290,9 +293,11 @@ def _place(
 
 def _notes(attempts: Sequence[RecordedAttempt], counts: Counter[str], without: bool) -> list[str]:
     texts = {
-        "early": "with a start before the submission of the job: moved to the submission",
-        "overlap": "with an end after the start of the job's next attempt: cut at this start",
-        "unknown end": "without an end, before another attempt of the job: cut at its start",
+        "early": "with a start before the submission: the start is moved to the submission",
+        "overlap": "with an end after the start of the job's next attempt: the end is moved to the "
+        "start of the next attempt",
+        "unknown end": "without an end, before another attempt of the job: the end is moved to the "
+        "start of the next attempt",
     }
     notes = [
         f"{counted_attempts(counts[key])} {text}" for key, text in texts.items() if counts[key]

@@ -81,7 +81,10 @@ def torus_load(seed: int, options: TorusLoad | None = None) -> Workload:
     sizes, weights = _sizes(options)
     n_jobs = round(target / (float(sizes @ weights) * _mean_run_s()))
     if n_jobs < 20:
-        raise InputError(f"this load has {n_jobs} jobs", expected="at least 20 jobs: use more days")
+        raise InputError(
+            f"load {options.load:g} needs only {n_jobs} jobs",
+            expected="at least 20 jobs: use more days",
+        )
 
     def rng(purpose: str) -> np.random.Generator:
         return stream(seed, "workload", "torus-load", purpose)

@@ -203,7 +203,7 @@ def _select_months(trace: TraceColumns, options: TraceOptions) -> TraceColumns:
     months = (options.months,) if isinstance(options.months, str) else tuple(options.months)
     selected = trace.take(in_months(dates, months, options.tz))
     if not len(selected):
-        raise InputError(f"no job in {', '.join(months)} ({options.tz})", trace.where)
+        raise InputError(f"contains no job in {', '.join(months)} ({options.tz})", trace.where)
     return selected
 
 
@@ -331,7 +331,7 @@ def _unique(ids: list[str], notes: list[str]) -> list[str]:
         seen[job_id] = seen.get(job_id, 0) + 1
         names.append(job_id if seen[job_id] == 1 else f"{job_id}-{seen[job_id]}")
     notes.append(
-        f"{counted(len(ids) - len(seen))} with a repeated number: renamed, as in 7, 7-2, 7-3"
+        f"{counted(len(ids) - len(seen))} with a repeated number: renamed, for example to 7-2"
     )
     return names
 

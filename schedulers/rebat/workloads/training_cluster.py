@@ -125,7 +125,8 @@ def training_cluster(seed: int, options: TrainingCluster | None = None) -> Workl
     target_s = options.load / 100 * options.nodes * options.days * 86_400
     n_jobs = round(target_s / float((nodes * mean_s) @ shares))
     if not n_jobs and not options.flagship:
-        raise InputError("this load has no job", expected="a higher load, or a flagship job")
+        problem = f"load {options.load:g} is too low: the workload would contain no jobs"
+        raise InputError(problem, expected="a higher load, or a flagship job")
 
     def rng(purpose: str) -> np.random.Generator:
         return stream(seed, "workload", "training-cluster", purpose)

@@ -88,5 +88,5 @@ def test_a_report_of_nothing_is_refused(tmp_path: Path) -> None:
             ["report", str(small(tmp_path)), "--results", str(tmp_path / "r")],
             standalone_mode=False,
         )
-    with pytest.raises(InputError, match="no results of this file"):
+    with pytest.raises(InputError, match="contains no results of this campaign"):
         write_report(open_campaign(small(tmp_path)), tmp_path / "r", tmp_path / "out")

@@ -167,7 +167,7 @@ BAD = {
         '["30min", "2h"]', '["30min", 1800]', "grid[0].durations: lists 1800.0 twice",
     ),
     "duration of zero": ('"30min"', "0", "grid[0].durations: is 0"),
-    "horizon no duration": ("20000h", "long", "grid[1].horizon: not a duration"),
+    "horizon no duration": ("20000h", "long", "grid[1].horizon: 'long' is not a duration"),
     "seed below zero": ("[0, 1, 2]", "[-1]", "grid[0].seeds: is -1"),
     "seed twice": ("[0, 1, 2]", "[1, 1]", "grid[0].seeds: lists 1 twice"),
 }  # fmt: skip

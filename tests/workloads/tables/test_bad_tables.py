@@ -88,17 +88,17 @@ def test_dates(case: str, capsys) -> None:
 def test_missing_and_repeated_columns(capsys) -> None:
     mapping()
     Path("t.csv").write_text("id,t,r\n1,2,3\n")
-    assert "t.csv:1: no column n (expected the columns t, id, r, n)" in (
+    assert "t.csv:1: has no column n (expected the columns t, id, r, n)" in (
         refused(capsys, "--mapping", "m.toml")
     )
     Path("t.csv").write_text("id,t,r,n,t\n1,2,3,4,5\n")
     assert "t.csv:1: has 2 columns t" in refused(capsys, "--mapping", "m.toml")
     pq.write_table(pa.table({"id": [1]}), "t.parquet")
-    assert "t.parquet: no column t, r, n" in (
+    assert "t.parquet: has no column t, r, n" in (
         refused(capsys, "--mapping", "m.toml", table="t.parquet")
     )
     Path("t.json").write_text('[{"id": 1}]')
-    assert "t.json: no column t, r, n" in refused(capsys, "--mapping", "m.toml", table="t.json")
+    assert "t.json: has no column t, r, n" in refused(capsys, "--mapping", "m.toml", table="t.json")
 
 
 FILES = {
@@ -156,7 +156,7 @@ def test_a_parquet_file_without_rows(capsys) -> None:
 
 
 MAPPINGS = {
-    "not TOML": ("= 1", "m.toml: not TOML"),
+    "not TOML": ("= 1", "m.toml: is not TOML"),
     "unknown key": (
         'titel = "x"',
         "m.toml: unknown key 'titel'; did you mean title? (expected one of",

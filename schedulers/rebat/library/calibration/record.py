@@ -52,7 +52,7 @@ def read_waits(folder: Path, workload: Workload) -> RecordedWaits:
     ours = waits.of(np.array([name in names for name in ids], dtype=bool))
     if len(ours.ids) < FEWEST:
         problem = f"has {len(ours.ids)} jobs of {workload.name} that started"
-        raise InputError(problem, str(path), f"at least {FEWEST}, of the same import")
+        raise InputError(problem, str(path), f"at least {FEWEST} jobs of the same import")
     return ours.of(ours.part > 0)
 
 

@@ -128,7 +128,7 @@ def check_policy(
             raise unknown_name("check", name, names)
     rules = [rule for rule in RULES if rule.name not in skip]
     if not rules:
-        raise InputError("leaves no check", "skip", "at most all checks but one")
+        raise InputError("skips all checks", "skip", "at least one check that is not skipped")
     load_policy(policy, 4).make()  # raises the errors of the file
     with Players(policy, timeout_s) as players:
         checker = _Checker(players, rules)

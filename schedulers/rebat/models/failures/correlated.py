@@ -51,7 +51,7 @@ class Correlation(msgspec.Struct, frozen=True, kw_only=True):
         check_span(self.cascade_window_s, "cascade window")
         within = self.cascade_within
         if within < 0 or within % self.group or within == self.group:
-            expected = f"a larger multiple of the failure group ({self.group}), or 0: the machine"
+            expected = f"a multiple of the failure group above {self.group}, or 0 for the machine"
             raise InputError(f"is {within}", "cascade within", expected)
 
 

@@ -139,7 +139,7 @@ def read_event(line: str, where: str) -> ExternalEvent:
     except (msgspec.DecodeError, RecursionError) as error:
         raise InputError(f"broken JSON: {error}", where, "one JSON object per line") from None
     if not isinstance(raw, dict) or not isinstance(raw.get("type"), str):
-        raise InputError("not an event", where, "an object with type, resources, timestamp")
+        raise InputError("is not an event", where, "an object with type, resources, timestamp")
     at_us = to_us(_timestamp(raw, where))
     raw = line_of_five(raw)
     if raw["type"] not in (UNAVAILABLE, AVAILABLE):

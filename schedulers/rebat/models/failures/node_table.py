@@ -38,7 +38,8 @@ class NodeTable(msgspec.Struct, frozen=True, eq=False):
     def __post_init__(self) -> None:
         if self.uptime_s.shape != (len(self.laws),):
             raise InputError(
-                f"there are {self.uptime_s.size} uptimes", expected=f"one for each of {len(self)}"
+                f"there are {self.uptime_s.size} uptimes",
+                expected=f"one for each of {len(self)} nodes",
             )
         if not (np.isfinite(self.uptime_s) & (self.uptime_s >= 0)).all():
             raise InputError("an uptime is negative or not a number", expected="0 s or more")
@@ -113,7 +114,7 @@ def _rows(reader: Any, where: str) -> Iterator[_Row]:
 def _check_header(header: list[str], where: str) -> None:
     for name in REQUIRED:
         if name not in header:
-            raise InputError(f"no column {name}", where, _HEADER)
+            raise InputError(f"has no column {name}", where, _HEADER)
     for name in header:
         if name not in COLUMNS:
             raise InputError(f"unknown column {name[:40]!r}", where, _HEADER)
@@ -164,4 +165,6 @@ def _check_nodes(rows: Iterable[_Row], n_nodes: int, where: str) -> None:
             raise InputError(f"law is {row.law}", row.where, f"{family} as on the previous lines")
     missing = next((node for node in range(n_nodes) if node not in seen), None)
     if missing is not None:
-        raise InputError(f"no line for node {missing}", where, f"0 to {n_nodes - 1}, each once")
+        raise InputError(
+            f"has no line for node {missing}", where, f"nodes 0 to {n_nodes - 1}, each once"
+        )

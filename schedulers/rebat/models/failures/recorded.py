@@ -143,7 +143,9 @@ class Recorded(Law, frozen=True):
             return record.events, record.n_nodes
         if options != ReaderOptions():
             raise InputError(
-                "an event file has no reader options", str(path), "the format of the record"
+                "is an event file, for which options of records have no effect",
+                str(path),
+                "no options",
             )
         return read_events(path), None
 

@@ -60,7 +60,7 @@ class FailureSeries:
         """
         if len(self.at_us) + len(self._later[0]) > MAX_FAILURES:
             raise InputError(
-                f"more than {MAX_FAILURES:,} failures in {self.until_us / US_PER_S:.3g} s",
+                f"draws more than {MAX_FAILURES:,} failures in {self.until_us / US_PER_S:.3g} s",
                 "failure law",
                 "nodes that fail less often",
             )
@@ -105,5 +105,5 @@ def system_mttf_s(law: PerNodeLaw, n_nodes: int, seed: int, horizon_s: float) ->
     series.reach(to_us(horizon_s))
     count = int(np.searchsorted(series.at_us, to_us(horizon_s)))
     if not count:
-        raise InputError(f"no failure in {horizon_s:g} s", "horizon", "a later horizon")
+        raise InputError(f"no failure occurs within {horizon_s:g} s", "horizon", "a later horizon")
     return horizon_s / count

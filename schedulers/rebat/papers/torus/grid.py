@@ -110,8 +110,11 @@ def _batches(grid: BatchIn, where: str, laws: Mapping[str, PerNodeLaw]) -> Itera
         nonempty(getattr(grid, key), f"{where}.{key}")
     distinct(grid.lists, f"{where}.lists")
     if bool(grid.lists) != any(policy in OF_BOXES for policy in grid.policies):
-        problem, expected = ("has no effect", "") if grid.lists else ("is missing", "for ")
-        raise InputError(problem, f"{where}.lists", f"{expected}policies {' or '.join(OF_BOXES)}")
+        of_boxes = " or ".join(OF_BOXES)
+        problem, expected = "is missing", f"lists of boxes for the policies {of_boxes}"
+        if grid.lists:
+            problem, expected = "has no effect", f"policy {of_boxes}"
+        raise InputError(problem, f"{where}.lists", expected)
     durations_s = [seconds(value, f"{where}.durations") for value in grid.durations]
     distinct(durations_s, f"{where}.durations")
     cases = with_lists(grid.policies, grid.lists)

@@ -77,7 +77,7 @@ def assumed(foresight: str, law: Hazards | None) -> Hazards:
     name, factor = believed(foresight)
     if law is None:
         raise InputError(
-            f"is {name!r}, but {LAWS[name]} is not known here",
+            f"is {name!r}, but {LAWS[name]} is unknown",
             "axis foresight",
             f"a file of nodes (rebat failures fit), {', '.join(FORESIGHTS)}; or a run with a law",
         )

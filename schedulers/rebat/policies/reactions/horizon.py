@@ -54,7 +54,7 @@ class Horizon:
                 yield Stop(name, Cause.HORIZON, When.NOW, End(), "horizon")
         for name, attempt in list(view.queue.items()):
             if attempt.job_id in eternal:
-                yield Reject(name, "eternal job still in the queue at the horizon")
+                yield Reject(name, "is eternal and still in the queue at the horizon")
 
     def _is_due(self, view: View, eternal: set[str]) -> bool:
         if self._at_us:

@@ -86,5 +86,5 @@ class PrioritiesOptions(ReactionOptions, frozen=True, tag="priorities"):
     def check(self) -> None:
         """Raise InputError if there are fewer than two partitions."""
         if len(read_partitions(self.partitions)) < 2:
-            expected = "at least two for the reaction priorities, like high:0%-25%+low:25%-100%"
+            expected = "two or more partitions for react=priorities: high:0%-25%+low:25%-100%"
             raise InputError(f"is {self.partitions!r}", "axis partitions", expected)

@@ -156,13 +156,13 @@ def ends(a: Timeline, b: Timeline) -> Ends:
 
 def _check_same(a: Timeline, b: Timeline) -> None:
     if a.n_nodes != b.n_nodes:
-        problem = f"{a.name} has {a.n_nodes} nodes, {b.name} {b.n_nodes}"
-        raise InputError(problem, expected="two runs of the same workload")
+        sizes = f"{a.n_nodes} nodes in {a.name}, but {b.n_nodes} nodes in {b.name}"
+        raise InputError(f"the machine has {sizes}", expected="two runs on the same machine")
     ours = set(zip(a.job_id, a.submit_us.tolist(), strict=True))
     theirs = set(zip(b.job_id, b.submit_us.tolist(), strict=True))
     if ours != theirs:
         job = min(ours ^ theirs)[0]
-        problem = f"job {job} differs between {a.name} and {b.name}"
+        problem = f"job {job} is missing or has another submission time in {a.name} or {b.name}"
         raise InputError(problem, expected="two runs of the same workload")
 
 

@@ -183,7 +183,7 @@ def _records(reader: RowReader, where: str) -> Iterator[JobRecord]:
     header = [name.strip() for name in next(reader, [])]
     missing = [name for name in REQUIRED if name not in header]
     if missing:
-        problem = f"no column {', '.join(missing)}"
+        problem = f"has no column {', '.join(missing)}"
         raise InputError(problem, f"{where}:1", "the header of Batsim's jobs.csv")
     for fields in reader:
         if not fields:
@@ -285,6 +285,8 @@ def _nodes(text: str) -> tuple[NodeSet, int | None]:
     nodes = NodeSet.from_intervals(pairs)
     if len(nodes) and nodes.intervals[-1, 1] >= MAX_NODES:
         largest = int(nodes.intervals[-1, 1])
-        raise InputError(f"allocated_resources names node {largest}", expected=f"< {MAX_NODES}")
+        raise InputError(
+            f"allocated_resources names node {largest}", expected=f"nodes below {MAX_NODES}"
+        )
     again = (first for (_, last), (first, _) in pairwise(pairs) if first <= last)
     return nodes, next(again, None)

@@ -27,7 +27,9 @@ class Rows:
         header, rows, self._lines = _fields(path)
         missing = [name for name in required if name not in header]
         if missing:
-            raise InputError(f"no column {', '.join(missing)}", f"{path}:1", "a file of rebat run")
+            raise InputError(
+                f"has no column {', '.join(missing)}", f"{path}:1", "a file of rebat run"
+            )
         columns = zip(*rows, strict=True) if rows else ((),) * len(header)
         self._columns = dict(zip(header, map(list, columns), strict=False))
 

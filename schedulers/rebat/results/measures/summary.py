@@ -193,7 +193,7 @@ def parse_window(text: str) -> Window | None:
 def _pair(text: str, kind: str, expected: str) -> Window:
     first, separator, last = text.partition(":")
     if not separator:
-        raise InputError(f"{kind} {text!r}", expected=expected)
+        raise InputError(f"{text!r} is not a {kind}", expected=expected)
     window = to_us(parse_duration(first)), to_us(parse_duration(last))
     if window[0] >= window[1]:
         raise InputError(f"{kind} {text!r} is empty", expected=expected)

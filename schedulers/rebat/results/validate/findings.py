@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Findings of the validation of a job table, and the reference data of its run."""
+"""Findings of the validation of a job table, and the data with which the table is compared."""
 
 from __future__ import annotations
 

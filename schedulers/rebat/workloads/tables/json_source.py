@@ -58,7 +58,7 @@ def _objects(path: Path) -> list[dict[str, Any]]:
     except msgspec.DecodeError:
         rows = _lines(data, str(path))
     except RecursionError:
-        raise InputError("nested too deeply", str(path), "a list of jobs") from None
+        raise InputError("is nested too deeply", str(path), "a list of jobs") from None
     rows = [rows] if isinstance(rows, dict) else rows
     if not isinstance(rows, list):
         raise InputError("is not a table", str(path), "a list of objects, or an object per line")

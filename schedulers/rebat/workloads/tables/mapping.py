@@ -191,7 +191,7 @@ class TableMapping(Struct, frozen=True, kw_only=True):
         missing = [name for name in self.required if name not in header]
         if missing:
             expected = f"the columns {', '.join(self.required)}"
-            raise InputError(f"no column {', '.join(missing)}", where, expected)
+            raise InputError(f"has no column {', '.join(missing)}", where, expected)
         for name in self.read:
             if header.count(name) > 1:
                 raise InputError(f"has {header.count(name)} columns {name}", where, "one")

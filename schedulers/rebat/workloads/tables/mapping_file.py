@@ -101,9 +101,9 @@ def _toml(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(read_text(path))
     except tomllib.TOMLDecodeError as error:
-        raise InputError(f"not TOML: {error}") from None
+        raise InputError(f"is not TOML: {error}") from None
     except RecursionError:
-        raise InputError("not TOML: nested too deeply") from None
+        raise InputError("is not TOML: it is nested too deeply") from None
 
 
 def _check_keys(table: Mapping[str, Any], valid: Sequence[str], where: str) -> None:

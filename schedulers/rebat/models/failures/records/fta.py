@@ -59,7 +59,7 @@ def read_fta(path: Path, platform: int | None = None) -> Record:
         events = list(_of_platform(_events(text, str(path)), platform, lines, str(path)))
     spans = list(_down(events, lines))
     if not spans:
-        raise InputError("no line contains a failure", str(path), f"event type {UNAVAILABLE}")
+        raise InputError("contains no failure", str(path), f"lines of event type {UNAVAILABLE}")
     first_s = min(event.start_s for event in events)
     named = {event.node: event.name or str(event.node) for event in events}
     ids = {node: number for number, node in enumerate(sorted(named))}
@@ -79,14 +79,16 @@ def _of_platform(
         seen.add(event.platform)
         if platform is None and len(seen) > 1:
             numbers = " and ".join(map(str, sorted(seen)))
-            raise InputError(f"platforms {numbers}", where, "--platform, one of those in the file")
+            raise InputError(f"contains platforms {numbers}", where, "--platform with one of them")
         if platform in (None, event.platform):
             yield event
         else:
             lines.dropped["of other platforms"] += 1
     if platform is not None and platform not in seen:
-        numbers = ", ".join(map(str, sorted(seen)))
-        raise InputError(f"platform {platform} has no line", where, f"one of: {numbers}")
+        numbers = " or ".join(map(str, sorted(seen)))
+        raise InputError(
+            f"contains no events of platform {platform}", where, f"--platform {numbers}"
+        )
 
 
 def _down(events: Iterable[_Event], lines: Lines) -> Iterator[_Event]:

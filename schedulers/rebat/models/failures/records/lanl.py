@@ -80,7 +80,7 @@ def _failures(
     missing = [name for name in COLUMNS if name not in (rows.fieldnames or ())]
     if missing:
         expected = f"the columns {', '.join(COLUMNS)}"
-        raise InputError(f"no column {missing[0]!r}", f"{where}:1", expected)
+        raise InputError(f"has no column {missing[0]!r}", f"{where}:1", expected)
     for row in rows:
         name, has_node = _text(row, "System"), bool(_text(row, "nodenumz"))
         if has_node:

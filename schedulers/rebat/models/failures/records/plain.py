@@ -78,7 +78,7 @@ def _rows(rows: csv.DictReader[str], where: str, lines: Lines) -> Iterator[_Row]
     missing = [name for name in COLUMNS if name not in (rows.fieldnames or ())]
     if missing:
         expected = f"the columns {', '.join(COLUMNS)} in the first line"
-        raise InputError(f"no column {missing[0]!r}", f"{where}:1", expected)
+        raise InputError(f"has no column {missing[0]!r}", f"{where}:1", expected)
     kind = ""
     for raw in rows:
         try:
