@@ -110,7 +110,7 @@ SEED_OPTIONS = (
 @click.option(
     "--figures",
     is_flag=True,
-    help="Also draw figures. With a single seed: flows.png, utilisation.png and gantt.png. If failures have causes or recoveries have stages, also flagship.png. With several seeds and several policies: only ratios.png.",
+    help="Also draw flows.png, utilisation.png and gantt.png. If failures have causes or recoveries have stages, also draw flagship.png. With several seeds, draw only ratios.png, which compares the policies.",
 )
 @click.option(
     "--gantt",
