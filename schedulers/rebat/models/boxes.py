@@ -227,8 +227,8 @@ class BoxSums:
         self._end = self.n + math.prod(sizes)
         self._rows: list[tuple[int, ...]] = []
         self.ends: list[int] = []
-        """For each row of windows, the first later row whose windows do not contain those of this
-        row.
+        """For each row of the program, the first later row whose windows do not contain the
+        windows of this row.
         """
         self._extend((), self._values_at, math.prod(sizes))
         self.program: Ints = np.array(self._rows, dtype=np.int64).reshape(-1, 8)
