@@ -24,7 +24,11 @@ if TYPE_CHECKING:
 @click.argument("out", type=click.Path(path_type=Path))
 @click.argument("a", required=False)
 @click.argument("b", required=False)
-@click.option("--nodes", is_flag=True, help="Jobs that start on other nodes count as different.")
+@click.option(
+    "--nodes",
+    is_flag=True,
+    help="Also report a difference if both policies start a job at the same time on different nodes.",
+)
 @json_option
 def diff_policies(out: Path, a: str | None, b: str | None, nodes: bool, as_json: bool) -> None:
     """Find the first decision at which the policies A and B differ.

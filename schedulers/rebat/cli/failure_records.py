@@ -48,8 +48,8 @@ class FormatCommand(click.Command):
     "downtime_s",
     type=DURATION,
     help=(
-        "mira-ras: length of an outage (default: 1h). The record has no repair times. An outage is "
-        "longer only if the messages of its event span a longer time."
+        "mira-ras: minimum duration of an outage (default: 1h). The record contains no repair "
+        "times. An outage is longer only if the messages of its event span a longer time."
     ),
 )
 @click.option(
@@ -103,7 +103,7 @@ class FormatCommand(click.Command):
 @click.option(
     "--names",
     type=FILE,
-    help="csv, fta, sacctmgr, sacct: write the name of each node number to this file, as node,name.",
+    help="Write a CSV table of the node numbers and their names to this file, with the columns node,name (formats csv, fta, sacctmgr and sacct only).",
 )
 @output_file("File to write (.gz: compressed).", FILE, "names")
 def import_(

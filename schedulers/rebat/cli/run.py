@@ -34,9 +34,8 @@ SEED_OPTIONS = (
         type=FiniteRange(min=0, min_open=True),
         help=(
             "Add seeds (up to 1,000) until the relative width of the confidence interval is at "
-            "most this value, like 0.02. If there are several policies, this is the interval of "
-            "each ratio to the first policy. If there is one policy, it is the interval of the "
-            "mean."
+            "most this value, like 0.02. With several policies, rebat checks the intervals of the "
+            "ratios to the first policy. With one policy, rebat checks the interval of the mean."
         ),
     ),
     click.option(
@@ -111,7 +110,7 @@ SEED_OPTIONS = (
 @click.option(
     "--figures",
     is_flag=True,
-    help="Also draw figures: flows.png, utilisation.png and gantt.png; with causes or stages of failures also flagship.png (the largest job); with several seeds also ratios.png.",
+    help="Also draw flows.png, utilisation.png and gantt.png. If failures have causes or recoveries have stages, also draw flagship.png. With several seeds, draw only ratios.png, which compares the policies.",
 )
 @click.option(
     "--gantt",

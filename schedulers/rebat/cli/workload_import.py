@@ -76,7 +76,7 @@ class TraceCommand(click.Command):
 @click.option(
     "--schedule",
     type=FOLDER,
-    help="Also write the recorded schedule to this folder, with the same files as 'rebat run --out': all attempts of the jobs, and with --events the failures of nodes. The policy is named 'recorded'.",
+    help="Also write the recorded schedule to this folder, in the format of 'rebat run --out'. It contains all attempts of the jobs. With --events it also contains the node failures. In these files the name of the policy is 'recorded'.",
 )
 @click.option(
     "--strict",

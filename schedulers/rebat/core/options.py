@@ -11,8 +11,7 @@ from rebat.core.dialect import PAPER, Dialect
 from rebat.core.recovery import Recovery
 
 SilentErrors = Literal["accept", "retry"]
-"""What happens to a job whose attempt ends with an error: it ends (accept) or runs again (retry).
-"""
+"""Whether a job ends (accept) or runs again (retry) when its attempt ends with an error."""
 
 
 MAX_ATTEMPTS = 10_000
@@ -38,29 +37,32 @@ class SessionOptions(msgspec.Struct, frozen=True):
     Attributes
     ----------
     dialect : Dialect
-        Choices in details in which the node-stealing paper and its program differ.
+        Choices for the details in which the node-stealing paper and its authors' program differ.
     strict : bool
-        Whether a refused proposal is an error (a bug in the policy) or is only recorded.
+        If True, a refused proposal of the policy is an error. If False, it is only recorded.
     young_daly : YoungDaly, optional
         Checkpointing of jobs whose profiles have no checkpoint fields.
     silent_errors : str
         With 'retry', a job that ends with a return code other than 0 runs again from the beginning
         until it succeeds (sections 3.2 and 4.1 of Benoit et al., RR-9296).
     resize_cost : str
-        Cost of a resize, which is added to the recovery (see ``models.migration.cost_us``).
+        Time that a resize costs: seconds or a cost model (see ``models.migration.cost_us``). It is
+        added to the recovery time of the next attempt.
     migration_cost : str
-        Cost of a checkpoint and restart, in the same notation.
+        Time that a checkpoint and restart cost: seconds or a cost model (see
+        ``models.migration.cost_us``).
     purge_s : float
-        Interval at which Slurm purges jobs (see ``models.migration``).
+        Slurm's PURGE_JOB_INTERVAL. Some cost models include it (see ``models.migration``).
     cores_per_node : int
         Number of Batsim's hosts (cores) that form a node; 1 if hosts are nodes.
     resumes_moldable : bool
-        Whether a moldable job continues from its last checkpoint after a change of its number of
-        nodes, or restarts from the beginning.
+        If True, a moldable job whose number of nodes changes continues from its last checkpoint.
+        If False, it restarts from the beginning.
     max_attempts : int
         Number of interrupted attempts after which a job ends as failed.
     recovery : Recovery, optional
-        Stages of the recovery of a failed job; None: failures are reported immediately.
+        Stages of the recovery of a failed job. If None, there are no stages: the policy is informed
+        of a failure immediately.
     """
 
     dialect: Dialect = PAPER
@@ -77,5 +79,5 @@ class SessionOptions(msgspec.Struct, frozen=True):
 
     @property
     def starts_cost(self) -> bool:
-        """Whether later attempts of a job cost time, even if it writes no checkpoints."""
+        """Whether a restart costs time even if the job writes no checkpoints."""
         return self.resize_cost != "0" or bool(self.recovery and "init" in self.recovery.stages)

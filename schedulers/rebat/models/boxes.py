@@ -140,14 +140,14 @@ class Boxes:
 
     @cached_property
     def chosen(self) -> Ints:
-        """Position of the sum of each box in the array of all sums, shape (n,)."""
+        """Index of the sum of each box in the result of `raw_sums`, shape (n,)."""
         places, corners = map(np.concatenate, zip(*self._parts, strict=True))
         chosen: Ints = places[np.argsort(corners, kind="stable")]
         return chosen
 
     @property
     def corners(self) -> list[Ints]:
-        """Node numbers of the corners of the boxes of each shape, ascending."""
+        """For each shape, the node numbers of the origins of its boxes, ascending."""
         return [corners for _, corners in self._parts]
 
     @cached_property
@@ -155,7 +155,7 @@ class Boxes:
         return [self._of_shape(index, self._aligned) for index in range(len(self.shapes))]
 
     def _of_shape(self, index: int, aligned: bool) -> tuple[Ints, Ints]:
-        """Return the positions of the sums of a shape, and the node numbers of its corners."""
+        """Return the indices of the sums, and the origins (node numbers), of boxes of a shape."""
         corners, is_listed = np.zeros(1, dtype=np.int64), np.ones(1, dtype=np.bool_)
         axes = zip(self.shapes[index], self.torus.sizes, self.torus.strides, strict=True)
         for extent, size, stride in reversed([*axes]):
@@ -183,7 +183,7 @@ class Boxes:
         return Box(shape, tuple(origin))
 
     def raw_sums(self, values: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
-        """Return all sums; the sum of box ``i`` is at ``chosen[i]``.
+        """Return the sums of node values over all boxes; the sum of box ``i`` is at ``chosen[i]``.
 
         The next call overwrites the array.
         """
@@ -212,23 +212,23 @@ class BoxSums:
 
     Sums that several shapes have in common are computed once. The last dimension, which has the
     largest strides, is summed first. A window is a number of consecutive nodes along a dimension.
-    The sum of a window of 2, 4, 8 ... nodes is the sum of its two halves. Other windows are sums of
-    these windows. No window is computed as a difference, because the difference of two infinite
-    sums is not a number.
+    The sum of a window of 2, 4, 8 ... nodes is the sum of its two halves. The sum of any other
+    window is the sum of two smaller windows. No window is computed as a difference, because the
+    difference of two infinite sums is not a number.
     """
 
     def __init__(self, sizes: Extents, shapes: Sequence[Extents]) -> None:
         self._sizes, self._shapes = sizes, shapes
         counts = [math.prod(map(_length, shape, sizes)) for shape in shapes]
         self.first: Ints = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-        """Position of the first sum of each shape. Its sums are in the order of node numbers."""
+        """Index of the first sum of each shape. The sums of a shape are in the order of origins."""
         self.n = int(self.first[-1])
         self._values_at = self.n
         self._end = self.n + math.prod(sizes)
         self._rows: list[tuple[int, ...]] = []
         self.ends: list[int] = []
-        """For each row of windows, the first later row whose windows do not contain those of this
-        row.
+        """For each row of the program, the first later row whose windows do not contain the
+        windows of this row.
         """
         self._extend((), self._values_at, math.prod(sizes))
         self.program: Ints = np.array(self._rows, dtype=np.int64).reshape(-1, 8)
@@ -247,7 +247,10 @@ class BoxSums:
     # ---- the program
 
     def _extend(self, tail: Extents, at: int, length: int) -> None:
-        """Sum along the dimension before ``tail``; existing sums over ``tail`` begin at ``at``."""
+        """Sum along the dimension before those of ``tail``.
+
+        ``at`` is the position of the existing sums over the dimensions of ``tail``.
+        """
         axis = len(self._sizes) - len(tail) - 1
         size = self._sizes[axis]
         inner = math.prod(self._sizes[:axis])
@@ -308,5 +311,5 @@ class BoxSums:
 
 
 def _length(extent: int, size: int) -> int:
-    """Return the number of origins along a dimension that have different boxes."""
+    """Return the number of different origins of boxes along a dimension."""
     return 1 if extent == size else size

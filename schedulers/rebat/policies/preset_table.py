@@ -225,7 +225,10 @@ _CRITERIA = {
 
 
 def _variants() -> Iterator[Preset]:
-    """Yield the variants H_xyz except H111 (section 7.1): x timing, y victim rule, z criterion."""
+    """Yield the variants H_xyz of node stealing (section 7.1), except H111.
+
+    x is the number of the timing, y of the victim rule, and z of the criterion.
+    """
     for x, (timing, when) in enumerate(_TIMINGS.items(), 1):
         for y, (victim, source) in enumerate(_VICTIMS.items(), 1):
             for z, (criterion, worth) in enumerate(_CRITERIA.items(), 1):
@@ -240,7 +243,10 @@ def _variants() -> Iterator[Preset]:
 
 
 def _as_the_program(row: Preset) -> Preset:
-    """Return a scheduler of the node-stealing paper as the program of its authors runs it."""
+    """Return the variant of a preset that behaves like the program of the paper's authors.
+
+    The paper is the node-stealing paper (Du et al. 2024).
+    """
     changes = {
         "semantics": "authors",
         "order": "fcfs-by-id",

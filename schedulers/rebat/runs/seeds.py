@@ -31,8 +31,8 @@ MOST_SEEDS = 1_000
 class Narrow(msgspec.Struct, frozen=True):
     """A target width of the interval of a metric, as a share of its mean.
 
-    If there are several policies, the width applies to the ratio of each to the first policy. If
-    there is one policy, it applies to the value of the policy.
+    With several policies, the width applies to the ratio of each other policy to the first policy.
+    With one policy, it applies to the mean.
     """
 
     width: float

@@ -50,7 +50,7 @@ many interruptions. A job can also be given up while it waits or moves.
 
 
 class Stopping(msgspec.Struct):
-    """A stop whose kill was sent at ``sent_us``; ``claims`` are the nodes held for its move."""
+    """A stop whose kill was sent at ``sent_us``. ``claims``: nodes held for the move of the job."""
 
     stop: Stop
     remaining: Remaining
@@ -91,10 +91,10 @@ class Waiting(msgspec.Struct):
     over: bool = False
     """Whether the wait ends in the second planning pass of the instant."""
     shrinks: bool = False
-    """Whether the second pass replaces the held nodes with equally many lowest free nodes."""
+    """Whether the second pass replaces the held nodes with the same number of lowest free nodes."""
 
     def due(self, now_us: int) -> bool:
-        """Return whether the wait is due now and not only in the second pass."""
+        """Return whether the wait ends now, in the first planning pass."""
         return self.until_us <= now_us and not self.over
 
     @property
@@ -104,16 +104,23 @@ class Waiting(msgspec.Struct):
 
 
 class Lifecycle:
-    """The state of every job, in tables that only this class changes.
+    """The states of all jobs. Only this class changes them.
 
     Attributes
     ----------
-    queue, running : dict
-        Attempts by id, in order of entry. Attempts that are being stopped still run.
-    stopping, scheduled : dict
-        Stops whose kill was sent, and scheduled stops, by id of the attempt.
-    waiting, moving : dict
-        Stopped jobs by id of the job.
+    queue : dict
+        Queued attempts by attempt id, in order of their entry into the queue.
+    running : dict
+        Running attempts by attempt id, in order of their starts. They include the attempts that are
+        being stopped.
+    stopping : dict
+        Stops whose kill was sent, by attempt id.
+    scheduled : dict
+        Stops that wait for a checkpoint, by attempt id.
+    waiting : dict
+        Stopped jobs that wait, and the nodes held for them, by job id.
+    moving : dict
+        Stopped jobs that move within the same instant, by job id.
     """
 
     def __init__(self) -> None:
@@ -150,7 +157,7 @@ class Lifecycle:
         return gone
 
     def alive(self, attempt_id: str) -> bool:
-        """Return whether an attempt is queued or runs."""
+        """Return whether an attempt is queued or running."""
         return attempt_id in self.queue or attempt_id in self.running
 
     def state(self, job_id: str) -> State:
@@ -195,7 +202,7 @@ class Lifecycle:
         self.stopping[stopping.stop.attempt_id] = stopping
 
     def end(self, attempt_id: str) -> Running | None:
-        """Remove and return a running attempt that releases its nodes; None if it does not run."""
+        """Remove and return a running attempt; None if it does not run. Its nodes become free."""
         return self.running.pop(attempt_id, None)
 
     def over(self, job_id: str) -> None:
@@ -203,18 +210,18 @@ class Lifecycle:
         self._go(job_id, State.ENDED)
 
     def give_up(self, job_id: str) -> None:
-        """End a stopped job."""
+        """End a stopped job that is given up."""
         self.moving.pop(job_id, None)
         self._go(job_id, State.ENDED)
 
     def wait(self, waiting: Waiting) -> None:
-        """Let a stopped job wait."""
+        """Record that a stopped job waits."""
         job_id = waiting.stopping.running.attempt.job_id
         self._go(job_id, State.WAITING)
         self.waiting[job_id] = waiting
 
     def move(self, stopping: Stopping) -> None:
-        """Let a stopped job move within the same instant."""
+        """Record that a stopped job moves within the same instant."""
         job_id = stopping.running.attempt.job_id
         self._go(job_id, State.MOVING)
         self.moving[job_id] = stopping

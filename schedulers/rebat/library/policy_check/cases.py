@@ -80,7 +80,10 @@ STREAMS = (
     JobStream(2, 4, 2, 2, 12),
     JobStream(3, 7, 7, 2, 9),
 )
-"""Streams in which an unfair policy lets a large, small, long or early job wait until their end."""
+"""Streams in which an unfair policy starts one job only after the end of the stream.
+
+This job is large, small, long or early.
+"""
 
 
 def stream_case(seed: int) -> CheckCase:
@@ -103,14 +106,16 @@ def _job(name: object, size: int, length_s: int, submit_s: int) -> Job:
     return Job(str(name), size, to_us(submit_s), to_us(length_s + 1), f"d{length_s}")
 
 
-# ---- parts of a case; a smaller case has only some of them
+# ---- parts of a case
 
 
 class CasePart(NamedTuple):
-    """A part that can be removed from a case: positions of jobs, events or operations."""
+    """Entries that can be removed together from a case."""
 
     kind: str
+    """The list that contains the entries: 'jobs', 'events' or 'operations'."""
     places: tuple[int, ...]
+    """The indices of the entries in this list."""
 
 
 def parts_of(case: CheckCase) -> list[CasePart]:
@@ -128,7 +133,7 @@ def parts_of(case: CheckCase) -> list[CasePart]:
 
 
 def _pairs(kind: str, rows: Iterable[tuple[int, bool, NodeSet]]) -> list[CasePart]:
-    """Return a part for each repair or undrain, together with the failure or drain of the nodes."""
+    """Return a part for each failure with its repair, or for each drain with its undrain."""
     parts, begun = [], dict[int, int]()
     for place, ends, nodes in rows:
         if ends:
@@ -140,7 +145,7 @@ def _pairs(kind: str, rows: Iterable[tuple[int, bool, NodeSet]]) -> list[CasePar
 
 
 def of_parts(case: CheckCase, parts: Collection[CasePart]) -> CheckCase:
-    """Return the case with only these parts."""
+    """Return a copy of the case that contains only these parts."""
 
     def chosen(kind: str, rows: Any) -> list[Any]:
         places = {place for part in parts if part.kind == kind for place in part.places}

@@ -8,7 +8,7 @@ import time
 from typing import Any
 
 NAMES = ("time", "monotonic", "perf_counter", "process_time", "thread_time")
-"""Functions of ``time`` that return seconds; ``NAME_ns`` returns nanoseconds."""
+"""Functions of the module ``time`` that return seconds. ``NAME_ns`` returns nanoseconds."""
 
 
 class SteppedClock:

@@ -34,7 +34,7 @@ def test_{name}():
 
 
 def write_cases(checked: PolicyCheck, folder: Path) -> list[Path]:
-    """Write the failing cases of a policy; return the test files.
+    """Write the failing cases of a policy; return the paths of the test files.
 
     For a failed check NAME, the files are NAME.json (the workload), NAME.events (failures),
     NAME-operations.json (drains and migrations, if there are any), and test_NAME.py.
@@ -66,7 +66,7 @@ def _write(policy: str, check: str, failing: FailingCase, folder: Path) -> Path:
 
 
 def _json(record: dict[str, Any]) -> str:
-    """Return JSON without backslashes, which can be embedded in a Python string."""
+    """Return JSON with escaped backslashes, for the literal string of a test."""
     text = msgspec.json.format(msgspec.json.encode(record), indent=1).decode()
     return text.replace("\\", "\\\\")
 

@@ -43,7 +43,13 @@ def validated(session: Session) -> Scheduler:
 
 
 def check_run(result: RunResult) -> None:
-    """Check all rules for a run without latency; raise Violation for the first broken rule."""
+    """Check nodes, ends, sizes and times of a run without latency.
+
+    Raises
+    ------
+    Violation
+        For the first broken rule.
+    """
     check_nodes(result.ledger)
     check_ends(result.ledger)
     check_sizes(result.ledger)
@@ -74,9 +80,9 @@ def check_nodes(ledger: Ledger, slack_us: int = 0) -> None:
 
 
 def check_ends(ledger: Ledger) -> None:
-    """Check that every job ends once, with its last attempt; earlier attempts were interrupted.
+    """Check that every job ends exactly once, with its last attempt.
 
-    The attempts of a job must not overlap.
+    All earlier attempts must have been interrupted. The attempts of a job must not overlap.
     """
     again = INTERRUPTED | {Cause.SILENT_ERROR, Cause.MOLDED}
     attempts = defaultdict(list)

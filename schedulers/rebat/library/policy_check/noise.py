@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Additional messages without news, and several messages for one instant.
+"""Changes of the messages that must not change the decisions of a policy.
 
-The decisions of a policy must not depend on either.
+There are additional messages without news, and the events of an instant can be in several messages.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from rebat.core.units import to_us
 
 
 class Noise:
-    """A scheduler that receives more messages than the engine sends.
+    """A wrapper of a scheduler that adds messages to those of the engine.
 
     With ``apart``, a repair and a failure of the same node at the same time are in two messages, as
     a real Batsim sometimes sends them.
@@ -27,7 +27,7 @@ class Noise:
         self._handle, self._rng, self._apart, self._now_us = handle, rng, apart, 0
 
     def __call__(self, message: Message) -> Reply:
-        """Pass a message on in parts, and return all decisions in one reply."""
+        """Pass on a message and additional messages; return all decisions in one reply."""
         decisions: list[Decision] = []
         for part in self._parts(message):
             decisions += self._handle(part).decisions

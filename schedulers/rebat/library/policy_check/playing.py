@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Play a case with a policy, and report broken rules."""
+"""Simulate (*play*) a case with a policy, and report broken rules."""
 
 from __future__ import annotations
 
@@ -44,22 +44,23 @@ from rebat.wire.remote import run_remote
 
 
 class How(StrEnum):
-    """Options for playing a case."""
+    """The ways to play a case."""
 
     EMBEDDED = "embedded"
+    """Messages are Python objects."""
     WIRE = "wire"
-    """Whether messages are sent as bytes in Batsim's protocol."""
+    """Messages are sent as bytes in Batsim's protocol."""
     NOISY = "noisy"
-    """Whether there are additional messages, which contain nothing that a policy needs."""
+    """There are additional messages, which contain nothing that a policy needs."""
     TWICE = "twice"
-    """Whether the case is played again in the same process."""
+    """The case is played twice in the same process, and both runs are compared."""
 
 
 class Played(msgspec.Struct, frozen=True):
     """The outcome of a run of a case."""
 
     rule: str = ""
-    """The check that the run failed; empty if there is none."""
+    """Name of the failed check; empty if the run failed no check."""
     problem: str = ""
     schedule: str = ""
     """Hash of the rows of jobs.csv."""
@@ -68,7 +69,7 @@ class Played(msgspec.Struct, frozen=True):
 
 
 def load_policy(spec: str, n_nodes: int) -> Preset | OwnPolicy:
-    """Load a policy. Its file is executed again, so no state of earlier runs is left."""
+    """Load a policy. Its file is executed again, so that no state of earlier runs remains."""
     own = is_own(spec) and "=" not in spec
     return (own_policy(spec) if own else on_ring(spec, n_nodes)).carrying_out()
 
@@ -111,13 +112,13 @@ def _hash(*rows: str) -> str:
 
 
 def _stuck(session: Session) -> str:
-    """Return a text on jobs that never start although no more events occur."""
+    """Return the message for a run in which jobs never start although no more events occur."""
     names = ", ".join([*session.queue][:3]) or "a stopped job"
     return f"at {session.now_us / 1e6:g} s nothing runs, and the policy does not start {names}"
 
 
 class _Run:
-    """A simulation of a case with the checks of each message and of the ledger."""
+    """A simulation of a case. It checks the session after each message, and finally the ledger."""
 
     def __init__(self, policy: Preset | OwnPolicy, case: CheckCase) -> None:
         self.case, self.rule, self.replies = case, "safety", hashlib.sha256()
@@ -128,7 +129,7 @@ class _Run:
         self.engine: Engine
 
     def play(self, how: How) -> None:
-        """Simulate, then check the ledger; ``rule`` is the current check."""
+        """Simulate the case, then check the ledger. ``rule`` is the name of the current check."""
         acknowledged = how in (How.WIRE, How.NOISY)
         self.engine = Engine(
             self.case.workload,
@@ -182,7 +183,7 @@ class _Run:
 
 
 def _noisy(handle: Scheduler) -> Scheduler:
-    """Return a scheduler that also receives messages without news and without needed content."""
+    """Return a scheduler that receives additional messages, which contain nothing it needs."""
     rng = random.Random(0)
     noise = Noise(WholeInstants(handle), rng, apart=True)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Processes that play cases with a policy: each with its own hash seed and clock."""
+"""Processes that simulate (*play*) cases. Each process has its own hash seed and clock."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rebat.library.policy_check.playing import How, Played
 EPOCH_NS = 1_700_000_000 * 10**9
 YEARS_NS = 123_456_789 * 10**9
 STEP_NS = 4_111_337 * 10**6
-"""Difference of two clocks: over an hour, and no multiple of a second or a minute."""
+"""Step of the clock of `OTHER_CLOCK`: over an hour, and no multiple of a second or a minute."""
 
 
 class PlayerSettings(NamedTuple):
@@ -34,10 +34,10 @@ OTHER_HASH = PlayerSettings(2, EPOCH_NS, 1000)
 OTHER_CLOCK = PlayerSettings(1, EPOCH_NS + YEARS_NS, STEP_NS)
 
 HANGS = "the policy does not return"
-"""Beginning of the problem if a run exceeds the time limit."""
+"""Beginning of the reported problem if a run exceeds the time limit."""
 
 CRASHES = "the policy ends its process"
-"""Beginning of the problem if the process of the policy ends during a run."""
+"""Beginning of the reported problem if the process of the policy ends during a run."""
 
 
 class Player:
@@ -46,7 +46,7 @@ class Player:
     Parameters
     ----------
     spec : str
-        The policy.
+        Name of the policy, as for `check_policy`.
     settings : PlayerSettings
     timeout_s : float
         Time limit for a run, in seconds.
@@ -85,7 +85,7 @@ class Player:
         )
 
     def _line(self, process: subprocess.Popen[bytes]) -> bytes:
-        """Return the next line; empty after the time limit, and after the end of the process."""
+        """Return the next line; empty if the time limit is exceeded or the process has ended."""
         assert process.stdout
         with selectors.DefaultSelector() as selector:
             selector.register(process.stdout, selectors.EVENT_READ)
@@ -105,7 +105,7 @@ class Player:
 
 
 class Players:
-    """The three processes of a check; a context manager that ends them."""
+    """The three processes that test a policy. The context manager ends them on exit."""
 
     def __init__(self, spec: str, timeout_s: float) -> None:
         self.usual = Player(spec, USUAL, timeout_s)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random workloads, outages and operations with many coincident times, in whole seconds."""
+"""Random workloads, outages and operations, with small whole seconds as times."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from rebat.models.tiers import add_tiers, parse_tiers
 TIERS = (
     "peer=1/1@2+remote=1/2@4", "memory=1/0@1+remote=2/1@3", "memory=0/1@1+peer=1/1@2+remote=1/2@4",
 )  # fmt: skip
-"""Tiers of checkpoints."""
+"""Storage tiers of checkpoints, from which a workload chooses."""
 
 
 def workload(rng: random.Random, n_nodes: int) -> Workload:
-    """Return jobs with few distinct times.
+    """Return random jobs. Often several jobs have the same times.
 
     Some jobs are composed of two delays, and some exceed their walltime.
     """
@@ -57,7 +57,7 @@ def workload(rng: random.Random, n_nodes: int) -> Workload:
 
 
 def shape(rng: random.Random, size: int, n_nodes: int) -> dict[str, Any]:
-    """Return the fields of a rigid, moldable or malleable job of this size."""
+    """Return the fields that make a job of this size rigid, moldable or malleable, at random."""
     sizes = sorted(rng.sample(range(1, n_nodes + 1), rng.randint(1, min(3, n_nodes))))
     ends = {"min": rng.randint(1, size), "max": rng.randint(size, n_nodes)}
     return rng.choice(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Policies for a torus on the small machines of the tests."""
+"""Presets for a torus, adapted to the small machines of policy checks."""
 
 from __future__ import annotations
 
@@ -8,7 +8,11 @@ from rebat.policies.presets import preset
 
 
 def on_ring(policy: str, n_nodes: int) -> Preset:
-    """Return a preset by name. For a preset on a torus, the torus is a ring of this size."""
+    """Return a preset by name.
+
+    If the preset needs a torus, the torus is a ring of ``n_nodes`` nodes. If it needs a foresight,
+    the foresight is 'oldest'.
+    """
     chosen = preset(policy)
     ring = {"torus": str(n_nodes), "foresight": "oldest"}
     own = [f"{axis}={value}" for axis, value in ring.items() if axis in chosen.point.effective]

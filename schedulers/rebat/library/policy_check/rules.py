@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The checks of a policy, in a table."""
+"""Table of the checks of a policy.
+
+The *usual run* of a case is the run to which other runs are compared. It is a run of the process
+``Players.usual``, without additional messages.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +14,7 @@ from rebat.library.policy_check.playing import How, Played
 from rebat.library.policy_check.processes import Players
 
 Test = Callable[[Players, dict[str, Any], Played], str]
-"""Function of a case and its usual run that returns the problem, or an empty text."""
+"""Function of the processes, a case and its usual run. Returns the problem, or an empty text."""
 
 
 class PolicyRule(NamedTuple):
@@ -20,7 +24,7 @@ class PolicyRule(NamedTuple):
     meaning: str
     test: Test
     compares: bool = True
-    """Whether the test compares two runs, which requires that the usual run is correct."""
+    """Whether the test compares two runs. The usual run must then have broken no rule."""
     needs_usual: bool = False
     """Whether the case must have neither latency nor split instants."""
     of_streams: bool = False
@@ -36,7 +40,7 @@ class PolicyRule(NamedTuple):
 
 
 def _broken(name: str) -> Test:
-    """Return a test that fails if the usual run breaks a rule."""
+    """Return a test that fails if the usual run breaks the rule of this name."""
     return lambda players, case, usual: usual.problem if usual.rule == name else ""
 
 
@@ -63,7 +67,7 @@ def _wire(players: Players, case: dict[str, Any], usual: Played) -> str:
 
 
 def _difference(usual: Played, other: Played, which: str, schedule_only: bool = False) -> str:
-    """Return a text on how two runs differ; empty if they do not differ."""
+    """Return how two runs differ, as text; empty if they are equal."""
     if other.rule == "repeat":
         return other.problem
     if other.rule:

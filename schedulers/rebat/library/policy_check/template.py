@@ -93,7 +93,7 @@ def new_policy(name: str, folder: Path, force: bool = False) -> list[Path]:
 
 
 def class_name(name: str) -> str:
-    """Return the class of a policy with this name.
+    """Return the name of the class of a policy.
 
     >>> class_name("my_policy"), class_name("MyPolicy")
     ('MyPolicy', 'MyPolicy')

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Check a policy: play cases until each check has failed, or has passed all cases."""
+"""Check a policy: simulate (*play*) cases until each check has failed or passed all cases."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ TIMEOUT_S = 30.0
 """Default time limit for a run of a case, in seconds."""
 
 MOST, FEW = 300, 10
-"""Maximum number of runs to shrink a case. `FEW` applies if each run needs a new process."""
+"""Maximum number of runs to shrink a case. `FEW` is the maximum if each run needs a new process."""
 
 
 class FailingCase(msgspec.Struct, frozen=True):
-    """A shrunk case that fails a check."""
+    """A case that fails a check, without the parts that are not needed for the failure."""
 
     seed: int
     problem: str
@@ -109,7 +109,7 @@ def check_policy(
     policy : str
         A name, as for `rebat.run`: ``FILE.py:CLASS``, a preset, or a preset with changed axes.
     seeds : int
-        Number of random cases. There is also a stream of jobs for each of them.
+        Number of seeds. Each seed has two cases: a random case and a stream of jobs.
     skip : collection of str
         Names of checks to leave out.
     timeout_s : float
@@ -160,7 +160,7 @@ class _Checker:
                 row.failing = self._shrunk(rule, seed, case, problem)
 
     def _problems(self, case: CheckCase) -> Iterator[tuple[str, str]]:
-        """Yield name and problem for each open check that covers the case."""
+        """Yield name and problem for each check that applies to the case and has not failed yet."""
         if self._stops or not self._open:
             return
         record = case_record(case)
@@ -185,7 +185,10 @@ class _Checker:
 
 
 def test_case(players: Players, rule: PolicyRule, case: CheckCase) -> str:
-    """Return the problem of a case; empty if there is none or the check does not apply."""
+    """Test a case with a check, and return the problem.
+
+    The problem is empty if the case passes the check, or if the check does not apply to the case.
+    """
     record: dict[str, Any] = case_record(case)
     usual = players.usual.play(record)
     return rule.test(players, record, usual) if rule.covers(record, usual) else ""

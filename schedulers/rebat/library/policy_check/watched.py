@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A wrapper of a policy that checks that the policy does not change the view."""
+"""A wrapper that checks that a policy does not change the view."""
 
 from __future__ import annotations
 
@@ -34,7 +34,9 @@ class Watched(Policy):
     def _steps(
         self, name: str, view: View, call: Callable[[], Iterable[Proposal]]
     ) -> Iterator[Proposal]:
-        """Yield proposals, and check the view. Only the session may change it, between proposals.
+        """Yield the proposals, and check that the policy does not change the view.
+
+        The session may change the view between two proposals.
 
         Raises
         ------

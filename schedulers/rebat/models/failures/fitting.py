@@ -206,7 +206,10 @@ def likeliest(kind: type[NodeLaws], times: UpTimes) -> Parameters | None:
 
 
 def likeliest_scale_s(kind: type[NodeLaws], shape: float, times: UpTimes) -> float:
-    """Return the scale by maximum likelihood for a shape; there must be a failure."""
+    """Return the maximum-likelihood scale of a law with the given shape.
+
+    At least one of ``times`` must end with a failure.
+    """
     if kind in (WeibullNodes, ExponentialNodes):
         times_s = np.concatenate(times)
         longest_s = times_s.max()

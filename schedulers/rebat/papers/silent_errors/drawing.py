@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Drawing of the figures of RR-9296: panels with a shared scale, each an SVG, and colours."""
+"""Draw the figures of RR-9296 (Benoit et al. 2020), and define their colours.
+
+Each panel is a separate SVG. The panels of a figure share the scale of the vertical axis.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The conventions (age of the machine, end of the trace) that explain published gains."""
+"""Tables of the published gains of FAPS that each convention explains.
+
+A *convention* is a pair of assumptions: the age of the machine, and the end of the failure trace.
+"""
 
 from __future__ import annotations
 

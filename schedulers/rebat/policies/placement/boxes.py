@@ -81,7 +81,7 @@ class Site(msgspec.Struct, frozen=True):
 
 
 class Division:
-    """The blocks of a machine, and its boxes of each size, which are computed when needed."""
+    """The blocks of a machine and its boxes. The boxes of a size are computed at first use."""
 
     def __init__(self, site: Site, n_nodes: int) -> None:
         self.blocks, self._which = site.blocks(n_nodes), site.boxes

@@ -77,7 +77,7 @@ class Profile:
 
 
 class Base:
-    """The profile ``base``, without failed nodes and nodes in use; it is computed when needed."""
+    """The profile ``base``. Changes are collected, and applied together before it is read."""
 
     def __init__(self, n_free: int) -> None:
         self._profile = Profile(n_free)

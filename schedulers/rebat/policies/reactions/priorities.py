@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Priorities: move jobs into the better partition, to fill it as far as possible.
+"""Priorities: move jobs into the better partition (earlier in the list), to fill its nodes.
 
 Algorithm 2, section 3.3.4 of Rodríguez-Pascual et al., "Job migration in HPC clusters by means of
 checkpoint/restart", 2019. The image with the listing is lost. Here, each round moves the largest

@@ -23,15 +23,18 @@ ReleaseOf = Callable[[Attempt], tuple[int, int]]
 
 
 def original_release(attempt: Attempt) -> tuple[int, int]:
-    """Return release time and workload position of the original job, as in the paper.
+    """Return the submission time of the original job (us) and its position in the workload.
 
-    The time is in microseconds.
+    The node-stealing paper uses these two values.
     """
     return attempt.submit_us, attempt.job_serial
 
 
 def resubmission_release(attempt: Attempt) -> tuple[int, int]:
-    """Return resubmission time and serial of the attempt, as in the authors' program."""
+    """Return the time at which the attempt entered the queue (us), and its serial number.
+
+    The authors' program uses these two values.
+    """
     return attempt.queued_us, attempt.serial
 
 

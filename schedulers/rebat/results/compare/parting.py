@@ -120,7 +120,7 @@ def parting(a: Timeline, b: Timeline, nodes: bool = False) -> Parting | None:
     a, b : Timeline
         Runs of the same workload.
     nodes : bool
-        Whether a start on other nodes counts as a difference.
+        Whether starts of a job at the same time on different nodes count as a difference.
 
     Raises
     ------

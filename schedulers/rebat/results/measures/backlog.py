@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The work at hand in a window (work left from before plus submitted work).
+"""The *work at hand* in a window: work that remains at its start, plus submitted work.
 
 In a window of a longer run, useful time depends not only on the scheduler but also on the work at
 hand: work that was delayed before the window increases the useful time in the window. The module
@@ -57,7 +57,7 @@ class AtHand(NamedTuple):
     nothing_waits
         Share of time during which no attempt waits.
     total
-        Node time of the window. If the window ends with the run, it differs between runs.
+        Node time of the window. It differs between runs if the window ends with the run.
     """
 
     share: float
@@ -67,8 +67,8 @@ class AtHand(NamedTuple):
 
 MOST_APART = 0.01
 """Maximum difference of the work at hand of two comparable runs, as a share of the window's node
-time. Useful time is the work at hand minus the work that remains, so it can differ by the same
-amount.
+time. Useful time is the work at hand minus the work that remains at the end of the window. So
+useful time can differ by the same amount.
 """
 
 NOT_COMPARABLE = "n.c."
@@ -83,8 +83,10 @@ WHY_NOT = (
 def comparable(ours: AtHand, others: AtHand) -> bool:
     """Return whether shares of node time of two runs can be compared.
 
-    The shares are not comparable if one run has more work at hand, and at times no attempt waits.
-    In this case, its additional useful time is work that it delayed before the window.
+    The shares are not comparable under two conditions together: the work at hand differs by more
+    than `MOST_APART`, and in one of the runs there are times at which no attempt waits. Then the
+    run with more work at hand has additional useful time, because it delayed work before the
+    window.
 
     >>> comparable(AtHand(0.72, 0.4), AtHand(0.81, 0.0))
     False
@@ -121,7 +123,7 @@ def are_comparable(
 def backlog(
     ledger: Ledger, window: Window, accounting: Accounting = "exact", uses: Uses | None = None
 ) -> Backlog:
-    """Return the backlog in a window of a run; ``uses``: the result of `uses_of`, if known."""
+    """Return the backlog in a window. ``uses`` is the result of `uses_of`, if already computed."""
     first, last = window
     before, within, after = (
         (

@@ -23,7 +23,7 @@ from rebat.session.ledger import Ledger
 Ints = npt.NDArray[np.int64]
 
 ASLEEP = "sleep"
-"""The reason of drains that save energy. Nodes that boot need the power of empty nodes."""
+"""The reason of drains that save energy. A node that boots needs the power of an empty node."""
 
 
 class NodeStates(msgspec.Struct, frozen=True):
@@ -72,9 +72,10 @@ def usage(ledger: Ledger, n_nodes: int, cores: int, window: Window) -> Usage:
 
 
 def _by_node(sets: list[Intervals], cores: int) -> tuple[Ints, Ints, Ints]:
-    """Return the nodes of each set of cores: node, number of its cores in the set, and set.
+    """Return the nodes of each set of cores, as three arrays.
 
-    Sets are represented by numbers from 0.
+    Each entry is a pair of a set and a node: the node, the number of its cores in the set, and the
+    index of the set.
     """
     rows = np.concatenate([np.empty((0, 2), dtype=np.int64), *sets])
     first = rows[:, 0] // cores
@@ -127,7 +128,7 @@ def energy(
 
 
 def _drained_s(ledger: Ledger, cores: int, window: Window, why: str) -> float:
-    """Return the node-seconds of drains with a reason."""
+    """Return the node-seconds in a window of the drains with the reason ``why``."""
     first, last = window
     total_us = 0
     for drain in ledger.drained:

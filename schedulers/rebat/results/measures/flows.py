@@ -23,7 +23,7 @@ SIZE_CLASSES: tuple[tuple[int, int], ...] = (
 
 
 SMALL_MACHINE = 512
-"""On machines with up to this number of nodes, classes are powers of two (Figures 12 and 13)."""
+"""Up to this number of nodes, the bounds of classes are powers of two (Figures 12 and 13)."""
 
 
 def size_classes(n_nodes: int) -> tuple[tuple[int, int], ...]:
@@ -43,10 +43,11 @@ class Flow(msgspec.Struct, frozen=True):
 
 
 class Selection(msgspec.Struct, frozen=True):
-    """A selection of jobs by their position in the order or the time of submissions.
+    """A selection of jobs by their submissions, from the share ``first`` to the share ``last``.
 
-    ``by`` 'count' is the rule of the paper (section 5.3.3: drop the first and last 20 % of the
-    jobs). 'time' is the rule of the authors' program (submitted within [0.2, 0.8] of the span).
+    If ``by`` is 'count', these are shares of the jobs in the order of submissions, as in the paper
+    (section 5.3.3 drops the first and last 20 % of the jobs). If ``by`` is 'time', these are shares
+    of the time from the first to the last submission, as in the authors' program (0.2 and 0.8).
     """
 
     first: float = 0.2

@@ -3,7 +3,7 @@
 
 The head of the queue is the attempt that comes first in the default order: by priority, then by
 time of entry into the queue. The machine is *blocked* while the head waits although enough nodes
-are free. It waits because of the positions of the free nodes, or because of a reservation of
+are free. The head waits because of the positions of the free nodes, or because of a reservation of
 another job.
 """
 
@@ -25,7 +25,9 @@ from rebat.session.ledger import AttemptRecord, Ledger
 Ints = npt.NDArray[np.int64]
 
 Head = tuple[Ints, Ints, Ints]
-"""A head of the queue: when it becomes the head, when it stops being the head, and its request."""
+"""Arrays of heads of the queue: times at which they become the head, times at which they stop being
+the head, and requested numbers of nodes.
+"""
 
 
 class Fragmentation(msgspec.Struct, frozen=True):
@@ -67,7 +69,7 @@ def fragmentation(
     allotted : Allotment, optional
         Function from the requested to the allocated number of nodes (default: both are equal).
     free : Steps, optional
-        The result of `free_steps`, if it is known.
+        The result of `free_steps`, if it is already computed.
     """
     first, last = window
     at, n_free = free or free_steps(ledger, n_nodes)
@@ -88,7 +90,7 @@ def fragmentation(
 
 
 def _heads(ledger: Ledger) -> Iterator[Head]:
-    """Yield the attempts that are first within their priority, the highest priority first.
+    """Yield, from the highest priority on, the attempts that are first among those of a priority.
 
     An attempt is first from the start of its predecessor until its own start.
     """

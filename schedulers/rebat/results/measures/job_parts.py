@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The history of a job in parts, from its submission to its end, and its effective time."""
+"""The parts of a job's history from submission to end, and its effective training time."""
 
 from __future__ import annotations
 
@@ -111,8 +111,8 @@ def cumulated_ettr(parts: Sequence[JobPart], times_us: Floats) -> tuple[Floats, 
     """Return the effective training time ratio up to each time, without and with queue time.
 
     Both are node-weighted: kept work without checkpoints, divided by the time on nodes or by the
-    time since the submission. Work is distributed evenly over its part. Before the job first holds
-    nodes, the ratio is NaN.
+    time since the submission. The work of a part is distributed evenly over the part. Before the
+    job first holds nodes, the ratio is NaN.
     """
     edges = np.array([parts[0].start_us, *(part.end_us for part in parts)], dtype=np.float64)
     lengths = np.diff(edges) * [part.n_nodes for part in parts]

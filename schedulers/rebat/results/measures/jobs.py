@@ -30,9 +30,9 @@ class JobRow(msgspec.Struct, gc=False):
     waiting_time
         Total time, between submission and end, during which the job held no nodes.
     flow
-        Finish minus submission; None for a rejected job.
+        Time from submission to end; None for a rejected job.
     stolen
-        Number of times that the job was a victim.
+        Number of times that an attempt of the job was interrupted to steal its nodes.
     wasted_node_seconds
         Work lost to interruptions and silent errors, times nodes.
     node_seconds
@@ -80,7 +80,7 @@ class JobRows(Sequence[JobRow]):
     """
 
     def __init__(self, columns: Columns, places: npt.NDArray[np.int64] | None = None) -> None:
-        """Create rows from columns, or from some places of columns."""
+        """Create rows from columns. ``places``: indices of the rows to keep (default: all)."""
         self._columns, self._places = columns, places
 
     def __len__(self) -> int:
@@ -90,7 +90,7 @@ class JobRows(Sequence[JobRow]):
         return map(_row, self.values(JobRow.__struct_fields__))
 
     def values(self, names: Sequence[str]) -> Iterator[tuple[Any, ...]]:
-        """Yield the values of some columns for each row; missing numbers are NaN."""
+        """Yield the values of the named columns for each row; missing numbers are NaN."""
         columns = [self.column(name) for name in names]
         for first in range(0, len(self), _CHUNK):  # to save memory
             parts = (column[first : first + _CHUNK].tolist() for column in columns)
@@ -159,7 +159,7 @@ def _times(
     ran: npt.NDArray[np.bool_],
     n_jobs: int,
 ) -> Columns:
-    """Return the columns that count or add the attempts of each job.
+    """Return the columns that are counts or sums over the attempts of each job.
 
     ``ran`` marks the attempts that ran. Each column of the attempts is read when it is needed, to
     save memory.
@@ -213,7 +213,7 @@ def _resizes(
 
 
 def _counts(jobs: npt.NDArray[np.int64], n_jobs: int) -> npt.NDArray[np.int32]:
-    """Return how often each job occurs."""
+    """Return the number of entries of each job in ``jobs``."""
     return np.bincount(jobs, minlength=n_jobs).astype(np.int32)
 
 

@@ -39,7 +39,7 @@ class Migrations(msgspec.Struct, frozen=True):
 
 
 class Drains(msgspec.Struct, frozen=True):
-    """Drains by operations in a window.
+    """Drains in a window that the administrator requested (see ``models.operations``).
 
     Attributes
     ----------
@@ -48,7 +48,7 @@ class Drains(msgspec.Struct, frozen=True):
     emptied
         Number of drained nodes that were empty before they returned to service.
     mean_s, max_s
-        Mean and maximum time until a drained node was empty, in seconds, over the emptied nodes.
+        Mean and maximum time, over the emptied nodes, until a drained node was empty; in seconds.
     refused
         Number of operations that were not carried out.
     """
@@ -84,7 +84,7 @@ def migrations(ledger: Ledger, window: Window) -> Migrations:
 
 
 def drains(ledger: Ledger, window: Window, cores: int = 1) -> Drains:
-    """Return the metrics of drains by operations in a window."""
+    """Return the metrics of the drains in a window that the administrator requested."""
     drained = [
         drain
         for drain in ledger.drained
@@ -107,7 +107,11 @@ def drains(ledger: Ledger, window: Window, cores: int = 1) -> Drains:
 
 
 def _waits_s(running: list[AttemptRecord], drain: Drained, cores: int) -> list[float]:
-    """Return the time until each node was empty; ``running``: attempts at the time of the drain."""
+    """Return the time from a drain until each of its nodes was empty.
+
+    Nodes that returned to service before they were empty are left out. ``running`` contains the
+    attempts that ran at the time of the drain.
+    """
     until = dict.fromkeys((core // cores for core in drain.nodes), drain.since_us)
     for record in running:
         if record.nodes is not None and record.nodes.meets(drain.nodes):

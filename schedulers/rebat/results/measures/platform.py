@@ -44,8 +44,8 @@ class PlatformTime(msgspec.Struct, frozen=True):
     total
         Number of nodes times length of the window.
     useful, checkpoint, recovery
-        Time of useful work, of checkpoints, and of recovery. Recovery includes the stages before a
-        job starts again and the reading of checkpoints.
+        Time of useful work, of checkpoints, and of recovery. Recovery includes the
+        reading of checkpoints, and the stages before a job starts again.
     waste_failure
         Time lost to failures, and all work of jobs that ended as failed after too many attempts.
     waste_stealing
@@ -103,7 +103,7 @@ def platform_time(
 ) -> PlatformTime:
     """Return the use of node time in a window.
 
-    ``uses`` and ``idle`` are the results of `uses_of` and `idle_time`, if they are known.
+    ``uses`` and ``idle`` are the results of `uses_of` and `idle_time`, if already computed.
     """
     first, last = window
     uses = uses or uses_of(ledger, window, accounting)
@@ -171,7 +171,10 @@ def uses_of(ledger: Ledger, window: Window, accounting: Accounting) -> Uses:
 def _node_us(
     uses: Uses, ledger: Ledger, width: Widths, walltime_kills: WalltimeKills
 ) -> dict[str, float]:
-    """Return the node-microseconds of each use; useful time of wasted jobs becomes waste."""
+    """Return the node-microseconds of each use.
+
+    The useful time of jobs whose entire work is wasted counts as waste (see `_wasted`).
+    """
     amounts = defaultdict(lambda: np.zeros(len(width), dtype=np.int64), uses)
     useful = amounts["useful"]
     for name, jobs in _wasted(ledger, walltime_kills):
@@ -184,7 +187,7 @@ def _node_us(
 def _wasted(
     ledger: Ledger, walltime_kills: WalltimeKills
 ) -> Iterator[tuple[str, npt.NDArray[np.bool_]]]:
-    """Yield each kind of waste to which entire jobs can belong, and the mask of their attempts."""
+    """Yield kinds of waste that contain the entire work of jobs, and masks of their attempts."""
     attempts = ledger.attempts
     serials = attempts.column("attempt.job_serial")
     if walltime_kills == "wasted":
@@ -217,7 +220,7 @@ def _parts(
     An attempt consists of its recovery, the kept progress (alternating work and checkpoints), the
     progress that was lost later, the time lost at its end, and the time for which it hung after a
     failure. After a proactive checkpoint (timing T2) the last part is this checkpoint. ``over``
-    marks the attempts with which a job did all its work.
+    marks the last attempts of jobs that did all their work.
     """
     run = times.end_us - times.start_us
     recovery_end = np.minimum(c.first_recovery_us, run)
@@ -271,13 +274,13 @@ def _overlap(a: int, b: int, lo: int, hi: int) -> int:
 
 
 def _holds(ledger: Ledger) -> Iterator[tuple[Hold, int]]:
-    """Yield holds and their ends."""
+    """Yield each hold with its end."""
     for hold in ledger.holds:
         yield hold, FOREVER_US if hold.until_us is None else hold.until_us
 
 
 def free_steps(ledger: Ledger, n_nodes: int) -> Steps:
-    """Return distinct times, ascending, and the number of nodes that are up and free from each on.
+    """Return ascending times, and the number of nodes that are up and free from each time on.
 
     A node that is held for a job is not free.
     """

@@ -95,14 +95,17 @@ def _works_us(attempts: Packed[AttemptRecord]) -> npt.NDArray[np.int64]:
 
 
 def work_us(record: AttemptRecord) -> int:
-    """Return the work of an attempt that was finally kept, without checkpoints."""
+    """Return the work (us) of an attempt that was not lost later, without checkpoints."""
     kept_us = record.useful_us - record.lost_us
     pattern, is_over = record.checkpointing, record.cause in OVER
     return kept_us - checkpoint_time_us(pattern, kept_us, record.useful_us, is_over, "exact")
 
 
 def lost_us(record: AttemptRecord) -> int:
-    """Return the run time of a failed attempt, before the failure, that was not kept."""
+    """Return the time in microseconds that a failure cost an attempt, without the stages.
+
+    This is the run time before the failure, minus the recovery and the kept progress.
+    """
     recovery_us = record.checkpointing.first_recovery_us if record.checkpointing else 0
     ran_us = record.end_us - record.hung_us - record.start_us
     return max(0, ran_us - min(recovery_us, ran_us) - record.useful_us)
@@ -130,7 +133,7 @@ def hung_on_dead(ledger: Ledger) -> list[Span]:
 def down_intervals(
     events: Sequence[tuple[int, bool, NodeSet]], horizon_us: int
 ) -> list[tuple[int, int, int]]:
-    """Return (node, start, end) of every outage; without an end it lasts to the horizon."""
+    """Return (node, start, end) of every outage. An outage without end lasts to ``horizon_us``."""
     since: dict[int, int] = {}
     intervals = []
     for at, up, nodes in events:

@@ -26,14 +26,14 @@ class Resizes(msgspec.Struct, frozen=True):
     restarted
         Moldable jobs that restarted from the beginning to release nodes for other jobs.
     by_local
-        Attempts hit by a failure that continued with a smaller size.
+        Attempts hit by a failure whose jobs continued on fewer nodes.
     by_idle
-        Attempts hit by a failure that continued on idle or spare nodes.
+        Attempts hit by a failure whose jobs continued on idle or spare nodes.
     by_remote
-        Attempts hit by a failure that continued on nodes released by malleable jobs.
+        Attempts hit by a failure whose jobs continued on nodes released by malleable jobs.
     by_restart
-        Attempts hit by a failure that restarted from the beginning, or continued on nodes of
-        moldable jobs that restarted.
+        Attempts hit by a failure whose jobs restarted from the beginning, or continued on nodes of
+        other moldable jobs that restarted.
     requeued
         Attempts hit by a failure whose jobs were requeued or paused.
     jobs_hit
@@ -66,7 +66,7 @@ _WORDS = {
     "remote": "by_remote",
     "restart": "by_restart",
 }
-"""Counter for each reason that policies state for a stop."""
+"""Field of `Resizes` that counts the stops with a reason, for each reason of a policy."""
 
 
 def resizes(ledger: Ledger, rows: JobRows, window: Window) -> Resizes:

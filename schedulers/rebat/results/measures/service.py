@@ -91,7 +91,7 @@ def _held(rows: JobRows) -> npt.NDArray[np.float64]:
 
 
 def groups(rows: JobRows, column: str) -> Iterator[tuple[str, JobRows]]:
-    """Yield name and jobs of each user or queue; yield nothing if no job has one."""
+    """Yield name and jobs of each user or queue; yield nothing if the workload names none."""
     names, which = np.unique(rows.column(column).astype(str), return_inverse=True)
     if names.tolist() in ([], [""]):
         return

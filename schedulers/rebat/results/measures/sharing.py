@@ -74,7 +74,7 @@ def sharing(ledger: Ledger) -> list[bool]:
 
 
 def holds_of_attempts(ledger: Ledger) -> NodeIntervals:
-    """Return the nodes and times of all attempts; if one never ran, its interval is empty."""
+    """Return nodes and times of all attempts. Intervals of attempts that never ran are empty."""
     none = np.empty((0, 2), dtype=np.int64)
     records = ledger.attempts
     return NodeIntervals(
@@ -94,7 +94,7 @@ def _clipped(holds: NodeIntervals, window: tuple[int, int]) -> NodeIntervals:
 
 
 def node_times(holds: NodeIntervals) -> list[float]:
-    """Return the node-microseconds of each interval; intervals on a node share its time."""
+    """Return the node-microseconds of each interval. Overlapping intervals share a node's time."""
     n_nodes = _n_nodes(holds.nodes)
     users, since = np.zeros(n_nodes, dtype=np.int64), np.zeros(n_nodes, dtype=np.int64)
     share_us = np.zeros(n_nodes)
@@ -112,7 +112,7 @@ def node_times(holds: NodeIntervals) -> list[float]:
 
 
 def repeats(holds: NodeIntervals) -> tuple[Ints, Ints]:
-    """Return the excess of a sum over intervals that share nodes, as times and changes.
+    """Return the number of nodes that a sum over intervals counts in excess, as times and changes.
 
     A node in k intervals at the same time is counted k - 1 times too often.
     """

@@ -87,14 +87,17 @@ def _replacing(ledger: Ledger, outages: Outages) -> Iterator[Span]:
                 continue
             in_use = (_released_us(attempts[number:], node) for node in taken)
             down = (up for node in failed.nodes or () for up in _up_again(outages, node, at_us))
-            # A spare node replaces a failed node until the first of release and repair. Pair the #
+            # A spare node replaces a failed node until the first of release and repair. Pair the
             # latest releases with the latest repairs.
             pairs = zip(sorted(in_use, reverse=True), sorted(down, reverse=True), strict=False)
             yield from ((at_us, min(pair)) for pair in pairs)
 
 
 def _released_us(attempts: Sequence[AttemptRecord], node: int) -> int:
-    """Return the time at which a job releases a node on which its first attempt here starts."""
+    """Return the time at which a job releases a node on which ``attempts[0]`` starts.
+
+    The job keeps the node if its next attempt immediately starts on this node.
+    """
     until_us = attempts[0].start_us
     for record in attempts:
         if record.start_us != until_us or record.nodes is None or node not in record.nodes:
@@ -104,7 +107,7 @@ def _released_us(attempts: Sequence[AttemptRecord], node: int) -> int:
 
 
 def _up_again(outages: Outages, node: int, at_us: int) -> Iterator[int]:
-    """Yield the end of the outage in which a node is at a time; yield nothing if it is up."""
+    """Yield the end of the outage of a node at a time; yield nothing if the node is up."""
     return (up_us for down_us, up_us in outages.get(node, ()) if down_us <= at_us < up_us)
 
 

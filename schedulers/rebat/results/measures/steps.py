@@ -29,6 +29,9 @@ def from_to(
     ends_us: npt.NDArray[np.int64],
     sizes: npt.NDArray[np.int64] | None = None,
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return times and changes of the number of open intervals, weighted by size (default: 1)."""
+    """Return the times and changes of the number of intervals that contain a time.
+
+    If ``sizes`` are given, this is the sum of the sizes of these intervals.
+    """
     by = np.ones(len(starts_us), dtype=np.int64) if sizes is None else sizes
     return np.concatenate([starts_us, ends_us]), np.concatenate([by, -by])

@@ -59,7 +59,7 @@ from rebat.results.measures.training import Training, training_by_class
 from rebat.session.ledger import AttemptRecord, Ledger
 
 MONTH_SPAN_US = 25 * DAY_US, 35 * DAY_US
-"""Range of the time from first to last submission in which a workload is treated as a month."""
+"""A workload counts as a month if the time from first to last submission is in this range."""
 
 
 class Measures(msgspec.Struct, frozen=True):
@@ -74,8 +74,8 @@ class Measures(msgspec.Struct, frozen=True):
         Measured jobs. None: the middle 60 % for a workload that spans a month, as in the paper,
         otherwise all jobs.
     walltime_kills
-        Whether the work of jobs killed at their walltime counts as 'wasted' or 'useful'. ('useful',
-        because a killed job may have written results.)
+        Whether the work of jobs killed at their walltime counts as 'wasted' or 'useful'. It can be
+        useful because a killed job may have written results.
     accounting
         See `checkpoint.Accounting`.
     """

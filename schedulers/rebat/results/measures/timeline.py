@@ -29,9 +29,9 @@ NodeEvents = Sequence[tuple[int, bool, NodeSet]]
 class Pattern(NamedTuple):
     """The checkpoint times of attempts.
 
-    The first checkpoint begins after the recovery and the first period, each later one a period
-    after the previous checkpoint. A checkpoint takes ``cost_us``. Periods and cost are -1 for
-    attempts without checkpoints.
+    The first checkpoint begins after the recovery and the first period. Each later checkpoint
+    begins a period after the previous checkpoint. A checkpoint takes ``cost_us``. Periods and cost
+    are -1 for attempts without checkpoints.
     """
 
     recovery_us: Int
@@ -82,7 +82,8 @@ class Timeline(NamedTuple):
     cause : int array
         Index into ``CAUSES``.
     blocks : Blocks
-        The nodes of all attempts; owners are rows, ascending.
+        The nodes of all attempts. The owner of a block is the row of its attempt; owners are
+        ascending.
     outages : Spans
         The nodes that are down.
     failures : (times, nodes)
@@ -245,7 +246,10 @@ def pattern_of(records: Sequence[AttemptRecord]) -> Pattern:
 
 
 def checkpoint_times(c: Checkpointing | None) -> tuple[int, tuple[int, int, int] | None]:
-    """Return the recovery, and first period, period and cost of periodic checkpoints."""
+    """Return the recovery time, and the first period, period and cost of periodic checkpoints.
+
+    The last three are None if there are no periodic checkpoints.
+    """
     if c is None:
         return 0, None
     seldom = None if c.never or c.perfect else (c.first_period_us, c.period_us, c.cost_us)

@@ -38,7 +38,10 @@ class Training(msgspec.Struct, frozen=True):
 
 
 class _Tally(msgspec.Struct):
-    """Sums over the attempts of a job: work and run time (node-seconds), run time, failures."""
+    """Sums over the attempts of a job.
+
+    ``work`` and ``node_s`` are useful time and run time in node-seconds, ``run_s`` is in seconds.
+    """
 
     work: float = 0.0
     node_s: float = 0.0
