@@ -181,7 +181,7 @@ def test_it_chooses_the_valid_action_with_the_largest_score() -> None:
         (lambda path: np.savez(path, weights=np.zeros(3)), "cannot be read"),
         (
             lambda path: np.savez(path, decision="victim", features=["a"], weights=np.zeros(3)),
-            "has other features",
+            "was trained with input features that differ",
         ),
         (
             lambda path: np.savez(

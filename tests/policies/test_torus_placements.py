@@ -288,7 +288,7 @@ def test_a_conservative_plan_keeps_its_promises_when_nothing_fails(workload, rul
     [
         ("torus-first", "no torus is known for 8 nodes"),
         ("torus-first:torus=4x4", "4x4 has 16 nodes"),
-        ("faps:torus=8", "the failure law of the run is unknown"),
+        ("faps:torus=8", "'law' needs the failure law of the run, which is unknown"),
     ],
 )
 def test_what_does_not_fit_the_machine(policy: str, says: str) -> None:

@@ -95,8 +95,8 @@ def joined_rows(
     """Yield rows with the number of fields of the header.
 
     Lines are joined until the fields are complete, because names may contain line ends. If a row
-    has too many fields, surplus delimiters are moved into columns of free text, provided that
-    exactly one way to do this is plausible.
+    has too many fields, surplus delimiters are treated as part of the free-text fields. Such a row
+    is left out and recorded as a problem unless exactly one repair is plausible.
     """
     n_fields = len(names)
     buffer, begin, held, complete = "", 0, 0, False
@@ -135,7 +135,10 @@ def _repaired(
     plausible: Callable[[list[str]], bool],
     problems: Problems,
 ) -> Iterator[Row]:
-    """Yield the row with its surplus delimiters moved into free text, if one way is plausible."""
+    """Treat surplus delimiters as part of the free-text fields.
+
+    Yield the repaired row if exactly one repair is plausible; otherwise, record a problem.
+    """
     reason = "more fields than columns, because a name contains the delimiter"
     extra = len(fields) - len(names)
     texts = [position for position, name in enumerate(names) if name in FREE_TEXT]

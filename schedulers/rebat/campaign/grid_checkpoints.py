@@ -31,7 +31,9 @@ def checkpoints(
     checkpoint: CheckpointIn | None, scenario: FailureScenario | None, n_nodes: int | None,
     where: str,
 ) -> Sequence[Checkpoints | None]:  # fmt: skip
-    """Return all combinations of MTBF, cost and recovery; for tiers, of MTBF and tiers.
+    """Return the checkpoint models for all combinations of MTBF, cost and recovery.
+
+    With storage tiers, return all combinations of MTBF and tiers.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Results of many runs in few files.
 
-A pack is a file with one result per line, in the order of the keys. A line is compact JSON that
-ends with its checksum. A pack is either complete or absent. ``packed.jsonl`` contains the results
+A pack is a file with one result per line, sorted by key. A line is compact JSON that ends with
+its checksum. A pack is either complete or absent. ``packed.jsonl`` contains the results
 of earlier calls; ``packed-KEY.jsonl`` contains results of the current call, which are newer.
 """
 

@@ -47,8 +47,8 @@ class Instance(NamedTuple):
     "--failures-of",
     type=click.Path(path_type=Path),
     help=(
-        "Use the number of silent errors that each job had in this run: a jobs.csv, or the "
-        "folder that contains it (default: the silent errors in the workload)."
+        "Run from which to read each job's number of silent errors: its jobs.csv or its folder "
+        "(default: the silent errors in the workload)."
     ),
 )
 @json_option

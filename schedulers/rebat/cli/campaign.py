@@ -177,7 +177,10 @@ def _status_record(
 @click.option(
     "--out",
     type=FOLDER,
-    help="Folder of the report (default: RESULTS/report, or the folder of --from).",
+    help=(
+        "Folder of the report (default: RESULTS/report; with --from, the folder that contains the "
+        "file)."
+    ),
 )
 def report(
     file: Path | None,

@@ -41,21 +41,26 @@ class FormatCommand(click.Command):
     show_default=True,
     help="Format of the record, see the list below; auto detects the format from the first lines.",
 )
-@click.option("--system", type=int, help="lanl: number of the system, if the record has several.")
-@click.option("--platform", type=int, help="fta: number of the platform, if the table has several.")
+@click.option(
+    "--system",
+    type=int,
+    help="With the format lanl: number of the system, if the record has several.",
+)
+@click.option(
+    "--platform",
+    type=int,
+    help="With the format fta: number of the platform, if the table has several.",
+)
 @click.option(
     "--downtime",
     "downtime_s",
     type=DURATION,
-    help=(
-        "mira-ras: minimum duration of an outage (default: 1h). The record contains no repair "
-        "times. An outage is longer only if the messages of its event span a longer time."
-    ),
+    help="With the format mira-ras: minimum duration of an outage (default: 1h). The record contains no repair times. An outage is longer only if the messages of its event span a longer time.",
 )
 @click.option(
     "--maintenance",
     type=FILE,
-    help="mira-ras: file with the maintenance periods of the machine, START,END per line.",
+    help="With the format mira-ras: file with the maintenance periods of the machine, START,END per line.",
 )
 @click.option(
     "--maintained",
@@ -68,23 +73,17 @@ class FormatCommand(click.Command):
 )
 @click.option(
     "--zone",
-    help=(
-        "sacctmgr, sacct: time zone of the times in the record, for example Europe/Paris "
-        "(default: UTC)."
-    ),
+    help="With the format sacctmgr or sacct: time zone of the times in the record, for example Europe/Paris (default: UTC).",
 )
 @click.option(
     "--workload",
     type=FILE,
-    help="sacctmgr, sacct: workload imported from the same cluster. The event file then has the workload's node numbers and time 0.",
+    help="With the format sacctmgr or sacct: workload imported from the same cluster. The event file then uses the node numbers and the time origin of this workload.",
 )
 @click.option(
     "--attempts",
     type=FILE,
-    help=(
-        "Only for --format sacctmgr: file with the output of sacct -P -X -D. Adds failures "
-        "that have no Slurm event but ended an attempt with NODE_FAIL."
-    ),
+    help="With the format sacctmgr: file with the output of sacct -P -X -D. Adds failures that have no Slurm event but ended an attempt with NODE_FAIL.",
 )
 @click.option(
     "--slurmd-timeout",

@@ -50,7 +50,7 @@ _OPTIONS: dict[str, tuple[str, dict[str, Any]]] = {
     ),
     "local_directory": (
         "--job-directory",
-        {"type": FOLDER, "help": "Folder for temporary files of workers on a node."},
+        {"type": FOLDER, "help": "Node-local folder for the temporary files of workers."},
     ),
     "interface": (
         "--interface",

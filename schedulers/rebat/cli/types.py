@@ -73,7 +73,10 @@ class WorkloadOrRun(Input):
 
 
 class WorkloadOut(click.Path):
-    """A workload file to write. Its ending must be known to readers, except for pipes."""
+    """A workload file to write.
+
+    The name must end in .json, .json.gz or .parquet, unless the path is a pipe or a device.
+    """
 
     def convert(self, value: Any, param: Any, ctx: Any) -> Any:
         path = Path(str(super().convert(value, param, ctx)))

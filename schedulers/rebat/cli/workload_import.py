@@ -64,8 +64,8 @@ class TraceCommand(click.Command):
     "--events",
     type=FILE,
     help=(
-        "sacct, pbs: file with node events of Slurm. An attempt ends at the first failure of "
-        "one of its nodes."
+        "With the format sacct or pbs: file with node events of Slurm. An attempt ends at the "
+        "first failure of one of its nodes."
     ),
 )
 @click.option(
@@ -81,7 +81,10 @@ class TraceCommand(click.Command):
 @click.option(
     "--strict",
     is_flag=True,
-    help="sacct, pbs: stop at the first invalid line (default: drop and count such lines).",
+    help=(
+        "With the format sacct or pbs: stop at the first invalid line (default: drop and count "
+        "invalid lines)."
+    ),
 )
 @click.option(
     "--month",

@@ -47,8 +47,8 @@ class Move(msgspec.Struct, frozen=True):
 class Wait(msgspec.Struct, frozen=True):
     """Step after a stop: hold the usable nodes of the job, and requeue it when the wait ends.
 
-    The wait ends at the first of these events: the stop of the attempt ``on`` is carried out or
-    cancelled, the time ``until_us`` is reached, or a ``Release`` is proposed.
+    The wait ends at the first of these events: the session executes or cancels the stop of another
+    attempt (its id is ``on``); the time ``until_us`` is reached; the policy proposes a ``Release``.
     """
 
     on: str = ""

@@ -136,7 +136,7 @@ class LinearAgent(msgspec.Struct, frozen=True):
         Raises
         ------
         InputError
-            If the file cannot be read, has another hash, or has other features.
+            If the file cannot be read, has another hash, or was trained with other features.
         """
         expected = "a file of LinearAgent.save"
         try:
@@ -152,6 +152,8 @@ class LinearAgent(msgspec.Struct, frozen=True):
             raise InputError(f"cannot be read: {error}", str(path), expected) from None
         layout = LAYOUTS.get(decision)
         if layout is None or names != [*layout.candidate, *layout.context]:
-            problem = "has other features than this version of rebat"
-            raise InputError(problem, str(path), "a newly trained agent")
+            problem = (
+                "was trained with input features that differ from those of this version of rebat"
+            )
+            raise InputError(problem, str(path), "an agent trained with this version")
         return LinearAgent.of_weights(decision, weights)

@@ -40,7 +40,7 @@ class Jobs(msgspec.Struct, frozen=True, kw_only=True):
     prologue: tuple[str, ...] = ()
     """Lines of the job script that run before the workers start."""
     local_directory: Path | None = None
-    """Folder for temporary files on a node."""
+    """Node-local folder for the temporary files of workers."""
     interface: str | None = None
     """Network interface between the workers and this process."""
 

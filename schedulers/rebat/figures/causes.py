@@ -38,7 +38,7 @@ def kept_colour(cause: Cause) -> str:
 
 
 def lost_colour(cause: Cause) -> str | None:
-    """Return the colour of the work that an interruption lost; None for other ends."""
+    """Return the colour that marks the work lost to this cause; None if it is not in `STOPPED`."""
     return CAUSE_COLOURS[cause] if cause in STOPPED else None
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Time slices and the nodes free in each (see ``rebat.kernels.blocks`` for the arrays).
 
-The last slice has no end. The first slice begins now, or at the time of the last update.
+The first slice begins at 0, or at the time of the last call of `forget`. The last slice has no end.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ class Agenda:
     def add(self, wake: Wake) -> Refusal | None:
         """Add a wake; return a refusal if its time is not in the future."""
         if not self._board.now_us < wake.at_us < FOREVER_US:
-            return Refusal(f"wake {wake.tag!r}", "must be at a later, finite time")
+            return Refusal(f"wake {wake.tag!r}", "must be at a finite time after the present time")
         self.wakes.append(wake)
         return None
 

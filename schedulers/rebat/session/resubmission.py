@@ -249,8 +249,9 @@ class Registry(JobTable):
     ) -> int:
         """Return the walltime of the remaining work, in microseconds.
 
-        A walltime that is sufficient before a resize is also sufficient after it. If walltime and
-        run time end in the same checkpoint, they include the same work.
+        A walltime that exceeds the run time before a resize also exceeds it after the resize. If
+        the walltime is reached during the checkpoint in which the run time ends, both cover the
+        same work. The walltime is then at least 1 us longer than the run time.
         """
         walltime_us = old.attempt.walltime_us
         if not old.attempt.has_walltime:

@@ -151,7 +151,10 @@ class _Progress(Lenient):
 
 
 class JobsKilledEvent(Lenient):
-    """A kill was carried out. Jobs that had already ended have no progress."""
+    """A kill was carried out.
+
+    The message contains no progress for jobs that ended before the kill.
+    """
 
     stale: ClassVar[bool] = True
     job_ids: list[str]

@@ -102,7 +102,8 @@ def fit_nodes(
     Parameters
     ----------
     events : sequence of MachineEvent
-        Sorted and alternating; nodes are up at 0.
+        Events sorted by time. For each node, failures and repairs alternate, beginning with a
+        failure: all nodes are up at time 0.
     n_nodes : int
         Size of the machine.
     law : str

@@ -22,7 +22,7 @@ def describe_events(
     Parameters
     ----------
     events : sequence of MachineEvent
-        Sorted and alternating.
+        Events sorted by time. For each node, failures and repairs alternate.
     n_nodes : int
         Size of the machine.
     window_s : (float, float), optional

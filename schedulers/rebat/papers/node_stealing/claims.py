@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Claims of the node-stealing paper about months and its synthetic workload (section 6).
+"""Claims of the node-stealing paper (sections 2 and 6) about months and a synthetic workload.
 
 A ratio is the value of SFSJ (H111) divided by the value of Baseline, paired by failure scenario.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The makespans of a campaign, by source of the job sets, and sweeps over a parameter."""
+"""Mean makespans of a campaign for each source of job sets, and their values along a parameter."""
 
 from __future__ import annotations
 
@@ -160,7 +160,10 @@ class JobSets(Index[str, Cell]):
         return self._lines[key]
 
     def copies(self, source: str, row: int) -> list[tuple[str, int]]:
-        """Return the job sets in a row of `weights`: name and number of each copy."""
+        """Return one entry for each copy of a job set in this resample (row of `weights`).
+
+        An entry is the name of the job set and the index of the copy, from 0.
+        """
         return self._resamples_of(source).copies(row)
 
     def _resamples_of(self, source: str) -> _Resamples:

@@ -53,7 +53,7 @@ class ChosenPlan:
         self._now_us = now_us
 
     def clear(self) -> None:
-        """Delete all reservations; a rebuild must follow."""
+        """Delete all reservations; the caller must then call `rebuild`."""
         self._places = []
 
     def started(self, running: Running, end_us: int) -> None:
@@ -62,7 +62,11 @@ class ChosenPlan:
         self._holds[running.attempt.id] = Use(0, end_us, nodes)
 
     def held(self, running: Running, end_us: int) -> None:
-        """Record held nodes, or an attempt that the plan did not start; a rebuild must follow."""
+        """Record that an attempt occupies nodes without a reservation.
+
+        Either the attempt moved, or its nodes are held. This deletes all reservations; the caller
+        must then call `rebuild`.
+        """
         self.clear()
         self.started(running, end_us)
 

@@ -76,10 +76,12 @@ def assumed(foresight: str, law: Hazards | None) -> Hazards:
         return laws
     name, factor = believed(foresight)
     if law is None:
+        basis, option = LAWS[name]
+        choices = f"foresight={', '.join(FORESIGHTS)} or FILE.csv (written by 'rebat failures fit')"
         raise InputError(
-            f"is {name!r}, but {LAWS[name]} is unknown",
+            f"{name!r} needs {basis}, which is unknown",
             "axis foresight",
-            f"a file of nodes (rebat failures fit), {', '.join(FORESIGHTS)}; or a run with a law",
+            f"a run with {option}, or {choices}",
         )
     return law if factor == 1 else Stretched(law, factor)
 
@@ -111,8 +113,11 @@ def believed(foresight: str) -> tuple[str, float]:
     return name, factor
 
 
-LAWS = {"law": "the failure law of the run", "fit": "the failure history (--begin)"}
-"""Foresights that use a failure law, with a description of the law for error messages."""
+LAWS = {
+    "law": ("the failure law of the run", "--law or --mtbf"),
+    "fit": ("the record of failures before the run", "--begin"),
+}
+"""Foresights that use a failure law: what they need, and the options of a run that provide it."""
 
 LEAST_FACTOR = 1e-3
 

@@ -78,7 +78,7 @@ class BoxPlan:
         self._rows_of.clear()
 
     def clear(self) -> None:
-        """Delete all reservations; a rebuild must follow."""
+        """Delete all reservations; the caller must then call `rebuild`."""
         self._drop(self._rows)
         self._rows, self._starts = self._rows[:0], self._starts[:0]
 
@@ -104,7 +104,11 @@ class BoxPlan:
         return self._timeline.packed(taken)
 
     def held(self, running: Running, end_us: int) -> None:
-        """Record held nodes, or an attempt that the plan did not start; a rebuild must follow."""
+        """Record that an attempt occupies nodes without a reservation.
+
+        Either the attempt moved, or its nodes are held. This deletes all reservations; the caller
+        must then call `rebuild`.
+        """
         self.clear()
         self.started(running, end_us)
 
@@ -145,7 +149,7 @@ class BoxPlan:
             self.clear()
 
     def _outlive(self) -> bool:
-        """Extend, by 1 us, attempts beyond their planned end; return whether there are any."""
+        """Set each overdue attempt's planned end to 1 us from now; return whether there are any."""
         ends = self._timeline.rows.end
         overdue = [row for row in self._holds.values() if ends[row] <= self._now_us]
         if overdue:

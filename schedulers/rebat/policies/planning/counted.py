@@ -127,7 +127,9 @@ class CountedPlan:
                 self._overdue.append(attempt_id)
 
     def _extend(self) -> list[str]:
-        """Extend attempts that run beyond their planned end by 1 us; return their ids."""
+        """Set the planned end of each overdue attempt to 1 us from now; return the ids of these
+        attempts.
+        """
         if not self._overdue:
             return []
         overdue = [name for name in self._overdue if name in self._holds]
@@ -137,7 +139,7 @@ class CountedPlan:
         return overdue
 
     def _settle(self, queue: SortedQueue, last: int) -> None:
-        """Update the reservations, and extend attempts that run beyond their planned end.
+        """Update the reservations, and set later planned ends for overdue attempts.
 
         If the start of a reservation was due but its attempt did not start, make all reservations
         again. If only this reservation were moved, a later attempt of the queue could start first.
@@ -163,10 +165,13 @@ class CountedPlan:
         heapq.heappush(self._heap, (end_us, attempt_id))
 
     def clear(self) -> None:
-        """Delete all reservations; a rebuild must follow."""
+        """Delete all reservations; the caller must then call `rebuild`."""
 
     def held(self, running: Running, end_us: int) -> None:
-        """Record held nodes, or an attempt that the plan did not start; a rebuild must follow."""
+        """Record that an attempt occupies nodes without a reservation.
+
+        Either the attempt moved, or its nodes are held. The caller must then call `rebuild`.
+        """
         self._hold(running.attempt.id, running.attempt.n_nodes, end_us)
 
     def ended(self, running: Running) -> None:

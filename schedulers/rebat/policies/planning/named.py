@@ -63,11 +63,15 @@ class NamedPlan:
         heapq.heappush(self._heap, (end_us, attempt_id))
 
     def clear(self) -> None:
-        """Delete all reservations; a rebuild must follow."""
+        """Delete all reservations; the caller must then call `rebuild`."""
         named.clear(self._table)
 
     def held(self, running: Running, end_us: int) -> None:
-        """Record held nodes, or an attempt that the plan did not start; a rebuild must follow."""
+        """Record that an attempt occupies nodes without a reservation.
+
+        Either the attempt moved, or its nodes are held. This deletes all reservations; the caller
+        must then call `rebuild`.
+        """
         self.clear()
         self._take(running.nodes, end_us)
         self._hold(running.attempt.id, running.nodes, end_us)
@@ -151,7 +155,7 @@ class NamedPlan:
         queue.start[:n] = self._table.start[:n]
 
     def _settle(self, last: int) -> None:
-        """Extend attempts that run beyond their planned end by 1 us.
+        """Set the planned end of each overdue attempt to 1 us from now.
 
         If the start of a reservation was due but its attempt did not start, delete all
         reservations.

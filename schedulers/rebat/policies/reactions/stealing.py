@@ -194,7 +194,7 @@ def check_margin(margin: str | float) -> None:
 class StealingOptions(ReactionOptions, frozen=True, tag="stealing"):
     """Stop a victim and give one of its nodes to a job that lost a node (Du et al. 2024).
 
-    The option semantics sets every option that is 'auto'.
+    The option ``semantics`` determines the values of all options that are 'auto'.
     """
 
     kind = NodeStealing
