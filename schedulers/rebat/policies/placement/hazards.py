@@ -77,7 +77,7 @@ def assumed(foresight: str, law: Hazards | None) -> Hazards:
     name, factor = believed(foresight)
     if law is None:
         basis, option = LAWS[name]
-        choices = f"foresight={', '.join(FORESIGHTS)} or FILE.csv (written by 'rebat failures fit')"
+        choices = f"foresight={', '.join(FORESIGHTS)} or FILE.csv from 'rebat failures fit'"
         raise InputError(
             f"{name!r} needs {basis}, which is unknown",
             "axis foresight",
