@@ -58,7 +58,7 @@ def test_a_fit_is_to_what_failed_before_and_no_more() -> None:
 
 def test_a_fit_needs_a_history() -> None:
     jobs = generator("torus-load:nodes=64,load=50,days=2")(0)
-    with pytest.raises(InputError, match="the failure history"):
+    with pytest.raises(InputError, match="the record of failures before the run"):
         staged(jobs, scenario(0)).run(preset(PREFIX + "fit"))
 
 
