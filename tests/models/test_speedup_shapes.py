@@ -170,7 +170,7 @@ TABLE = {"model": "table", "sizes": [1, 2], "speeds": [1, 1.9]}
         (DOWNEY | {"sigma": -0.1}, "speedup: sigma: is -0.1"),
         (DOWNEY | {"sigma": math.nan}, "speedup: sigma: is nan"),
         ({"model": "downey", "parallelism": 16}, "missing required field `sigma`"),
-        (TABLE | {"speeds": [1]}, "2 sizes and 1 speeds"),
+        (TABLE | {"speeds": [1]}, "2 sizes and 1 speed"),
         ({"model": "table", "sizes": [], "speeds": []}, "0 sizes and 0 speeds"),
         (TABLE | {"sizes": [2, 1]}, "sizes: do not ascend"),
         (TABLE | {"sizes": [2, 2]}, "sizes: do not ascend"),

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from rebat.core.counted import counted
 from rebat.core.errors import InputError, short
 from rebat.core.tagged import tagged
 
@@ -88,7 +89,7 @@ class SpeedupTable(msgspec.Struct, frozen=True, tag_field="model", tag="table"):
     def __post_init__(self) -> None:
         sizes = self.sizes
         if len(sizes) != len(self.speeds) or not sizes:
-            counts = f"has {len(sizes)} sizes and {len(self.speeds)} speeds"
+            counts = f"has {counted(len(sizes), 'size')} and {counted(len(self.speeds), 'speed')}"
             raise InputError(counts, "speedup", "one speed per size, and at least one size")
         if sizes[0] < 1 or any(a >= b for a, b in pairwise(sizes)):
             raise InputError(
