@@ -72,7 +72,7 @@ WORKLOADS = {
     "no sizes": (job(shape={"kind": "moldable", "sizes": []}), "job 1: invalid shape"),
     "unknown shape": (job(shape={"kind": "soft"}), "job 1: unknown shape 'soft'"),
     "a table that does not fit": (
-        speedup(model="table", sizes=[1, 2], speeds=[1]), "profile 'd': speedup: has 2 sizes and 1 speed",
+        speedup(model="table", sizes=[1, 2], speeds=[1]), "speedup: has 2 sizes and 1 speed",
     ),
     "unknown speedup": (speedup(model="warp"), "profile 'd': unknown speedup 'warp'"),
     "parallelism below zero": (
