@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The checkpoints of a grid in a campaign file: all combinations of their parameters."""
+"""The checkpoint models of a grid: a model for each combination of its parameters."""
 
 from __future__ import annotations
 

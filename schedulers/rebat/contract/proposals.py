@@ -85,7 +85,7 @@ class Start(msgspec.Struct, frozen=True):
     n_nodes: int | None = None
 
     def size(self, job_size: int) -> int:
-        """Return the number of nodes of the start, for an attempt that requests ``job_size``."""
+        """Return the number of nodes on which an attempt that requests ``job_size`` will start."""
         if self.nodes is not None:
             return self.nodes.size
         return job_size if self.n_nodes is None else self.n_nodes

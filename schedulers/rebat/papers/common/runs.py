@@ -81,7 +81,7 @@ def report(
 
 
 def _without_number(table: Table) -> Table:
-    """Return a table without the number that it has in a paper, for use with any workload."""
+    """Return a table without its number in the paper; other workloads have no such number."""
     return msgspec.structs.replace(table, paper="")
 
 

@@ -52,7 +52,7 @@ class RatioPanel(NamedTuple):
 
 
 def colour_of(name: str) -> str:
-    """Return the colour of a rule or a heuristic; it is the same for both kinds of reservations."""
+    """Return the colour of a rule or a heuristic, which does not depend on the suffix `STALE`."""
     plain = name.removesuffix(f", {STALE}")
     return RULE_COLOURS.get(plain) or HEURISTIC_COLOURS.get(plain) or PRINTED_COLOUR
 

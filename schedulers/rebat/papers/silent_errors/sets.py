@@ -272,7 +272,7 @@ class Sweep(NamedTuple):
 
 
 def over_q(sets: JobSets, source: str) -> Sweep:
-    """Return the sweep of Figure 2, at the number of processors with most probabilities."""
+    """Return the sweep of Figure 2, at the machine size with results for the most probabilities."""
     results: dict[int, set[float]] = {}
     for cell in sets.cases(source):
         results.setdefault(cell.n_procs, set()).add(cell.q)
@@ -281,7 +281,7 @@ def over_q(sets: JobSets, source: str) -> Sweep:
 
 
 def over_procs(sets: JobSets, source: str) -> Sweep:
-    """Return the sweep of Figure 3, at the probability with most numbers of processors."""
+    """Return the sweep of Figure 3, at the probability with results for the most machine sizes."""
     results: dict[float, set[int]] = {}
     for cell in sets.cases(source):
         results.setdefault(cell.q, set()).add(cell.n_procs)

@@ -116,7 +116,7 @@ class Energy(msgspec.Struct, frozen=True):
 def energy(
     of: Usage, ledger: Ledger, cores: int, window: Window, power: NodePower | None
 ) -> Energy:
-    """Return the energy from the power of empty, partly used and sleeping nodes."""
+    """Return the energy of the machine; a node's power depends on its number of used cores."""
     lengths_s = of.length_us / US_PER_S
     asleep_s, total_s = _drained_s(ledger, cores, window, ASLEEP), float(lengths_s.sum())
     asleep = asleep_s / total_s if total_s else 0.0

@@ -47,7 +47,7 @@ def spares(ledger: Ledger, window: Window) -> Spares | None:
 
     While a job that lost nodes waits, the policy releases all spare nodes to the queue. A released
     node counts as replacing if this job starts on it at the time of the release. Other released
-    nodes are ordinary nodes: their time is neither ready nor replacing.
+    nodes are ordinary nodes: their time counts neither as `ready` nor as `replacing`.
     """
     reserved = [drain for drain in ledger.drained if drain.why == SPARE]
     if not reserved:

@@ -34,7 +34,7 @@ class Clash(msgspec.Struct, frozen=True):
 
 
 class _Machine:
-    """The row that holds each node (-1: none), and a mask of down nodes."""
+    """The job that uses each node, as its row in the table (-1: none), and a mask of down nodes."""
 
     def __init__(self, n_nodes: int) -> None:
         self.holder: npt.NDArray[np.int64] = np.full(n_nodes, -1, dtype=np.int64)
