@@ -159,13 +159,15 @@ def _own_cluster(workers: int) -> Iterator[Any]:
 
 @contextmanager
 def without_pages() -> Iterator[None]:
-    """Disable tornado's log, and the pages of Dask's HTTP servers, which require no keys.
+    """Disable the logs of tornado and Dask, and the pages of Dask's HTTP servers.
 
-    When a cluster is closed, tornado reports broken connections as errors.
+    The pages require no keys. While a cluster is closed, and for a moment afterwards, tornado and
+    Dask report broken connections as errors.
     """
     from dask import config
 
-    logging.getLogger("tornado.application").setLevel(SILENT)
+    for name in ("tornado.application", "distributed"):
+        logging.getLogger(name).setLevel(SILENT)
     servers = ("scheduler", "worker")
     with config.set({f"distributed.{server}.http.routes": [] for server in servers}):
         yield
