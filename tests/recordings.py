@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Folders of recorded data: ``tests/data``, or the folder of larger files beside the project."""
+"""Folders of recorded data: ``tests/data``, and the folder ``shared`` next to the project."""
 
 from __future__ import annotations
 

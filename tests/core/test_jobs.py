@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from rebat.cli.main import main
@@ -111,3 +112,8 @@ def test_every_command_tells_it_in_one_line(tmp_path: Path, capsys, monkeypatch,
     errors = capsys.readouterr().err
     assert errors.count("\n") == 1
     assert told in errors
+
+
+def test_numbers_of_numpy_are_durations() -> None:
+    """A workload that is made in Python may contain them."""
+    assert duration_us({"d": DELAY | {"delay": np.float64(2.5)}}, "d") == 2_500_000

@@ -232,7 +232,8 @@ def delay_us(profile: dict[str, Any]) -> int:
 def number(fields: dict[str, Any], key: str, most: float, kind: str = "a number") -> float:
     """Return a field as a number; raise InputError unless it is from 0 to ``most``."""
     value: Any = fields.get(key)
-    if type(value) in (int, float) and 0 <= value <= most:
+    plain = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if plain and 0 <= value <= most:
         return float(value)
     problem = f"is {short(value)}" if key in fields else "is missing"
     raise InputError(problem, key, f"{kind}, from 0 to {most:.0e}")

@@ -277,7 +277,7 @@ def _duration_us(profile: dict[str, Any], name: str, default: float) -> int:
     value = profile.get(name, default)
     if not isinstance(value, (int, float)) or not 0 <= value <= MAX_SECONDS:
         raise InputError(f"profile field {name} is {value!r}", expected="seconds, 0 or more")
-    return round(value * US_PER_S)
+    return to_us(value)
 
 
 def derived_checkpointing(

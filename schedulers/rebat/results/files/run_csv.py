@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import cache
 from math import isnan
+from types import NoneType
 from typing import Any
 
 from rebat.core.attempts import job_name
@@ -153,7 +154,7 @@ def node_events_csv(ledger: Ledger) -> Iterator[str]:
 def _line(values: Sequence[Any]) -> str:
     """Return a row: numbers with six decimals, integers and texts; None and NaN are empty."""
     form = _form(tuple(map(type, values)))
-    line = form % tuple([name_field(v) if type(v) is str else v for v in values])
+    line = form % tuple([v if isinstance(v, _PRINTED) else name_field(str(v)) for v in values])
     if "nan" in line and any(map(_is_nan, values)):
         return _line([None if _is_nan(v) else v for v in values])
     return line
@@ -166,7 +167,14 @@ def _is_nan(value: Any) -> bool:
 @cache
 def _form(kinds: tuple[type, ...]) -> str:
     """Return the format of a row with values of these types."""
-    return ",".join(_CELLS[kind] for kind in kinds)
+    return ",".join(_cell(kind) for kind in kinds)
 
 
-_CELLS = {int: "%d", float: "%.6f", str: "%s", type(None): "%.0s"}
+def _cell(kind: type) -> str:
+    if issubclass(kind, float):
+        return "%.6f"
+    return "%.0s" if kind is NoneType else "%s"
+
+
+_PRINTED = (int, float, NoneType)
+"""Types of values that need no protection from evaluation by spreadsheets."""
