@@ -2,11 +2,11 @@
 """The torus schedulers on the engine have the starts of the batch of Vardas et al. 2022.
 
 They are compared with one job at a time: every other job is too large to run at the same time. The
-engine differs from the paper's batch in two points. On the engine, a failed job restarts immediately if
-other nodes are up, but in the paper it waits for the repair. On the engine, a failed node is
-unavailable until its repair even if the job does not use it, but the paper ignores such failures.
-Therefore either the engine's scheduler has to wait and repairs take no time, or the job needs all
-nodes and no node fails during the repair of another.
+engine differs from the paper's batch in two points. On the engine, a failed job restarts
+immediately if other nodes are up, but in the paper it waits for the repair. On the engine, a failed
+node is unavailable until its repair even if the job does not use it, but the paper ignores such
+failures. Therefore either the engine's scheduler has to wait and repairs take no time, or the job
+needs all nodes and no node fails during the repair of another.
 """
 
 from __future__ import annotations
