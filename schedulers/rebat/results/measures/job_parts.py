@@ -107,7 +107,7 @@ def _of_attempt(record: AttemptRecord) -> Iterator[JobPart]:
         at_us = until_us
 
 
-def cumulated_ettr(parts: Sequence[JobPart], times_us: Floats) -> tuple[Floats, Floats]:
+def cumulative_ettr(parts: Sequence[JobPart], times_us: Floats) -> tuple[Floats, Floats]:
     """Return the effective training time ratio up to each time, without and with queue time.
 
     Both are node-weighted: kept work without checkpoints, divided by the time on nodes or by the
