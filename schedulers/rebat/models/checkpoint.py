@@ -13,7 +13,7 @@ checkpoint therefore counts as progress.
 from __future__ import annotations
 
 import math
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, Literal
 
 import msgspec
@@ -261,23 +261,32 @@ def checkpointing_of(profile: dict[str, Any]) -> Checkpointing | None:
     """
     if "checkpoint_period" not in profile:
         return None
-    period = _duration_us(profile, "checkpoint_period", 0)
-    cost = _duration_us(profile, "checkpoint_cost", 0)
-    recovery = _duration_us(profile, "recovery_cost", 0)
-    first_period = _duration_us(profile, "Tfirst", profile["checkpoint_period"])
-    first_recovery = _duration_us(profile, "Rfirst", 0)
+    period_s = profile["checkpoint_period"]
+    defaults_s = (0, 0, 0, period_s, 0)
+    times_s = tuple(map(profile.get, _TIMES, defaults_s))
+    closing = profile.get("checkpoint_rounding") != "floor"
+    try:
+        checkpointing = _regular(times_s, closing)
+    except TypeError:  # a field is a list or an object
+        checkpointing = _regular.__wrapped__(times_s, closing)
+    light = light_of(profile)
+    return msgspec.structs.replace(checkpointing, light=light) if light else checkpointing
+
+
+_TIMES = ("checkpoint_period", "checkpoint_cost", "recovery_cost", "Tfirst", "Rfirst")
+"""Profile fields with the first attributes of `Checkpointing`, in seconds."""
+
+
+@lru_cache(maxsize=2**16)
+def _regular(times_s: tuple[Any, ...], closing: bool) -> Checkpointing:
+    """Return the checkpointing without light checkpoints. Most jobs of a workload share it."""
+    for name, value in zip(_TIMES, times_s, strict=True):
+        if not isinstance(value, (int, float)) or not 0 <= value <= MAX_SECONDS:
+            raise InputError(f"profile field {name} is {value!r}", expected="seconds, 0 or more")
+    period, cost, recovery, first_period, first_recovery = map(to_us, times_s)
     if period == 0:
         raise InputError("profile field checkpoint_period is 0", expected="seconds, above 0")
-    closing = profile.get("checkpoint_rounding") != "floor"
-    light = light_of(profile)
-    return Checkpointing(period, cost, recovery, first_period, first_recovery, closing, light=light)
-
-
-def _duration_us(profile: dict[str, Any], name: str, default: float) -> int:
-    value = profile.get(name, default)
-    if not isinstance(value, (int, float)) or not 0 <= value <= MAX_SECONDS:
-        raise InputError(f"profile field {name} is {value!r}", expected="seconds, 0 or more")
-    return to_us(value)
+    return Checkpointing(period, cost, recovery, first_period, first_recovery, closing)
 
 
 def derived_checkpointing(
