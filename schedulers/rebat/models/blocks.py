@@ -81,7 +81,7 @@ class TorusBlocks:
             ) from None
 
     def whole(self, mask: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-        """Return whether all nodes of each block are set in a mask: shape (blocks,)."""
+        """Return, for each block, whether the mask contains all its nodes: shape (blocks,)."""
         if self.size == 1:
             return mask
         inside: npt.NDArray[np.bool_] = np.logical_and.reduce(mask[self.members], axis=1)

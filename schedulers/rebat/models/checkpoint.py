@@ -69,7 +69,7 @@ class Checkpointing(msgspec.Struct, frozen=True):
 
     @property
     def pattern(self) -> CheckpointPattern[int]:
-        """The same checkpointing, in the form used by rules that work in any unit of time."""
+        """This checkpointing as a `CheckpointPattern`, for the rules in ``interruptions``."""
         return CheckpointPattern(
             self.period_us,
             self.cost_us,
@@ -125,7 +125,9 @@ def work_in_us(c: Checkpointing | None, length_us: int) -> int:
 
 
 def with_checkpoints_us(c: Checkpointing | None, work_us: int) -> int:
-    """Return the work plus a checkpoint per period (eq. 1), without recovery.
+    """Return a run time with checkpoints: the work plus a checkpoint per period (eq. 1).
+
+    The run time does not include recovery.
 
     >>> with_checkpoints_us(Checkpointing(100, 10, 7, first_period_us=40), 41)
     61
@@ -151,7 +153,7 @@ def young_daly_period_s(n_nodes: int, machine_nodes: int, mtbf_s: float, cost_s:
 
 
 def n_below_period(workload: Workload, n_nodes: int, mtbf_s: float, cost_s: float) -> int:
-    """Return the number of delay jobs that are shorter than one Young/Daly period."""
+    """Return the number of ``delay`` jobs that are shorter than their Young/Daly period."""
     return sum(
         count
         for name, size, count in compact(workload.jobs).sized_profiles()
@@ -174,7 +176,6 @@ def _with_checkpoints(
     recovery_s: float,
     rounding: Rounding,
 ) -> dict[str, Any]:
-    """Return the profile of a job with checkpoints."""
     if profile.get("type") != "delay":
         raise InputError(
             f"the profile type is {profile.get('type')!r}, which allows no checkpoints",
@@ -252,7 +253,9 @@ def add_perfect(workload: Workload) -> Workload:
 
 
 def checkpointing_of(profile: dict[str, Any]) -> Checkpointing | None:
-    """Return the checkpointing in a Batsim profile; None if it has no checkpoint fields.
+    """Return the checkpointing that the fields of a Batsim profile describe.
+
+    Return None if the profile has no such fields.
 
     Raises
     ------
@@ -283,7 +286,10 @@ def _duration_us(profile: dict[str, Any], name: str, default: float) -> int:
 def derived_checkpointing(
     n_nodes: int, machine_nodes: int, young_daly: YoungDaly | None
 ) -> Checkpointing | None:
-    """Return the checkpointing of an original job, computed from its number of nodes."""
+    """Return the checkpointing of an original job; its Young/Daly period depends on its nodes.
+
+    Return None if ``young_daly`` is None.
+    """
     if young_daly is None:
         return None
     period_s = young_daly_period_s(n_nodes, machine_nodes, young_daly.mtbf_s, young_daly.cost_s)

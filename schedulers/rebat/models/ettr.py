@@ -141,7 +141,10 @@ def young_interval_s(mtbf_s: float, write_s: float) -> float:
 
 
 def daly_interval_s(mtbf_s: float, write_s: float) -> float:
-    """Return Daly's higher-order optimum (equation 37 of the FGCS paper); M for w >= 2 M."""
+    """Return Daly's higher-order optimum (equation 37 of the FGCS paper).
+
+    If w >= 2 M, the optimum is M.
+    """
     if write_s >= 2 * mtbf_s:
         return mtbf_s
     ratio = math.sqrt(write_s / (2 * mtbf_s))
@@ -149,7 +152,7 @@ def daly_interval_s(mtbf_s: float, write_s: float) -> float:
 
 
 def best_interval_s(mtbf_s: float, write_s: float) -> float:
-    """Return the exact optimum M (1 + W0(-e^(-w/M - 1))); 0 if checkpoints cost nothing.
+    """Return the exact optimum M (1 + W0(-e^(-w/M - 1))). If checkpoints cost nothing, it is 0.
 
     >>> round(best_interval_s(6491.88, 60) / 60, 4)
     14.0514
@@ -167,8 +170,8 @@ def best_interval_s(mtbf_s: float, write_s: float) -> float:
 def spare_nodes(mean_in_repair: float, quantile: float = 0.99) -> int:
     """Return the number of spare nodes that suffices with probability ``quantile``.
 
-    The number of nodes in repair has a Poisson distribution. Its mean is failures per second x mean
-    repair time (M/G/infinity), for any distribution of the repair time.
+    The number of nodes in repair has a Poisson distribution for any distribution of the repair time
+    (M/G/infinity). Its mean is failures per second x mean repair time.
 
     >>> spare_nodes(2048 * 3.79 / 1000), spare_nodes(2048 * 3.79 / 1000 / 6)
     (15, 5)

@@ -89,8 +89,8 @@ def tier_intervals_s(
 ) -> list[float]:
     """Return W_i = sqrt(2 w_i / lambda_i), the work between two checkpoints of each tier.
 
-    ``shares`` contains, for each tier, the share of failures that need it. If the share is 0, the
-    interval is infinite.
+    ``shares`` contains, for each tier, the share of failures that need this tier. If a share is 0,
+    the interval of the tier is infinite.
     """
     return [
         math.sqrt(2 * write_s * mtbf_s / share) if share else math.inf

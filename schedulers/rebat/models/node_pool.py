@@ -34,18 +34,21 @@ class NodePool:
         return NodeSet(self._out[:k].copy(), count)
 
     def usable(self, nodes: NodeSet, unheld: bool = False) -> NodeSet:
-        """Return the nodes of a set that are up; with ``unheld``, only those that are also free."""
+        """Return the nodes of a set that are up.
+
+        If ``unheld`` is set, leave out nodes that are held.
+        """
         k, n = pool.usable_of(self.owner, self.down, nodes.intervals, unheld, self._out)
         return NodeSet(self._out[:k].copy(), int(n))
 
     def obstacle(self, nodes: NodeSet) -> int:
-        """Return the first node of a set that is down or held; -1 if all are up and free."""
+        """Return the first node of a set that is down or held. Return -1 if there is none."""
         return int(pool.first_obstacle(self.owner, self.down, self._free, nodes.intervals))
 
     def take(self, nodes: NodeSet, tag: int) -> int:
         """Assign nodes to a tag if all are up and free; otherwise change nothing.
 
-        Return the first node that is down or held; -1 if all are up and free.
+        Return the first node that is down or held. Return -1 if the nodes were assigned.
         """
         obstacle = int(pool.take(self.owner, self.down, self._free, nodes.intervals, tag))
         if obstacle < 0:
@@ -59,7 +62,10 @@ class NodePool:
         self.n_free += int(n)
 
     def fail(self, nodes: NodeSet) -> list[int]:
-        """Mark nodes as down; return the tags that hold any of them, ascending and unique."""
+        """Mark nodes as down.
+
+        Return the tags that hold any of them, ascending, without duplicates.
+        """
         tags = set()
         for node in nodes:
             if self.down[node]:

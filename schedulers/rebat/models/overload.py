@@ -21,7 +21,7 @@ from rebat.core.units import FOREVER_US, to_s
 from rebat.models.checkpoint import checkpointing_of
 
 MANY_ATTEMPTS = 1000
-"""Number of attempts, or expected attempts, from which a message reports a job."""
+"""A message reports a job if it has at least this number of attempts, or of expected attempts."""
 
 
 WHAT_TO_DO = (
@@ -66,10 +66,10 @@ class Hopeless(NamedTuple):
 def hopeless_jobs(
     workload: Workload, n_nodes: int, mtbf_s: float, group: int = 1, cascade: float = 0.0
 ) -> list[Hopeless]:
-    """Return the jobs that need MANY_ATTEMPTS or more attempts on average, most attempts first.
+    """Return the jobs that need at least MANY_ATTEMPTS attempts on average, sorted by this number.
 
-    ``mtbf_s`` is the MTBF of the entire machine. A failure takes down ``group`` nodes, and causes
-    another failure with probability ``cascade``.
+    The job with the most attempts is first. ``mtbf_s`` is the MTBF of the entire machine. A failure
+    takes down ``group`` nodes, and causes another failure with probability ``cascade``.
     """
     hopeless = []
     mtbf_s *= 1 - cascade
@@ -86,7 +86,7 @@ def hopeless_jobs(
 def _span_s(job: Job, workload: Workload) -> float:
     """Return the time from a restart to the next checkpoint, in seconds.
 
-    Returns 0 for profiles whose duration only Batsim can compute.
+    Return 0 if only Batsim can compute the duration of the job's profile.
     """
     try:
         length_us = duration_us(workload.profiles, job.profile)

@@ -42,7 +42,7 @@ stale
 """
 
 ALL = -1
-"""Value of the reservation depth for m = ``|Q|``: every waiting job has a reservation."""
+"""Reservation depth m = ``|Q|``: every waiting job has a reservation."""
 
 _LIMIT = 1 << 61
 _MOST_PROCS = 1 << 40
@@ -160,8 +160,10 @@ def makespans(
 
 
 def _in_threads(work: Callable[[slice], None], parts: list[slice]) -> None:
-    """Process all parts, each in a daemon thread. A running kernel cannot be interrupted, but the
-    calling thread only waits, so Ctrl-C can end the program.
+    """Process all parts, each in a daemon thread.
+
+    A running kernel cannot be interrupted. The calling thread only waits, so Ctrl-C ends the
+    program.
     """
     errors: list[BaseException] = []
 
@@ -213,7 +215,7 @@ def starts(
 
 
 def _kernel(which: Heuristic | str, reservations: str, n: int) -> _Kernel:
-    """Return the kernel of a heuristic with a kind of reservations."""
+    """Return the kernel of a heuristic with this interpretation of reservations."""
     rule = heuristic(which) if isinstance(which, str) else which
     check_reservations(reservations)
     if rule.depth is None:
@@ -249,8 +251,8 @@ def _checked(
         raise InputError(f"needs {p[job]} processors", f"job {job}", f"1 to {n_procs}")
     if (fails < 0).any():
         raise InputError("a number of failures is negative", expected="0 or more per job")
-    # under every heuristic at least one processor is always busy, so the makespan is at most the
-    # sum # of the times of all attempts
+    # under every heuristic, at least one processor is busy until the end: the makespan is at most
+    # the sum of the times of all attempts
     worst = fails.max(axis=0, initial=0).astype(float)
     if float((worst + 1) @ t.astype(float)) > _LIMIT:
         raise InputError("all attempts together last too long for 64 bits; use a coarser unit")

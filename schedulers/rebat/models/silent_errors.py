@@ -141,7 +141,7 @@ def draw_failures(
 
 
 def longest_chain(times: ArrayLike, failures: ArrayLike) -> Ints:
-    """Return the lower bound (5) of each scenario, ``t_max(f) = max (f_j + 1) t_j``; exact."""
+    """Return the lower bound ``t_max(f) = max (f_j + 1) t_j`` of each scenario (equation 5)."""
     chains = (_table(failures) + 1) * np.asarray(times, np.int64)
     return np.asarray(chains.max(axis=1, initial=0))
 
@@ -197,7 +197,7 @@ def synthetic_jobs(
 
 
 def errors_left(profile: Mapping[str, Any]) -> int:
-    """Return how many attempts of a job with this profile will still end with an error.
+    """Return the number of further attempts of a job with this profile that will end with an error.
 
     The number is the field ``silent_errors`` of the profile. Without this field, a return code
     ``ret`` other than 0 counts as one error.

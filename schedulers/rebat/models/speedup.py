@@ -70,7 +70,7 @@ class Downey(msgspec.Struct, frozen=True, tag_field="model", tag="downey"):
 
     @property
     def n_nodes_max(self) -> float:
-        """Number of nodes above which the speed is constant: equation (5) of Prabhakaran 2018."""
+        """Number of nodes above which the speed is constant (Prabhakaran et al. 2018, eq. 5)."""
         if self.sigma <= 1:
             return 2 * self.parallelism - 1
         return self.parallelism + self.parallelism * self.sigma - self.sigma

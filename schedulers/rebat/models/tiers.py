@@ -53,14 +53,17 @@ class Tier(msgspec.Struct, frozen=True):
 
 
 class Tiers(msgspec.Struct, frozen=True):
-    """Remote storage, and light tiers in the order of the failures that they survive."""
+    """Remote storage (``deep``) and light tiers.
+
+    Each light tier survives more than the previous one.
+    """
 
     deep: Tier
     lights: tuple[Tier, ...] = ()
 
     @property
     def all(self) -> tuple[Tier, ...]:
-        """All tiers from the lightest."""
+        """All tiers, from the lightest to the heaviest."""
         return (*self.lights, self.deep)
 
 
@@ -123,10 +126,10 @@ def _tier(text: str) -> Tier:
 
 
 def pattern_of(tiers: Tiers, mtbf_s: float, light_share: Shares) -> TierPattern:
-    """Return the intervals of a job with this MTBF.
+    """Return the intervals between checkpoints of each tier, for a job with this MTBF.
 
-    For one or two tiers, these intervals are the first-order optima; for more tiers, the result of
-    `best_pattern`. ``light_share`` is the share of the failures that each light tier survives.
+    For one or two tiers, these are the first-order optima. For more tiers, `best_pattern` finds
+    them. ``light_share`` is the share of the failures that each light tier survives.
     """
     survived = light_share if isinstance(light_share, tuple) else (light_share,)
     shares = needed(survived[: len(tiers.lights)])
@@ -152,7 +155,10 @@ def needed(survived: tuple[float, ...]) -> tuple[float, ...]:
 def _numerical(
     tiers: Tiers, mtbf_s: float, shares: tuple[float, ...], start_s: list[float]
 ) -> TierPattern:
-    """Return the best pattern; intervals that are set are kept (see `best_pattern`)."""
+    """Return the best pattern for any number of tiers.
+
+    Fixed intervals are kept (see `best_pattern`).
+    """
     least = [max(share, RAREST) for share in shares]
     levels = Levels(
         mtbf_s=mtbf_s,
@@ -174,7 +180,7 @@ def _best_s(tier: Tier, mtbf_s: float, share: float) -> float:
 def profile_fields(
     tiers: Tiers, pattern: TierPattern, software: str, group: int = 1
 ) -> tuple[dict[str, object], LightCheckpoints | None]:
-    """Return the checkpoint fields of a profile, and the light checkpoints."""
+    """Return the checkpoint fields of a job's profile, and the light checkpoints in them."""
     deep, fields = tiers.deep, dict[str, object]()
     part_us, columns = to_us(pattern.interval_s), []
     for tier, count in zip(tiers.lights, pattern.counts, strict=True):

@@ -46,7 +46,7 @@ class Torus(msgspec.Struct, frozen=True):
 
     @property
     def strides(self) -> tuple[int, ...]:
-        """The amount that a step along each dimension adds to the node number."""
+        """The difference in node number of two neighbours, for each dimension."""
         return tuple(math.prod(self.sizes[:axis]) for axis in range(len(self.sizes)))
 
     @property

@@ -22,7 +22,10 @@ SMALL = 16
 
 
 def batsim_order(items: Sequence[T], keys: Sequence[Key]) -> list[T]:
-    """Return the items sorted by their keys, with equal keys in Batsim's order."""
+    """Return the items sorted by their keys.
+
+    Items with equal keys have the order that Batsim uses.
+    """
     if len(set(keys)) == len(keys):  # without equal keys every sort has the same result
         order = sorted(range(len(keys)), key=keys.__getitem__)
         return [items[i] for i in order]

@@ -186,7 +186,10 @@ class Fleet(Law, frozen=True, dict=True):
         return sum(means) / total if total else 0.0
 
     def mean_in_repair(self, n_nodes: int) -> float:
-        """Return the mean number of nodes in repair, assuming that nodes in repair also fail."""
+        """Return the mean number of nodes in repair.
+
+        Nodes in repair are assumed to fail as well.
+        """
         rack = 1 + self.rack_share * (self.rack - 1)
         nodes = self.hardware_share * rack * self.mean_repair_s / self._mtbf_of_nodes_s(n_nodes)
         if SWITCH in self._harmless or not self.switch_rate:
@@ -209,7 +212,10 @@ class Fleet(Law, frozen=True, dict=True):
         return 1 / failure_rate(n_nodes, self.rate)
 
     def node_rates(self, n_nodes: int, seed: int) -> Floats:
-        """Return the failures per second of each node, with the lemons of this seed."""
+        """Return the failures per second of each node.
+
+        The seed determines which nodes are lemons.
+        """
         rates = np.ones(n_nodes)
         n_lemons = round(self.lemons * n_nodes)
         if n_lemons:
@@ -219,9 +225,7 @@ class Fleet(Law, frozen=True, dict=True):
         return scaled
 
     def outages(self, n_nodes: int, seed: int) -> Iterator[Outage]:
-        """Draw the failures of the machine in order of time, except failures of nodes that are
-        down.
-        """
+        """Draw the failures of the machine, sorted by time. Nodes that are down do not fail."""
         up_us = np.full(n_nodes, -1, dtype=np.int64)
         hits = self._node_hits(n_nodes, seed, up_us)
         if self.switch_rate:
@@ -253,8 +257,9 @@ class Fleet(Law, frozen=True, dict=True):
             yield at_us, number * self.switch, self.switch, SWITCH, self._repair_us(SWITCH, rng)
 
     def _poisson_hits(self, rates: Floats, rng: Generator) -> Iterator[tuple[int, int]]:
-        """Yield time (us) and node of failures. As the rate falls with age, more drawn failures are
-        dropped.
+        """Yield time (us) and node of failures with a rate that falls with the age of the nodes.
+
+        Failures are drawn at the initial rate; later ones are dropped with the right probability.
         """
         if self.new_factor == 1:
             yield from _exponential_hits(rates, rng)
@@ -270,12 +275,11 @@ class Fleet(Law, frozen=True, dict=True):
     def _weibull_hits(
         self, rates: Floats, seed: int, up_us: npt.NDArray[np.int64]
     ) -> Iterator[tuple[int, int]]:
-        """Yield time (us) and node of failures. The time to failure begins at ``up_us``, the end of
-        the repair.
+        """Yield time (us) and node of failures with Weibull times to failure.
 
-        The first failure has the distribution of the residual life in a stationary renewal process:
-        a life is drawn with a probability proportional to its length, and a uniform share of it
-        remains.
+        A time to failure begins at ``up_us``, the end of the repair of the node. The first failure
+        has the distribution of the residual life in a stationary renewal process: a life is drawn
+        with a probability proportional to its length, and a uniform share of it remains.
         """
         rng = stream(seed, "failures", "fleet", "lives")
         scale_us = self._scale_s(rates) * US_PER_S
@@ -290,7 +294,7 @@ class Fleet(Law, frozen=True, dict=True):
             heapq.heapreplace(following, (max(at_us, int(up_us[node])) + life_us, node))
 
     def _scale_s(self, rates: Floats) -> Floats:
-        """Return the Weibull scales with these rates (1/s)."""
+        """Return the Weibull scale (s) of each node, for its failure rate (1/s)."""
         scales: Floats = 1 / (rates * math.gamma(1 + 1 / self.shape))
         return scales
 
@@ -300,7 +304,7 @@ class Fleet(Law, frozen=True, dict=True):
         return max(1, to_us(self._repair.of(cause).draw_s(rng)))
 
     def nodes(self, n_nodes: int, seed: int) -> NodeLaws:
-        """Return the law of each node after the burn-in, without failures of rack and switch."""
+        """Return the law of each node after the burn-in, without failures of racks and switches."""
         rates, shapes = self.node_rates(n_nodes, seed), np.full(n_nodes, self.shape)
         if self.shape == 1:
             return ExponentialNodes(1 / rates, shapes)

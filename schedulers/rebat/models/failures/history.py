@@ -37,7 +37,10 @@ class History(msgspec.Struct, frozen=True, eq=False):
 
 
 class Remembered:
-    """Events that can be iterated several times. Each event is drawn once, at its first use."""
+    """Events that can be iterated several times.
+
+    Each event is drawn only once, when it is first needed.
+    """
 
     def __init__(self, events: Iterable[MachineEvent]) -> None:
         self._source, self._drawn = iter(events), list[MachineEvent]()

@@ -62,9 +62,10 @@ def _prefab(name: str) -> Prefab | None:
 
 
 def name_of(law: Law) -> str:
-    """Return the name of a law: its key, its machine, or its class if it is user-defined.
+    """Return the name of a law: its machine if it is fitted to one, else its key in `LAWS`.
 
-    For correlated failures this is the name of the underlying law.
+    The name of a user-defined law is the name of its class. For correlated failures, return the
+    name of the underlying law.
     """
     base = law.of if isinstance(law, Correlated) else law
     if isinstance(base, Scaled | Fleet) and base.machine:
@@ -80,7 +81,7 @@ def reads_files(law: Law | None) -> bool:
 
 
 def parameters(name: str) -> dict[str, FieldInfo]:
-    """Return the parameters of a law by name; the names have no ``_s``."""
+    """Return the parameters of the law with this name. The keys do not have the ending ``_s``."""
     fields = msgspec.structs.fields(law_named(name))
     return {field.name.removesuffix("_s"): field for field in fields}
 
@@ -109,7 +110,7 @@ def make_law(name: str, values: Mapping[str, Any]) -> Law:
 
 
 def read(field: FieldInfo, value: Any, where: str) -> Any:
-    """Return the value of a parameter, read from a text or a number."""
+    """Return the value of a parameter, which is given as text or as a number."""
     if not field.name.endswith("_s"):
         return _convert(field, value, where)
     try:

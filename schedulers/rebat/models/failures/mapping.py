@@ -149,7 +149,10 @@ def _rotated(source: MappedRecord, offset_us: int) -> list[Span]:
 
 
 def _rotated_span(span: Span, offset_us: int, length_us: int) -> Iterator[Span]:
-    """Rotate one outage. An outage without an end is assumed to last to the end of the record."""
+    """Yield a rotated outage.
+
+    An outage without an end is assumed to last to the end of the record.
+    """
     lasts_us = min(span.up_us, max(length_us, span.down_us + 1)) - span.down_us
     down_us = (span.down_us + offset_us) % length_us
     over_us = down_us + lasts_us - length_us

@@ -151,7 +151,7 @@ def _number(fields: dict[str, str], name: str) -> float:
 
 
 def _check_nodes(rows: Iterable[_Row], n_nodes: int, where: str) -> None:
-    """Raise InputError unless every node is listed once and all nodes have the same law."""
+    """Raise InputError unless each node has exactly one row, and all rows have the same law."""
     seen: dict[int, _Row] = {}
     for row in rows:
         first = seen.setdefault(row.node, row)

@@ -28,7 +28,7 @@ from rebat.models.failures.per_node import (
 )
 
 GAPS = 16
-"""Number of times to failure per node in a chunk, which is drawn together."""
+"""Number of times to failure per node that are drawn together (a chunk)."""
 
 _CACHED_CHUNKS = 8
 
@@ -77,8 +77,7 @@ class PerNodeLaw(Law, frozen=True, kw_only=True):
         return getattr(self, mean), getattr(self, sigma), sigma.removesuffix("_s")
 
     def gaps(self, n_nodes: int, seed: int, chunk: int) -> Floats:
-        """Draw `GAPS` times to failure of every node: number ``chunk * GAPS`` and the following
-        ones.
+        """Draw the times to failure of a chunk: `GAPS` for every node, from ``chunk * GAPS`` on.
 
         Each chunk has its own random stream, so the result does not depend on the order of calls.
 
@@ -134,12 +133,12 @@ class PerNodeLaw(Law, frozen=True, kw_only=True):
 
 
 def per_node(law: Law, where: str) -> PerNodeLaw:
-    """Return the law if it is a `PerNodeLaw`.
+    """Return ``law`` if it is a `PerNodeLaw`.
 
     Raises
     ------
     InputError
-        If it is another law; the error names ``where``.
+        If ``law`` is of another class. ``where`` is the option that the error names.
     """
     if isinstance(law, PerNodeLaw):
         return law

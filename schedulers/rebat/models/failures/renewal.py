@@ -85,7 +85,10 @@ class Renewal(Law, frozen=True):
             yield max(to_us(min(rng.lognormal(mu, self.sigma), MAX_SECONDS)), 1)
 
     def outages(self, n_nodes: int, seed: int) -> Iterator[Outage]:
-        """Draw gaps, repairs and victims from separate streams."""
+        """Yield outages.
+
+        Gaps, repair times and failing nodes are drawn from separate random streams.
+        """
         victims = stream(seed, "failures", "renewal", "victims")
         down: set[int] = set()
         repairs: list[tuple[int, int]] = []

@@ -31,7 +31,7 @@ class Sample(NamedTuple):
 
 
 class Fitted(NamedTuple):
-    """The most likely law of one family for a sample; times are in seconds."""
+    """The maximum-likelihood law of a family for a sample; times are in seconds."""
 
     family: str
     parameters: Parameters
@@ -88,7 +88,7 @@ def _repairs(events: Sequence[MachineEvent], end_us: int) -> UpTimes:
 
 
 def fits(times: UpTimes, on_fit: Callable[[], None] = lambda: None) -> list[Fitted]:
-    """Return the most likely law of every family that can be fitted, sorted by AIC."""
+    """Return the laws of all families that can be fitted, the lowest AIC first."""
     laws = [] if len(times.failed_s) < FEWEST else list(_fits(times, on_fit))
     return sorted(laws, key=lambda fit: (fit.aic, fit.family))
 

@@ -17,7 +17,9 @@ MAX_FAILURES = 50_000_000
 
 
 class FailureSeries:
-    """The failures of `PerNodeLaw.failures` as arrays, drawn up to the time that is needed.
+    """The failures of `PerNodeLaw.failures` as arrays.
+
+    More failures are drawn when they are needed.
 
     Source: Vardas et al. 2022, section 2.1, steps 2 and 3. Failure times are the cumulative sums of
     the times to failure of each node. Repairs do not delay them.
@@ -54,9 +56,9 @@ class FailureSeries:
     def _draw(self) -> None:
         """Draw more failures of every node.
 
-        Afterwards, the series is complete up to the minimum over nodes of their last drawn failure.
-        Each call increases the number of chunks by a quarter, so that the time to copy arrays stays
-        proportional to the time to draw failures.
+        For each node there is a last drawn failure. Afterwards, the series is complete up to the
+        earliest of these. Each call increases the number of chunks by a quarter, so that the time
+        to copy arrays stays proportional to the time to draw failures.
         """
         if len(self.at_us) + len(self._later[0]) > MAX_FAILURES:
             raise InputError(

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Outages of single nodes. In records, outages may overlap; Batsim's events must alternate."""
+"""Outages of single nodes.
+
+Outages in records may overlap; in Batsim's event files they must not.
+"""
 
 from __future__ import annotations
 
@@ -64,9 +67,9 @@ def together(outages: Iterable[Outage]) -> Iterator[Outage]:
 
 
 def merged_events(events: Iterable[MachineEvent]) -> Iterator[MachineEvent]:
-    """Merge all failures at the same time into one event, and all repairs at the same time.
+    """Merge the failures at the same time into one event; likewise the repairs at the same time.
 
-    Batsim may reorder events at the same time (`batsim_order`). A file with merged events does not
+    Batsim may reorder events at the same time (`batsim_order`). With merged events, a file does not
     change when it is read and written again.
     """
     for (at_us, available), group in itertools.groupby(events, _time_and_kind):

@@ -38,8 +38,8 @@ class _Event(NamedTuple):
 def read_fta(path: Path, platform: int | None = None) -> Record:
     """Read the outages of nodes; time 0 is the start time in the first line.
 
-    A node is down while any of its components is unavailable. All nodes, also those that are always
-    available, are numbered from 0 in the order of their node_id.
+    A node is down while any of its components is unavailable. All nodes in the table are numbered
+    from 0 in the order of their node_id, even if they never fail.
 
     Parameters
     ----------

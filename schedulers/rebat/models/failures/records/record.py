@@ -27,9 +27,10 @@ class Record(msgspec.Struct, frozen=True, eq=False):
     events : list of MachineEvent
         Overlapping or adjacent outages of a node are joined. Failures at the same time are one
         event.
-    taken, dropped : Counter
-        Number of used lines for each kind of part that fails; number of dropped lines for each
-        reason.
+    taken : Counter
+        Number of used lines for each kind of part that fails.
+    dropped : Counter
+        Number of dropped lines for each reason.
     n_outages : int
         Number of outages of single nodes in the file.
     n_joined : int
