@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Policy options as JSON: the scheduler, its options, and the checkpointing of jobs.
 
-The JSON is the value of ``--options``, of Batsim's ``--sched-cfg`` (which takes precedence), or of
-pybatsim's ``-o``.
+The JSON is the value of ``--options``, of Batsim's ``--sched-cfg``, or of pybatsim's ``-o``. If
+both ``--options`` and ``--sched-cfg`` are set, the latter takes precedence.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ __all__ = ["ALIASES", "PRESETS", "Preset", "preset", "scheduler", "schedulers"]
 
 
 def preset(spec: str, folder: Path | None = None) -> Preset:
-    """Return a preset by its name or alias, with the axes changed that the text contains.
+    """Return a preset by its name or alias, with the changes in the text (``axis=value``).
 
     Names are case-insensitive. A value without an axis sets the queue order. Relative paths of
     user-defined rules start from ``folder`` (default: the working directory).

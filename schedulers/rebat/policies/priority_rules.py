@@ -19,8 +19,9 @@ from rebat.core.errors import InputError, unknown_name
 from rebat.core.streams import stream
 
 Rule = Callable[[Any, Any, Any, int, int], Any]
-"""Function that returns a key. Arguments: time, size and job index (scalars or arrays), number of
-processors P, and seed.
+"""Function that returns a sort key.
+
+Arguments: time, size and job index (scalars or arrays), number of processors P, and seed.
 """
 
 
@@ -55,7 +56,7 @@ def smallest_area(time: Any, size: Any, job: Any, n_procs: int, seed: int) -> An
 
 
 def random_order(time: Any, size: Any, job: Any, n_procs: int, seed: int) -> Any:
-    """RANDOM: a random number. It depends only on seed and job index, so a job keeps its place.
+    """RANDOM: a random number. A job keeps its place, as only seed and job index matter.
 
     The number is the job's output of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014), started from
     a named stream and shifted into the range of int64.
@@ -105,7 +106,7 @@ def priority_rule(name: str) -> Rule:
 def ranks(
     name: str, times: ArrayLike, sizes: ArrayLike, *, n_procs: int, seed: int = 0
 ) -> NDArray[np.int64]:
-    """Return the place of each job in the queue, from 0, for the argument `rank` of the kernels.
+    """Return the position of each job in the queue, from 0: the `rank` of `makespans`.
 
     Parameters
     ----------

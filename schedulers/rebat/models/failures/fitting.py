@@ -40,7 +40,7 @@ OnProgress = Callable[[int], None]
 
 
 class UpTimes(NamedTuple):
-    """Up-times of a node in seconds: ending with a failure, and censored."""
+    """Up-times of a node in seconds: those that a failure ended, and the censored ones."""
 
     failed_s: Floats
     going_s: Floats

@@ -91,7 +91,7 @@ class NamedPlan:
         slices.fail(self._table, dead.intervals)
 
     def rejuvenated(self, nodes: list[int], under: Sequence[str] = ()) -> None:
-        """Record that nodes are usable again; held nodes stay in use until their attempts end."""
+        """Record that nodes are usable again. Held nodes stay in use until their attempts end."""
         alive = NodeSet.of(nodes)
         self._make_room(0, alive)
         slices.repair(self._table, alive.intervals)
@@ -107,7 +107,10 @@ class NamedPlan:
     # ---- plans
 
     def append(self, queue: SortedQueue, first: int, last: int) -> None:
-        """Make first-fit reservations for these queue positions; other reservations stay."""
+        """Make first-fit reservations for these queue positions.
+
+        Other reservations do not change.
+        """
         self._settle(last)
         self._place(queue, last)
 

@@ -46,7 +46,7 @@ ORDER = "operation"
 
 
 class Operations:
-    """A reaction that carries out operations, or records why it does not.
+    """A reaction that carries out operations. If an operation is impossible, it records the reason.
 
     Parameters
     ----------
@@ -112,7 +112,10 @@ class Operations:
     # ---- nodes
 
     def _drain(self, view: View, news: News, operation: Operation) -> Iterator[Proposal]:
-        """Start to empty the nodes of an operation, unless a job cannot move (steps 2 to 5)."""
+        """Start to empty the nodes of a drain (steps 2 to 5).
+
+        If one of their jobs cannot move, the drain is refused.
+        """
         cores = self._cores(view, operation)
         new = cores.where(~view.machine.drained_for(ORDER))
         if not new.size:
@@ -143,7 +146,10 @@ class Operations:
         ]
 
     def _why_not(self, view: View, job: Running, operation: Operation) -> str:
-        """Return why a job cannot be moved off its nodes; empty if it can."""
+        """Return why a job cannot be moved off its nodes.
+
+        The text is empty if the job can be moved.
+        """
         attempt = job.attempt
         refusal = view.why_not_image(attempt.id)
         if refusal:
@@ -202,9 +208,9 @@ class Operations:
             yield Stop(attempt.id, Cause.MOVED, When.IMAGE, then, "migrate")
 
     def _running(self, view: View, job: str) -> Running | None:
-        """Return the running attempt of a job, by job id with or without the workload name.
+        """Return the running attempt of a job. The id of the job may lack the workload name.
 
-        None if a stop of the attempt is under way or scheduled.
+        Return None if a stop of the attempt is under way or scheduled.
         """
         for name, running in view.running.items():
             job_id = running.attempt.job_id
@@ -214,7 +220,7 @@ class Operations:
         return None
 
     def _target(self, view: View, job: Running, operation: Operation) -> Move | None:
-        """Return a move to the lowest free cores of the operation; None if too few are free.
+        """Return a move to the lowest free cores of the operation. Return None if too few are free.
 
         The current cores of the job count as free.
         """

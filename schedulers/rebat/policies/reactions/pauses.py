@@ -28,13 +28,13 @@ PAUSED = "paused"
 
 
 class Pauses:
-    """The pauses of jobs: it pauses jobs, reserves idle nodes for them, and continues them."""
+    """The paused jobs: this class pauses jobs, reserves idle nodes for them, and continues them."""
 
     def __init__(self, rule: SizeRule) -> None:
         self._rule = rule
 
     def pause(self, view: View, failed: Running) -> Iterator[Stop]:
-        """Stop an attempt and hold its surviving nodes; do nothing if no node survives."""
+        """Stop an attempt and hold its surviving nodes. If no node survives, do nothing."""
         bad = view.machine.down | view.machine.drained
         if not failed.nodes.of_each(bad).all():
             yield Stop(failed.attempt.id, Cause.NODE_FAILURE, When.NOW, Wait(), "pause")
@@ -56,7 +56,7 @@ class Pauses:
                 yield from self._continue(view, job_id, own, idle[: max(0, short)])
 
     def reserve(self, view: View) -> Iterator[Drain | Undrain]:
-        """Reserve all idle nodes while a job is paused; release them if no job is paused."""
+        """Reserve all idle nodes while a job is paused. If no job is paused, release them."""
         drained = np.flatnonzero(view.machine.drained_for(PAUSED))
         if self.paused(view):
             free = np.flatnonzero(view.machine.free)
