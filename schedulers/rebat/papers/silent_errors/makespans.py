@@ -101,7 +101,7 @@ def read_job_set(path: Path) -> MakespanSet:
     try:
         jobs = msgspec.json.decode(text, type=MakespanSet)
         return _checked(jobs if jobs.id else msgspec.structs.replace(jobs, id=_stem(path)))
-    except msgspec.DecodeError as error:  # also ValidationError: "what - at `$.place`"
+    except msgspec.DecodeError as error:  # also ValidationError: "problem - at `$.place`"
         problem, _, place = str(error).partition(" - at ")
         raise InputError(problem, f"{path}: {place.strip('`')}" if place else str(path)) from None
     except InputError as error:
@@ -204,7 +204,7 @@ def _play(jobs: MakespanSet, campaign: _Campaign) -> Iterator[MakespanRow]:
 
 
 def _checked(jobs: MakespanSet) -> MakespanSet:
-    """Return the set; raise InputError if its values are inconsistent."""
+    """Return the set, after checking that its values are consistent; raise InputError if not."""
     n = len(jobs.jobs)
     if not jobs.jobs:
         raise InputError("has no jobs", "$.jobs", "at least one job")

@@ -27,7 +27,7 @@ from rebat.results.intervals import BySeed, Interval, interval, minus
 
 WORDS = {LINEAR: "Slurm-linear", RPS: "RPS"}
 MARGINAL = 0.05
-"""Gain below which a benefit counts as rather limited, as marginal, or as none."""
+"""Gains below these values count as rather limited, as marginal, or as none."""
 
 _Number = Callable[[Batches], Interval | None]
 
@@ -89,7 +89,7 @@ def _of_faps(
     pick: Any, traces: Sequence[Trace], size: int, hours: Sequence[float], which: str,
     over: Sequence[str] = (LINEAR,),
 ) -> _Number:  # fmt: skip
-    """Return a function that computes an extreme gain over traces, durations and policies."""
+    """Return a function: the largest or smallest gain over traces, durations and policies."""
 
     def number(batches: Batches) -> Interval | None:
         return extreme(pick, [

@@ -31,7 +31,7 @@ TABLE_1: dict[Trace, PublishedRow] = {
 FIGURES: dict[float, tuple[str, int]] = {
     22000: ("Figure 3", 256), 5800: ("Figure 4", 256), 16000: ("section 3, not drawn there", 512),
 }  # fmt: skip
-"""The figure of completion times and the number of nodes of its jobs, by scale."""
+"""By scale of the law: the figure of the completion times, and the number of nodes of its jobs."""
 
 TORUS, JOBS, REPAIR_S = "8x8x8x8", 1000, 540.0
 """Torus, number of jobs and repair time of every batch (section 3)."""
