@@ -54,7 +54,7 @@ def attempts(results: Sequence[RunResult]) -> DataFrame:
 
 
 def nodes(results: Sequence[RunResult]) -> DataFrame:
-    """Return a row per policy and node outage: ``node``, ``down``, ``up`` (NaN: not repaired)."""
+    """Return a row per policy and outage: ``node``, ``down``, ``up`` (NaN: not repaired)."""
     import pandas as pd
 
     parts = []
@@ -86,7 +86,7 @@ def compared(rows: Sequence[MetricRow]) -> DataFrame:
 def means(
     rows: Sequence[MetricRow], policies: list[str], texts: Sequence[str], metrics: Sequence[Name]
 ) -> DataFrame:
-    """Return a row of means per policy and a column per metric; missing means are NaN."""
+    """Return a row per policy and a column per metric, with means. A missing mean is NaN."""
     import pandas as pd
 
     by = {(row.policy, row.metric): row.value.mean for row in rows}

@@ -150,10 +150,10 @@ class Result:
         Parameters
         ----------
         *columns : str
-            Metrics as in ``metrics``, with a size class after a colon: ``"flow_max_s:all"``. With
-            columns, the table has a row of means per policy (empty if the policy failed). Without
-            columns, it has a row per metric and policy: means and ratios to the first policy, with
-            95 % intervals over seeds.
+            Metrics as in ``metrics``, with a size class after a colon: ``"flow_max_s:all"``. If
+            there are columns, the table has a row of means per policy (empty if the policy failed).
+            Otherwise, it has a row per metric and policy, with means and ratios to the first policy
+            and their 95 % intervals over seeds.
 
         Raises
         ------
@@ -177,7 +177,7 @@ class Result:
         Parameters
         ----------
         columns : list of str
-            Metrics as in `compare`. With columns, the table has a row per policy.
+            Metrics as in `compare`. If there are any, the table has a row per policy.
         all_metrics : bool
             Whether to list all metrics that are not 0, not only the ten main metrics.
         """
@@ -254,7 +254,9 @@ class Result:
         return Plot(utilisation_figure(timelines), "nodes in use, the queue, and free nodes")
 
     def explore(self, path: str | Path | None = None, *policies: str) -> Page:
-        """Return, and write, the page of ``rebat view`` (default: for the first two policies)."""
+        """Return the page of ``rebat view`` (default: two policies), and write it to ``path`` if
+        set.
+        """
         self._single("the explorer")
         shown = policies or tuple(self.policies[:2])
         ledgers = {name: self.run_of(name).ledger for name in shown}
@@ -323,7 +325,7 @@ class Result:
     def write_into(
         self, folder: Path, figures: FigureFiles = NO_FIGURES, form: str = "csv"
     ) -> None:
-        """Write the files to an existing folder; ``form`` is the format of the large tables."""
+        """Write the files to an existing folder. ``form`` is the format of the large tables."""
         for run, sources in zip(self.runs, self._done.sources, strict=True):
             own = {"own_code": msgspec.to_builtins(sources)} if sources else {}
             write_run(folder / folder_of(run.policy), run, own | dict(self.facts), form)
@@ -334,7 +336,7 @@ class Result:
         figures.write(self, folder)
 
     def _single(self, label: str) -> list[RunResult]:
-        """Return the runs; raise InputError if the result has several seeds."""
+        """Return the runs. Raise InputError if the result has several seeds."""
         if not self.runs:
             expected = f"run(..., failures=failures(..., seed={self.seeds.seeds[0]})) without seeds"
             problem = "not available: a result of several seeds has only metrics"

@@ -66,8 +66,8 @@ def run(
     checkpoint : {"none", "young-daly", "perfect"}
         Like the option ``rebat run --checkpoint``.
     seeds : int, optional
-        Number of seeds, which run on all cores. For each seed, all policies have the same failures.
-        The result has intervals, but no tables of jobs and attempts.
+        Number of seeds. They are simulated on all cores. For each seed, all policies have the same
+        failures. The result then has intervals, but no tables of jobs and attempts.
     until_width, until_metric, workers
         Like the options of ``rebat run`` with these names.
     nodes : int, optional

@@ -56,7 +56,7 @@ def _facts(session: Session) -> tuple[str, int]:
 
 
 def _run(policy: str, session: Session, cores_per_node: int) -> RunResult:
-    """Return the run that a session recorded; Batsim itself writes its jobs.csv."""
+    """Return the run that a session recorded, without jobs.csv, which Batsim itself writes."""
     _, n_nodes = _facts(session)
     layout = Layout(cores_per_node=cores_per_node)
     chosen = scheduler(policy)
