@@ -254,9 +254,7 @@ class Result:
         return Plot(utilisation_figure(timelines), "nodes in use, the queue, and free nodes")
 
     def explore(self, path: str | Path | None = None, *policies: str) -> Page:
-        """Return the page of ``rebat view`` (default: two policies), and write it to ``path`` if
-        set.
-        """
+        """Return the page of ``rebat view`` (default: two policies) and write it to ``path``."""
         self._single("the explorer")
         shown = policies or tuple(self.policies[:2])
         ledgers = {name: self.run_of(name).ledger for name in shown}

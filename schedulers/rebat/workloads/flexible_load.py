@@ -95,7 +95,10 @@ class FlexibleLoad(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def counts(self) -> tuple[int, int, int]:
-        """Number of rigid, moldable and malleable jobs; jobs left after rounding are rigid."""
+        """Number of rigid, moldable and malleable jobs.
+
+        Jobs that remain after rounding are rigid.
+        """
         if any(number is not None for number in (self.rigid, self.moldable, self.malleable)):
             if self.mix is not None or self.jobs is not None:
                 name = "mix" if self.mix is not None else "jobs"
@@ -169,7 +172,10 @@ class _Draft(NamedTuple):
     speedup: Downey | None = None
 
     def profile(self, number: int, run_us: int) -> tuple[str, dict[str, Any]]:
-        """Return a delay profile and its name; rigid jobs with the same run time share it."""
+        """Return a delay profile and its name.
+
+        Rigid jobs with the same run time share a profile.
+        """
         delay: dict[str, Any] = {"type": "delay", "delay": batsim_number(run_us)}
         if self.speedup is None:
             return f"delay{batsim_number(run_us)}", delay

@@ -50,7 +50,10 @@ def detected(path: Path) -> str:
 
 
 def _form_of(first: str) -> str | None:
-    """Return the format of a text by its first line; None if no format matches."""
+    """Return the format of a text, detected from its first line.
+
+    Return None if no format matches.
+    """
     if "COBALT_JOBID" in first:
         return "alcf"
     if RECORD.match(first.rstrip("\r\n")):
