@@ -215,8 +215,10 @@ def goodput(
         A training cluster of ``rebat failures models``, like rsc-1.
     interval : duration, optional
         Work between two checkpoints (default: the best interval).
-    write, load : duration
-        Time to write and to load a checkpoint.
+    write : duration
+        Time to write a checkpoint.
+    load : duration
+        Time to load a checkpoint.
     detect, diagnose, reschedule, init : random duration
         Durations of the stages of the recovery, as the policy axes of the same names.
     spares : int, optional
@@ -228,8 +230,12 @@ def goodput(
         Repair time of a node.
     target : float
         Share of the time in which the recommended number of spares suffices.
-    seed, runs, failures : int
-        First seed, number of simulations, and expected number of failures in each.
+    seed : int
+        First seed.
+    runs : int
+        Number of simulations.
+    failures : int
+        Expected number of failures in each simulation.
 
     Raises
     ------

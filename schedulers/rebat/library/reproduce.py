@@ -50,8 +50,10 @@ class ComparedFile(msgspec.Struct, frozen=True):
         equal, differs, missing (not in the new result), or new (not in the earlier result).
     line : int, optional
         The first line that differs. None for a binary file.
-    before, now : str
-        The differing line in the earlier and in the new result. Empty if there is no such line.
+    before : str
+        This line in the earlier result, or an empty text if the line does not exist.
+    now : str
+        This line in the new result, or an empty text if the line does not exist.
     """
 
     file: str

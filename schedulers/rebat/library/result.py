@@ -158,7 +158,7 @@ class Result:
         Raises
         ------
         InputError
-            For an unknown metric.
+            If a metric is unknown.
         """
         if not columns:
             return frames.compared(self.rows)
@@ -226,7 +226,7 @@ class Result:
         Raises
         ------
         InputError
-            For an invalid window.
+            If the window is invalid.
         """
         from rebat.figures.runs import gantt_figure
 

@@ -72,8 +72,10 @@ def run(
         Like the options of ``rebat run`` with these names.
     nodes : int, optional
         Number of nodes of the machine (default: the workload's).
-    window, select : str
-        Time window and jobs to measure, like the options ``rebat run --window`` and ``--select``.
+    window : str
+        Time window to measure, like the option ``rebat run --window``.
+    select : str
+        Jobs to measure, like the option ``rebat run --select``.
     explain : bool
         Whether to record the plans, like the option ``rebat run --explain``. `Result.write` writes
         them.

@@ -95,9 +95,9 @@ class Study(msgspec.Struct, frozen=True, kw_only=True):
         Raises
         ------
         InputError
-            For invalid input.
+            If the input is invalid.
         PolicyError
-            If all policies fail; with several seeds, if any run fails.
+            If all policies fail. With several seeds, also if any run fails.
         """
         with compiling_notice():
             return self._seeds() if self.many.many else self._once()

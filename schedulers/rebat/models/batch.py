@@ -63,8 +63,8 @@ class Batch(msgspec.Struct, frozen=True):
     policy : str
         A key of POLICIES.
     which : str
-        Name of the list of boxes, one of `boxes.LISTS`. Empty if the policy does not choose among
-        boxes.
+        Name of the list of boxes, one of `boxes.LISTS`. It is empty if the policy does
+        not choose among boxes.
     seed : int
         Seed of the failures, and of the random choices of rps.
     begin_s : float

@@ -41,8 +41,12 @@ class Checkpointing(msgspec.Struct, frozen=True):
 
     Attributes
     ----------
-    period_us, cost_us, recovery_us : int
-        T, C and R of the paper, in microseconds.
+    period_us : int
+        T of the paper: work between two checkpoints, in microseconds.
+    cost_us : int
+        C of the paper: time to write a checkpoint.
+    recovery_us : int
+        R of the paper: time of a recovery.
     first_period_us, first_recovery_us : int
         T_first and R_first of the paper. For an original submission they are T and 0.
     closing : bool
@@ -211,8 +215,10 @@ def add_young_daly(
 
     Parameters
     ----------
-    n_nodes, mtbf_s : int, float
-        Number of nodes of the machine, and MTBF of the entire machine in seconds.
+    n_nodes : int
+        Number of nodes of the machine.
+    mtbf_s : float
+        MTBF of the entire machine in seconds.
     cost_s, recovery_s : float
         C and R, in seconds (5 minutes in section 5.2).
     rounding : 'ceil' or 'floor'

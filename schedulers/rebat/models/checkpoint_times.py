@@ -58,8 +58,10 @@ def checkpoint_times_us(
     Parameters
     ----------
     c : Patterns
-    until_us, length_us : int64 arrays, shape (n,)
-        Progress after the recovery in microseconds: the part to examine, and the total.
+    until_us : int64 array, shape (n,)
+        The part of the progress to examine, after the recovery, in microseconds.
+    length_us : int64 array, shape (n,)
+        The total progress after the recovery, in microseconds.
     ended : bool array, shape (n,)
         Whether the job completed with this attempt, possibly with a closing checkpoint.
     accounting : 'exact' or 'program'

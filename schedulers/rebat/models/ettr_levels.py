@@ -36,8 +36,10 @@ class Levels(msgspec.Struct, frozen=True, kw_only=True):
         Mean time between failures of the job.
     shares : tuple of float
         Share of the failures that need each tier; they add up to 1.
-    writes_s, loads_s : tuple of float
-        Time to write and to load a checkpoint of each tier.
+    writes_s : tuple of float
+        Time to write a checkpoint of each tier.
+    loads_s : tuple of float
+        Time to load a checkpoint of each tier.
     detect_s : float
         Time from a failure until the job restarts.
     """
@@ -267,7 +269,7 @@ def _neighbours(counts: tuple[int, ...], fixed: tuple[bool, ...]) -> Iterator[tu
 
 
 def _near(count: int) -> set[int]:
-    """Return the neighbours of a count, and counts about 25 % smaller and larger."""
+    """Return count - 1, count + 1, and counts about 25 % smaller and larger."""
     return {_count(new) for new in (count - 1, count + 1, count / 1.25, count * 1.25)} - {count}
 
 

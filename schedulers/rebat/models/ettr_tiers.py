@@ -31,9 +31,11 @@ class TwoTiers(msgspec.Struct, frozen=True, kw_only=True):
         Work between two checkpoints.
     per_pattern : int
         Number of periods between two deep checkpoints, at least 1.
-    writes_s, loads_s : (float, float)
-        Time to write and to load a checkpoint of the light and of the deep tier. A deep checkpoint
-        follows a light checkpoint.
+    writes_s : (float, float)
+        Time to write a checkpoint of the light and of the deep tier. A deep checkpoint follows a
+        light checkpoint.
+    loads_s : (float, float)
+        Time to load a checkpoint of the light and of the deep tier.
     detect_s : float
         Time from a failure until the job restarts.
     """

@@ -37,8 +37,10 @@ class Failure(msgspec.Struct, frozen=True):
     cause : str
     n_nodes : int
         Number of its nodes that failed.
-    first, last : int
-        Lowest and highest number of the failed nodes.
+    first : int
+        Lowest number of a failed node.
+    last : int
+        Highest number of a failed node.
     """
 
     ran_us: int
@@ -53,9 +55,12 @@ class LightTier(msgspec.Struct, frozen=True):
 
     Attributes
     ----------
-    period_us, cost_us, recovery_us : int
-        Time between two checkpoints, time to write a checkpoint, and time to read it. The period
-        includes checkpoints of lighter tiers.
+    period_us : int
+        Time between two checkpoints, including checkpoints of lighter tiers.
+    cost_us : int
+        Time to write a checkpoint.
+    recovery_us : int
+        Time to read a checkpoint.
     survives : 'process', 'node' or 'group'
     """
 

@@ -105,7 +105,7 @@ def _nodes(value: Any) -> NodeSet:
 def read_operations(path: Path) -> list[GenericEvent]:
     """Read an operations file, plain or .gz.
 
-    `check_operations` then checks whether the nodes and jobs exist.
+    To check that the nodes and jobs exist, call `check_operations`.
 
     Raises
     ------

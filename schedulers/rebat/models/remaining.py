@@ -88,7 +88,7 @@ class _Position(msgspec.Struct, frozen=True):
         return self.c.light.tiers if self.c.light else ()
 
     def own_checkpoint_us(self, tier: int) -> int:
-        """Return the progress at the attempt's last checkpoint of a tier; 0 if there is none.
+        """Return the progress at the attempt's last checkpoint of a tier, or 0 without one.
 
         ``tier`` is an index of ``at_risk``. Index 0 means regular checkpoints, which are only at
         the end of a period.
@@ -205,7 +205,7 @@ def after_light_failure(c: Checkpointing, run_us: int, at_risk: AtRisk, light: i
 
     ``light`` is the lightest tier that survives the failure. The job continues from its last
     checkpoint of this tier or of a heavier tier. The work since the last checkpoint of each heavier
-    tier stays at risk until the next one.
+    tier stays at risk until the next checkpoint of this tier.
     """
     assert c.light is not None
     n_light = len(c.light.tiers)

@@ -74,7 +74,7 @@ def heuristic(name: str) -> Heuristic:
     Raises
     ------
     InputError
-        For an unknown name.
+        If the name is unknown.
 
     Examples
     --------
@@ -113,8 +113,10 @@ def makespans(
     ----------
     which : Heuristic or str
         The heuristic or its name.
-    times, sizes : int array, shape (n,)
-        Time of an attempt (in any unit, at least 1) and processors of each job.
+    times : int array, shape (n,)
+        Time of an attempt of each job, in any unit, at least 1.
+    sizes : int array, shape (n,)
+        Processors of each job.
     rank : int array, shape (n,)
         Place in the queue, the smallest first; equal ranks are ordered by job index.
     failures : int array, shape (n_scenarios, n) or (n,)

@@ -215,7 +215,7 @@ def erring_profile(profile: Mapping[str, Any], errors: int) -> dict[str, Any]:
 
 
 def retried_profile(whole: Mapping[str, Any], failed: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the profile after a failed attempt: the entire job, with one error less to come."""
+    """Return the profile after a failed attempt: the entire job, with one error fewer."""
     return erring_profile(whole, max(0, errors_left(failed) - 1))
 
 
@@ -235,8 +235,10 @@ def add_silent_errors(
         Either the rate lambda in errors per node and second, from which a scenario is drawn
         (Section 3.4), or a scenario: the number of failed attempts of each job, in the order of the
         workload's jobs.
-    seed, scenario : int
-        Seed and number of the scenario, if it is drawn.
+    seed : int
+        Seed of a scenario that is drawn.
+    scenario : int
+        Number of a scenario that is drawn.
 
     Raises
     ------

@@ -150,7 +150,7 @@ def speedup_of(profile: Mapping[str, Any]) -> Speedup:
     Raises
     ------
     InputError
-        For an unknown model, and invalid parameters.
+        If the model is unknown, or a parameter is invalid.
     """
     description = profile.get("speedup")
     return LINEAR if description is None else tagged(description, "model", MODELS, "speedup")

@@ -221,8 +221,10 @@ def add_tiers(
 
     Parameters
     ----------
-    n_nodes, mtbf_s : int, float
-        Number of nodes of the machine, and its mean time between failures in seconds.
+    n_nodes : int
+        Number of nodes of the machine.
+    mtbf_s : float
+        Mean time between failures of the machine in seconds.
     light_share : float, or tuple of float
         Share of the failures that the light tier survives; with several light tiers, a share for
         each.

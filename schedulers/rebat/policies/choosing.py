@@ -68,7 +68,7 @@ def changed(base: Point, changes: Mapping[str, Any], folder: Path | None = None)
     Raises
     ------
     InputError
-        For an unknown option or value, or an option without an effect.
+        If an option or value is unknown, or an option has no effect.
     """
     changes = {SYNONYMS.get(name, name): value for name, value in changes.items()}
     for name in changes:

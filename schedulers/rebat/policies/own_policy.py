@@ -76,7 +76,7 @@ class OwnPolicy(msgspec.Struct, frozen=True):
     def sources(self) -> tuple[OwnCode, ...]:
         """Name and hash of the file, to record with the results.
 
-        Empty for a class in a notebook.
+        The tuple is empty for a class in a notebook.
         """
         return (source_of(self.place),) if self.place else ()
 

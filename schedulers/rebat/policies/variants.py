@@ -75,7 +75,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     boxless: ClassVar[str] = ""
     """Reason why the variant cannot be combined with boxes of a torus.
 
-    Empty if it can be combined.
+    The text is empty if it can be combined.
     """
 
     uncustom: ClassVar[bool] = False

@@ -139,7 +139,7 @@ def _number(text: str, name: str, where: str) -> float:
 
 
 def _state(status: str) -> str:
-    """Return the final state for an exit status. It is empty if it is unknown."""
+    """Return the final state for an exit status. The state is empty if the status is unknown."""
     try:
         return "FAILED" if float(status) else "COMPLETED"
     except ValueError:

@@ -42,7 +42,7 @@ class TraceColumns:
     extras: npt.NDArray[np.object_] | None = None
     """Further fields of the JSON of each job, a dict per job."""
     states: npt.NDArray[np.object_] | None = None
-    """Final states, with the names that Slurm uses. Empty if they are unknown."""
+    """Final states, with the names that Slurm uses. A state is empty if it is unknown."""
     machine: dict[str, Any] | None = None
     """Description of the recorded machine, see `rebat.core.jobs.Workload`."""
     reasons: tuple[str, ...] = ()

@@ -32,8 +32,10 @@ class DaySet(NamedTuple):
     ----------
     name : str
         The date, ``"2020-01-31"``, or ``"day-0031"`` without calendar dates.
-    times_us, sizes : int array, shape (n,)
-        Run times and nodes, in order of submission.
+    times_us : int array, shape (n,)
+        Run times, in order of submission.
+    sizes : int array, shape (n,)
+        Numbers of nodes, in order of submission.
     n_nodes : int
         Number of nodes of the machine.
     """

@@ -64,9 +64,11 @@ class Execution(NamedTuple):
     nodes : NodeSet, optional
         The nodes. None if the record has no node names.
     limit_s : float
-        Maximum run time. NaN if there is none. cut_s, failed_node : float, str
-        Time of the failure that cuts the execution (infinite if there is none), and the failed
-        node.
+        Maximum run time. NaN if there is none.
+    cut_s : float
+        Time of the node failure that cuts the execution; infinite if there is none.
+    failed_node : str
+        The failed node.
     continued : bool
         Whether the next execution continues the work of this execution.
     """

@@ -79,8 +79,10 @@ def accuracies(sizes: Ints, of: Ints, rng: np.random.Generator) -> Floats:
 
     Parameters
     ----------
-    sizes, of : int array of shape (n,)
-        Number of nodes and session of each job.
+    sizes : int array of shape (n,)
+        Number of nodes of each job.
+    of : int array of shape (n,)
+        Session of each job.
     rng : Generator
     """
     quantile = rng.random(int(of.max()) + 1)[of]

@@ -146,7 +146,7 @@ GRIDS = (today, _other_rules, _spares, _periods, _fitted)
 
 
 def scenario(site: AdvisedSite, seed: int) -> Scenario:
-    """Return the site's scenario with one seed."""
+    """Return the scenario of a site with this seed."""
     return msgspec.structs.replace(site.options, seed=seed).scenario()
 
 

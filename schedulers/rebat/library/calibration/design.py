@@ -72,7 +72,7 @@ class CalibratedRun(msgspec.Struct, frozen=True):
     utilisation : float
         Useful node time, divided by the node time of the recorded machine.
     error : str
-        Why the simulation failed. Empty if it succeeded.
+        Why the simulation failed, or an empty text if it succeeded.
     """
 
     configuration: Configuration

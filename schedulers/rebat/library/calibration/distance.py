@@ -41,12 +41,14 @@ class RecordedWaits(NamedTuple):
     Attributes
     ----------
     ids : array of str
-    submit_s, wait_s : array of float
-        Submission time, and wait until the first start, in seconds.
+    submit_s : array of float
+        Submission time in seconds.
+    wait_s : array of float
+        Wait until the first start, in seconds.
     size : array of int
         Number of nodes.
     queue : array of str
-        Queue or partition. Empty if it is unknown.
+        Queue or partition, or an empty text if it is unknown.
     """
 
     ids: npt.NDArray[np.object_]

@@ -67,7 +67,7 @@ class ComparedConfiguration(msgspec.Struct, frozen=True):
     def farther_text(self) -> str:
         """The distance divided by that of the nearest configuration, as text.
 
-        Empty for the nearest.
+        The text is empty for the nearest configuration.
         """
         if self.farther is None:
             return ""

@@ -77,7 +77,7 @@ def recheck(policy: str, check: str, case: dict[str, Any]) -> str:
     Returns
     -------
     str
-        The problem. Empty if the policy passes.
+        The problem, or an empty text if the policy passes.
 
     Raises
     ------

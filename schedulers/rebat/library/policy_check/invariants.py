@@ -48,7 +48,7 @@ def check_run(result: RunResult) -> None:
     Raises
     ------
     Violation
-        For the first broken rule.
+        If a rule is broken.
     """
     check_nodes(result.ledger)
     check_ends(result.ledger)

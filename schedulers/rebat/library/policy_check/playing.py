@@ -60,7 +60,7 @@ class Played(msgspec.Struct, frozen=True):
     """The outcome of a run of a case."""
 
     rule: str = ""
-    """Name of the failed check. Empty if the run failed no check."""
+    """Name of the failed check, or an empty text if the run failed no check."""
     problem: str = ""
     schedule: str = ""
     """Hash of the rows of jobs.csv."""

@@ -42,8 +42,10 @@ class TrainingCase(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         Failures of the nodes.
     interval_s : float, optional
         Work between two checkpoints. None means the best interval.
-    write_s, load_s : float
-        Time to write and to load a checkpoint.
+    write_s : float
+        Time to write a checkpoint.
+    load_s : float
+        Time to load a checkpoint.
     stages : dict of str to str
         Durations of the stages detect, diagnose, reschedule and init.
     tiers : str, optional
@@ -194,7 +196,7 @@ class TrainingCase(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def mean_in_repair(self) -> float:
-        """Mean number of nodes in repair, if the nodes of the job fail as in its law."""
+        """Mean number of nodes of the job that are in repair."""
         return self.law.mean_in_repair(self.nodes)
 
 

@@ -29,7 +29,10 @@ class History(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def uptime_us(self) -> Ints:
-        """How long each node has been up at ``begin_us``, shape (n,); 0 for a node that is down."""
+        """How long each node has been up at ``begin_us``, shape (n,).
+
+        It is 0 for a node that is down.
+        """
         since = np.zeros(self.n_nodes, dtype=np.int64)
         for event in self.events:
             since[list(event.nodes)] = event.at_us if event.available else self.begin_us

@@ -55,7 +55,10 @@ class Law(msgspec.Struct, frozen=True):
                 check_span(getattr(self, name), name.removesuffix("_s"), least_s(name))
 
     def mtbf_on(self, n_nodes: int | None) -> float | None:
-        """Return the MTBF (s) of a machine with ``n_nodes``; None if the law does not state it."""
+        """Return the MTBF (s) of a machine with ``n_nodes``.
+
+        Return None if the law does not state it.
+        """
         mtbf_s: float | None = getattr(self, "mtbf_s", None)
         return mtbf_s
 

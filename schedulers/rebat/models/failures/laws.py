@@ -48,7 +48,7 @@ def law_named(name: str) -> type[Law]:
     Raises
     ------
     InputError
-        For an unknown name; the error lists the choices.
+        If the name is unknown; the error lists the choices.
     """
     if name in LAWS:
         return LAWS[name]

@@ -100,7 +100,7 @@ def mapped(
     Raises
     ------
     InputError
-        For an unknown way, or a size below 1.
+        If the way is unknown, or the size is below 1.
     """
     if way not in WAYS:
         raise unknown_name("way to map", way, WAYS)

@@ -168,8 +168,12 @@ def compared(
 
     Parameters
     ----------
-    about, text, paper : str
-        The runs, the statement, and its place in the paper.
+    about : str
+        The runs.
+    text : str
+        The statement.
+    paper : str
+        The place of the statement in the paper.
     numbers : mapping
         For each label, rebat's interval and the published value. Values without runs are left out.
     """

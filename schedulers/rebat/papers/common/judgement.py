@@ -58,7 +58,8 @@ class Judgement(msgspec.Struct, frozen=True):
     estimate
         rebat's number with its interval. None for a group of published values.
     direction
-        `HOLDS`, `CONTRADICTED`, `UNDECIDED` or `TOO_FEW`. Empty if there are only published values.
+        `HOLDS`, `CONTRADICTED`, `UNDECIDED` or `TOO_FEW`. The text is empty if there are only
+        published values.
     paper
         The place in the paper, with its published values.
     why

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The parts of a report: judgements, tables and pictures. Also formats numbers."""
+"""The parts of a report (judgements, tables and pictures), and the format of numbers."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ def eternal(index: Runs) -> Iterator[ComparedGroup]:
 def _reacting(index: Runs, word: str) -> Iterator[ComparedGroup]:
     """Yield the runs of settings that have a certain reaction.
 
-    The base is the first policy without it.
+    The base is the first policy without this reaction.
     """
     for setting in index.settings:
         cases = index.cases(setting)

@@ -46,7 +46,7 @@ T = TypeVar("T")
 def printed(table: Mapping[str, Mapping[K, T]], setting: Setting) -> dict[K, T]:
     """Return the published values for a workload, by policy.
 
-    Empty for other scenarios than the paper's.
+    Return an empty dict for scenarios that are not in the paper.
     """
     return dict(table.get(setting.workload, {})) if printed_for(setting) else {}
 

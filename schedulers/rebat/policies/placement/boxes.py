@@ -188,7 +188,7 @@ class LeastHazard(msgspec.Struct, frozen=True):
 def _best(boxes: Boxes, cost: Floats, second: Floats | None) -> int:
     """Return the index of the box with the lowest cost.
 
-    Of boxes with equal costs, ``second`` must be lowest.
+    If several boxes have this cost, return the one with the lowest sum of ``second``.
     """
     if second is None:
         return boxes.least(cost)

@@ -125,7 +125,7 @@ LAWS = {
 }
 """Foresights that use a failure law.
 
-For each: what it needs, and the options of a run that set it.
+Each has a text on what it needs, and on the options of a run that set this.
 """
 
 LEAST_FACTOR = 1e-3

@@ -38,7 +38,7 @@ class SparePool:
             yield Drain(NodeSet.of(self._nodes), SPARE)
             return
         drained = view.machine.drained_for(SPARE)
-        self._nodes = {node for node in self._nodes if drained[node]}  # others drain nodes, too
+        self._nodes = {node for node in self._nodes if drained[node]}  # some may be in use
         missing = self._n_spares - len(self._nodes)
         if hit_waits:
             yield from self.use(set(self.ready(view)))

@@ -148,8 +148,12 @@ class TableMapping(Struct, frozen=True, kw_only=True):
 
     Attributes
     ----------
-    title, source, licence : str
-        Name of the data set, address of its description, and terms of use.
+    title : str
+        Name of the data set.
+    source : str
+        Address of the description of the data set.
+    licence : str
+        Terms of use.
     columns : JobColumns
     where : dict of str to str or tuple of str
         Required values by column. Only rows with this value, or with one of these values, are read.

@@ -137,7 +137,7 @@ def read_record(form: str, path: Path, options: ReaderOptions) -> Record:
     Raises
     ------
     InputError
-        For an unknown format, an option of another format, and errors of the reader.
+        If the format is unknown, an option belongs to another format, or the reader fails.
     """
     if form == AUTO:
         form = detected(path)

@@ -57,7 +57,7 @@ def counted_events(path: Path, zone: str | None, lines: Lines) -> NodeEvents:
 
 
 def zone_of(name: str | None) -> ZoneInfo:
-    """Return a time zone by its name; None is UTC."""
+    """Return the time zone with this name. None means UTC."""
     try:
         return ZoneInfo(name or "UTC")
     except (KeyError, ValueError, OSError):

@@ -79,8 +79,10 @@ def read_merged(
 
     Parameters
     ----------
-    events, attempts : Path
-        Output of ``sacctmgr -P show event`` and of ``sacct -P -X -D``.
+    events : Path
+        Output of ``sacctmgr -P show event``.
+    attempts : Path
+        Output of ``sacct -P -X -D``.
     zone, names, origin_s
         See `slurm.read_sacctmgr`.
     slurmd_timeout_s : float
