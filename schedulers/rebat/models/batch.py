@@ -303,7 +303,7 @@ def _least_likely_to_fail(batch: Batch, laws: NodeLaws) -> Chooser:
 def _ceiling(batch: Batch, laws: NodeLaws) -> Chooser:
     """Choose the nodes with the lowest failure probability, even if they do not form a box.
 
-    This choice is an upper bound for the benefit of any placement.
+    The result is an upper bound on what any placement can achieve.
     """
 
     def choose(uptime_us: Ints, job: BatchJob) -> Ints:

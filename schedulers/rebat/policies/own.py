@@ -54,7 +54,7 @@ def file_of(place: str) -> str:
 
 
 def name_of(place: str) -> str:
-    """Return the class or function of a specification."""
+    """Return the name of the class or function in a specification."""
     return place.rpartition(":")[2]
 
 

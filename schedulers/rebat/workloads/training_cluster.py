@@ -169,7 +169,7 @@ def _sizes(options: TrainingCluster) -> tuple[npt.NDArray[np.int64], Floats]:
 
 
 def _with_mean(draws: Floats, mean_s: float) -> Floats:
-    """Return the draws scaled to this mean. None exceeds the maximum run time."""
+    """Return the draws scaled to this mean, but at most the maximum run time."""
     low, high = 0.0, 100 * mean_s
     for _ in range(_STEPS if len(draws) else 0):
         scale = (low + high) / 2

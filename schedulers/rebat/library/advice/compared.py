@@ -31,7 +31,9 @@ class EffectOfChoice(msgspec.Struct, frozen=True):
     changes: Mapping[tuple[str, str | None], Interval]
 
     def significant(self, metric: str, of: str | None = None) -> bool:
-        """Return whether the effect is significant: whether the interval of a ratio excludes 1."""
+        """Return whether the interval of the ratio excludes 1, so that the effect is
+        significant.
+        """
         change = self.changes.get((metric, of))
         return change is not None and change.excludes(1.0)
 

@@ -78,7 +78,9 @@ class Authors(Law, frozen=True):
         return alike(n_nodes, self.mtbf_s * n_nodes)
 
     def survival(self, uptime_s: float, duration_s: float, n_nodes: int) -> float:
-        """Return exp(-duration / (MTBF * n_nodes)): each failure hits a random node that is up."""
+        """Return exp(-duration / (MTBF * n_nodes)), because failures hit random nodes
+        that are up.
+        """
         return math.exp(-duration_s / (self.mtbf_s * n_nodes))
 
 

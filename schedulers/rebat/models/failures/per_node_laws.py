@@ -77,7 +77,7 @@ class PerNodeLaw(Law, frozen=True, kw_only=True):
         return getattr(self, mean), getattr(self, sigma), sigma.removesuffix("_s")
 
     def gaps(self, n_nodes: int, seed: int, chunk: int) -> Floats:
-        """Draw the times to failure of a chunk: `GAPS` for every node, from ``chunk * GAPS`` on.
+        """Draw chunk number ``chunk`` of the times to failure: `GAPS` times for every node.
 
         Each chunk has its own random stream, so the result does not depend on the order of calls.
 

@@ -63,7 +63,7 @@ class Member(msgspec.Struct):
 
 
 class Members:
-    """The data of all malleable jobs that must be stored: starts, equal shares and resizes."""
+    """The stored data of all malleable jobs: starts, equal shares and resizes."""
 
     def __init__(self) -> None:
         self._since_us: dict[str, int] = {}
