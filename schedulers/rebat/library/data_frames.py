@@ -27,7 +27,7 @@ def workload_of_table(table: DataFrame, n_nodes: int, name: str = "table") -> Wo
     table : DataFrame
         Columns ``job_id``, ``size`` (nodes), ``submission_time``, ``run_time`` and optionally
         ``walltime`` (seconds). If the walltime is missing, the job has no walltime. Other columns
-        are additional fields of the jobs; missing values are left out.
+        are additional fields of the jobs. Missing values are left out.
     n_nodes : int
         Number of nodes of the machine.
     name : str

@@ -32,7 +32,7 @@ class Failures(FailureOptions, frozen=True, kw_only=True):
         """Return the first ``most`` outages on a machine of ``nodes`` nodes.
 
         The table has a row for each node of each outage. Its columns are ``node``, ``down`` and
-        ``up`` (seconds); ``up`` is NaN for a node that is never repaired.
+        ``up`` (seconds). For a node that is never repaired, ``up`` is NaN.
         """
         import pandas as pd
 

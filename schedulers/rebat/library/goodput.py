@@ -53,7 +53,7 @@ class Goodput(msgspec.Struct, frozen=True):
 
     @property
     def record(self) -> dict[str, Any]:
-        """Return all numbers as plain values; durations are in seconds."""
+        """Return all numbers as plain values. Durations are in seconds."""
         case, job, s = self.case, self.case.job(), self.simulation
         best_s = 0.0 if case.tiers else best_interval_s(job.mtbf_s, job.write_s)
         in_repair = case.mean_in_repair

@@ -88,7 +88,7 @@ def _of_events(file: Path) -> Iterator[Remark]:
 
 
 def _of_overload(workload: Workload, jobs: Sequence[Hopeless]) -> Iterator[Remark]:
-    """Warn of jobs that are unlikely to complete between failures; see `models.overload`."""
+    """Warn of jobs that are unlikely to complete between failures (see `models.overload`)."""
     if jobs:
         worst = jobs[0]
         yield Remark(

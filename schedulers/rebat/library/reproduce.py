@@ -152,7 +152,7 @@ def repetition(out: Path, inputs: Path | None = None) -> Repetition:
         Folder of the result.
     inputs : Path, optional
         Folder with inputs, under any names. If an input is missing or changed at its recorded path,
-        it is searched for in this folder by its hash.
+        rebat searches this folder for a file with its hash.
 
     Raises
     ------

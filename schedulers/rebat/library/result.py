@@ -42,7 +42,7 @@ class Result:
     seeds : Seeds
         All metrics of all policies and seeds.
     runs : list of RunResult
-        The run of each policy if there is a single seed; empty if there are several.
+        The run of each policy if there is a single seed. With several seeds, the list is empty.
     failed : dict of str
         Error message of each failed policy. Only the table ``compare(*columns)`` lists them.
     facts : dict

@@ -145,7 +145,7 @@ def as_file(workload: Workload, folder: Path) -> LoadedWorkload:
 
 
 def _read_again(workload: LoadedWorkload) -> LoadedWorkload | None:
-    """Read the workload's file again; return None if the workload has no file."""
+    """Read the file of the workload again. Return None if it has no file."""
     try:
         return load_workload(workload.origin.file or "", **workload.origin.options)
     except InputError:

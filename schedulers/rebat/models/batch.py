@@ -53,8 +53,8 @@ class Batch(msgspec.Struct, frozen=True):
     ----------
     torus : Torus
     size : int
-        Number of nodes of a job. If no box has this size, rps and faps use the smallest larger box,
-        and all nodes of this box count as nodes of the job.
+        Number of nodes of a job. If no box has this size, rps and faps use the smallest larger box.
+        All nodes of this box then count as nodes of the job.
     n_jobs : int
     duration_s : float
         Duration of every job.
@@ -77,7 +77,7 @@ class Batch(msgspec.Struct, frozen=True):
         probability.
     duration_sigma, repair_sigma : float
         Standard deviation of the logarithm of the job durations and of the repair times. Both are
-        log-normal; their means are ``duration_s`` and the downtime of the law. If the value is 0,
+        log-normal. Their means are ``duration_s`` and the downtime of the law. If the value is 0,
         all durations or repair times are equal.
 
     Raises

@@ -114,7 +114,7 @@ class Boxes:
     ----------
     torus : Torus
     volume : int
-        Number of nodes of a box; boxes of this size must exist (see ``volume_for``).
+        Number of nodes of a box. Boxes of this size must exist (see ``volume_for``).
     which : str
         One of LISTS.
 
@@ -184,7 +184,7 @@ class Boxes:
         return Box(shape, tuple(origin))
 
     def raw_sums(self, values: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
-        """Return the sums of node values over all boxes; the sum of box ``i`` is at ``chosen[i]``.
+        """Return the sums of node values over all boxes. The sum of box ``i`` is at ``chosen[i]``.
 
         The next call overwrites the array.
         """

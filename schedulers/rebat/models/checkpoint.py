@@ -52,7 +52,8 @@ class Checkpointing(msgspec.Struct, frozen=True):
     closing : bool
         Whether a checkpoint also ends an incomplete last period (eq. 1 rounds up).
     image_us : int
-        Cost to restart from the image with which the execution began; 0: no image.
+        Cost to restart from the image with which the execution began. 0 means that there is no
+        image.
     light : LightCheckpoints, optional
         Light checkpoints within the periods. Periods include the time to write them.
     """
@@ -248,7 +249,7 @@ def add_perfect(workload: Workload) -> Workload:
 
     No work is lost, and checkpoints and recovery cost nothing (section III of Prabhakaran et al.
     2018). In the profile, the checkpoint period is a microsecond. Only profiles of type ``delay``
-    get it; jobs with other profiles restart from the beginning.
+    get this period. Jobs with other profiles restart from the beginning.
     """
     fields = {"checkpoint_period": to_s(1), "checkpoint_cost": 0, "recovery_cost": 0}
     profiles = {
@@ -292,7 +293,9 @@ def _duration_us(profile: dict[str, Any], name: str, default: float) -> int:
 def derived_checkpointing(
     n_nodes: int, machine_nodes: int, young_daly: YoungDaly | None
 ) -> Checkpointing | None:
-    """Return the checkpointing of an original job; its Young/Daly period depends on its nodes.
+    """Return the checkpointing of an original job.
+
+    The Young/Daly period depends on its number of nodes.
 
     Return None if ``young_daly`` is None.
     """

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Effective training time ratio (ETTR) of one job, in closed form; all times in seconds.
+"""Effective training time ratio (ETTR) of one job, in closed form. All times are in seconds.
 
 ETTR is productive time / available time. The job alternates work and checkpoints. Failures of its
-nodes arrive at the rate ``lambda``. It takes the time D to detect a failure; then the job loads its
-last checkpoint, which takes the time L. Failures can hit the job while it works, writes or loads.
-They have no effect during the detection, because the job is not running.
+nodes arrive at the rate ``lambda``. The detection of a failure takes the time D. The job then loads
+its last checkpoint, which takes the time L. Failures can hit the job while it works, writes or
+loads. They have no effect during the detection, because the job is not running.
 
 Sources: the renewal argument of Daly, "A higher order estimate of the optimum checkpoint interval
 for restart dumps", FGCS 2006, without failures during D; Young, CACM 1974; Kokolis et al.,
@@ -67,7 +67,7 @@ class TrainingJob(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def failure_rate(n_nodes: int, rate: float) -> float:
-    """Return the failures per second of a job; ``rate`` is in failures per 1,000 node-days.
+    """Return the failures per second of a job. ``rate`` is in failures per 1,000 node-days.
 
     >>> round(1 / failure_rate(2048, 6.5) / 3600, 6)
     1.802885

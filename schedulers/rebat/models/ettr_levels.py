@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ETTR and best intervals of several tiers of checkpoints; all times in seconds.
+"""ETTR and best intervals of several tiers of checkpoints. All times are in seconds.
 
 The pattern is nested: ``counts[i]`` checkpoints of tier i, then one checkpoint of tier i + 1. Each
 failure needs the checkpoint of a certain tier: the job returns to its last checkpoint of this tier
@@ -35,7 +35,7 @@ class Levels(msgspec.Struct, frozen=True, kw_only=True):
     mtbf_s : float
         Mean time between failures of the job.
     shares : tuple of float
-        Share of the failures that need each tier; they add up to 1.
+        Share of the failures that need each tier. The shares add up to 1.
     writes_s : tuple of float
         Time to write a checkpoint of each tier.
     loads_s : tuple of float

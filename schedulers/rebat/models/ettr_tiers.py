@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ETTR and best intervals of two tiers of checkpoints, in closed form; all times in seconds.
+"""ETTR and best intervals of two tiers of checkpoints, in closed form. All times are in seconds.
 
 A light checkpoint (memory of another node) survives a share of the failures. Every n-th checkpoint
 is also written to the deep tier (remote storage). Checkpoints there survive all failures.
@@ -59,9 +59,9 @@ def two_tier_ettr(tiers: TwoTiers, safe_loads: bool = False) -> float:
     """Return the exact ETTR by solving the linear equations of the expected times.
 
     ``x_j`` is the expected time to the end of the pattern from period j on. After a failure in
-    period j, the job returns to the start of the period if the light checkpoint survives, otherwise
-    to the start of the pattern. With ``safe_loads``, failures cannot strike while a checkpoint is
-    loaded.
+    period j, the job returns to the start of the period if the light checkpoint survives.
+    Otherwise, it returns to the start of the pattern. With ``safe_loads``, failures cannot strike
+    while a checkpoint is loaded.
     """
     rate, share, n = 1 / tiers.mtbf_s, tiers.light_share, tiers.per_pattern
     light_s, deep_s = tiers.loads_s

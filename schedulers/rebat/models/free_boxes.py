@@ -58,7 +58,8 @@ class FreeBoxes(msgspec.Struct, frozen=True, eq=False):
     allowed : word array
         Set of the allowed corners of each shape.
     ranks : int32 array
-        Position of each box in the order of boxes; empty if the search does not use this order.
+        Position of each box in the order of boxes. The array is empty if the search does not use
+        this order.
     """
 
     program: Ints

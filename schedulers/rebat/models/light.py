@@ -51,7 +51,7 @@ class Failure(msgspec.Struct, frozen=True):
 
 
 class LightTier(msgspec.Struct, frozen=True):
-    """A tier of light checkpoints; times are in microseconds.
+    """A tier of light checkpoints. Times are in microseconds.
 
     Attributes
     ----------

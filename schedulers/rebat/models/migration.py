@@ -100,7 +100,7 @@ class CostModel(NamedTuple):
     seconds : callable
         Function of a number (the parameter of the model) and an image that returns the cost.
     usual : float, optional
-        Default of the parameter; None: the parameter is required.
+        Default of the parameter, or None if the parameter is required.
     least : float
         Minimum of the parameter.
     words : str

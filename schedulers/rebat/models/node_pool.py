@@ -27,7 +27,7 @@ class NodePool:
         self._out = np.empty((n_nodes // 2 + 1, 2), dtype=np.int64)
 
     def lowest(self, count: int) -> NodeSet:
-        """Return the ``count`` lowest free nodes; raise ValueError if fewer are free."""
+        """Return the ``count`` lowest free nodes. Raise ValueError if fewer nodes are free."""
         k = pool.lowest_free(self.owner, self.down, self._free, count, self._out)
         if k < 0:
             raise ValueError(f"{count} nodes requested, {self.n_free} free")
@@ -46,7 +46,7 @@ class NodePool:
         return int(pool.first_obstacle(self.owner, self.down, self._free, nodes.intervals))
 
     def take(self, nodes: NodeSet, tag: int) -> int:
-        """Assign nodes to a tag if all are up and free; otherwise change nothing.
+        """Assign nodes to a tag if all are up and free. Otherwise, change nothing.
 
         Return the first node that is down or held. Return -1 if the nodes were assigned.
         """
@@ -56,7 +56,7 @@ class NodePool:
         return obstacle
 
     def release(self, nodes: NodeSet) -> None:
-        """Release nodes from their tag; nodes that are down do not become free."""
+        """Release nodes from their tag. Nodes that are down do not become free."""
         any_down = self.n_down > 0
         n = pool.release(self.owner, self.down, self._free, nodes.intervals, any_down)
         self.n_free += int(n)

@@ -48,7 +48,7 @@ class Operation(msgspec.Struct, frozen=True):
     job : str
         The job to migrate.
     user : str
-        User who requests the operation; empty if the administrator requests it.
+        User who requests the operation, or an empty text if the administrator requests it.
     spanning : bool
         Whether the operation may move jobs on several nodes.
     """

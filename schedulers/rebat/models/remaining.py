@@ -43,9 +43,9 @@ class Remaining(msgspec.Struct, frozen=True):
     imaged : bool
         Whether an image contains all the kept work.
     written : Written, optional
-        The rounded numbers of the resubmission; None if the numbers are not rounded.
+        The rounded numbers of the resubmission, or None if numbers are not rounded.
     tier : int
-        Number of the tier from which the job continues; 0: regular checkpoints.
+        Number of the tier from which the job continues. 0 means regular checkpoints.
     """
 
     useful_us: int

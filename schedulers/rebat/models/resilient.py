@@ -27,7 +27,7 @@ from rebat.kernels import rlist, rlist_all
 from rebat.kernels.resilient_state import Ints, ScenarioBatch
 
 HEURISTICS = ("R-LIST-0", "R-LIST-1", "R-LIST-Q", "R-SHELF-B", "R-SHELF-NB")
-"""The five heuristics of Section 5.1; ``R-LIST-2``, ``R-LIST-3``, ... are valid as well."""
+"""The five heuristics of Section 5.1. ``R-LIST-2``, ``R-LIST-3``, ... are also valid."""
 
 RESERVATIONS = ("paper", "easy_head", "stale")
 """Interpretations of the reservations of R-LIST.
@@ -58,9 +58,9 @@ class Heuristic:
     name : str
         Name in the notation of the paper.
     depth : int or None
-        Reservation depth m of R-LIST, `ALL` for ``|Q|``; None for R-SHELF.
+        Reservation depth m of R-LIST, where `ALL` means ``|Q|``. None for R-SHELF.
     backfill : bool
-        Parameter b of R-SHELF; R-LIST does not use it.
+        Parameter b of R-SHELF. R-LIST does not use this parameter.
     """
 
     name: str
@@ -118,15 +118,15 @@ def makespans(
     sizes : int array, shape (n,)
         Processors of each job.
     rank : int array, shape (n,)
-        Place in the queue, the smallest first; equal ranks are ordered by job index.
+        Place in the queue, the smallest first. Equal ranks are ordered by job index.
     failures : int array, shape (n_scenarios, n) or (n,)
         Number of failed attempts of each job before its successful attempt.
     n_procs : int
         Processors P.
     reservations : {'paper', 'easy_head', 'stale'}
-        See `RESERVATIONS`; R-SHELF and R-LIST-0 have no reservations.
+        See `RESERVATIONS`. R-SHELF and R-LIST-0 have no reservations.
     threads : int
-        Number of threads; does not change the result.
+        Number of threads. It does not change the result.
 
     Returns
     -------

@@ -177,7 +177,10 @@ def lower_bounds(
 
 
 def normalised(makespans: ArrayLike, bounds: ArrayLike) -> Floats:
-    """Return makespans / lower bounds, the paper's measure (Section 5.1); at least 1."""
+    """Return makespans divided by lower bounds, the measure of the paper (Section 5.1).
+
+    It is at least 1.
+    """
     ratios: Floats = np.asarray(makespans, float) / np.asarray(bounds, float)
     return ratios
 
@@ -185,7 +188,7 @@ def normalised(makespans: ArrayLike, bounds: ArrayLike) -> Floats:
 def synthetic_jobs(
     seed: int, job_set: int, n: int = SYNTHETIC_JOBS, unit_s: float = 1e-6
 ) -> tuple[Ints, Ints]:
-    """Return times and sizes of a synthetic job set (Section 5.1); times in units of `unit_s`.
+    """Return times (in units of `unit_s`) and sizes of a synthetic job set (Section 5.1).
 
     Sizes are uniform from 50 to 2000 processors. Times are uniform from 100 to 20,000 s, in whole
     units, so that they are exact and rarely equal.
@@ -232,9 +235,9 @@ def add_silent_errors(
     ----------
     workload : Workload
     errors : float or sequence of int, shape (n,)
-        Either the rate lambda in errors per node and second, from which a scenario is drawn
-        (Section 3.4), or a scenario: the number of failed attempts of each job, in the order of the
-        workload's jobs.
+        A number is the rate lambda in errors per node and second, with which a scenario is drawn
+        (Section 3.4). A sequence is a scenario: the number of failed attempts of each job, in the
+        order of the workload's jobs.
     seed : int
         Seed of a scenario that is drawn.
     scenario : int

@@ -18,7 +18,7 @@ MOST = 1e9
 """Maximum of sizes, parallelisms, variances and speeds."""
 
 SIGMA_MAX = 2.0
-"""Maximum sigma of drawn jobs; sigma is drawn uniformly from 0 to this value (Downey 1998)."""
+"""Maximum sigma of drawn jobs. It is drawn uniformly from 0 to this value (Downey 1998)."""
 
 
 class Linear(msgspec.Struct, frozen=True, tag_field="model", tag="linear"):
@@ -54,7 +54,7 @@ class Downey(msgspec.Struct, frozen=True, tag_field="model", tag="downey"):
     parallelism : float
         A, the mean parallelism, at least 1: the maximum speedup.
     sigma : float
-        Coefficient of variance of the parallelism, 0 or more; 0: the parallelism is always A.
+        Coefficient of variance of the parallelism, at least 0. With 0, the parallelism is always A.
     """
 
     parallelism: float
@@ -77,7 +77,7 @@ class Downey(msgspec.Struct, frozen=True, tag_field="model", tag="downey"):
 
 
 class SpeedupTable(msgspec.Struct, frozen=True, tag_field="model", tag="table"):
-    """Measured speeds; the speed between two measured sizes is interpolated linearly.
+    """Measured speeds. The speed between two measured sizes is interpolated linearly.
 
     Below the smallest size the speed is proportional to the number of nodes. Above the largest size
     the speed is constant.

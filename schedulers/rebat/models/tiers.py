@@ -36,10 +36,12 @@ USUAL = "peer=1s/30s+remote=30s/2min"
 FORM = "TIER=WRITE/LOAD or TIER=WRITE/LOAD@INTERVAL, joined by +, remote last: " + USUAL
 
 RAREST = 0.01
-"""Minimum share of failures that need a tier; with share 0, it would have no best interval."""
+"""Minimum share of failures that need a tier. With the share 0, a tier has no best interval."""
 
 Shares = float | tuple[float, ...]
-"""Share of the failures that the light tier survives; with several light tiers, a share for each.
+"""Share of the failures that the light tier survives.
+
+With several light tiers, a share for each.
 """
 
 
@@ -226,7 +228,7 @@ def add_tiers(
     mtbf_s : float
         Mean time between failures of the machine in seconds.
     light_share : float, or tuple of float
-        Share of the failures that the light tier survives; with several light tiers, a share for
+        Share of the failures that the light tier survives. With several light tiers, a share for
         each.
     software : str
         Causes of failures after which the node is still usable, joined by +.

@@ -24,7 +24,9 @@ Ints = npt.NDArray[np.int64]
 
 
 class Torus(msgspec.Struct, frozen=True):
-    """A torus of any number of dimensions; ``sizes`` are its extents, the fastest dimension first.
+    """A torus of any number of dimensions.
+
+    ``sizes`` are its extents; the dimension that varies fastest is first.
 
     >>> Torus((8, 12, 16, 16, 2)).n_nodes
     49152

@@ -25,7 +25,7 @@ class OwnPolicy(msgspec.Struct, frozen=True):
     kind: Any
     """The class."""
     place: str
-    """File and class, FILE.py:CLASS; empty for a class in a notebook."""
+    """File and class, FILE.py:CLASS. For a class in a notebook, this text is empty."""
     session: SessionOptions = SessionOptions()
     orders: bool = False
     """Whether rebat carries out operations on behalf of the policy."""

@@ -80,7 +80,7 @@ PLACEMENTS: dict[str, type[PlacementOptions]] = table(
     FapsOptions,
     ClusterOptions,
 )
-"""Placements by name; they choose the nodes of attempts."""
+"""Placements by name. They choose the nodes of attempts."""
 
 REACTIONS: dict[str, type[ReactionOptions]] = table(
     StealingOptions,

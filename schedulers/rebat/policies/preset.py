@@ -98,7 +98,7 @@ class Preset(msgspec.Struct, frozen=True):
 
     @property
     def power(self) -> NodePower | None:
-        """Power of a node; None if it is not set."""
+        """Power of a node, or None if the option ``power`` is not set."""
         watts = self.point.common.power
         return read_power(watts) if watts else None
 

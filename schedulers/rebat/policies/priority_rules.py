@@ -2,7 +2,7 @@
 """Priority rules of R-LIST and R-SHELF: a table of key functions.
 
 Sections 4.2.1 (LJF) and 5.1 (other rules) of Benoit, Le Fèvre, Raghavan, Robert and Sun, Inria
-RR-9296, 2020. The job with the smallest key is first; ties are broken by job index. A key function
+RR-9296, 2020. The job with the smallest key is first. Ties are broken by job index. A key function
 accepts scalars (for a scheduler, which ranks one job) or arrays (for a kernel, which ranks all
 jobs).
 """
@@ -113,7 +113,7 @@ def ranks(
     name : str
         A key of `PRIORITY_RULES`.
     times, sizes : int array, shape (n,)
-        In any unit; areas must fit in 64 bits.
+        Times (in any unit) and processors of the jobs. Their products must fit in 64 bits.
     n_procs : int
         Number of processors P, for LJF.
     seed : int

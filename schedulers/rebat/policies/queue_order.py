@@ -71,7 +71,10 @@ def smallest_first(attempt: Attempt) -> Key:
 
 
 def priority_class_first(attempt: Attempt) -> Key:
-    """Order by the job's priority class, highest first; then first come, first served."""
+    """Order by the job's priority class, highest first.
+
+    Within a class: first come, first served.
+    """
     return (-attempt.priority, -attempt.priority_class, attempt.queued_us, attempt.serial)
 
 
@@ -109,7 +112,10 @@ def bound(order: QueueOrder, n_nodes: int, margin_us: int, seed: int) -> QueueOr
 
 
 class OwnOrder(msgspec.Struct, frozen=True):
-    """A user-defined queue order: a function of an attempt; the smallest number is first."""
+    """A user-defined queue order: a function of an attempt.
+
+    The attempt with the smallest number is first.
+    """
 
     rule: Rule
 

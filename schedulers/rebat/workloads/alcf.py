@@ -53,7 +53,7 @@ def read_alcf(path: Path, **options: Any) -> Workload:
     path : Path
         The file.
     **options
-        See `rebat.workloads.trace.TraceOptions`. The dates in the file have no time zone; ``tz``
+        See `rebat.workloads.trace.TraceOptions`. The dates in the file have no time zone. ``tz``
         sets the zone. ``by="start"`` selects months by the start of the jobs, which is how the
         files are divided.
 

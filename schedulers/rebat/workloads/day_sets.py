@@ -84,7 +84,7 @@ def day_sets(workload: Workload, month: str | None = None, tz: str = "UTC") -> l
     ----------
     workload : Workload
     month : str, optional
-        Month that begins at time 0 of the workload. Its days are calendar days; a day on which
+        Month that begins at time 0 of the workload. Its days are calendar days. A day on which
         clocks change has 23 or 25 hours. If there is no month, days have 24 hours and are numbered
         from 1.
     tz : str

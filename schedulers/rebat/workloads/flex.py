@@ -28,10 +28,10 @@ def flex(
     """Make some rigid jobs malleable and some moldable. Their other fields do not change.
 
     A malleable job that requests n nodes runs on n/4 (rounded down, at least 1) to 2n nodes (at
-    most the entire machine). A moldable job runs on those of n/4, n/2, n and 2n nodes that are
-    integers and fit the machine. If a profile has no speedup, it gets a speedup of Downey's model.
-    Its mean parallelism is the smallest with which every larger size of the job is faster, by
-    equation (5) of Prabhakaran et al. 2018.
+    most the entire machine). A moldable job runs on n/4, n/2, n or 2n nodes. Numbers that are not
+    integers or exceed the machine are left out. If a profile has no speedup, it gets a speedup of
+    Downey's model. Its mean parallelism is the smallest with which every larger size of the job is
+    faster, by equation (5) of Prabhakaran et al. 2018.
 
     A random number u is drawn for each job. The job becomes malleable if u < ``malleable``, and
     moldable if u >= 1 - ``moldable``. If a share is increased, the same jobs and further jobs are

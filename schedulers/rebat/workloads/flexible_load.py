@@ -115,12 +115,12 @@ class FlexibleLoad(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def flexible_load(seed: int, options: FlexibleLoad | None = None) -> Workload:
-    """Return jobs in random order; `cirne_berman` draws their sizes, estimates and speedups.
+    """Return jobs in random order. Their sizes, estimates and speedups are drawn by `cirne_berman`.
 
     - A rigid job has ``res`` processors.
     - The minimum size and the mean parallelism of a moldable or malleable job follow their joint
-      law; its variance is at most ``SIGMA_MAX``. Its maximum size is the largest useful size by
-      equation (5), but at most the machine.
+      law. The variance of the parallelism is at most ``SIGMA_MAX``. Its maximum size is the largest
+      useful size by equation (5), but at most the machine.
     - A malleable job runs on all sizes from the minimum to the maximum. Its ``res`` is log-uniform
     in this range.
     - A moldable job requests its minimum size and further log-uniform sizes. Its ``res`` is the

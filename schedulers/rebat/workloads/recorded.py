@@ -49,7 +49,7 @@ LOST = frozenset({Cause.NODE_FAILURE, Cause.PREEMPTED})
 
 
 class Execution(NamedTuple):
-    """An execution in a record; times are in seconds, as in the record.
+    """An execution in a record. Times are in seconds, as in the record.
 
     Attributes
     ----------
@@ -66,7 +66,7 @@ class Execution(NamedTuple):
     limit_s : float
         Maximum run time. NaN if there is none.
     cut_s : float
-        Time of the node failure that cuts the execution; infinite if there is none.
+        Time of the node failure that cuts the execution. It is infinite if there is none.
     failed_node : str
         The failed node.
     continued : bool
@@ -86,7 +86,7 @@ class Execution(NamedTuple):
 
 
 class RecordedAttempt(msgspec.Struct, gc=False):
-    """An attempt of a recorded schedule; times are in microseconds since time 0 of the workload.
+    """An attempt of a recorded schedule. Times are in microseconds since time 0 of the workload.
 
     ``job`` is the position of the job in the workload. ``number`` is 0 for the first attempt of the
     job. ``lost`` states whether the work of the attempt is lost.

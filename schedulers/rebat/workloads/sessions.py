@@ -57,7 +57,7 @@ class Sessions(NamedTuple):
 
     @property
     def continues(self) -> npt.NDArray[np.bool_]:
-        """Whether each job belongs to the session of the previous job; shape (n,)."""
+        """Whether each job belongs to the session of the previous job: shape (n,)."""
         return np.concatenate([[False], self.of[1:] == self.of[:-1]])
 
 

@@ -41,8 +41,8 @@ class TraceOptions(msgspec.Struct, frozen=True, kw_only=True):
     first_s, last_s : float, optional
         Import only jobs submitted in [first_s, last_s), in seconds since time 0 (see ``origin``).
     origin : {"first-job", "month"}
-        Time 0 of the workload: its first submission, or midnight at the beginning of the month of
-        the first job.
+        Time 0 of the workload. first-job: its first submission. month: midnight at the beginning of
+        the month of the first job.
     size : {"requested", "allocated"}
         Field that contains the number of nodes. If a job lacks this field, the other field is used.
     cap : int, optional

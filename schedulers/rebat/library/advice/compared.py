@@ -116,7 +116,7 @@ def spares(site: AdvisedSite, runs: RunIndex[str]) -> list[tuple[int, EffectOfCh
 def periods(site: AdvisedSite, runs: RunIndex[str]) -> dict[float | None, Interval]:
     """Return the useful utilisation of each period minus that of Young/Daly's period.
 
-    The key is the multiple of Young/Daly's period; None means no checkpoints.
+    The key is the multiple of Young/Daly's period. The key None means no checkpoints.
     """
     usual = _by_factor(site, runs).get(1.0)
     if usual is None:

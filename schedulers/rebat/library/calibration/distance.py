@@ -121,7 +121,7 @@ def logarithm(wait_s: Floats) -> Floats:
 def distribution_distance(recorded_s: Floats, simulated_s: Floats) -> float:
     """Return the mean difference of the logarithms at the same quantile.
 
-    This is the Wasserstein distance of the two distributions; a distance of 1 is a factor of two.
+    This is the Wasserstein distance of the two distributions. A distance of 1 is a factor of two.
 
     >>> distribution_distance(np.array([0.0, 60.0]), np.array([180.0, 60.0]))
     1.0

@@ -49,7 +49,7 @@ def _quicksort(pairs: Pairs, first: int, last: int, depth: int) -> None:
 
 
 def _partition(pairs: Pairs, first: int, last: int) -> int:
-    """Partition by the median of three; return the start of the upper part."""
+    """Partition by the median of three. Return the start of the upper part."""
     _median_first(pairs, first, first + 1, first + (last - first) // 2, last - 1)
     pivot, low, high = pairs[first][0], first + 1, last
     while True:

@@ -19,7 +19,7 @@ from rebat.models.failures.law import Law, Outage, check_span
 
 
 class Correlation(msgspec.Struct, frozen=True, kw_only=True):
-    """How failures depend on each other; the default is independence.
+    """How failures depend on each other. By default, they are independent.
 
     Parameters
     ----------
@@ -33,9 +33,9 @@ class Correlation(msgspec.Struct, frozen=True, kw_only=True):
     cascade_window_s : float
         Maximum delay of the caused failure, in seconds. The delay is uniformly distributed.
     cascade_within : int
-        Number of nodes of an aligned block; a failure causes failures only in its own block. 0: the
-        block is the entire machine. The caused failure hits each other group of the block with
-        equal probability.
+        Number of nodes of an aligned block. A failure causes failures only in its own block. If
+        this is 0, the block is the entire machine. The caused failure hits each other group of the
+        block with equal probability.
     """
 
     group: int = 1
@@ -91,7 +91,7 @@ class Correlated(Law, frozen=True):
 
     @property
     def mtbf_s(self) -> float | None:
-        """The MTBF of the underlying law; None if it does not state an MTBF."""
+        """The MTBF of the underlying law, or None if this law does not state an MTBF."""
         return getattr(self.of, "mtbf_s", None)
 
     def mtbf_on(self, n_nodes: int | None) -> float | None:
@@ -100,7 +100,7 @@ class Correlated(Law, frozen=True):
 
     @property
     def downtime_s(self) -> float | None:
-        """The downtime of the underlying law; None if it does not state a downtime."""
+        """The downtime of the underlying law, or None if this law does not state a downtime."""
         return getattr(self.of, "downtime_s", None)
 
     @property
@@ -187,7 +187,7 @@ class Correlated(Law, frozen=True):
 
 
 class _Groups(NamedTuple):
-    """The groups of nodes of a machine; the last group may be smaller."""
+    """The groups of nodes of a machine. The last group may be smaller."""
 
     n_nodes: int
     correlation: Correlation
@@ -225,7 +225,7 @@ def _with_end(outages: Iterable[Outage]) -> Iterator[Outage | None]:
 
 
 def joined_events(outages: Iterable[Outage]) -> Iterator[MachineEvent]:
-    """Yield the failure and the repair of each outage of a node; overlapping outages are joined.
+    """Yield the failure and the repair of each outage of a node. Overlapping outages are joined.
 
     The outages are drawn lazily. At equal times, repairs come before failures. Repairs at equal
     times have the order of their failures.

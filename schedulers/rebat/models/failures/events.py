@@ -82,7 +82,10 @@ class EventFile(msgspec.Struct, frozen=True):
 
 
 def in_order(events: Iterable[ExternalEvent]) -> list[ExternalEvent]:
-    """Return events sorted by time; at equal times repairs, then failures, then generic events."""
+    """Return events sorted by time.
+
+    At equal times, repairs are first, then failures, then generic events.
+    """
     return sorted(events, key=_key)
 
 
@@ -240,7 +243,10 @@ def _check_on_machine(event: MachineEvent, where: str, n_nodes: int) -> None:
 
 
 def _alternate(event: MachineEvent, where: str, down: set[int]) -> None:
-    """Apply one event to the set of nodes that are down; raise InputError if it is invalid."""
+    """Apply an event to the set of nodes that are down.
+
+    Raise InputError if the event is invalid.
+    """
     nodes = set(event.nodes)
     wrong = nodes - down if event.available else nodes & down
     if wrong:

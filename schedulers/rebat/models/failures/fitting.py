@@ -59,8 +59,8 @@ class Fit(msgspec.Struct, frozen=True, eq=False):
     Parameters
     ----------
     table : NodeTable
-        Parameters of every node, and its uptime at the end of the record (0 for a node that is
-        down).
+        Parameters and uptime of every node at the end of the record. The uptime of a node that is
+        down is 0.
     pooled : Parameters
         Fitted to the up-times of all nodes together.
     n_failures : int
@@ -68,7 +68,7 @@ class Fit(msgspec.Struct, frozen=True, eq=False):
     n_own : int
         Number of nodes with a shape fitted to their own up-times.
     log_likelihood : float
-        Log-likelihood of the record under ``table``; times are in seconds.
+        Log-likelihood of the record under ``table``, for times in seconds.
     until_s : float
         End of the record.
     """
@@ -111,7 +111,7 @@ def fit_nodes(
     pool : int
         Minimum number of failures of a node that gets its own shape.
     until_s : float, optional
-        End of the record; later events are ignored. Default: the last event.
+        End of the record. Later events are ignored. Default: the last event.
     on_progress : callable, optional
         Called after each node. Gamma and lognormal fits of thousands of nodes take about a minute.
 
@@ -169,7 +169,7 @@ def up_times(
 
 
 def log_likelihood(kind: type[NodeLaws], parameters: Parameters, times: UpTimes) -> float:
-    """Return the log-likelihood of up-times under a law; times are in seconds."""
+    """Return the log-likelihood of up-times under a law, for times in seconds."""
     law = kind(np.array([parameters.scale_s]), np.array([parameters.shape]))
     return float(law.log_density(times.failed_s).sum() + law.log_survival(times.going_s).sum())
 

@@ -212,10 +212,7 @@ class Fleet(Law, frozen=True, dict=True):
         return 1 / failure_rate(n_nodes, self.rate)
 
     def node_rates(self, n_nodes: int, seed: int) -> Floats:
-        """Return the failures per second of each node.
-
-        The seed determines which nodes are lemons.
-        """
+        """Return the failures per second of each node. The seed selects the lemons."""
         rates = np.ones(n_nodes)
         n_lemons = round(self.lemons * n_nodes)
         if n_lemons:
@@ -259,7 +256,8 @@ class Fleet(Law, frozen=True, dict=True):
     def _poisson_hits(self, rates: Floats, rng: Generator) -> Iterator[tuple[int, int]]:
         """Yield time (us) and node of failures with a rate that falls with the age of the nodes.
 
-        Failures are drawn at the initial rate; later ones are dropped with the right probability.
+        Failures are drawn at the initial rate. Some are dropped, so that the others have the lower
+        rate.
         """
         if self.new_factor == 1:
             yield from _exponential_hits(rates, rng)
@@ -278,8 +276,8 @@ class Fleet(Law, frozen=True, dict=True):
         """Yield time (us) and node of failures with Weibull times to failure.
 
         A time to failure begins at ``up_us``, the end of the repair of the node. The first failure
-        has the distribution of the residual life in a stationary renewal process: a life is drawn
-        with a probability proportional to its length, and a uniform share of it remains.
+        has the distribution of the residual life in a stationary renewal process. A life is drawn
+        with a probability proportional to its length, and a uniform share of this life remains.
         """
         rng = stream(seed, "failures", "fleet", "lives")
         scale_us = self._scale_s(rates) * US_PER_S
@@ -333,7 +331,7 @@ def _exponential_hits(rates: Floats, rng: Generator) -> Iterator[tuple[int, int]
 
 @lru_cache
 def _weights(causes: str) -> dict[str, float]:
-    """Return the weight of each cause of ``gpu=148+nic=7``; raise InputError for another form."""
+    """Return the weight of each cause in ``gpu=148+nic=7``, or raise InputError."""
     weights: dict[str, float] = {}
     for part in causes.split("+"):
         cause, _, text = part.partition("=")

@@ -87,7 +87,7 @@ def parameters(name: str) -> dict[str, FieldInfo]:
 
 
 def make_law(name: str, values: Mapping[str, Any]) -> Law:
-    """Return the law with this name and these parameters; durations may be text like '1h'.
+    """Return the law with this name and these parameters. Durations may be texts like '1h'.
 
     A law of a machine (`prefab`) already has values for all parameters. If ``values`` changes any
     of them, the law no longer has the name of the machine.
@@ -151,7 +151,7 @@ def parse_law(text: str) -> Law:
 
 
 def form_of(name: str) -> str:
-    """Return the command-line syntax of a law; optional parameters are in brackets.
+    """Return the command-line syntax of a law, with optional parameters in brackets.
 
     >>> form_of("authors")
     'authors:mtbf=DURATION[,downtime=DURATION]'

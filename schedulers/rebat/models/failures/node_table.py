@@ -30,7 +30,7 @@ _HEADER = f"the columns {','.join(REQUIRED)} and optionally law"
 
 
 class NodeTable(msgspec.Struct, frozen=True, eq=False):
-    """The failure laws and the uptimes (s) of all nodes; arrays have an entry per node."""
+    """The failure laws and the uptimes (s) of all nodes. Arrays have an entry per node."""
 
     laws: NodeLaws
     uptime_s: Floats
@@ -58,7 +58,7 @@ class _Row(NamedTuple):
 
 
 def read_nodes(path: Path, n_nodes: int | None = None) -> NodeTable:
-    """Read a node table, plain or .gz; lines may be in any order.
+    """Read a node table, plain or .gz. Its lines may be in any order.
 
     Parameters
     ----------

@@ -28,12 +28,12 @@ _FRACTION_TERMS = 32  # 16 terms suffice for shapes from 0.01 to a million
 
 
 class NodeLaws(msgspec.Struct, frozen=True, eq=False):
-    """Distributions of the times to failure of nodes; arrays have an entry per node.
+    """Distributions of the times to failure of nodes. Arrays have an entry per node.
 
     Parameters
     ----------
     scale_s, shape : float64 array, shape (n,)
-        Parameters above 0; see the docstring of each family.
+        Parameters of the distributions, above 0. The docstring of each family defines them.
 
     Raises
     ------

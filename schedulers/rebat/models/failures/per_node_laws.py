@@ -117,7 +117,7 @@ class PerNodeLaw(Law, frozen=True, kw_only=True):
         return heapq.merge(*map(times, range(n_nodes)))
 
     def outages(self, n_nodes: int, seed: int) -> Iterator[Outage]:
-        """Yield failures with their repairs; a node that is down cannot fail."""
+        """Yield failures with their repairs. A node that is down cannot fail."""
         downtime_us = to_us(self.downtime_s)
         up_us = [-1] * n_nodes
         for at_us, node in self.failures(n_nodes, seed):

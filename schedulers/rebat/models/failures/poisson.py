@@ -55,5 +55,5 @@ class Poisson(Law, frozen=True):
         return alike(n_nodes, self.mtbf_s * n_nodes)
 
     def survival(self, uptime_s: float, duration_s: float, n_nodes: int) -> float:
-        """Return exp(-duration / mean lifetime); the uptime does not matter."""
+        """Return exp(-duration / mean lifetime), independent of the uptime."""
         return math.exp(-duration_s / (self.mtbf_s * n_nodes))

@@ -104,7 +104,7 @@ class Renewal(Law, frozen=True):
             yield Outage(at_us, at_us + repair_us, NodeSet.of([node]))
 
     def nodes(self, n_nodes: int, seed: int) -> NodeLaws:
-        """Return identical memoryless laws for all nodes; see `survival`."""
+        """Return identical memoryless laws for all nodes. See `survival` for the reason."""
         return alike(n_nodes, self.mtbf_s * n_nodes)
 
     def survival(self, uptime_s: float, duration_s: float, n_nodes: int) -> float:

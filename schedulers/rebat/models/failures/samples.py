@@ -2,8 +2,8 @@
 """Statistics of a failure record: gaps, lifetimes of nodes and repairs, with fitted laws.
 
 Families of distributions are compared by Akaike's criterion (AIC: twice the number of parameters
-minus twice the log-likelihood). The family with the smallest AIC fits best of all families, which
-does not mean that it fits well.
+minus twice the log-likelihood). The family with the smallest AIC fits best of all families, but it
+does not necessarily fit well.
 """
 
 from __future__ import annotations

@@ -77,7 +77,7 @@ class Scaled(Law, frozen=True):
         return joined_events(outages)
 
     def nodes(self, n_nodes: int, seed: int) -> NodeLaws:
-        """Return identical memoryless laws for all nodes; see `survival`."""
+        """Return identical memoryless laws for all nodes, as in `survival`."""
         return alike(n_nodes, self._node_lifetime_s)
 
     def survival(self, uptime_s: float, duration_s: float, n_nodes: int) -> float:

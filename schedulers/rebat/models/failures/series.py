@@ -27,7 +27,7 @@ class FailureSeries:
     Attributes
     ----------
     at_us : int64 array, shape (n,)
-        Failure times, ascending; at equal times the lower node comes first.
+        Failure times, ascending. At equal times, the lower node comes first.
     node : int32 array, shape (n,)
         The node that fails.
     until_us : int

@@ -65,7 +65,7 @@ class Trace(Law, frozen=True):
         return events
 
     def outages(self, n_nodes: int, seed: int) -> Iterator[Outage]:
-        """Yield outages of single nodes; a node that is never repaired stays down forever."""
+        """Yield outages of single nodes. A node that is never repaired stays down forever."""
         intervals = down_intervals(list(self.events(n_nodes)))
         for node, down_us, up_us in sorted(intervals, key=lambda interval: interval[1]):
             yield Outage(down_us, FOREVER_US if up_us is None else up_us, NodeSet.of([node]))

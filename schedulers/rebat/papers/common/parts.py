@@ -82,7 +82,7 @@ class Report(msgspec.Struct, frozen=True):
     figures_note : str
         A sentence that explains the figures.
     unfinished : str
-        A sentence on the progress of a campaign that is not complete; otherwise empty.
+        A sentence on the progress of a campaign that is not complete, or an empty text.
     claims : bool
         Whether the report judges claims of a paper.
     findings : sequence of str
@@ -134,7 +134,7 @@ class Report(msgspec.Struct, frozen=True):
 
 
 def seeds_text(counts: Iterable[int]) -> str:
-    """Format numbers of seeds as a range; counts of 0 are ignored.
+    """Format numbers of seeds as a range. Counts of 0 are ignored.
 
     >>> seeds_text([5, 4, 5, 0]), seeds_text([5, 5]), seeds_text([])
     ('4 to 5 seeds', '5 seeds', 'no seed')
@@ -154,7 +154,7 @@ def seeds_text(counts: Iterable[int]) -> str:
 
 
 def percent(value: float | None) -> str:
-    """Format a share in percent with two decimals; empty for None."""
+    """Format a share in percent with two decimals. The text is empty for None."""
     return "" if value is None else f"{value:.2%}"
 
 

@@ -75,7 +75,10 @@ class Index(Generic[Where, Case]):
         return list(self._cases.get(where, ()))
 
     def size_classes(self, where: Where, metric: str = "flow_max_s") -> list[str]:
-        """Return the size classes that have a metric, in ascending order; 'all' is last."""
+        """Return the size classes that have a metric, in ascending order.
+
+        The class 'all' is last.
+        """
         names = self._classes.get((where, metric), set())
         classes = sorted(names - {"all"}, key=lambda n: int(n.strip("[)>= ").split(",")[0]))
         return classes + ["all"] * ("all" in names)

@@ -176,7 +176,7 @@ def numbers_of(scenario: ScenarioLabel) -> dict[str, Value]:
 
 
 def options_of(policy: str) -> dict[str, Value]:
-    """Return the name and the options of a policy; numbers are floats."""
+    """Return the name and the options of a policy. Numbers are floats."""
     name, options = parsed(policy)
     return {"policy": name, **{key: _number(text) for key, text in options.items()}}
 

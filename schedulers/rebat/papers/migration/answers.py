@@ -35,7 +35,7 @@ _T_S = 1800.0
 
 
 def effect(mean: Interval | None, shown: Shown, unit: str = "") -> str:
-    """Format a mean difference with its interval; mark it if the interval contains 0.
+    """Format a mean difference with its interval. Add a mark if the interval contains 0.
 
     >>> effect(Interval(0.02, -0.01, 0.05, 9), points, " points").replace("\xa0", " ")
     '+2.00 [-1.00, +5.00] points (not significant)'

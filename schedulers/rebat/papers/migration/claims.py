@@ -199,7 +199,7 @@ def _percent(both: tuple[float, float]) -> str:
 
 
 def _compaction(index: Runs) -> Iterator[Judgement]:
-    """Judge all forms of compaction together; for each seed, the worst form is used."""
+    """Judge all forms of compaction together. For each seed, use the worst form."""
     for load, pair in figure_4(index).items():
         words = {"n": len(pair.others), "mixed": _percent(MIXED[load])}
         yield from judge(COMPACTION, InGroup(index, *pair), f"load {load} %", words)

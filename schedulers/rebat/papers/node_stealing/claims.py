@@ -46,7 +46,7 @@ SMALL, LARGE = 512, 2048
 """Section 2: jobs below the first number of nodes are small, jobs above the second are large."""
 
 NEGLIGIBLE = 0.005
-"""Share of node time below which an overhead is negligible; the paper measures about 0.001."""
+"""Share of node time below which an overhead is negligible. The paper measures about 0.001."""
 
 
 def _bounds(size_class: str) -> tuple[int, int]:

@@ -46,7 +46,7 @@ class InSweep(NamedTuple):
     reservations: str = TRUE
 
     def weighted(self, row: int) -> InSweep:
-        """Return the same subject with resampled job sets; see `ResampledSets`."""
+        """Return the same subject with resampled job sets (see `ResampledSets`)."""
         return self._replace(sweep=self.sweep._replace(sets=self.sweep.sets.weighted(row)))
 
     @property

@@ -47,7 +47,7 @@ class InDays(NamedTuple):
     reservations: str = TRUE
 
     def weighted(self, row: int) -> InDays:
-        """Return the same subject with resampled days; see `ResampledSets`."""
+        """Return the same subject with resampled days (see `ResampledSets`)."""
         return self._replace(sets=self.sets.weighted(row))
 
     @property

@@ -50,8 +50,10 @@ GAINS: dict[tuple[Trace, float, str], tuple[float, ...]] = {
     ((5800, 8), 72, RPS): (0.235,),
     ((5800, 32), 72, RPS): (0.79,),
 }
-"""The gains of FAPS published in section 3, by trace, duration (h) and compared policy. For 5.6,
-5.1, 23.5 and 79 % the paper states no duration, and rebat compares its runs of the longest jobs.
+"""The gains of FAPS published in section 3, by trace, duration (h) and compared policy.
+
+For 5.6, 5.1, 23.5 and 79 %, the paper states no duration. rebat compares these with its runs of the
+longest jobs.
 """
 
 LARGEST_GAIN = 0.82

@@ -30,7 +30,7 @@ class Member(msgspec.Struct):
     even: int = 0
     """Number of nodes above ``low`` that the job received when nodes were shared equally (DBES)."""
     expanded_us: int = 0
-    """Time at which the job last grew, in microseconds; its start if it never grew."""
+    """Time at which the job last grew, in microseconds. If it never grew, this is its start."""
     n_resizes: int = 0
     """Number of times that the job grew or shrank."""
 

@@ -77,21 +77,21 @@ def fixed(manager: Manager) -> SizeRule:
 
 
 def pra(manager: Manager) -> SizeRule:
-    """PRA: running jobs have precedence; they get idle nodes before queued jobs start."""
+    """PRA: running jobs have precedence. They get idle nodes before queued jobs start."""
     return SizeRule(_managed(manager), manager.shrink, before_starts=True, for_the_head=False)
 
 
 def pwa(manager: Manager) -> SizeRule:
-    """PWA: waiting jobs have precedence; running jobs shrink for them, and grow only afterwards."""
+    """PWA: waiting jobs have precedence. Running jobs shrink for them, and grow only afterwards."""
     return SizeRule(_managed(manager), manager.shrink)
 
 
 def dbes(manager: Manager) -> SizeRule:
     """DBES: jobs on which reservations depend grow first, then all jobs grow equally.
 
-    The paper does not define the following details; they are choices of rebat. The job on which the
-    most reservations depend, directly or indirectly, grows first, to its maximum. Among equal jobs,
-    the job that ends first grows first. The number of dependent reservations is computed once, not
+    The paper leaves the following details open; rebat defines them. The job on which the most
+    reservations depend, directly or indirectly, grows first, to its maximum. Among equal jobs, the
+    job that ends first grows first. The number of dependent reservations is computed once, not
     after each growth. The remaining idle nodes are shared equally. When jobs shrink, they give back
     these equal shares first.
     """

@@ -199,7 +199,7 @@ def _best(boxes: Boxes, cost: Floats, second: Floats | None) -> int:
 
 
 class BoxChooser:
-    """A chooser of boxes on a torus, or of blocks in a line; see ``choosers``.
+    """A chooser (see ``choosers``) of boxes on a torus, or of blocks in a line.
 
     Parameters
     ----------

@@ -32,7 +32,7 @@ class Request(msgspec.Struct, frozen=True):
     length_us: int
     """Duration for which the nodes are needed, in microseconds."""
     wait_us: int = 0
-    """Time until the start, in microseconds; 0: the attempt starts now."""
+    """Time until the start, in microseconds. 0 means that the attempt starts now."""
     serial: int = 0
     """Serial of the attempt."""
 

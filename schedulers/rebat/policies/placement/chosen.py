@@ -34,7 +34,7 @@ class Use(msgspec.Struct):
 
 
 class ChosenPlan:
-    """The plan of a list scheduler with a chooser; see ``CountedPlan`` for the methods.
+    """The plan of a list scheduler with a chooser. ``CountedPlan`` documents the methods.
 
     Initially all nodes of the machine are up and free.
     """
@@ -56,7 +56,7 @@ class ChosenPlan:
         self._now_us = now_us
 
     def clear(self) -> None:
-        """Delete all reservations; the caller must then call `rebuild`."""
+        """Delete all reservations. The caller must then call `rebuild`."""
         self._places = []
 
     def started(self, running: Running, end_us: int) -> None:
@@ -67,7 +67,7 @@ class ChosenPlan:
     def held(self, running: Running, end_us: int) -> None:
         """Record that an attempt occupies nodes without a reservation.
 
-        Either the attempt moved, or its nodes are held. This deletes all reservations; the caller
+        Either the attempt moved, or its nodes are held. All reservations are deleted. The caller
         must then call `rebuild`.
         """
         self.clear()

@@ -29,7 +29,10 @@ class Hazards(Protocol):
 
 
 class Ageing(msgspec.Struct, frozen=True):
-    """Hazards that depend only on uptime; they grow (``sign`` 1) or fall (``sign`` -1) with it."""
+    """Hazards that depend only on uptime.
+
+    They grow with uptime if ``sign`` is 1, and fall if it is -1.
+    """
 
     sign: int
 

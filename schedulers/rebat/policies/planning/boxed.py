@@ -80,7 +80,7 @@ class BoxPlan:
         self._rows_of.clear()
 
     def clear(self) -> None:
-        """Delete all reservations; the caller must then call `rebuild`."""
+        """Delete all reservations. The caller must then call `rebuild`."""
         self._drop(self._rows)
         self._rows, self._starts = self._rows[:0], self._starts[:0]
 
@@ -108,7 +108,7 @@ class BoxPlan:
     def held(self, running: Running, end_us: int) -> None:
         """Record that an attempt occupies nodes without a reservation.
 
-        Either the attempt moved, or its nodes are held. This deletes all reservations; the caller
+        Either the attempt moved, or its nodes are held. All reservations are deleted. The caller
         must then call `rebuild`.
         """
         self.clear()

@@ -173,7 +173,7 @@ class CountedPlan:
         heapq.heappush(self._heap, (end_us, attempt_id))
 
     def clear(self) -> None:
-        """Delete all reservations; the caller must then call `rebuild`."""
+        """Delete all reservations. The caller must then call `rebuild`."""
 
     def held(self, running: Running, end_us: int) -> None:
         """Record that an attempt occupies nodes without a reservation.

@@ -74,9 +74,9 @@ class ListScheduling(Planning):
     ----------
     order : QueueOrder
     depth : int
-        Maximum number of reservations for attempts that cannot start now; ALL: no limit.
+        Maximum number of reservations for attempts that cannot start now. ALL means no limit.
     maintenance : str
-        A key of MAINTENANCE. It has an effect only if depth is ALL; with other depths the plan is
+        A key of MAINTENANCE. It has an effect only if depth is ALL. With other depths, the plan is
         always rebuilt.
     margin_us : int
         Microseconds that the plan adds to each walltime.
@@ -204,7 +204,7 @@ class ListScheduling(Planning):
 
 
 DEPTHS = {"greedy": 0, "easy": 1, "conservative": ALL, "all": ALL}
-"""Reservation depths by name; any whole number is also accepted."""
+"""Reservation depths by name. Any whole number is also a valid depth."""
 
 
 def depth_of(depth: str | int) -> int:

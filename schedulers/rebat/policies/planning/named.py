@@ -63,13 +63,13 @@ class NamedPlan:
         heapq.heappush(self._heap, (end_us, attempt_id))
 
     def clear(self) -> None:
-        """Delete all reservations; the caller must then call `rebuild`."""
+        """Delete all reservations. The caller must then call `rebuild`."""
         named.clear(self._table)
 
     def held(self, running: Running, end_us: int) -> None:
         """Record that an attempt occupies nodes without a reservation.
 
-        Either the attempt moved, or its nodes are held. This deletes all reservations; the caller
+        Either the attempt moved, or its nodes are held. All reservations are deleted. The caller
         must then call `rebuild`.
         """
         self.clear()

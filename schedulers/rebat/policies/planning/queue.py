@@ -28,7 +28,7 @@ class SortedQueue:
     ----------
     order : QueueOrder
     margin_us : int
-        Microseconds that are added to each walltime; may be negative.
+        Microseconds that are added to each walltime. The number may be negative.
     seed : int
         Seed of a random order.
     """
@@ -150,7 +150,7 @@ WithoutPlace = Callable[[set[int]], list[int]]
 
 
 class AvailabilityPlan(Protocol):
-    """Interface of a plan; see ``CountedPlan`` for the methods."""
+    """Interface of a plan. ``CountedPlan`` documents the methods."""
 
     def advance(self, now_us: int) -> None: ...
     def started(self, running: Running, end_us: int) -> None: ...

@@ -41,11 +41,11 @@ class Nodes(msgspec.Struct, frozen=True):
     cores: int
     """Cores per node."""
     tags: npt.NDArray[np.int32]
-    """Tag of the attempt on each core; -1: none."""
+    """Tag of the attempt on each core. -1 means that no attempt uses the core."""
     unusable: npt.NDArray[np.bool_]
     """Which cores are down or drained."""
     room: Ints
-    """Free cores of each mixed node; -1 for other nodes; shape (nodes,)."""
+    """Free cores of each mixed node, shape (nodes,). The number is -1 for other nodes."""
     victims: Ints
     """The mixed nodes, sorted by number of cores in use.
 
@@ -54,7 +54,10 @@ class Nodes(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, view: View, area: Mask | None = None) -> Nodes:
-        """Return the current state; only nodes of ``area``, shape (nodes,), count as mixed."""
+        """Return the current state.
+
+        Only nodes in the mask ``area``, shape (nodes,), count as mixed.
+        """
         machine, cores = view.machine, view.machine.cores_per_node
         tags, unusable = machine.tags, machine.down | machine.drained
         room, victims, used = np.empty((3, len(tags) // cores), dtype=np.int64)

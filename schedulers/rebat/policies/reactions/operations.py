@@ -53,7 +53,7 @@ class Operations:
     migrates : bool
         Whether to checkpoint the jobs on drained nodes.
     operators : sequence of str
-        Users who may request operations in addition to the administrator; 'all' means every user.
+        Users who may request operations in addition to the administrator. 'all' means every user.
         Owners may always move their jobs.
     partitions : str
         See `partitions.read_partitions`. Jobs stay in the partitions in which they may run.

@@ -2,10 +2,10 @@
 """Paused jobs: if there are no replacement nodes, a job waits and keeps its surviving nodes.
 
 Sections I and III of Prabhakaran, Neumann and Wolf 2018: "instead of resubmitting and restarting a
-job, it can be paused until failed nodes are replaced". The session holds the surviving nodes.
-Idle nodes are reserved while a job is paused, so that no plan uses them. When enough nodes are idle
-for a paused job, the job continues. Paused jobs are tried in the order of their pauses. If a job
-needs more nodes than are idle, the next job is tried; otherwise two jobs could wait for each
+job, it can be paused until failed nodes are replaced". The session holds the surviving nodes. Idle
+nodes are reserved while a job is paused, so that no plan uses them. When enough nodes are idle for
+a paused job, the job continues. Paused jobs are tried in the order of their pauses. If a job needs
+more nodes than are idle, the next job is tried. Without this rule, two jobs could wait for each
 other's nodes.
 """
 

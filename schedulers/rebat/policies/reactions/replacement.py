@@ -40,7 +40,7 @@ from rebat.policies.reactions.spares import SparePool
 from rebat.policies.variants import choice, number, parts, several
 
 STEPS = ("local", "idle", "remote", "restart", "wait")
-"""The five steps in order; each can be switched off."""
+"""The five steps in order. Each of them can be switched off."""
 
 EXPECTED = ("jobs+repairs", "jobs")
 """Events in the expected wait for nodes: ends of other jobs, with or without repairs of nodes."""
@@ -94,7 +94,7 @@ class NodeReplacement:
     # ---- the five steps
 
     def _help(self, view: View, hit: list[Running]) -> Iterator[Proposal]:
-        """Decide on all hit attempts, in order; then carry out the decisions."""
+        """Decide on all hit attempts, in order. Then carry out the decisions."""
         state = self._round(view, hit)
         decisions = [(failed, self._replace(state, failed)) for failed in hit]
         if self._spares:

@@ -60,7 +60,7 @@ class RestartRound:
     hit : set of str
         The attempts that lost nodes.
     free : list of int
-        Idle nodes; the nodes of the spare pool come first.
+        Idle nodes. The nodes of the spare pool come first.
     lenders : list of Member
         Malleable jobs that could shrink.
     moldable : dict
@@ -153,7 +153,7 @@ def cheapest_restarts(costs: Ints, freed: Ints, job: Ints, need: int) -> Restart
     Parameters
     ----------
     costs : int64 array, shape (m,)
-        Cost of each row in microseconds; may be negative.
+        Cost of each row in microseconds. It may be negative.
     freed : int64 array, shape (m,)
         Number of nodes that each row frees, at least 0.
     job : int64 array, shape (m,)

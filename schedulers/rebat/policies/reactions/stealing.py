@@ -182,7 +182,7 @@ class NodeStealing:
 
 
 def check_margin(margin: str | float) -> None:
-    """Check the option hold_margin; raise InputError if it is not a number of seconds."""
+    """Raise InputError if the option hold_margin is not a number of seconds."""
     try:
         fits = margin == "auto" or 0 <= float(margin) <= 1e9
     except ValueError:

@@ -53,7 +53,7 @@ class Candidate(msgspec.Struct, frozen=True):
     lost_us: int
     """Work that an immediate interruption would lose on each node, in microseconds."""
     tie: tuple[Any, ...]
-    """Key that decides between victims of equal size; the victim with the smallest key is first."""
+    """Key that decides between victims of equal size. The victim with the smallest key is first."""
 
 
 TieOf = Callable[[Running, tuple[int, int]], tuple[Any, ...]]

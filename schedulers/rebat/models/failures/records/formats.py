@@ -132,7 +132,7 @@ FORMATS = {
 
 
 def read_record(form: str, path: Path, options: ReaderOptions) -> Record:
-    """Read a record in this format; 'auto' detects the format.
+    """Read a record in this format. With 'auto', detect the format.
 
     Raises
     ------

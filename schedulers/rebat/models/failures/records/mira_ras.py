@@ -71,14 +71,14 @@ def read_mira_ras(
     periods: Sequence[Period] = (),
     maintained: Maintained = "leave-out",
 ) -> Record:
-    """Read fatal events of Mira's compute nodes; time 0 is midnight of the day of the first event.
+    """Read fatal events of Mira's compute nodes. Time 0 is midnight of the day of the first event.
 
-    An event of a card takes down a node. An event of a node board takes down 32 nodes, of a
-    midplane 512 nodes, and of a rack 1,024 nodes. An event of a component (a link chip, a service
-    card, a coolant monitor) takes down the part of the machine to which the component belongs.
-    Events of I/O drawers and events without a location affect no compute node and are dropped.
-    Indented lines are messages of the previous event and are ignored. Overlapping outages of a node
-    are joined.
+    An event of a card takes down a node. An event of a node board takes down 32 nodes, an event of
+    a midplane 512 nodes, and an event of a rack 1,024 nodes. An event of a component (a link chip,
+    a service card, a coolant monitor) takes down the part of the machine to which the component
+    belongs. Events of I/O drawers and events without a location affect no compute node and are
+    dropped. Indented lines are messages of the previous event and are ignored. Overlapping outages
+    of a node are joined.
 
     Parameters
     ----------

@@ -32,7 +32,7 @@ USED = "NODE_FAIL attempt"
 
 
 class FailedAttempt(NamedTuple):
-    """An attempt that a failed node ended; times are seconds since the Unix epoch."""
+    """An attempt that a failed node ended. Times are in seconds since the Unix epoch."""
 
     start_s: float
     end_s: float
