@@ -72,7 +72,6 @@ def _plain(value: Any) -> Any:
 
 
 def _is_present(value: Any) -> bool:
-    """Return whether a cell is not empty. Its value may also be a list or an object."""
     import pandas as pd
 
     return isinstance(value, list | dict) or not pd.isna(value)

@@ -98,7 +98,6 @@ def means(
 
 
 def _with_policies(parts: Sequence[DataFrame], results: Sequence[RunResult]) -> DataFrame:
-    """Concatenate the rows of all policies, with the policy as the first column."""
     import pandas as pd
 
     named = [part.assign(policy=result.policy) for part, result in zip(parts, results, strict=True)]

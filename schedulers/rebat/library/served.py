@@ -48,7 +48,6 @@ def served(policies: Sequence[str], sessions: Sequence[Session], cores_per_node:
 
 
 def _facts(session: Session) -> tuple[str, int]:
-    """Return the names of the workload files, and the number of nodes."""
     began = session.began
     if began is None:
         raise InputError("the simulation did not start")

@@ -294,7 +294,6 @@ def _grid(
 
 
 def _metric(text: str) -> tuple[str, str | None]:
-    """Return a metric and its size class."""
     name, colon, of = text.partition(":")
     row_of(name)
     return name, of if colon else None

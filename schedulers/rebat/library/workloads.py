@@ -157,7 +157,6 @@ def _fields(workload: Workload) -> dict[str, Any]:
 
 
 def _plain(name: str) -> str:
-    """Return a name with only those characters that are valid in a file name."""
     return "".join(c if c.isalnum() or c in "-_." else "-" for c in name) or "workload"
 
 

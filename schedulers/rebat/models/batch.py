@@ -217,7 +217,6 @@ def jobs_of(batch: Batch) -> list[BatchJob]:
 
 
 def _repairs_us(batch: Batch) -> Iterator[int]:
-    """Yield the repair time after each abort."""
     rng, mean_s = stream(batch.seed, "batch", "repairs"), batch.law.downtime_s
     while True:
         yield from (to_us(mean_s * factor) for factor in _spread(rng, batch.repair_sigma, 1_000))

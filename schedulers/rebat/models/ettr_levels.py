@@ -269,7 +269,6 @@ def _neighbours(counts: tuple[int, ...], fixed: tuple[bool, ...]) -> Iterator[tu
 
 
 def _near(count: int) -> set[int]:
-    """Return count - 1, count + 1, and counts about 25 % smaller and larger."""
     return {_count(new) for new in (count - 1, count + 1, count / 1.25, count * 1.25)} - {count}
 
 

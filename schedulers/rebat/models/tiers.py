@@ -255,7 +255,6 @@ def add_tiers(
 def _with_tiers(
     job: Job, profile: dict[str, Any], fields: dict[str, object], light: LightCheckpoints | None
 ) -> dict[str, Any]:
-    """Return the profile of a job with checkpoints of tiers."""
     if profile.get("type") != "delay":
         problem = f"checkpoints need a delay profile, not {profile.get('type')!r}"
         raise InputError(problem, f"job {job.id}")

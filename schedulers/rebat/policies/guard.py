@@ -161,6 +161,5 @@ def place_of(function: Any) -> str:
 
 
 def _short(value: object) -> str:
-    """Return a value as text of at most 60 characters."""
     text = " ".join(repr(value).split())
     return text if len(text) <= 60 else f"{text[:57]}..."

@@ -97,7 +97,6 @@ REACTIONS: dict[str, type[ReactionOptions]] = table(
 
 
 def _check_power(watts: str) -> None:
-    """Raise InputError if the option power is neither empty nor valid."""
     if watts:
         read_power(watts)
 

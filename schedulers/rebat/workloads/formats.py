@@ -74,7 +74,6 @@ def _is_parquet(path: Path) -> bool:
 
 
 def _has_mapping(header: str) -> bool:
-    """Return whether an included mapping fits the header of a CSV file."""
     from rebat.workloads.tables.mapping_file import detected_mapping
 
     return detected_mapping([name.strip() for name in header.split(",")]) is not None

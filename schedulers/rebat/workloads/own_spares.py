@@ -70,7 +70,6 @@ def with_own_spares(workload: Workload, spares: str) -> Workload:
 
 
 def _constant(n_nodes: int) -> dict[str, Any]:
-    """Return the field of a profile whose speed is constant from ``n_nodes`` on."""
     return {"speedup": msgspec.to_builtins(SpeedupTable((n_nodes,), (1.0,)))}
 
 

@@ -194,7 +194,6 @@ def _starts(
 
 
 def _names(numbers: npt.NDArray[np.float64]) -> npt.NDArray[np.object_]:
-    """Convert numbers of users and queues to names. Unknown names are empty."""
     distinct, which = np.unique(numbers, return_inverse=True)
     names = [f"{number:.0f}" if number >= 0 else "" for number in distinct.tolist()]
     return np.array(names, dtype=object)[which]

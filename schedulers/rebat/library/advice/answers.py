@@ -269,7 +269,6 @@ def _flow_and_useful(item: EffectOfChoice) -> str:
 
 
 def _points(change: Interval, signed: bool = False) -> str:
-    """Return a change of a share in percentage points, with its interval."""
     sign = "+" if signed else ""
     text = f"{100 * change.mean:{sign}.2f} points"
     if change.low is None or change.high is None:

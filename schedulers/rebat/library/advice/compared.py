@@ -131,7 +131,6 @@ def periods(site: AdvisedSite, runs: RunIndex[str]) -> dict[float | None, Interv
 
 
 def _by_factor(site: AdvisedSite, runs: RunIndex[str]) -> dict[float | None, BySeed]:
-    """Return the useful utilisation for each multiple of Young/Daly's period, by seed."""
     by_factor: dict[float | None, BySeed] = {}
     for setting in (item for item in runs.settings if item.grid == PERIODS):
         by_factor[factor_of(site, setting)] = runs.values(setting, site.policy, USEFUL)

@@ -130,7 +130,6 @@ def _ratios(
 
 
 def _by_class(title: str, cost: EffectOfChoice, over: str) -> Picture:
-    """Draw how the mean flow of each size class changes."""
     rows = {
         f"{of} nodes": change for (name, of), change in cost.changes.items() if name == FLOW and of
     }

@@ -84,7 +84,6 @@ def gather(
 
 
 def _affordable(n_new: int, spent_s: float, left_s: float) -> int:
-    """Return how many of the ``n_new`` seeds of the next round fit in the remaining time."""
     return ROUND if not n_new else min(ROUND, int(left_s / (spent_s / n_new)))
 
 
@@ -112,7 +111,6 @@ def _campaign(runs: Iterable[RunSpec]) -> Campaign:
 
 
 def _narrow(site: AdvisedSite, runs: RunIndex[str]) -> bool:
-    """Return whether the intervals of all rules are narrow enough."""
     (setting,) = (item for item in runs.settings if item.grid == OTHER_RULES)
     widths = [
         relative_width(runs.ratio(setting, policy, site.policy, "flow_mean_s"))

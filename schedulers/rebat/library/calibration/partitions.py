@@ -86,7 +86,6 @@ def simulated_in_parts(
 
 
 def _joined(chosen: Configuration, runs: Sequence[CalibratedRun]) -> CalibratedRun:
-    """Join the runs of all groups into one run."""
     waits_s = {name: wait_s for run in runs for name, wait_s in run.waits_s.items()}
     error = "; ".join(run.error for run in runs if run.error)
     use = math.fsum(run.utilisation for run in runs)

@@ -112,7 +112,6 @@ def _hash(*rows: str) -> str:
 
 
 def _stuck(session: Session) -> str:
-    """Return the message for a run in which jobs wait forever although no more events occur."""
     names = ", ".join([*session.queue][:3]) or "a stopped job"
     return f"at {session.now_us / 1e6:g} s nothing runs, and the policy does not start {names}"
 

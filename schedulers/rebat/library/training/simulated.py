@@ -120,14 +120,12 @@ def workload_of(case: TrainingCase, failures: int) -> Workload:
 
 
 def _n_patterns(case: TrainingCase, failures: int) -> int:
-    """Return the number of patterns of a job with ``failures`` expected failures."""
     time_s = failures * (case.mtbf_s + case.job().detect_s)
     n_patterns = math.ceil(time_s * case.closed_ettr / _pattern_s(case))
     return max(1, min(n_patterns, MOST_PATTERNS))
 
 
 def _pattern_s(case: TrainingCase) -> float:
-    """Return the work in a checkpoint pattern, in seconds."""
     return case.pattern.per_pattern * case.pattern.interval_s
 
 

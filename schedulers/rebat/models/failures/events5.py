@@ -49,7 +49,6 @@ def _four(event: ExternalEvent) -> dict[str, Any]:
 
 
 def _five(event: ExternalEvent) -> dict[str, Any]:
-    """Return the line of an event in Batsim 5's form."""
     return line_to_five(_four(event))
 
 

@@ -247,7 +247,6 @@ class Fleet(Law, frozen=True, dict=True):
             yield at_us, node - node % rack, rack, cause, self._repair_us(cause, rng)
 
     def _switch_hits(self, n_nodes: int, seed: int) -> Iterator[_Hit]:
-        """Yield the failures of switches."""
         rng = stream(seed, "failures", "fleet", "switches")
         rates = np.full(-(-n_nodes // self.switch), failure_rate(1, self.switch_rate))
         for at_us, number in _exponential_hits(rates, rng):
@@ -292,7 +291,6 @@ class Fleet(Law, frozen=True, dict=True):
             heapq.heapreplace(following, (max(at_us, int(up_us[node])) + life_us, node))
 
     def _scale_s(self, rates: Floats) -> Floats:
-        """Return the Weibull scale (s) of each node, for its failure rate (1/s)."""
         scales: Floats = 1 / (rates * math.gamma(1 + 1 / self.shape))
         return scales
 

@@ -176,7 +176,6 @@ def described() -> str:
 
 
 def _folded(name: str) -> str:
-    """Return the syntax of a law, wrapped to the width of a terminal."""
     form = form_of(name)
     if len(form) <= _WIDTH:
         return form

@@ -153,11 +153,9 @@ class Recorded(Law, frozen=True):
 
     @property
     def _key(self) -> tuple[str, ...]:
-        """The hashes of the current contents of the files."""
         return tuple(self._content().values())
 
     def _non_defaults(self) -> dict[str, Any]:
-        """Return the file, and the parameters that differ from their defaults."""
         defaults = Recorded("")
         return {
             name: getattr(self, name)

@@ -117,7 +117,6 @@ class Renewal(Law, frozen=True):
 
 
 def _random_node(rng: np.random.Generator, n_nodes: int, excluded: set[int]) -> int:
-    """Return a random node that is not in a set."""
     while (node := int(rng.integers(n_nodes))) in excluded:
         pass
     return node

@@ -220,7 +220,6 @@ def _apart(runs: RunIndex[str], setting: Setting) -> str:
 
 
 def _any(runs: RunIndex[str], setting: Setting, metric: Column) -> bool:
-    """Return whether any policy has a value other than 0."""
     return any(
         any(runs.values(setting, policy, metric.metric).values()) for policy in runs.cases(setting)
     )

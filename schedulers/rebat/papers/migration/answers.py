@@ -194,7 +194,6 @@ def _proactive(index: Runs) -> Iterator[str]:
 
 
 def _combined(group: ComparedGroup, ours: Run[MigrationCase]) -> Run[MigrationCase] | None:
-    """Return the run that combines proactive migration with stealing."""
     both = (run for run in group.others if run.case.react == ("foresee", "stealing"))
     return next((run for run in both if run.case.axes == ours.case.axes), None)
 

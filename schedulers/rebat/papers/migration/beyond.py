@@ -93,7 +93,6 @@ def _differences(
     pairs: Sequence[tuple[str, str]],
     columns: Sequence[Column],
 ) -> list[list[str]]:
-    """Return a table of differences, first run minus second, with a row per pair of names."""
     named = [(f"{ours} minus {base}", runs[ours], runs[base]) for ours, base in pairs]
     return differences(index, named, columns, narrow)
 

@@ -64,7 +64,6 @@ _Read = Callable[[Setting, str, str, str], BySeed]
 def _series(
     runs: RunIndex[str], setting: Setting, names: Sequence[str], metric: str, read: _Read
 ) -> dict[str, dict[str, list[float]]]:
-    """Return values per seed by policy and size class."""
     classes = runs.size_classes(setting)
     return {
         policy: {of: [*read(setting, policy, metric, of).values()] for of in classes}

@@ -78,7 +78,6 @@ def _correlations(idle: Sequence[BySeed], gains: Sequence[BySeed]) -> Iterable[f
 
 
 def _least_rise(variant: str, metric: str) -> Number:
-    """Return a function: the smallest ratio of a variant to H111 over the size classes."""
     return lambda on: extreme(min, [on.over_h111(variant, metric, of) for of in on.classes])
 
 

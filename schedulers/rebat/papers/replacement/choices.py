@@ -75,7 +75,6 @@ def _varies(setting: Setting, workload: str) -> bool:
 
 
 def _label(setting: Setting, case: ReplacementCase, reference: Setting) -> str:
-    """Return the label of a row: its grid, and differences from the reference."""
     usual = (reference.scenario.law or "").split(",")
     law = [part for part in (setting.scenario.law or "").split(",") if part not in usual]
     return ", ".join(

@@ -72,10 +72,6 @@ def _pure(runs: Runs, setting: Setting) -> dict[str, Run[ReplacementCase]]:
 def _gained(
     runs: Runs, by_kind: Mapping[str, Run[ReplacementCase]], ours: str, base: str
 ) -> Interval | None:
-    """Return the mean difference of two runs in useful utilisation.
-
-    Return None if a run is missing.
-    """
     if ours not in by_kind or base not in by_kind:
         return None
     return interval(difference(runs, by_kind[ours], by_kind[base], "useful_utilisation"))

@@ -55,7 +55,6 @@ def day_pictures(sets: JobSets, source: str) -> Iterator[Picture]:
 
 
 def _by_rule(sets: JobSets, cell: Cell, metric: str = "mean") -> dict[str, Sets]:
-    """Return the sorted days of each rule with results."""
     rows = {rule: sets.of(cell._replace(rule=rule), metric) for rule in sets.rules(cell.source)}
     return {rule: dict(sorted(days.items())) for rule, days in rows.items() if days}
 

@@ -139,7 +139,6 @@ OF_A_LIST = {which: _of_a_list(which) for which in LISTS}
 
 
 def _by_shape(batches: Batches, scale_h: float, hours: float, over: str) -> list[BySeed]:
-    """Return the gains for both shapes, with the list of all boxes."""
     traces = [(scale_h, shape) for shape in (8.0, 32.0)]
     return [batches.faps_gains(trace, SIZE, hours, "all", over) for trace in traces]
 

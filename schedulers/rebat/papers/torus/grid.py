@@ -82,7 +82,6 @@ def runs(document: Document) -> Iterator[GridRun]:
 
 
 def _laws(tables: Any) -> dict[str, PerNodeLaw]:
-    """Return the failure law of each table ``[law.NAME]`` of a campaign file, by NAME."""
     if not isinstance(tables, dict) or not tables:
         raise InputError("is missing", "law", "at least one table [law.NAME]")
     return {name: _law(table, f"law.{name}") for name, table in tables.items()}

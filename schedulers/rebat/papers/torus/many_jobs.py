@@ -123,7 +123,6 @@ def _without_torus(policy: str) -> str:
 
 
 def _runs_of(runs: RunIndex[str], setting: Setting) -> dict[str, Run[str]]:
-    """Return the runs of a setting by policy, the baseline first."""
     names = sorted(runs.cases(setting), key=lambda name: (name != "baseline", name))
     return {name: Run(setting, name) for name in names}
 

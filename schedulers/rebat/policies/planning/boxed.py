@@ -58,7 +58,6 @@ class BoxPlan:
         return box_plan.Released(words, np.zeros(1, dtype=np.int64))
 
     def _nodes_of(self, taken: bytes) -> NodeSet:
-        """Return the nodes of a set of blocks. The most recent results are cached."""
         nodes = self._node_sets.get(taken)
         if nodes is None:
             blocks = self._timeline.unpacked(np.frombuffer(taken, dtype=np.uint64))

@@ -127,7 +127,6 @@ class ListScheduling(Planning):
         return None if self._plan is None else self._queue.planned(self._plan, view)
 
     def _opened(self, view: View) -> AvailabilityPlan:
-        """Return the plan, created at the first call."""
         if self._plan is None:
             self._plan = self._placement(view.machine)
             self._queue.on_machine(view.n_nodes)
@@ -147,7 +146,6 @@ class ListScheduling(Planning):
         return as_planned
 
     def _end_us(self, running: Running) -> int:
-        """Return the planned end of a running attempt, including the margin."""
         return running.start_us + self._queue.duration_of(running.attempt)
 
     def _take_in(self, plan: AvailabilityPlan, changes: Changes) -> Upkeep:

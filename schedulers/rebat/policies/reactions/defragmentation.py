@@ -51,7 +51,6 @@ class Defragmentation(Periodic):
                 return
 
     def _place(self, view: View, free: Mask, attempt: Attempt) -> NodeSet | None:
-        """Return the nodes that the placement would choose for an attempt now."""
         request = Request.now(attempt)
         return self._choose(free, request, view.machine)
 

@@ -173,7 +173,6 @@ class Operations:
             self._emptying.clear()  # step 6
 
     def _undrain(self, view: View, operation: Operation) -> Iterator[Proposal]:
-        """Make nodes available again (step 7)."""
         back = self._cores(view, operation).where(view.machine.drained_for(ORDER))
         self._emptying.difference_update(back)
         if back.size:

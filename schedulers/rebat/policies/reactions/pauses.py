@@ -66,7 +66,6 @@ class Pauses:
             yield Undrain(NodeSet.of_sorted(drained), PAUSED)
 
     def _survivors(self, view: View, job: WaitingJob) -> Ints:
-        """Return the held nodes that are usable."""
         if job.held is None:
             return np.empty(0, np.int64)
         nodes = job.held.nodes
@@ -74,7 +73,6 @@ class Pauses:
         return usable
 
     def _idle(self, view: View) -> Ints:
-        """Return the reserved nodes that are up, and the free nodes."""
         machine = view.machine
         reserved = machine.drained_for(PAUSED, only=True) & ~machine.down
         return np.flatnonzero(machine.free | reserved)

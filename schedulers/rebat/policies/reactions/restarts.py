@@ -228,7 +228,6 @@ def by_milp(rows: Rows, wanted: int) -> tuple[list[Restart], int]:
 
 
 def _arrays(rows: Rows) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return delays, freed nodes and job numbers of the rows."""
     delay = np.array([min(row.delay_us, LONGEST_US) for row in rows], dtype=np.int64)
     freed = np.array([row.freed for row in rows], dtype=np.int64)
     names = [row.running.attempt.id for row in rows]

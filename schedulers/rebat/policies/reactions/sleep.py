@@ -156,7 +156,6 @@ class Sleep:
     # ---- sleeping
 
     def _put_to_sleep(self, view: View) -> Iterator[Proposal]:
-        """Drain nodes that have been empty for long enough."""
         assert self._since_us is not None
         empty = np.flatnonzero(self._since_us != BUSY)
         due = empty[view.now_us - self._since_us[empty] >= self._after_us]

@@ -121,7 +121,6 @@ class NodeStealing:
         return self._criterion(self._case(view, failed, victim, failed_left, left))
 
     def _fits(self, view: View, failed: Running, nodes: Mask, victim: Running) -> bool:
-        """Return whether the failed job fits on these nodes and the victim's nodes."""
         mask, request = nodes.copy(), self._request(view, failed)
         victim.nodes.put(mask, True)
         mask &= ~(view.machine.down | view.machine.drained)

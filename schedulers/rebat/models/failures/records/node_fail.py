@@ -133,7 +133,6 @@ def _culprits(failed: Iterable[FailedAttempt]) -> list[tuple[str | None, float, 
 
 
 def _starts_s(records: AttemptRecords, nodes: AbstractSet[str]) -> defaultdict[str, list[float]]:
-    """Return the times at which attempts start on each of these nodes."""
     start_s, hosts = records.table.column("start_s"), records.table.texts["hosts"]
     starts: defaultdict[str, list[float]] = defaultdict(list)
     for row in records.attempts.tolist():

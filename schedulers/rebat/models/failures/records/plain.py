@@ -114,7 +114,6 @@ def _mixed_formats() -> InputError:
 
 
 def _date_format(date: Date) -> str:
-    """Return the format of a date."""
     if isinstance(date, int):
         return "seconds"
     return "zone" if date.tzinfo else "date"
