@@ -42,7 +42,7 @@ class Checkpointing(msgspec.Struct, frozen=True):
     Attributes
     ----------
     period_us : int
-        T of the paper: work between two checkpoints, in microseconds.
+        T of the paper: time between two checkpoints, in microseconds.
     cost_us : int
         C of the paper: time to write a checkpoint.
     recovery_us : int

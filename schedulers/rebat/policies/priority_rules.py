@@ -56,10 +56,11 @@ def smallest_area(time: Any, size: Any, job: Any, n_procs: int, seed: int) -> An
 
 
 def random_order(time: Any, size: Any, job: Any, n_procs: int, seed: int) -> Any:
-    """RANDOM: a random number. A job keeps its place, as only seed and job index matter.
+    """RANDOM: a random number.
 
-    The number is the job's output of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014), started from
-    a named stream and shifted into the range of int64.
+    It depends only on seed and job index, so a job keeps its place. It is the job's output of
+    SplitMix64 (Steele, Lea and Flood, OOPSLA 2014), started from a named stream and shifted into
+    the range of int64.
     """
     first = stream(seed, "priority-rule", "RANDOM").integers(1 << 63, dtype=np.uint64)
     with np.errstate(over="ignore"):  # arithmetic modulo 2**64

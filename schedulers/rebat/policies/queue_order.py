@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Queue orders: functions that return the sort key of an attempt. The smallest key is first.
 
-The last part of a key is unique. Every order puts failed jobs first, then victims, then other jobs,
-because reactions rely on this.
+The last part of a key is unique. Every order puts failed jobs first, then victims, then other jobs.
+Therefore, each reaction works with each order.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ from rebat.workloads.trace import PlacedTrace
 class AccountedAttempts(NamedTuple):
     """The attempts in accounting records.
 
-    Also contains the times at which failures cut attempts (by row), and the down intervals of
+    ``cuts`` contains the failures that cut attempts, by row. ``downs`` are the down intervals of
     nodes.
     """
 

@@ -143,7 +143,7 @@ def _offset_us(source: MappedRecord, seed: int, number: int) -> int:
 
 
 def _rotated(source: MappedRecord, offset_us: int) -> list[Span]:
-    """Return the record delayed by an offset. What is then after its end moves to its beginning."""
+    """Return the record delayed by an offset. The part beyond its end moves to its beginning."""
     return [
         part for span in source.spans for part in _rotated_span(span, offset_us, source.length_us)
     ]

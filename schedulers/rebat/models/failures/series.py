@@ -56,9 +56,9 @@ class FailureSeries:
     def _draw(self) -> None:
         """Draw more failures of every node.
 
-        For each node there is a last drawn failure. Afterwards, the series is complete up to the
-        earliest of these. Each call increases the number of chunks by a quarter, so that the time
-        to copy arrays stays proportional to the time to draw failures.
+        Afterwards, the series is complete up to the minimum over nodes of their last drawn failure.
+        Each call increases the number of chunks by a quarter, so that the time to copy arrays stays
+        proportional to the time to draw failures.
         """
         if len(self.at_us) + len(self._later[0]) > MAX_FAILURES:
             raise InputError(

@@ -143,7 +143,7 @@ AGAINST = {("foresee",): ("baseline", "stealing", "replacement"),
 class Loads(NamedTuple):
     """The subject of a claim on several loads.
 
-    Contains the decrease of the mixed share at each load.
+    ``falls`` contains the decrease of the mixed share at each load.
     """
 
     falls: Mapping[int, BySeed]

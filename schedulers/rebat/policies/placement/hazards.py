@@ -128,7 +128,7 @@ LAWS = {
 }
 """Foresights that use a failure law.
 
-Each has a text on what it needs, and on the options of a run that set this.
+Each value states what the foresight needs, and which options of a run set it.
 """
 
 LEAST_FACTOR = 1e-3

@@ -149,7 +149,7 @@ class ListScheduling(Planning):
         return running.start_us + self._queue.duration_of(running.attempt)
 
     def _take_in(self, plan: AvailabilityPlan, changes: Changes) -> Upkeep:
-        """Record failures, repairs and ends of attempts. Return the update that the plan needs."""
+        """Record changes of nodes and running attempts. Return the update that the plan needs."""
         due, upkeep = Upkeep.APPEND, self._upkeep
         for left in (changes.ended, changes.stopped):
             for running in left:

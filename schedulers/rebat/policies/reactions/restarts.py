@@ -164,7 +164,7 @@ def cheapest_restarts(costs: Ints, freed: Ints, job: Ints, need: int) -> Restart
     Returns
     -------
     Restarts or None
-        None if not even all jobs together free enough nodes.
+        None if all jobs together free too few nodes.
 
     Raises
     ------

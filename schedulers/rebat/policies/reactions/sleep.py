@@ -30,7 +30,7 @@ SLEEP, BOOT = "sleep", "boot"
 BUSY = -1
 
 PATIENCE_US = 1_000_000
-"""If no job starts and no node boots for this time (us), waiting jobs fit on no free cores."""
+"""If no job starts and no node boots for this time (us), free cores do not help waiting jobs."""
 
 LONGER_US = 60_000_000
 """Time between checks of jobs for which nodes are held (microseconds)."""
