@@ -75,7 +75,7 @@ class ComparedConfiguration(msgspec.Struct, frozen=True):
 
     @property
     def as_near(self) -> bool:
-        """Whether the distance differs insignificantly from that of the nearest configuration."""
+        """Whether the distance is not significantly larger than that of the nearest one."""
         return self.farther is not None and not (self.farther_low and self.farther_low > 1)
 
 

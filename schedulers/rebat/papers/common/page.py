@@ -138,7 +138,7 @@ def _columns(report: Report) -> list[str]:
 
 
 _TAG = re.compile(r"<(?=[A-Za-z/!?])")
-"""Matches the beginning of an HTML tag, which must be escaped in Markdown. Does not match "< 5"."""
+"""Pattern of the beginning of an HTML tag, which must be escaped. It does not match "< 5"."""
 
 
 def _summary(report: Report) -> Iterator[str]:

@@ -40,7 +40,7 @@ _REAL = (
 T = TypeVar("T")
 
 SMALLEST = 128
-"""Number of nodes below which section 6.1.2 calls jobs small. Intrepid has no such jobs."""
+"""Section 6.1.2 is about jobs with fewer nodes than this. Intrepid has none of these jobs."""
 
 SMALL, LARGE = 512, 2048
 """Section 2: jobs below the first number of nodes are small, jobs above the second are large."""
