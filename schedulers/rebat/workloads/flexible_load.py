@@ -119,8 +119,8 @@ def flexible_load(seed: int, options: FlexibleLoad | None = None) -> Workload:
 
     - A rigid job has ``res`` processors.
     - The minimum size and the mean parallelism of a moldable or malleable job follow their joint
-      law. The variance of the parallelism is at most ``SIGMA_MAX``. The maximum size of the job is the
-      largest useful size by equation (5), but at most the machine.
+      law. The variance of the parallelism is at most ``SIGMA_MAX``. The maximum size of the job is
+      the largest useful size by equation (5), but at most the machine.
     - A malleable job runs on all sizes from the minimum to the maximum. Its ``res`` is log-uniform
     in this range.
     - A moldable job requests its minimum size and further log-uniform sizes. Its ``res`` is the
