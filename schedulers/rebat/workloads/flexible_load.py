@@ -122,7 +122,7 @@ def flexible_load(seed: int, options: FlexibleLoad | None = None) -> Workload:
       law. The variance of the parallelism is at most ``SIGMA_MAX``. The maximum size of the job is
       the largest useful size by equation (5), but at most the machine.
     - A malleable job runs on all sizes from the minimum to the maximum. Its ``res`` is log-uniform
-    in this range.
+      in this range.
     - A moldable job requests its minimum size and further log-uniform sizes. Its ``res`` is the
       second request, if there is one.
     - The estimate is the walltime on ``res`` processors, by the same law for all jobs. The run time
