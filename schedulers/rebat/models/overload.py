@@ -22,7 +22,7 @@ from rebat.core.units import FOREVER_US, to_s
 from rebat.models.checkpoint import checkpointing_of
 
 MANY_ATTEMPTS = 1000
-"""Number of attempts, or expected attempts, from which a message reports a job."""
+"""A message reports a job if it has at least this number of attempts, or of expected attempts."""
 
 
 WHAT_TO_DO = (
@@ -67,10 +67,10 @@ class Hopeless(NamedTuple):
 def hopeless_jobs(
     workload: Workload, n_nodes: int, mtbf_s: float, group: int = 1, cascade: float = 0.0
 ) -> list[Hopeless]:
-    """Return the jobs that need MANY_ATTEMPTS or more attempts on average, most attempts first.
+    """Return the jobs that need at least MANY_ATTEMPTS attempts on average, sorted by this number.
 
-    ``mtbf_s`` is the MTBF of the entire machine. A failure takes down ``group`` nodes, and causes
-    another failure with probability ``cascade``.
+    The job with the most attempts is first. ``mtbf_s`` is the MTBF of the entire machine. A failure
+    takes down ``group`` nodes, and causes another failure with probability ``cascade``.
     """
     all_mtbf_s = mtbf_s * (1 - cascade)
 
@@ -96,7 +96,7 @@ def hopeless_jobs(
 def _span_s(workload: Workload, profile: str, walltime_us: int = FOREVER_US) -> float:
     """Return the time from a restart of a job to its next checkpoint, in seconds.
 
-    Returns 0 for profiles whose duration only Batsim can compute.
+    Return 0 if only Batsim can compute the duration of the job's profile.
     """
     try:
         length_us = duration_us(workload.profiles, profile)
