@@ -87,7 +87,9 @@ class Waiting(msgspec.Struct):
     n_held: int
     """Number of held nodes that are up."""
     on: str
+    """Id of the attempt for whose stop the job waits; empty if there is none."""
     until_us: int
+    """Time at which the wait ends at the latest."""
     over: bool = False
     """Whether the wait ends in the second planning pass of the instant."""
     shrinks: bool = False

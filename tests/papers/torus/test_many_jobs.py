@@ -56,7 +56,7 @@ def test_the_page_has_tables_and_a_machine_at_an_instant(ran, tmp_path) -> None:
         assert "load: placements (" in text
         assert "begin=3000h" in text
         assert "compared with rps:torus=4x4x4 under the same failures" in text
-        assert "FAPS has fewer failures under a job than RPS" in text
+        assert "FAPS has fewer failures that hit jobs than RPS" in text
         assert ("probability of a failure within 1 d" in text) == (path.suffix == ".html")
 
 
@@ -80,7 +80,7 @@ def test_claims_follow_from_their_numbers(faps, number, direction) -> None:
         for seed, value in enumerate(2 * values)
     ]
     (found,) = judgements(RunIndex(rows))
-    assert found.claim == "FAPS has fewer failures under a job than RPS"
+    assert found.claim == "FAPS has fewer failures that hit jobs than RPS"
     assert (found.number, found.direction) == (pytest.approx(number), direction)
     assert found.own
 

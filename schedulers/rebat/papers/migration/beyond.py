@@ -62,7 +62,7 @@ DEFRAGMENTATION = (
 )
 PROACTIVE = (
     UTILISATION,
-    Column("failures under a job", "failures_hit", *COUNT),
+    Column("failures hitting jobs", "failures_hit", *COUNT),
     Column("wasted by failures (node h)", "platform_waste_failure", *NODE_H),
     *_FLOWS,
     Column("largest flow (h)", "flow_max_s", *HOURS),

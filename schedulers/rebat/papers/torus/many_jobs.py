@@ -59,7 +59,7 @@ DIFFERENCES = (
         percent,
         lambda value: f"{value / 3600:+z.2f}",
     ),
-    Column("failures under a job", "failures_hit", number, signed),
+    Column("failures hitting jobs", "failures_hit", number, signed),
     Column("wasted by failures, node h", _WASTED, number, lambda value: f"{value / 3600:+.0f}"),
     Column("head of the queue blocked, points", _BLOCKED, percent, points),
 )
@@ -185,8 +185,8 @@ def _claim(
 
 _USED = "useful_utilisation"
 CLAIMS = (
-    _claim("FAPS has fewer failures under a job than RPS", "faps"),
-    _claim("FAPS has fewer failures under a job than Slurm-linear", "faps", "slurm-linear"),
+    _claim("FAPS has fewer failures that hit jobs than RPS", "faps"),
+    _claim("FAPS has fewer failures that hit jobs than Slurm-linear", "faps", "slurm-linear"),
     _claim("FAPS has a higher useful utilisation than RPS", "faps", "rps", _USED, ABOVE),
     _claim(
         "FAPS has a higher useful utilisation than Slurm-linear",
@@ -198,7 +198,7 @@ CLAIMS = (
     _claim("FAPS has a smaller weighted mean flow than RPS", "faps", "rps", "flow_weighted_mean_s"),
     *(
         _claim(
-            f"FAPS {how} has fewer failures under a job than RPS",
+            f"FAPS {how} has fewer failures that hit jobs than RPS",
             f"faps:foresight={law}",
             paper=_NOT_TRIED,
         )
