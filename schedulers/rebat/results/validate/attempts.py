@@ -50,7 +50,7 @@ def _may_be_made_by_rebat(row: JobRecord) -> bool:
 
 
 def made_by_rebat(row: JobRecord, profile: str | None) -> bool:
-    """Return whether the profile of a resubmission has a name in the form that rebat uses."""
+    """Return whether the profile of a resubmission is named as rebat names it."""
     if row.profile is None or profile is None:
         return False
     name = attempt_profile(row.job_id, profile)
@@ -58,10 +58,11 @@ def made_by_rebat(row: JobRecord, profile: str | None) -> bool:
 
 
 def attempts_in_order(jobs: Chains, reference: Reference) -> Iterator[Finding]:
-    """Check that attempts of a job are numbered 0, 1, 2 ..., do not overlap, and end with success.
+    """Check the attempts of each job: their numbers are 0, 1, 2 ..., and they do not overlap.
 
-    If killed jobs are resubmitted, the last attempt of a job must not be killed. Jobs that never
-    complete are an exception: they may be killed, but all at the same time.
+    No attempt may follow a successful one. If killed jobs are resubmitted, the last attempt of a
+    job must not be killed. Jobs that never complete are an exception: they may be killed, but all
+    at the same time.
     """
     again = reference.resubmits
     if again is None:
