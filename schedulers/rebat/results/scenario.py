@@ -60,9 +60,7 @@ class ScenarioLabel(NamedTuple):
 
     @property
     def failure_free(self) -> tuple[ScenarioLabel, ...]:
-        """The scenarios without failures on the same machine with the same measures: one with the
-        same checkpoints, and one without checkpoints.
-        """
+        """The same scenario without failures: with its checkpoints, and without checkpoints."""
         calm = ScenarioLabel(
             nodes=self.nodes,
             cores_per_node=self.cores_per_node,
