@@ -107,8 +107,7 @@ class Lifted(NamedTuple):
 
 @kernel
 def fit(plan: Plan, k: int, words: Words, out: Words) -> bool:
-    """Choose blocks for attempt ``k`` that are not in ``words``. Return whether this is possible.
-    """
+    """Choose blocks for attempt ``k`` that are not in ``words``. Return whether it is possible."""
     catalogue, v = plan.catalogue, plan.volumes[k]
     if is_full(catalogue, v, words):
         return False
@@ -199,8 +198,7 @@ def add_slot(slots: Slots, k: int, lifted: Lifted, words: Words) -> None:
 
 @step
 def fold(slots: Slots, first: int, past: int, lifted: Lifted, front: Words) -> None:
-    """Write the blocks in use up to slot ``past``, for each slot from ``first``. Clear ``front``.
-    """
+    """Write the blocks in use up to slot ``past`` for each slot from ``first``. Clear ``front``."""
     for k in range(past - 1, first - 1, -1):
         is_own = lifted.start <= slots.t[k] < lifted.end
         for w in range(front.shape[0]):
