@@ -82,7 +82,7 @@ class Interval(msgspec.Struct, frozen=True):
 
     @property
     def width(self) -> float | None:
-        """The width of the interval; None if there is no interval."""
+        """The width of the interval, or None if there is no interval."""
         return None if self.low is None or self.high is None else self.high - self.low
 
 

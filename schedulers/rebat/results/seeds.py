@@ -107,7 +107,7 @@ def write_seeds(folder: Path, seeds: Seeds, provenance: dict[str, Any]) -> None:
 
 
 def seeds_csv(seeds: Seeds) -> str:
-    """Return seeds.csv: a row per seed, policy and metric; times are in seconds."""
+    """Return seeds.csv: a row per seed, policy and metric. Times are in seconds."""
     lines = ["seed,policy,metric,size_class,value"]
     for seed, policy, name, size_class, value in seeds:
         lines.append(f"{seed},{_quoted(policy)},{name},{_quoted(size_class)},{value!r}")

@@ -38,7 +38,7 @@ class PolicyChoice(msgspec.Struct, frozen=True, order=True):
     verb : str
         'start', 'stop' or 'reject'.
     nodes
-        Number of nodes of the attempt; 0 if it never ran.
+        Number of nodes of the attempt, or 0 if it never ran.
     why
         The cause of a stop, and the reason that the policy stated. Empty for other decisions.
     places

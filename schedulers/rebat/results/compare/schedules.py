@@ -35,7 +35,7 @@ class Pair(msgspec.Struct, frozen=True):
     b: JobTimes
 
     def difference_us(self, quantity: str) -> int | None:
-        """Return B minus A in microseconds; None if a value is missing."""
+        """Return B minus A in microseconds, or None if a value is missing."""
         a_us, b_us = getattr(self.a, quantity), getattr(self.b, quantity)
         return None if a_us is None or b_us is None else b_us - a_us
 

@@ -33,7 +33,7 @@ Ints = npt.NDArray[np.int64]
 
 
 class AttemptOutcome(NamedTuple):
-    """An attempt of a job; times in microseconds.
+    """An attempt of a job. Times are in microseconds.
 
     ``start_us`` is -1 if the attempt never ran. ``end_us`` is -1 if it was rejected. ``kept_us`` is
     the progress that was kept when the attempt ended. ``lost_us`` is the part of this progress that
@@ -123,7 +123,7 @@ class RunBook:
         Raises
         ------
         InputError
-            If the job is unknown; the error names the most similar ids.
+            If the job is unknown. The error names the most similar ids.
         """
         if job not in self._places:
             near = ", ".join(nearest(job, self.jobs))

@@ -48,7 +48,7 @@ PLAIN = (PlanCause.RELEASE, PlanCause.WITHDRAWAL, PlanCause.REFUSAL)
 
 
 class Story(msgspec.Struct, frozen=True):
-    """The story of a job under a policy; times in seconds.
+    """The story of a job under a policy. Times are in seconds.
 
     Attributes
     ----------
@@ -56,7 +56,7 @@ class Story(msgspec.Struct, frozen=True):
     n_nodes : int
         Number of nodes of the first attempt.
     waited_s : float or None
-        Time from the submission to the first start; None if the job never started.
+        Time from the submission to the first start, or None if the job never started.
     lost_s : float
         Run time of interrupted attempts that was not kept.
     lost_node_s : float

@@ -233,7 +233,7 @@ def read_node_events(path: Path, n_nodes: int) -> NodeEvents:
     Raises
     ------
     InputError
-        For invalid events; the error names file and line.
+        For invalid events. The error names file and line.
     """
     rows = Rows(path, ("time", "event", "nodes"))
     times_us, words = rows.times("time"), rows.texts("event")

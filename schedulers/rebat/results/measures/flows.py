@@ -84,7 +84,7 @@ def class_name(low: int, high: int) -> str:
 
 
 def flow_of(rows: JobRows) -> Flow | None:
-    """Return the flow of finished jobs; None if there are no jobs."""
+    """Return the flow of finished jobs, or None if there are no jobs."""
     if not rows:
         return None
     flow, size = rows.column("flow"), rows.column("size")

@@ -40,7 +40,7 @@ class Fragmentation(msgspec.Struct, frozen=True):
     blocked_share
         Share of time during which the head of the queue waits although enough nodes are free.
     blocked_free_nodes
-        Mean number of free nodes while the head is blocked; 0 if the head is never blocked.
+        Mean number of free nodes while the head is blocked, or 0 if the head is never blocked.
     blocked
         Node-seconds of free nodes while the head is blocked.
     box_waste

@@ -21,7 +21,7 @@ from rebat.session.ledger import AttemptRecord, Ledger
 
 
 class JobRow(msgspec.Struct, gc=False):
-    """The outcome of a job; times are in seconds from the start of the run.
+    """The outcome of a job. Times are in seconds from the start of the run.
 
     Attributes
     ----------

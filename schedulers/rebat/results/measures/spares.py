@@ -26,7 +26,7 @@ class Spares(msgspec.Struct, frozen=True):
     Attributes
     ----------
     utilisation
-        replacing / (replacing + ready); 0 if both are 0.
+        replacing / (replacing + ready), or 0 if both are 0.
     ready
         Time of nodes that are reserved as spare nodes and up.
     replacing

@@ -29,7 +29,7 @@ class Training(msgspec.Struct, frozen=True):
         Kept work / time from submission to end. A job that does not run is weighted by its
         requested nodes.
     mttf_s
-        Run time of the jobs / number of failures that hit them; None if there are no failures.
+        Run time of the jobs / number of failures that hit them, or None if there are no failures.
     """
 
     ettr: float

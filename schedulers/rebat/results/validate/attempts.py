@@ -92,7 +92,7 @@ def attempts_in_order(jobs: Chains, reference: Reference) -> Iterator[Finding]:
 
 
 def _horizon_us(jobs: Chains, endless: Collection[str]) -> int:
-    """Return the latest time at which a job that never completes was killed; 0 if none was."""
+    """Return the latest time at which a job that never completes was killed, or 0 if none was."""
     lasts = (attempts[max(attempts)] for (_, name), attempts in jobs.items() if name in endless)
     return max((row.left_us or 0 for row in lasts if row.state == KILLED), default=0)
 
