@@ -28,7 +28,7 @@ _OWN = {key: kind for kind in KINDS.values() for key in kind.tables}
 
 
 class Campaign(msgspec.Struct, frozen=True):
-    """A campaign: its units, and the names in its results folder that identify it."""
+    """A campaign: its units, and the name and file name that its results folder stores."""
 
     owner: Owner
     """Name and file of the campaign, stored in the results folder."""

@@ -33,7 +33,7 @@ class DurationType(click.ParamType[float]):
 
 
 class FiniteRange(click.FloatRange):
-    """A finite number in a range. NaN is rejected explicitly, because it passes comparisons."""
+    """A finite number in a range. NaN is rejected, although it would pass the range check."""
 
     def convert(self, value: Any, param: Any, ctx: Any) -> float:
         number = float(super().convert(value, param, ctx))

@@ -142,17 +142,18 @@ class Policy:
         raise NotImplementedError
 
     def planned(self, view: View) -> PlannedStarts | None:
-        """Return the planned starts of queued attempts. They are requested after each plan.
+        """Return the planned starts of queued attempts.
 
-        The session calls this method only if the run records its plans (``rebat run --explain``).
-        The method only reports reservations of the policy. It must not make decisions.
+        The session calls this method after each plan, if the run records its plans (``rebat run
+        --explain``). The method only reports reservations of the policy. It must not make
+        decisions.
 
         By default, the policy has no reservations, and this method returns None.
         """
         return None
 
     def reasons(self, view: View) -> Mapping[str, str]:
-        """Return a sentence on why a queued attempt waits, by attempt id.
+        """Return sentences that explain why queued attempts wait, by attempt id.
 
         The session calls this method after ``planned``. ``rebat explain`` prints the sentences.
         """

@@ -79,7 +79,7 @@ class CompactJobs(Sequence[Job]):
         return dict(zip(self._profile_names, uses.tolist(), strict=True))
 
     def sized_profiles(self) -> Iterator[tuple[str, int, int]]:
-        """Yield each pair of a profile and a number of nodes, and the number of such jobs."""
+        """Yield (profile, number of nodes, number of jobs) for each pair that occurs."""
         sizes = np.array(self._n_nodes, dtype=np.int64)
         base = int(sizes.max(initial=0)) + 1
         codes = np.array(self._profiles, dtype=np.int64)

@@ -53,7 +53,7 @@ _NAMES = frozenset(Traits.__struct_fields__)
 
 
 def traits_of(fields: Mapping[str, Any]) -> Traits:
-    """Return the traits in a job's JSON.
+    """Return the `Traits` that a job's JSON contains.
 
     >>> traits_of({"res": 4, "memory_mb": 250, "checkpointable": False}).memory_mb
     250.0

@@ -74,7 +74,7 @@ class LinearAgent(msgspec.Struct, frozen=True):
     Attributes
     ----------
     decision : str
-        A decision (see `AgentPolicy`).
+        'victim' or 'queue' (see `AgentPolicy`).
     candidate : float64 array, shape (F,)
         Weights of the features of a candidate.
     context : float64 array, shape (C + 1,)

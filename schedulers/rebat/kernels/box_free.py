@@ -76,7 +76,7 @@ class Catalogue(NamedTuple):
 
 @kernel
 def meet(first: Any, second: Any, inside: Any, on: int, back: int, out: Any) -> bool:
-    """Write the blocks of ``first`` from which a step leads into ``second`` to ``out``.
+    """Write into ``out`` the blocks of ``first`` from which a step leads into ``second``.
 
     The function returns whether there are any. The step goes ``on`` blocks forwards. From blocks
     that are not in ``inside``, it wraps around: it goes ``back`` blocks backwards. A set of n words

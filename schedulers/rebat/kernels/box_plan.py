@@ -91,7 +91,7 @@ class Plan(NamedTuple):
 
 
 class Released(NamedTuple):
-    """Blocks released since the last pass. Until ``opened``, any of them was in use or reserved."""
+    """Blocks released since the last pass, and the latest end (``opened``) of their earlier use."""
 
     blocks: Words
     opened: Ints

@@ -135,7 +135,7 @@ def n_set(mask: Any, first: int, end: int) -> int:
 
 @kernel
 def usable_of(owner: Any, down: Any, intervals: Any, unheld: bool, out: Any) -> tuple[int, int]:
-    """Write the nodes of the intervals that are up as intervals into ``out``.
+    """Write the nodes of ``intervals`` that are up into ``out``, as intervals.
 
     If ``unheld`` is set, the nodes must also be free. The results are the number of intervals and
     the number of nodes.

@@ -248,7 +248,7 @@ def move(values: Any, source: int, target: int) -> None:
 
 @step
 def spill(steps: Spread, source: int, target: int) -> None:
-    """Raise the bounds of each block into which a step moved to those of its former block."""
+    """If a step moved to another block, raise the bounds there to those of its former block."""
     by = 1 if target > source else -1
     for block in range(target, source, -by):
         for w in range(steps.wide.size):

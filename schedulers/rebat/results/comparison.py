@@ -37,7 +37,7 @@ class MetricLine(msgspec.Struct, frozen=True):
     of_window: bool = False
 
     def ratio(self, name: str, base: str) -> float | None:
-        """Return the policy's value / the value of ``base``. None if a value is missing or 0."""
+        """Return the value of policy ``name`` / that of ``base``. None if one is missing or 0."""
         value, first = self.values[name], self.values[base]
         return value / first if value is not None and first else None
 

@@ -120,6 +120,9 @@ class ScenarioLabel(NamedTuple):
 
 
 def scenario_of_row(about: Sequence[Any]) -> ScenarioLabel:
-    """Return the scenario of a row. If values are missing, Parquet integers may be floats."""
+    """Return the scenario of a row.
+
+    The number of nodes may be a float, because a Parquet column with missing values has floats.
+    """
     scenario = ScenarioLabel(*about)
     return scenario._replace(nodes=None if scenario.nodes is None else int(scenario.nodes))

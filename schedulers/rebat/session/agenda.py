@@ -2,7 +2,7 @@
 """Requests of wake-ups by Batsim: at the times of wakes and of scheduled stops.
 
 A *wake* is a wake-up that a policy requested. A *call* is a message that Batsim sends at a
-requested time. It does not state for which wake or stop it was requested.
+requested time. A call does not state for which wake or stop it was requested.
 """
 
 from __future__ import annotations

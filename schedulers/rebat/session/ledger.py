@@ -16,7 +16,7 @@ from rebat.models.remaining import Remaining
 
 
 class AttemptRecord(msgspec.Struct, gc=False, array_like=True):
-    """An attempt that ended or never ran (rejected or molded). Times are in microseconds."""
+    """An attempt that ended or never ran. Times are in microseconds."""
 
     attempt: Attempt
     profile: str

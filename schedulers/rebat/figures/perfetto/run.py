@@ -92,7 +92,7 @@ def run_trace(
 
 
 def steals_of(timeline: Timeline) -> list[StealFlow]:
-    """Return the attempts that were stopped for a job that runs later, with its next attempt."""
+    """Return each attempt that was stopped for a job, with the next attempt of this job."""
     starts: dict[str, list[tuple[int, int]]] = defaultdict(list)
     for row in np.flatnonzero(timeline.ran).tolist():
         starts[timeline.job_id[row]].append((int(timeline.start_us[row]), row))

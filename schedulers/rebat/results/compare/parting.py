@@ -63,7 +63,7 @@ class Knowledge(msgspec.Struct, frozen=True):
     running : list of str
         Jobs that run.
     free, down, held
-        Number of nodes that are free, that are down, and that are held for a job.
+        Numbers of nodes that are free, down, and held for a job.
     """
 
     queue: list[str]

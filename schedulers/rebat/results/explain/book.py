@@ -158,7 +158,7 @@ class RunBook:
 
     @cached_property
     def _order(self) -> tuple[Ints, Ints]:
-        """The order of the changes by serial number of the attempt, and the sorted numbers."""
+        """Indices that sort the changes by the attempt's serial number, and the sorted numbers."""
         order = np.argsort(self.record.rows[:, 1], kind="stable")
         return order, self.record.rows[order, 1]
 

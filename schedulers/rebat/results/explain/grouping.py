@@ -35,7 +35,7 @@ def _place(item: Placed) -> int:
 
 
 def _moves(moments: Iterable[Placed]) -> Iterator[Placed]:
-    """Join consecutive moves with the same strongest cause; yield the other moments unchanged."""
+    """Join consecutive moves with the same main cause. Yield the other moments unchanged."""
     for _, items in groupby(moments, key=_likeness):
         group = list(items)
         if group[0][1].kind == "moved":

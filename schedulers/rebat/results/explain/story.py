@@ -189,7 +189,7 @@ def causes(book: RunBook, plan: dict[str, int]) -> Iterator[dict[str, Any]]:
 
 
 def _subject(book: RunBook, serial: int, cause: PlanCause) -> dict[str, Any]:
-    """Return the attempt that a cause concerns. If the attempt was stopped, add why."""
+    """Return the attempt that a cause concerns. If it was stopped, add the cause."""
     name, outcome = book.outcome(serial)
     fact: dict[str, Any] = {"job": name}
     if cause == PlanCause.STOP and outcome is not None:

@@ -60,7 +60,7 @@ class Rows:
             raise InputError(problem, self.place(int(wrong.argmax())), expected)
 
     def times(self, name: str, empty: int | None = None) -> Int:
-        """Return a column of times, which the file has in seconds, in microseconds.
+        """Read a column of times in seconds, and return it in microseconds.
 
         ``empty`` is the value of empty fields. If it is None, an empty field is an error.
         """

@@ -31,7 +31,7 @@ class JobPart(NamedTuple):
     ----------
     kind
         One of `KINDS`. ``wait``: time without an attempt. ``load``: initialisation and loading of a
-        checkpoint. ``kept``: kept work, including its checkpoints.  ``lost``: work that was not
+        checkpoint. ``kept``: kept work, including its checkpoints. ``lost``: work that was not
         kept. The other kinds are stages of recovery, in which the attempt hangs on its nodes.
     start_us, end_us
         Times in microseconds.

@@ -29,7 +29,7 @@ def from_to(
     ends_us: npt.NDArray[np.int64],
     sizes: npt.NDArray[np.int64] | None = None,
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return the times and changes of the number of intervals that contain a time.
+    """Return when the number of intervals that contain a time changes, and by how much.
 
     If ``sizes`` is set, return the changes of the sum of the sizes of these intervals.
     """

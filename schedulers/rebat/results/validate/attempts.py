@@ -20,7 +20,7 @@ Chains = Mapping[tuple[str, str], Attempts]
 
 
 def main_workload(rows: Iterable[JobRecord]) -> str:
-    """Return the name of the static workload; other workloads are submitted during the run."""
+    """Return the name of the static workload. Other workloads are submitted during the run."""
     names = {row.workload for row in rows}
     return "w0" if "w0" in names else next(iter(names), "")
 
