@@ -198,7 +198,7 @@ class Store:
             self.run_path(key).unlink(missing_ok=True)
 
     def has_files(self, key: str, names: Sequence[str]) -> bool:
-        """Return whether a unit has all its files. The last of ``names`` is written last."""
+        """Return whether the last of a unit's files exists. It is written after all others."""
         return not names or (self.run_folder(key) / names[-1]).exists()
 
     def log_time(self, key: str, seconds: float) -> None:
@@ -235,7 +235,7 @@ class Store:
         )
 
     def clean(self, units: Sequence[Unit]) -> int:
-        """Remove results of other units, and temporary files. Return the number of results."""
+        """Remove other units' results and temporary files. Return how many results were removed."""
         stale = self.stale(units)
         for key in stale:
             self.run_path(key).unlink(missing_ok=True)

@@ -268,7 +268,7 @@ class Refusals:
 
 
 def _launch_commands(address: str, protocol: int | None) -> list[str]:
-    """Return one command for each Batsim version that can connect; it starts this Batsim."""
+    """Return the commands that start Batsim: one for each version that can connect."""
     where = address.replace("0.0.0.0", "localhost")
     commands = {
         4: "batsim -p PLATFORM.xml -w WORKLOAD.json [--events FAILURES] -e out/run "

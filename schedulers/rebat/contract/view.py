@@ -48,7 +48,10 @@ class Machine(Protocol):
         """A mask of the nodes that are drained for any reason."""
 
     def drained_for(self, why: str, only: bool = False) -> npt.NDArray[np.bool_]:
-        """Return a mask of the nodes drained for this reason (``only``: for no other reason)."""
+        """Return a mask of the nodes that are drained for this reason.
+
+        If ``only`` is set, omit nodes that are also drained for another reason.
+        """
 
     @property
     def uptime_us(self) -> npt.NDArray[np.int64]:

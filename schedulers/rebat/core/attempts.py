@@ -86,7 +86,7 @@ def job_name(job_id: str) -> str:
 
 
 def resubmission_id(job_id: str, number: int) -> str:
-    """Return the id of a resubmission of a job; the first resubmission has number 1.
+    """Return the id of a resubmission of a job. The first resubmission has number 1.
 
     >>> resubmission_id("w0!12", 3)
     'w0!12#3'
@@ -142,7 +142,7 @@ def taken_id(name: str, base: str) -> InputError:
 
 
 class Attempt(msgspec.Struct, frozen=True, gc=False, array_like=True):
-    """A request for nodes, without the real run time, which schedulers must not know.
+    """A request for nodes. The real run time is not included: schedulers must not know it.
 
     Attributes
     ----------

@@ -27,7 +27,7 @@ _LINES = 1024
 
 @contextmanager
 def atomic_path(path: Path) -> Iterator[Path]:
-    """Yield a temporary path. If the block succeeds, this file replaces ``path``.
+    """Yield a temporary path. If the block succeeds, the file at this path replaces ``path``.
 
     Symbolic links are followed. An existing file keeps its mode. If ``path`` is a special file
     (device, pipe), the content is copied into this file after the block.

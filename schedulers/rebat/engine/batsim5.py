@@ -149,7 +149,7 @@ class Engine5(PeriodicCalls, Engine):
             self._forget_profile(job)
 
     def _on_decision(self, decision: d.Decision) -> None:
-        """Carry out a decision at its time. Kills follow jobs that end at the same time."""
+        """Carry out a decision at its time. A job that ends at the same time is not killed."""
         if isinstance(decision, d.KillJobs):
             self._push(self.now_us, super()._on_decision, decision)
         else:

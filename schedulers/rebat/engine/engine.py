@@ -8,7 +8,7 @@ Observed behaviour of Batsim that the engine reproduces:
   event, it is the previous one. Sources that began to wait at the same time keep their order.
 - The immediate effects of a reply (kills, acknowledged registrations) are in another message with
   the same time. If no more jobs will be submitted, or if no more events will occur, this message
-  also contains a notice.
+  also contains the corresponding notice.
 - The simulation ends when all jobs have ended, no call is pending, every event of a file has
   occurred and, with dynamic jobs, the registration is finished. Failures that are drawn during the
   simulation do not prolong the simulation.

@@ -30,7 +30,7 @@ TRIES = 2
 
 
 class _Worker(Generic[T]):
-    """A process that performs one task at a time. It contains this process's end of the pipe."""
+    """A process that performs one task at a time, and the pipe to it."""
 
     def __init__(self, context: SpawnContext, work: Work[T, Any]) -> None:
         self.pipe, theirs = context.Pipe()

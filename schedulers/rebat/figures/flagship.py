@@ -47,7 +47,7 @@ def flagship_figure(ledgers: Mapping[str, Ledger], job: str) -> Any:
     """Draw the history of a job: two panels per policy, and a panel with the ETTR of all policies.
 
     The first panel of a policy shows the nodes of the job over time. The second panel shows the
-    cumulated time that was not kept work.
+    cumulated time of everything except kept work.
 
     Raises
     ------

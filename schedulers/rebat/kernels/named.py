@@ -55,8 +55,9 @@ def first_fit(table: Any, size: int, duration: int, since: int) -> int:
     """Return the earliest start, from slice ``since`` on, at which the job fits, or NEVER.
 
     After the call, ``fit`` contains the nodes that are free in the entire window. During the search
-    it contains the nodes that are free in all slices ``[i, j)``. They are always enough. If too few
-    of them are free in slice ``j``, the window must begin after the last slice that prevents it.
+    it contains the nodes that are free in all slices ``[i, j)``. There are always enough of them.
+    If too few of them are free in slice ``j``, the window must begin after the last slice that
+    prevents it.
     """
     n, left = table.n[SLICES], 0
     i = j = step_at(table.t, n, since)

@@ -39,7 +39,7 @@ class PlatformFacts(msgspec.Struct, frozen=True):
     latency_s : float
         Maximum latency of a link. If it is 0, Batsim's messages take no time.
     in_order : bool
-        Whether the hosts are in the order of their names in the file. Batsim numbers hosts in the
+        Whether the file lists the hosts in the order of their names. Batsim numbers hosts in the
         order of their names, but torus coordinates depend on the order in the file.
     """
 

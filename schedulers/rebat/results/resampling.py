@@ -36,7 +36,7 @@ Statistic = Callable[[int], float | None]
 
 
 class Weights:
-    """Weights of n samples in each statistic: all samples, all except one, and resamples.
+    """Weights of n samples: for all samples, for all except one, and for resamples.
 
     Parameters
     ----------

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Attempts that hang after a failure, until the end of the stages detect to reschedule.
+"""Attempts that hang after a failure: while it is detected and diagnosed, and the job rescheduled.
 
 During a hang, the attempt keeps its nodes. Policies cannot stop it, because the end of the hang is
 already scheduled as a stop. At the end of the hang, the session reports the failure to the policy

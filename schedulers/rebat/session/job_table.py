@@ -134,7 +134,7 @@ class JobTable:
                 self.failures.pop(attempt_id, None)
 
     def _is_of(self, job_id: str, attempt_id: str) -> bool:
-        """Return whether an attempt belongs to a job. Its id alone does not determine this."""
+        """Return whether an attempt belongs to a job. The attempt's id alone does not show this."""
         work = self.work.get(attempt_id)
         return work is not None and work.attempt.job_id == job_id
 

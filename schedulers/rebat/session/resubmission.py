@@ -242,9 +242,9 @@ class Registry(JobTable):
         return max(LEAST_DELAY_S, to_s(left_us))
 
     def _scaled_us(self, before: Attempt, work_us: int, size: int) -> int:
-        """Return the run time (us) on ``size`` nodes.
+        """Return the run time (us), on ``size`` nodes, of work of another attempt.
 
-        The same work takes the attempt ``before`` the time ``work_us``.
+        This work takes ``work_us`` on the nodes of the attempt ``before``.
         """
         return run_us(self.submissions[before.job_id].speedup, work_us, before.n_nodes, size)
 

@@ -267,8 +267,9 @@ class Session:
         """Report to the policy the nodes whose state differs from the last report.
 
         Attempts and holds that no plan has received yet are a special case: their nodes were usable
-        when they got them. If one of these nodes is down and the last report already contains this,
-        only the holder is reported. If one of these nodes was repaired, the holder is not reported.
+        when the holders got them. If one of these nodes is down and the last report already
+        contains this, only the holder is reported. If one of these nodes was repaired, the holder
+        is not reported.
         """
         unplanned = {running.attempt.id for running in (*changes.moved, *changes.held)}
         for node, usable, news in self._claims.news():

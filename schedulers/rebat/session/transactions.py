@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Execution of proposals: starts, and the transaction *stop, then queue | move | wait | end*.
 
-A stop takes up to three messages. The policy proposes it, and it may wait for a checkpoint. Then
-its kill is sent, and later acknowledged. All further steps occur at this time.
+A stop takes up to three messages: its proposal (it may wait for a checkpoint), its kill, and the
+acknowledgement of the kill. All further steps occur at the time of the acknowledgement.
 """
 
 from __future__ import annotations

@@ -167,7 +167,7 @@ def opened(data: bytes) -> tuple[float, list[Decided]]:
 def _unambiguous(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Return a JSON object, given its pairs.
 
-    If a key is a duplicate, or if the type is behind the value, raise InputError.
+    If a key is a duplicate, or if a type follows its value, raise InputError.
     """
     result = dict(pairs)
     if len(result) < len(pairs):

@@ -5,8 +5,8 @@ An *instant* is the set of all messages with the same simulated time. If a node 
 fails again at the same time, Batsim 4.2.1 can report this in two messages, because its clock is
 wrong by the last binary digit when it sends the first message. If a job starts on the node between
 the two messages, Batsim aborts. Therefore, this module delays a message with repairs until Batsim
-has sent all messages of its instant. A requested call cannot show when this is the case, because
-its minimum delay is 10 microseconds. However, Batsim acknowledges the registration of a job
+has sent all messages of its instant. A requested call cannot show that all messages were sent,
+because its minimum delay is 10 microseconds. However, Batsim acknowledges the registration of a job
 immediately. Therefore, this module registers a job (the *probe*) only for the acknowledgement, and
 then rejects it.
 """

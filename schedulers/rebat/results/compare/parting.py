@@ -34,7 +34,7 @@ class PolicyChoice(msgspec.Struct, frozen=True, order=True):
     Attributes
     ----------
     job, attempt
-        The job, and the number of its attempt; the first attempt is 0.
+        The job, and the number of its attempt (0 for the first).
     verb : str
         'start', 'stop' or 'reject'.
     nodes

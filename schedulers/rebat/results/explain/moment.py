@@ -14,8 +14,8 @@ class Moment(msgspec.Struct, frozen=True):
     Attributes
     ----------
     kind : str
-        submitted, planned (first planned start), moved, unplanned (without a reservation again),
-        obstacle, reason, started or ended.
+        submitted, planned (first planned start), moved, unplanned (lost its reservation), obstacle,
+        reason, started or ended.
     at_s : float
         Time of the event. If several similar events were joined, this is the time of the first one.
     attempt : int

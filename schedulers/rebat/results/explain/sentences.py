@@ -188,7 +188,7 @@ def _because(facts: Facts, first: bool = False) -> str:
 
 
 def _follows(cause: Facts, stopped: list[str]) -> bool:
-    """Return whether a cause is the return of a stopped job to the queue, which is obvious."""
+    """Return whether a cause only repeats that a stopped job returned to the queue."""
     jobs = [split_attempt(name)[0] for name in stopped]
     return cause["kind"] == "return" and split_attempt(cause["job"])[0] in jobs
 

@@ -58,7 +58,7 @@ class Story(msgspec.Struct, frozen=True):
     waited_s : float or None
         Time from the submission to the first start, or None if the job never started.
     lost_s : float
-        Run time of interrupted attempts that was not kept.
+        Lost run time of interrupted attempts, in seconds.
     lost_node_s : float
         ``lost_s`` in node-seconds.
     attempts : int

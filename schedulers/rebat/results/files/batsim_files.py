@@ -92,7 +92,7 @@ class JobRecord(msgspec.Struct, frozen=True):
     def left_us(self) -> int | None:
         """The time at which the job releases its nodes.
 
-        This is the end of the job. If its run time is `NULL_RUN_US`, this is its start.
+        This is the end of the job, or its start if the run time is `NULL_RUN_US`.
         """
         if self.start_us is None or self.end_us is None:
             return self.end_us

@@ -20,7 +20,7 @@ Int = npt.NDArray[np.int64]
 
 
 class Rows:
-    """The rows of a CSV or Parquet file, read by column; errors name file and line."""
+    """The rows of a CSV or Parquet file, read by column. Errors name file and line."""
 
     def __init__(self, path: Path, required: Sequence[str]) -> None:
         self.path = path

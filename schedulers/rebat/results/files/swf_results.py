@@ -3,7 +3,7 @@
 
 Source: the archive's definition of version 2.2, with its rules for partial executions. A job with
 several attempts has a summary line, followed by a line per attempt. The status of the last attempt
-is 3 (completed) or 4 (killed), the status of earlier attempts is 2 (the job continues). Only the
+is 3 (completed) or 4 (killed). The status of earlier attempts is 2 (the job continues). Only the
 first attempt has a submission time. The waiting time of each later attempt is the time since the
 previous attempt.
 """
@@ -71,7 +71,7 @@ def write_result_swf(folder: Path, path: Path, workload: Workload | None = None)
 
 
 def _read(path: Path) -> dict[str, list[SwfAttempt]]:
-    """Return the attempts of each job, in order; jobs are in order of submission."""
+    """Return the attempts of each job, in order. Jobs are in order of submission."""
     rows = Rows(path, ("job_id", "attempt", "size", "submission_time", "start_time", "cause"))
     columns = zip(
         rows.names("job_id"),

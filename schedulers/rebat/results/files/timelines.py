@@ -172,7 +172,7 @@ def read_timeline(folder: Path, on_rows: OnRows = lambda done, of: None) -> Time
 def _repeats(
     summary: dict[str, Any], start_us: Int, end_us: Int, blocks: Blocks
 ) -> list[tuple[Int, Int]]:
-    """Return the changes of the number of attempts in excess of one per node (see `Timeline`).
+    """Return the field ``repeats`` of a `Timeline`.
 
     The arrays are empty unless a recorded run has shared nodes.
     """

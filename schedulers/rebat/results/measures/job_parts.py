@@ -49,7 +49,7 @@ class JobPart(NamedTuple):
 
 
 def largest_job(ledger: Ledger) -> str:
-    """Return the id of the job with the most node time. If several have it, the first that ended.
+    """Return the id of the job with the most node time. If there is a tie, it is the first to end.
 
     Raises
     ------

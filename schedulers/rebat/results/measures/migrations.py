@@ -48,7 +48,8 @@ class Drains(msgspec.Struct, frozen=True):
     emptied
         Number of drained nodes that were empty before they returned to service.
     mean_s, max_s
-        Mean and maximum time, over the emptied nodes, until a drained node was empty; in seconds.
+        Mean and maximum time, in seconds, from the drain of a node until it was empty. Only emptied
+        nodes are included.
     refused
         Number of operations that were not carried out.
     """

@@ -28,7 +28,7 @@ UNKNOWN = "unknown"
 
 
 class Recoveries(msgspec.Struct, frozen=True):
-    """Recoveries of all jobs over the entire run; node time is in node-seconds.
+    """Recoveries of all jobs over the entire run. Node time is in node-seconds.
 
     Attributes
     ----------

@@ -17,7 +17,7 @@ from rebat.session.ledger import AttemptRecord, Ledger
 
 
 class Spares(msgspec.Struct, frozen=True):
-    """Use of spare nodes within the window; node time in node-seconds.
+    """Use of spare nodes within the window. Node time is in node-seconds.
 
     A spare node begins to replace a failed node when it leaves the reserve for the job that lost
     the failed node. The replacement ends when the failed node is up again, or when the job releases

@@ -68,11 +68,11 @@ class Measures(msgspec.Struct, frozen=True):
     Attributes
     ----------
     window
-        Window of node time. If None and the workload spans a month, days 10 to 30, as in the paper.
-        Otherwise the entire run.
+        Window of node time. The default (None) is days 10 to 30 if the workload spans a month, as
+        in the paper, and the entire run otherwise.
     selection
-        Measured jobs. If None and the workload spans a month, the middle 60 %, as in the paper.
-        Otherwise all jobs.
+        Measured jobs. The default (None) is the middle 60 % if the workload spans a month, as in
+        the paper, and all jobs otherwise.
     walltime_kills
         Whether the work of jobs killed at their walltime counts as 'wasted' or 'useful'. It can be
         useful because a killed job may have written results.

@@ -248,7 +248,7 @@ def _together(
 
 
 def _scaled_by_rebat(attempts: Mapping[int, JobRecord]) -> bool:
-    """Return whether walltimes change with sizes as in rebat; other schedulers may differ."""
+    """Return whether walltimes change with the size of a job in the same way as in rebat."""
     rows = [attempts[number] for number in sorted(attempts)]
     return not any(
         before.n_nodes != after.n_nodes and before.walltime_us == after.walltime_us is not None

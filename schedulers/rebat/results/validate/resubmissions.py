@@ -103,7 +103,7 @@ def _by_rebat(jobs: Chains, original: ProfileOf, reference: Reference) -> bool:
 def _profile(
     row: JobRecord, name: str | None, profiles: Mapping[str, dict[str, Any]]
 ) -> Iterator[Finding]:
-    """Check that a resubmission has a profile of its own. It may keep a composed profile."""
+    """Check that a resubmission has its own profile. It may keep a composed profile."""
     if name is None or row.profile is None or made_by_rebat(row, name):
         return
     composed = profiles[name].get("type") == "composed" if name in profiles else True
