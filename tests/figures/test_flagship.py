@@ -33,10 +33,10 @@ def test_the_time_line_shows_nodes_losses_and_ettr() -> None:
     titles = [axis.get_title(loc="left") for axis in figure.axes]
     assert titles == [
         "easy:detect=3: job 1",
-        "not kept work, cumulated (s)",
+        "work not kept, cumulative (s)",
         "easy:detect=3,init=2: job 1",
-        "not kept work, cumulated (s)",
-        "cumulated ETTR; dashed: with queueing",
+        "work not kept, cumulative (s)",
+        "cumulative ETTR; dashed: with queueing",
     ]
     assert len({axis.get_xlim() for axis in figure.axes}) == 1
     texts = [text.get_text() for text in figure.legends[0].get_texts()]

@@ -17,6 +17,7 @@ from rebat.core.errors import InputError, unknown_name
 from rebat.core.files import write_text
 from rebat.core.manifest import check_no_result
 from rebat.papers.common.page import html, markdown
+from rebat.papers.common.parts import Report
 
 
 def write_report(campaign: Campaign, results: Path, folder: Path) -> list[Path]:
@@ -63,13 +64,20 @@ def write_pages(table: Path, folder: Path) -> list[Path]:
             raise unknown_name("kind", kind, KINDS).at(str(table))
         facts: Any = decoded(extras, KINDS[kind].extras, table)
         report = KINDS[kind].report(table, facts, data.provenance)
-        title = report.title if report.claims else data.title or report.title
+        title = _title(report, data.title)
         report = msgspec.structs.replace(report, title=title, unfinished=data.unfinished)
         name = "report" if len(data.kinds) == 1 else f"report-{kind}"
         for ending, text in (("html", html(report)), ("md", markdown(report))):
             paths.append(folder / f"{name}.{ending}")
             write_text(paths[-1], text)
     return paths
+
+
+def _title(report: Report, campaign: str) -> str:
+    """Return the title of the campaign, in parentheses if the report judges claims of a paper."""
+    if report.claims and campaign:
+        return f"{report.title} ({campaign})"
+    return campaign or report.title
 
 
 def provenance(campaign: Campaign, store: Store) -> list[str]:

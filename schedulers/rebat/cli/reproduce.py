@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     "--inputs",
     type=FOLDER,
     help=(
-        "Folder with the input files under any names. A file that is not unchanged at its "
-        "recorded path is found here by its hash."
+        "Folder with the input files under any names. If an input is missing or changed at its "
+        "recorded path, rebat finds it here by its hash."
     ),
 )
 @click.option("--out", type=FOLDER, help="Keep the new result in this folder.")

@@ -8,7 +8,15 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rebat.figures.canvas import colours, label, new_figure, policy_colours, time_unit, written
+from rebat.figures.canvas import (
+    colours,
+    label,
+    logarithmic,
+    new_figure,
+    policy_colours,
+    time_unit,
+    written,
+)
 from rebat.results.intervals import Interval
 
 Series = Mapping[str, Mapping[str, Sequence[float]]]
@@ -124,7 +132,7 @@ def lines(panels: Sequence[tuple[str, Mapping[str, Sequence[tuple[float, float]]
         for name, points in named.items():
             x, y = zip(*points, strict=True)
             axis.plot(x, y, "o-", label=label(name), color=shades[name], markersize=3)
-        axis.set_xscale("log")
+        logarithmic(axis, axis.dataLim.x1 / axis.dataLim.x0)
         axis.set_xlabel("MTBF (h)", fontsize=9)
         axis.set_ylabel(y_label, fontsize=9)
         axis.grid(alpha=0.3)

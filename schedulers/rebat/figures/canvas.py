@@ -100,6 +100,19 @@ def new_figure(width: float, height: float) -> Any:
     return Figure(figsize=(width, height), layout="constrained")
 
 
+def logarithmic(axes: Any, extent: float) -> None:
+    """Make the x axis logarithmic, and label it with a few plain numbers.
+
+    ``extent`` is the largest value divided by the smallest value.
+    """
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    axes.set_xscale("log")
+    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if extent < 1e4 else (1,), numticks=12))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.xaxis.set_minor_formatter(NullFormatter())
+
+
 def written(figure: Any, sink: IO[Any], **options: Any) -> None:
     """Draw a figure into a file. Print no warnings, and write the complete numbers at ticks."""
     for axes in figure.axes:

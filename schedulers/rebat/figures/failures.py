@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rebat.core.units import format_duration
-from rebat.figures.canvas import colours, label, new_figure, save, time_unit
+from rebat.figures.canvas import colours, label, logarithmic, new_figure, save, time_unit
 
 Floats = npt.NDArray[np.float64]
 
@@ -57,23 +57,13 @@ def _times(axis: Any, panel: FailurePanel, shades: Mapping[str, Any]) -> None:
     for name, curve in panel.laws.items():
         axis.plot(panel.times_s / size, curve, color=shades[name], linewidth=1.3, label=label(name))
     shortest_s = float(np.quantile(panel.times_s, _LEFT_OUT))
-    _logarithmic(axis, np.log10(panel.times_s.max() / shortest_s))
+    logarithmic(axis, panel.times_s.max() / shortest_s)
     axis.set_xlim(left=shortest_s / size)
     axis.set_ylim(0, 1.02)
     axis.set_xlabel(f"duration ({unit})")
     axis.set_ylabel("share of longer durations")
     axis.legend(fontsize=9)
     axis.grid(alpha=0.3)
-
-
-def _logarithmic(axis: Any, decades: float) -> None:
-    """Label a logarithmic axis with a few plain numbers, for any number of decades."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
-
-    axis.set_xscale("log")
-    axis.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if decades < 4 else (1,), numticks=12))
-    axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axis.xaxis.set_minor_formatter(NullFormatter())
 
 
 def _over_time(axis: Any, times_s: Floats) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The time line of a job: attempts, recovery stages, lost work and cumulated ETTR.
+"""The time line of a job: attempts, recovery stages, lost work and cumulative ETTR.
 
 ETTR is the effective training time ratio.
 """
@@ -23,7 +23,7 @@ from rebat.results.measures.job_parts import (
     LOST,
     WAIT,
     JobPart,
-    cumulated_ettr,
+    cumulative_ettr,
     job_parts,
 )
 from rebat.session.ledger import Ledger
@@ -47,7 +47,7 @@ def flagship_figure(ledgers: Mapping[str, Ledger], job: str) -> Any:
     """Draw the history of a job: two panels per policy, and a panel with the ETTR of all policies.
 
     The first panel of a policy shows the nodes of the job over time. The second panel shows the
-    cumulated time of everything except kept work.
+    cumulative time of everything except kept work.
 
     Raises
     ------
@@ -98,7 +98,7 @@ def _nodes(axis: Any, parts: Sequence[JobPart], scale: float) -> None:
 
 
 def _lost(axis: Any, parts: Sequence[JobPart], scale: float) -> None:
-    """Draw the cumulated time of each kind of part except kept work, stacked."""
+    """Draw the cumulative time of each kind of part except kept work, stacked."""
     kinds = [kind for kind in KINDS if kind != KEPT and any(part.kind == kind for part in parts)]
     lengths_s = {
         kind: [to_s(part.end_us - part.start_us) if part.kind == kind else 0.0 for part in parts]
@@ -110,7 +110,7 @@ def _lost(axis: Any, parts: Sequence[JobPart], scale: float) -> None:
         ys = [np.cumsum([0.0, *lengths]) / size for lengths in lengths_s.values()]
         axis.stackplot(x, *ys, colors=[_LOOKS[kind][1] for kind in kinds], linewidth=0)
     axis.set_ylim(bottom=0)
-    axis.set_title(f"not kept work, cumulated ({unit})", loc="left", fontsize=10)
+    axis.set_title(f"work not kept, cumulative ({unit})", loc="left", fontsize=10)
 
 
 def _ettr(axis: Any, histories: Mapping[str, Sequence[JobPart]], scale: float) -> None:
@@ -121,9 +121,9 @@ def _ettr(axis: Any, histories: Mapping[str, Sequence[JobPart]], scale: float) -
             continue
         ends = [part.end_us for part in parts]
         times_us = np.union1d(np.linspace(parts[0].start_us, ends[-1], _POINTS), ends)
-        for values, style in zip(cumulated_ettr(parts, times_us), ("-", "--"), strict=True):
+        for values, style in zip(cumulative_ettr(parts, times_us), ("-", "--"), strict=True):
             axis.plot(times_us / 1e6 / scale, values, style, color=colour_of[name], linewidth=1.2)
-    axis.set_title("cumulated ETTR; dashed: with queueing", loc="left", fontsize=10)
+    axis.set_title("cumulative ETTR; dashed: with queueing", loc="left", fontsize=10)
     axis.grid(alpha=0.3)
 
 

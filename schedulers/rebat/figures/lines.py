@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from rebat.figures.boxes import svg_of
-from rebat.figures.canvas import label, new_figure, policy_colours, time_unit
+from rebat.figures.canvas import label, logarithmic, new_figure, policy_colours, time_unit
 from rebat.results.catalogue import metric
 from rebat.results.intervals import Interval
 
@@ -85,7 +85,7 @@ def _draw(place: Any, panel: Panel, shades: Mapping[str, Any]) -> None:
         place.fill_between(at, low, high, color=shades[policy], alpha=0.2, linewidth=0)
     every = [x for line in panel.lines.values() for x, _ in line]
     if min(every) > 0 and max(every) / min(every) >= WIDE:
-        place.set_xscale("log")
+        logarithmic(place, max(every) / min(every))
     title = f"{row.title.strip()} ({unit})" if unit else row.title.strip()
     place.set_title("\n".join(filter(None, (panel.title, title))), fontsize=10)
     place.grid(alpha=0.3)

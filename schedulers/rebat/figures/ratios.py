@@ -63,10 +63,10 @@ def _drawn(by_title: Ratios, base: str, over: str, neutral: float = 1.0) -> Any:
             if policy in ratios:
                 point(axis, ratios[policy], at, shades[policy])
         axis.set_title(title, fontsize=10)
-        axis.set_xlabel(f"{'ratio to' if neutral else 'difference from'} {label(base)}")
         axis.locator_params(axis="x", nbins=4)
     axes[0].set_yticks(range(len(policies)), [label(name) for name in policies])
     axes[0].set_ylim(len(policies) - 0.5, -0.5)
+    figure.supxlabel(f"{'ratio to' if neutral else 'difference from'} {label(base)}", fontsize=10)
     figure.suptitle(f"Means and 95 % intervals over {over}", fontsize=10)
     return figure
 

@@ -59,7 +59,7 @@ def by_metric(
         cells = [written(line.unit, line.values[base])]
         for name in others:
             value, ratio = written(line.unit, line.values[name]), line.ratio(name, base)
-            cells += [value, "" if ratio is None else f"{ratio - 1:+.1%}"]
+            cells += [value, "" if ratio is None else f"{ratio - 1:+z.1%}"]
             if line.of_window and name in incomparable:
                 cells[-1] = f"{cells[-1]} {NOT_COMPARABLE}".strip()
         rows.append([line.metric, *cells])
@@ -151,5 +151,5 @@ def _why_not(rows: Sequence[MetricRow]) -> str:
 def _cells(row: MetricRow) -> tuple[str, str]:
     mark = f" {NOT_COMPARABLE}" if row.comparable is False else ""
     change = None if row.ratio is None else row.ratio.minus(1.0)
-    shown = marked(change, 0.0, "{:+.1%}".format)
+    shown = marked(change, 0.0, "{:+z.1%}".format)
     return spread(row.value, metric(row.metric[0]).text), shown + mark

@@ -227,7 +227,7 @@ def spread(estimate: Interval | None, shown: Shown) -> str:
 
     >>> spread(Interval(0.5, 0.4, 0.7, 9), "{:.1%}".format)
     '50.0% [40.0, 70.0]'
-    >>> spread(interval([1.0, 2.0, 3.0]), "{:+.1f}".format)
+    >>> spread(interval([1.0, 2.0, 3.0]), "{:+z.1f}".format)
     '+2.0'
     """
     if estimate is None:

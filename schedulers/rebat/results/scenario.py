@@ -7,10 +7,11 @@ equal.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from rebat.core.units import exact
+from rebat.core.units import exact, format_duration
 
 AUTO = "auto"
 USUAL_HORIZONS_S = (None, 5e6)
@@ -27,6 +28,14 @@ Labels contain it if this MTBF differs from the MTBF of the failures.
 
 USUAL_CHECKPOINTS = "Young/Daly (cost 5 min, recovery 5 min, ceil)"
 """Checkpoints as in section 5.2 of the node-stealing paper, for the MTBF of the failures."""
+
+
+_MANY_DIGITS = re.compile(r"\d+\.\d{3,} s\b")
+"""Computed durations, which labels round."""
+
+
+def _rounded(seconds: re.Match[str]) -> str:
+    return format_duration(float(seconds[0].removesuffix(" s")))
 
 
 class ScenarioLabel(NamedTuple):
@@ -100,7 +109,7 @@ class ScenarioLabel(NamedTuple):
         return [f"{name} {exact(span)}" for name, span in spans if span is not None]
 
     def _rest(self) -> list[str]:
-        texts = [f"checkpoints: {self.checkpoint or 'none'}"]
+        texts = [f"checkpoints: {_MANY_DIGITS.sub(_rounded, self.checkpoint or 'none')}"]
         if self.checkpoint == USUAL_CHECKPOINTS:
             texts = ["Young/Daly checkpoints"]
         if self.failure_model not in (None, "authors"):

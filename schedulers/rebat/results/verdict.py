@@ -89,7 +89,7 @@ def change_text(ratio: Interval) -> str:
 
 
 def _percent(value: float) -> str:
-    return f"{value * 100:+.1f} %"
+    return f"{value * 100:+z.1f} %"
 
 
 def _shown(estimate: Interval) -> Interval:

@@ -176,7 +176,7 @@ def _unambiguous(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     places = {key: place for place, key in enumerate(result)}
     for key, place in places.items():
         if places.get(f"{key}_type", 0) > place + 1:
-            raise InputError(f"{key}_type is behind {key}", expected=f"{key}_type before {key}")
+            raise InputError(f"{key}_type follows {key}", expected=f"{key}_type before {key}")
     return result
 
 

@@ -139,15 +139,15 @@ def cycle(hour_of_month: Floats, first_weekday: int) -> Floats:
 
 
 def arrivals(data: PublishedMonth, rng: np.random.Generator, n: int | None = None) -> Floats:
-    """Return ascending submission times (s), by inversion of the cumulated arrival rate.
+    """Return ascending submission times (s), by inversion of the cumulative arrival rate.
 
     There are ``n`` times (default: one for each job).
     """
     hours = np.arange(data.n_days * 24, dtype=np.float64)
     rate = cycle(hours, date(data.year, data.month, 1).weekday())
-    cumulated = np.concatenate([[0.0], np.cumsum(rate)])
-    drawn = np.sort(rng.random(data.n_jobs if n is None else n)) * cumulated[-1]
-    times_s: Floats = np.interp(drawn, cumulated, np.append(hours, len(hours))) * 3600
+    cumulative = np.concatenate([[0.0], np.cumsum(rate)])
+    drawn = np.sort(rng.random(data.n_jobs if n is None else n)) * cumulative[-1]
+    times_s: Floats = np.interp(drawn, cumulative, np.append(hours, len(hours))) * 3600
     return np.floor(times_s)
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from rebat.core.errors import InputError
 from rebat.models.tiers import add_tiers, parse_tiers
-from rebat.results.measures.job_parts import cumulated_ettr, job_parts, largest_job
+from rebat.results.measures.job_parts import cumulative_ettr, job_parts, largest_job
 from tests.scenarios import fails, failures, machine, run
 
 N_NODES = 10
@@ -64,7 +64,7 @@ def test_the_ratio_at_the_end_is_that_of_the_metrics(
     starts, ends = ([getattr(part, name) for part in parts] for name in ("start_us", "end_us"))
     assert starts == [submitted * 1_000_000, *ends[:-1]]
     assert sum(part.work_us for part in parts) == work * 1_000_000
-    ettr, queued = (values[0] for values in cumulated_ettr(parts, np.array([float(ends[-1])])))
+    ettr, queued = (values[0] for values in cumulative_ettr(parts, np.array([float(ends[-1])])))
     if result.summary.recoveries is not None:
         expected = result.summary.recoveries
         assert (ettr, queued) == pytest.approx((expected.ettr, expected.ettr_queued))
@@ -76,11 +76,11 @@ def test_the_ratio_at_the_end_is_that_of_the_metrics(
 def test_the_ratio_falls_while_a_job_hangs_and_waits() -> None:
     workload = tiered("remote=2/5@7", (N_NODES, 20, 0))
     parts = job_parts(run("easy:detect=3", workload, fails(0, 7, 40)).ledger, "1")
-    ettr, queued = cumulated_ettr(parts, np.array([7.0, 10.0, 40.0]) * 1e6)
+    ettr, queued = cumulative_ettr(parts, np.array([7.0, 10.0, 40.0]) * 1e6)
     assert ettr == pytest.approx([0.0, 0.0, 0.0])  # no checkpoint before the failure
     assert queued == pytest.approx([0.0, 0.0, 0.0])
     late = run("easy:detect=3", workload, fails(0, 18, 40)).ledger
-    ettr, queued = cumulated_ettr(job_parts(late, "1"), np.array([9.0, 21.0, 40.0]) * 1e6)
+    ettr, queued = cumulative_ettr(job_parts(late, "1"), np.array([9.0, 21.0, 40.0]) * 1e6)
     assert ettr == pytest.approx([7 / 9, 14 / 21, 14 / 21])  # kept work stays kept
     assert queued == pytest.approx([7 / 9, 14 / 21, 14 / 40])
 

@@ -166,4 +166,4 @@ def _tables(site: AdvisedSite, evidence: Evidence, owners: Sequence[WorkOwner]) 
 
 
 def _points(value: float) -> str:
-    return f"{100 * value:+.2f}"
+    return f"{100 * value:+z.2f}"

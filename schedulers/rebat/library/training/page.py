@@ -11,7 +11,7 @@ import numpy as np
 import rebat
 from rebat.core.units import format_duration
 from rebat.figures.boxes import svg_of
-from rebat.figures.canvas import new_figure, time_unit
+from rebat.figures.canvas import logarithmic, new_figure, time_unit
 from rebat.library.training.case import TrainingCase
 from rebat.library.training.simulated import SimulatedJob
 from rebat.models.ettr import enough_spares, ettr
@@ -82,7 +82,7 @@ def _over_interval(case: TrainingCase, simulations: Simulations) -> Picture:
     grid_s = np.geomspace(min(simulations), max(simulations), 80)
     axes.plot(grid_s / length, [ettr(case.job(float(s))) for s in grid_s], color="#888888")
     _points(axes, {s / length: simulation for s, simulation in simulations.items()})
-    axes.set_xscale("log")
+    logarithmic(axes, max(simulations) / min(simulations))
     axes.set_xlabel(f"interval ({unit})")
     axes.set_ylabel("ETTR")
     return Picture("", "Interval of checkpoints", svg_of(figure))

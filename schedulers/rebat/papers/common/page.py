@@ -32,8 +32,10 @@ _TEMPLATE = """<!DOCTYPE html>
 h1 { font-size: 1.5rem } h2 { font-size: 1.2rem; margin-top: 2.2rem } h3 { font-size: 1rem }
 td, th { padding: .2rem .6rem; border-bottom: 1px solid #ddd; text-align: right }
 td:first-child, th:first-child, table.words td { text-align: left }
+table.words th { text-align: left }
 td { white-space: nowrap } table.words td { white-space: normal } table.words { min-width: 52rem }
-li { overflow-wrap: anywhere }
+td.long { white-space: normal; min-width: 14rem }
+li, p, h1, h3 { overflow-wrap: anywhere }
 .figure { display: flex; flex-wrap: wrap; row-gap: .8rem; align-items: flex-start }
 .figure svg { flex: 1 1 min(26rem, 100%); min-width: 0; max-width: 33rem;
   height: auto }
@@ -85,7 +87,9 @@ style="color: {{ k.colour }}"></i>{{ k.name }}</span> {% endfor %}</p>{% endif %
 {% for t in r.tables %}<h3>{{ t.title }} <span class="paper">{{ t.paper }}</span></h3>
 {% if t.note %}<p class="note">{{ t.note }}</p>{% endif %}
 <div class="wide"><table><tr>{% for c in t.columns %}<th>{{ c }}</th>{% endfor %}</tr>
-{% for row in t.rows %}<tr>{% for cell in row %}<td>{{ cell }}</td>{% endfor %}</tr>
+{% for row in t.rows %}<tr>{% for cell in row %}
+<td{% if cell | length > 40 %} class="long"{% endif %}>{{ cell }}</td>
+{%- endfor %}</tr>
 {% endfor %}</table></div>
 {% endfor %}
 {% endif %}<h2>Provenance</h2>

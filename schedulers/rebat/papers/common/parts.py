@@ -162,12 +162,12 @@ def share(value: float) -> str:
 
 def change(value: float) -> str:
     """Format a relative difference."""
-    return f"{value:+.1%}"
+    return f"{value:+z.1%}"
 
 
 def points(value: float) -> str:
     """Format a difference of shares, in percentage points."""
-    return f"{100 * value:+.2f}"
+    return f"{100 * value:+z.2f}"
 
 
 def number(value: float | None) -> str:
@@ -177,7 +177,7 @@ def number(value: float | None) -> str:
 
 def signed(value: float) -> str:
     """Format a difference of counts."""
-    return f"{value:+.1f}"
+    return f"{value:+z.1f}"
 
 
 def hours(value: float) -> str:

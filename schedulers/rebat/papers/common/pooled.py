@@ -47,7 +47,7 @@ def _table(
         means = [[value for value in numbers if value is not None] for numbers in values]
         rows.append([label, *(marked(interval(numbers)) for numbers in means)])
     title = f"{settings[0].grid}: {column.heading}, ratio to {base} over all workloads"
-    note = "; ".join(filter(None, (NOTE.format(n=len(workloads)), ", ".join(shared))))
+    note = NOTE.format(n=len(workloads)) + (f" Scenario: {', '.join(shared)}." if shared else "")
     return Table("", title, ["scenario", *others], rows, note)
 
 

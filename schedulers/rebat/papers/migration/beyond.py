@@ -22,7 +22,7 @@ from rebat.results.intervals import narrow
 SHARE = (share, points, False)
 SMALL_SHARE = ("{:.2%}".format, points, False)
 MINUTES = (minutes, change, True)
-SPAN = (minutes, lambda value: f"{value / 60:+.1f}", False)
+SPAN = (minutes, lambda value: f"{value / 60:+z.1f}", False)
 HOURS = (hours, change, True)
 COUNT = (number, signed, False)
 NODE_H = (lambda value: f"{value / 3600:,.0f}", change, True)

@@ -179,7 +179,7 @@ def _sentence(workload: str, rows: Mapping[str, Row]) -> str:
         }
         if moved:
             most = max(moved, key=lambda label: abs(moved[label]))
-            parts.append(f"{_heading(column)}: {100 * moved[most]:+.1f} points ({most})")
+            parts.append(f"{_heading(column)}: {100 * moved[most]:+z.1f} points ({most})")
     if parts:
         sentences.append(f"Largest change of each column, and its row: {'; '.join(parts)}.")
     return " ".join(sentences)

@@ -30,7 +30,7 @@ def _text(value: float | None) -> str:
 
 
 def _percent(value: float | None) -> str:
-    return "" if value is None else f"{value:+.1%}"
+    return "" if value is None else f"{value:+z.1%}"
 
 
 def synthetic_tables(sets: JobSets, source: str) -> Iterator[Table]:

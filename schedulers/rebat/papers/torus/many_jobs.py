@@ -57,7 +57,7 @@ DIFFERENCES = (
         "weighted mean flow, h",
         "flow_weighted_mean_s",
         percent,
-        lambda value: f"{value / 3600:+.2f}",
+        lambda value: f"{value / 3600:+z.2f}",
     ),
     Column("failures under a job", "failures_hit", number, signed),
     Column("wasted by failures, node h", _WASTED, number, lambda value: f"{value / 3600:+.0f}"),

@@ -110,7 +110,7 @@ def _of_attempt(record: AttemptRecord) -> Iterator[JobPart]:
         at_us = until_us
 
 
-def cumulated_ettr(parts: Sequence[JobPart], times_us: Floats) -> tuple[Floats, Floats]:
+def cumulative_ettr(parts: Sequence[JobPart], times_us: Floats) -> tuple[Floats, Floats]:
     """Return the effective training time ratio up to each time, without and with queue time.
 
     The ratio is kept work without checkpoints, divided by the time on nodes (without queue time) or
