@@ -17,7 +17,7 @@ _RECENT = 2**16
 class IdSet:
     """A growing set of texts, with about one bit for a text that ends in a number, like ``w0!12``.
 
-    Other texts need as much memory as in a set, and so do texts whose numbers are far apart.
+    Texts without a number, or with numbers that are far apart, need as much memory as in a set.
 
     >>> ids = IdSet(["w0!7", "w0!07", "a"])
     >>> ["w0!7" in ids, "w0!07" in ids, "7" in ids, "a" in ids]

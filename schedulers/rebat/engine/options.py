@@ -26,7 +26,7 @@ class EngineOptions(msgspec.Struct, frozen=True):
     split_instants: bool = False
     """Whether to send each event in a separate message, even if several have the same time.
 
-    This is for tests of schedulers. Batsim does it if messages take time.
+    This is for tests of schedulers. Batsim sends events separately if messages take time.
     """
     speed_flops: float = 1e9
     """Speed of the nodes in flop/s."""

@@ -205,7 +205,7 @@ def relative(ours: BySeed, base: BySeed) -> dict[int, float]:
 
 
 def combined(how: Callable[[list[float]], float], *samples: BySeed) -> dict[int, float]:
-    """Apply a function, such as max, to the values of each seed. Omit seeds that a sample lacks."""
+    """Apply a function, such as max, to the values of each seed. Omit seeds that are not in all."""
     seeds = set.intersection(*map(set, samples)) if samples else set()
     return {seed: how([sample[seed] for sample in samples]) for seed in sorted(seeds)}
 

@@ -17,7 +17,7 @@ AUTO = "auto"
 USUAL_HORIZONS_S = (None, 5e6)
 """Default times that the simulation continues after the end of the workload.
 
-Labels omit them. The value 5e6 s is that of the authors.
+Labels omit them. The authors of the node-stealing paper use 5e6 s.
 """
 
 FOR_MTBF = ", for an MTBF of "

@@ -109,7 +109,7 @@ class Claims:
     # ---- states
 
     def fail(self, nodes: NodeSet, now_us: int) -> list[int]:
-        """Mark nodes as down. Return the tags that hold any of them, ascending and unique."""
+        """Mark nodes as down. Return the tags of their holders, ascending and unique."""
         tags = {self.tag(node) for node in nodes} - {FREE}
         for node in nodes:
             self.down[node] = True

@@ -46,8 +46,8 @@ NEXT: dict[State, frozenset[State]] = {
 """Possible next states of each state.
 
 RUNNING -> QUEUED: an attempt ended with a silent error. STOPPING -> ENDED: the attempt completed at
-the time of its kill, or failures interrupted too many attempts of the job. For the latter reason, a
-job can also end while it waits or moves.
+the time of its kill, or failures interrupted too many attempts of the job. Because of too many
+interruptions, a job can also end while it waits or moves.
 """
 
 

@@ -24,7 +24,7 @@ def check_jobs(jobs: Lifecycle) -> None:
     Raises
     ------
     BrokenInvariant
-        If an attempt violates this. The error names the first such attempt.
+        If this is false for an attempt. The error names the first such attempt.
     """
     for name in jobs.queue.keys() & jobs.running.keys():
         raise BrokenInvariant(f"attempt {name} is queued and running")

@@ -85,7 +85,7 @@ class Waits:
             self._board.news.held_hit.append(job_id)
 
     def _shrink(self, waiting: Waiting) -> None:
-        """Replace the held nodes by equally many lowest free nodes. The wait continues."""
+        """Replace the held nodes by the same number of lowest free nodes. The wait continues."""
         held, scheduled = waiting.held, self._jobs.scheduled.get(waiting.on)
         waiting.shrinks = False
         if held is None or scheduled is None:

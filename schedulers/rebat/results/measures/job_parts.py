@@ -91,7 +91,7 @@ def job_parts(ledger: Ledger, job: str) -> list[JobPart]:
 def _of_attempt(record: AttemptRecord) -> Iterator[JobPart]:
     """Yield the parts of an attempt: loading, kept work, lost work, and stages of its recovery.
 
-    These stages are the ones during which the attempt hangs on its nodes.
+    During these stages, the attempt hangs on its nodes.
     """
     start_us, n_nodes = record.start_us, record.attempt.n_nodes
     failed_us = record.end_us - record.hung_us
