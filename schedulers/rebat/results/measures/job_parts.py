@@ -114,8 +114,9 @@ def cumulative_ettr(parts: Sequence[JobPart], times_us: Floats) -> tuple[Floats,
     """Return the effective training time ratio up to each time, without and with queue time.
 
     The ratio is kept work without checkpoints, divided by the time on nodes (without queue time) or
-    by the time since the submission (with queue time). All are weighted by nodes. The work of a
-    part is distributed evenly over the part. Before the job first holds nodes, the ratio is NaN.
+    by the time since the submission (with queue time). Work and times are weighted by nodes. The
+    work of a part is distributed evenly over the part. Before the job first holds nodes, the ratio
+    is NaN.
     """
     edges = np.array([parts[0].start_us, *(part.end_us for part in parts)], dtype=np.float64)
     lengths = np.diff(edges) * [part.n_nodes for part in parts]

@@ -107,7 +107,7 @@ def _released_us(attempts: Sequence[AttemptRecord], node: int) -> int:
 
 
 def _up_again(outages: Outages, node: int, at_us: int) -> Iterator[int]:
-    """Yield the end of the outage of a node at a time. Yield nothing if the node is up."""
+    """Yield the end of the outage that a node has at ``at_us``. Yield nothing if it is up."""
     return (up_us for down_us, up_us in outages.get(node, ()) if down_us <= at_us < up_us)
 
 
