@@ -37,7 +37,8 @@ class Calibration(msgspec.Struct, frozen=True, kw_only=True):
     ----------
     workload, sha256 : str
     verdict : Verdict
-        The configurations, nearest first, and the waits by group under the nearest configuration.
+        The configurations, the nearest to the record first, and the waits by group under the
+        nearest one.
     not_modelled : list of str
     """
 
@@ -54,7 +55,7 @@ class Calibration(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def json(self) -> str:
-        """Return all numbers as JSON; NaN becomes null."""
+        """Return all numbers as JSON, with null for NaN."""
         fields = {name: getattr(self, name) for name in self.__struct_fields__ if name != "report"}
         return json_text(fields) + "\n"
 

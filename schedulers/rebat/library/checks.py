@@ -29,7 +29,7 @@ SHORTEST_S = 1e-6
 """Minimum duration: the resolution of simulated time is one microsecond."""
 
 UsedOptions = Mapping[str, str]
-"""Command-line spelling of the options that the user set, by name."""
+"""Names of the options that the user set, each with its spelling on the command line."""
 
 
 @contextmanager
@@ -97,7 +97,7 @@ def check_options(options: ScenarioOptions, used: UsedOptions) -> None:
 
 
 def _check_with_law(options: ScenarioOptions, law: Law, used: UsedOptions) -> None:
-    """Reject options that repeat what the law defines."""
+    """Reject options that set a value which the failure law already contains."""
     _reject(("failures", *OF_SHORT_LAWS), used, "no --law")
     if not law.drawn:
         _reject(["horizon"], used, "a --law that draws failures")

@@ -12,15 +12,16 @@ from rebat.policies.preset import Preset
 from rebat.policies.presets import schedulers
 
 Policy = str | type | Preset
-"""A policy: its name, FILE.py:CLASS, a policy class, or a preset."""
+"""What a caller may pass as a policy: a name, FILE.py:CLASS, a policy class, or a preset."""
 
 Policies = Policy | Iterable[Policy]
 
 
 def chosen(policies: Policies, many: bool) -> list[Any]:
-    """Return the schedulers of the policies; duplicates are an error.
+    """Return the schedulers of the policies.
 
-    ``many`` means several seeds. Worker processes then load presets by name.
+    With ``many``, there are several seeds, and worker processes must be able to load presets by
+    name.
 
     Raises
     ------

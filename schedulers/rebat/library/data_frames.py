@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 FIELDS = {"job_id": "id", "size": "res", "submission_time": "subtime", "walltime": "walltime"}
-"""Columns of a table of jobs, and the fields of Batsim's JSON."""
+"""Columns of a table of jobs, each with the name of its field in Batsim's JSON."""
 
 REQUIRED = ("job_id", "size", "submission_time", "run_time")
 
@@ -27,7 +27,7 @@ def workload_of_table(table: DataFrame, n_nodes: int, name: str = "table") -> Wo
     table : DataFrame
         Columns ``job_id``, ``size`` (nodes), ``submission_time``, ``run_time`` and optionally
         ``walltime`` (seconds). If the walltime is missing, the job has no walltime. Other columns
-        are additional fields of the jobs; missing values are left out.
+        are additional fields of the jobs. Missing values are left out.
     n_nodes : int
         Number of nodes of the machine.
     name : str
@@ -54,7 +54,7 @@ def workload_of_table(table: DataFrame, n_nodes: int, name: str = "table") -> Wo
 
 
 def _job(row: Mapping[str, Any], profiles: dict[str, Any]) -> dict[str, Any]:
-    """Return the JSON of a job, and add its profile to ``profiles``."""
+    """Return a job as Batsim's JSON, and add its profile to ``profiles``."""
     run_s = row.get("run_time")
     if run_s is None:
         expected = "the run time in seconds"
@@ -72,7 +72,6 @@ def _plain(value: Any) -> Any:
 
 
 def _is_present(value: Any) -> bool:
-    """Return whether a cell has a value, which may be a list or an object."""
     import pandas as pd
 
     return isinstance(value, list | dict) or not pd.isna(value)

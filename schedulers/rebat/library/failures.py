@@ -29,10 +29,10 @@ class Failures(FailureOptions, frozen=True, kw_only=True):
     """A failure law with a seed, created by `failures`."""
 
     def outages(self, nodes: int, most: int = 1000) -> DataFrame:
-        """Return the first outages, at most ``most``, on a machine of ``nodes`` nodes.
+        """Return the first ``most`` outages on a machine of ``nodes`` nodes.
 
         The table has a row for each node of each outage. Its columns are ``node``, ``down`` and
-        ``up`` (seconds); ``up`` is NaN for a node that is never repaired.
+        ``up`` (seconds). For a node that is never repaired, ``up`` is NaN.
         """
         import pandas as pd
 

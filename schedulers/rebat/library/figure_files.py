@@ -28,8 +28,8 @@ class FigureFiles(msgspec.Struct, frozen=True):
     gantt
         Time window of gantt.png (default: from 0 to the end of the last job).
     flagship
-        Id of the job of flagship.png. Default: the job that used the most node time, but only if
-        failures have causes or recoveries have stages; otherwise the figure is not drawn.
+        Id of the job of flagship.png. By default, this is the job that used the most node time, and
+        the figure is drawn only if failures have causes or recoveries have stages.
     """
 
     drawn: bool = False
@@ -44,9 +44,9 @@ class FigureFiles(msgspec.Struct, frozen=True):
         single : bool
             Whether the result has a single seed.
         dashes : str
-            Text before the name of a setting in errors (``--`` on the command line).
+            Text before the name of a setting in errors: ``--`` on the command line.
         expected : str
-            What an error states as expected: the kind of result that the settings need.
+            The kind of result that the settings need, for error messages.
 
         Raises
         ------

@@ -54,7 +54,7 @@ def attempts(results: Sequence[RunResult]) -> DataFrame:
 
 
 def nodes(results: Sequence[RunResult]) -> DataFrame:
-    """Return a row per policy and node outage: ``node``, ``down``, ``up`` (NaN: not repaired)."""
+    """Return a row per policy and outage: ``node``, ``down``, ``up`` (NaN: not repaired)."""
     import pandas as pd
 
     parts = []
@@ -86,7 +86,7 @@ def compared(rows: Sequence[MetricRow]) -> DataFrame:
 def means(
     rows: Sequence[MetricRow], policies: list[str], texts: Sequence[str], metrics: Sequence[Name]
 ) -> DataFrame:
-    """Return a row of means per policy and a column per metric; missing means are NaN."""
+    """Return a row per policy and a column per metric, with means. A missing mean is NaN."""
     import pandas as pd
 
     by = {(row.policy, row.metric): row.value.mean for row in rows}
@@ -98,7 +98,6 @@ def means(
 
 
 def _with_policies(parts: Sequence[DataFrame], results: Sequence[RunResult]) -> DataFrame:
-    """Concatenate the rows of all policies, with the policy as the first column."""
     import pandas as pd
 
     named = [part.assign(policy=result.policy) for part, result in zip(parts, results, strict=True)]

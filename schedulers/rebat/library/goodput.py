@@ -31,7 +31,7 @@ from rebat.models.tiers import USUAL
 from rebat.papers.common.page import html
 
 POINTS = (0.25, 0.5, 1.0, 2.0, 4.0)
-"""Intervals on the axis of the figure, as multiples of the interval of the case."""
+"""Intervals on the axis of the figure, in multiples of the interval of the case."""
 
 FEWER = (10, 60)
 """Number of simulations per point of a figure, and expected failures in each simulation."""
@@ -41,15 +41,9 @@ N_SPARES = 6
 
 
 class Goodput(msgspec.Struct, frozen=True):
-    """The effective training time of a case. ``str()`` returns a text, ``write`` writes a page.
+    """The effective training time of a case.
 
-    Attributes
-    ----------
-    case : TrainingCase
-    simulation : SimulatedJob
-    target : float
-        Share of the time in which the recommended number of spares suffices.
-    seed : int
+    ``str()`` returns it as text, ``write`` writes a page.
     """
 
     case: TrainingCase
@@ -59,7 +53,7 @@ class Goodput(msgspec.Struct, frozen=True):
 
     @property
     def record(self) -> dict[str, Any]:
-        """Return all numbers as plain values; durations are in seconds."""
+        """Return all numbers as plain values. Durations are in seconds."""
         case, job, s = self.case, self.case.job(), self.simulation
         best_s = 0.0 if case.tiers else best_interval_s(job.mtbf_s, job.write_s)
         in_repair = case.mean_in_repair
@@ -106,7 +100,7 @@ class Goodput(msgspec.Struct, frozen=True):
 
     @property
     def sentences(self) -> list[str]:
-        """Return the answer in sentences, the most important first."""
+        """Return the answer as sentences, the most important one first."""
         r = self.record
         best, spares = r["best"], r["spares"]
         texts = [
@@ -133,7 +127,7 @@ class Goodput(msgspec.Struct, frozen=True):
 
     @property
     def _tier_text(self) -> str:
-        """Return a clause on which checkpoints are also written to the tiers after the first."""
+        """Return a clause: which checkpoints are also written to the tiers after the first one."""
         tiers, number, text = self.case.parsed_tiers, 1, ""
         names = [*(tier.name for tier in tiers.lights[1:]), f"{tiers.deep.name} storage"]
         for name, count in zip(names, self.case.pattern.counts, strict=False):
@@ -143,7 +137,7 @@ class Goodput(msgspec.Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """Return the answer, and the shares of the time of the nodes."""
+        """Return a text with the answer, and the shares of the node time by use."""
         named = {
             "useful": "useful work",
             "checkpoint": "checkpoints",
@@ -221,21 +215,27 @@ def goodput(
         A training cluster of ``rebat failures models``, like rsc-1.
     interval : duration, optional
         Work between two checkpoints (default: the best interval).
-    write, load : duration
-        Time to write and to load a checkpoint.
+    write : duration
+        Time to write a checkpoint.
+    load : duration
+        Time to load a checkpoint.
     detect, diagnose, reschedule, init : random duration
         Durations of the stages of the recovery, as the policy axes of the same names.
     spares : int, optional
         Number of spare nodes to simulate (default: unlimited).
     tiers : str, optional
-        Tiers of checkpoints, which replace ``interval``, ``write`` and ``load``: auto, or in the
-        form of ``rebat run --tiers``.
+        Tiers of checkpoints, in the form of ``rebat run --tiers`` or ``auto``. They replace
+        ``interval``, ``write`` and ``load``.
     repair : random duration, optional
         Repair time of a node.
     target : float
         Share of the time in which the recommended number of spares suffices.
-    seed, runs, failures : int
-        First seed, number of simulations, and expected number of failures in each.
+    seed : int
+        First seed.
+    runs : int
+        Number of simulations.
+    failures : int
+        Expected number of failures in each simulation.
 
     Raises
     ------

@@ -45,7 +45,10 @@ class SeedOptions(msgspec.Struct, frozen=True, kw_only=True):
             check_metric(name_of(self.until_metric))
 
     def narrow(self) -> Narrow | None:
-        """Return the requested interval width, or None for a fixed number of seeds."""
+        """Return the interval width that ends the runs.
+
+        Return None if the number of seeds is fixed.
+        """
         if self.until_width is None:
             return None
         return Narrow(self.until_width, name_of(self.until_metric or "useful_utilisation"))

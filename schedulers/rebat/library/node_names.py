@@ -18,14 +18,14 @@ _NODE = re.compile(r"\b[Nn]ode (\d+)\b(?! \()")
 def node_list(workload: Workload, n_nodes: int) -> str:
     """Return the node names of a workload in short form (``n[001-003]``).
 
-    The result is empty if the number of names is not ``n_nodes``.
+    Return an empty text if the number of names is not ``n_nodes``.
     """
     names = (workload.machine or {}).get("nodes")
     return names if isinstance(names, str) and len(names_in(names)) == n_nodes else ""
 
 
 def names_in(folded: Any) -> tuple[str, ...]:
-    """Return the names of nodes 0, 1, ... in a list like ``n[001-003]``; empty if it is invalid.
+    """Return the names in a list like ``n[001-003]``. Return an empty tuple if the list is invalid.
 
     >>> names_in("n[1-2,7]")
     ('n1', 'n2', 'n7')

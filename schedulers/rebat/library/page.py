@@ -62,7 +62,7 @@ def page(
 
 
 def explorer(ledgers: Mapping[str, Ledger], n_nodes: int, source: Mapping[str, Any]) -> Page:
-    """Return the page of ``rebat view`` of runs; ``source`` describes their workload.
+    """Return the page of ``rebat view`` for several runs. ``source`` describes their workload.
 
     Raises
     ------

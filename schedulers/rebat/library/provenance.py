@@ -29,7 +29,7 @@ _PACKAGES = ("numpy", "numba", "scipy", "pandas", "matplotlib", "pyarrow")
 """Packages that compute or write results."""
 
 WORKLOAD = "WORKLOAD"
-"""Value of `InputFile.option` for the workload, which is an argument, not an option."""
+"""Value of `InputFile.option` for the workload, which is an argument rather than an option."""
 
 
 class InputFile(msgspec.Struct, frozen=True):
@@ -58,7 +58,7 @@ class CommandLine(msgspec.Struct, frozen=True):
 
 
 class Origin(msgspec.Struct, frozen=True):
-    """The part of the provenance that the summary of a run does not contain.
+    """The parts of the provenance that the summary of a run does not contain.
 
     ``command`` is empty if a script wrote the result.
     """
@@ -90,8 +90,8 @@ def origin_of(
 ) -> Origin:
     """Return the command and the input files of a run.
 
-    ``sha256`` is the hash of the workload. If there is no ``command``, inputs are recorded by the
-    names of their files.
+    ``sha256`` is the hash of the workload. If ``command`` is empty, the record of an input is its
+    file name.
     """
     given: Mapping[str, str] = command.given if command else {}
     inputs = [InputFile(WORKLOAD, given.get(WORKLOAD, workload.name), sha256)]
@@ -135,7 +135,7 @@ def _several(policies: Policies) -> Iterable[Any]:
 def provenance_record(
     origin: Origin, policies: list[str], seeds: list[int], facts: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return the content of provenance.json; ``facts`` are the workload and the options."""
+    """Return the content of provenance.json. ``facts`` are the workload and the options."""
     plain: dict[str, Any] = msgspec.to_builtins(origin)
     return {
         "command": plain["command"],

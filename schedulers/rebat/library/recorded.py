@@ -46,8 +46,10 @@ def recorded_result(
     schedule : RecordedSchedule
     form : str
         Format of the record.
-    record, workload : Path
-        The record, and the file of the workload.
+    record : Path
+        The record.
+    workload : Path
+        The file of the workload.
     events : Path, optional
         The record of node events.
 

@@ -44,7 +44,7 @@ def of_input(workload: Workload, options: FailureOptions, n_nodes: int) -> Itera
 
 
 def of_operations(file: Path | None, events: Sequence[GenericEvent]) -> Iterator[Remark]:
-    """Warn if operations have equal times, because Batsim may report them separately."""
+    """Warn if operations have equal times, because Batsim may report these in separate messages."""
     times_us = coincident(events)
     if times_us:
         yield Remark(
@@ -57,13 +57,13 @@ def of_operations(file: Path | None, events: Sequence[GenericEvent]) -> Iterator
 
 
 def of_law_mtbf(mtbf_s: float) -> Remark:
-    """Note that checkpoint periods use the MTBF of the failure law."""
+    """Note that the checkpoint periods are computed from the MTBF of the failure law."""
     text = f"checkpoint periods use the MTBF of the failure law: {mtbf_s:.12g} s"
     return Remark("note", f"{text} ({format_duration(mtbf_s)}); --mtbf overrides it")
 
 
 def of_checkpoints(workload: Workload, model: Checkpoints | None, n_nodes: int) -> Iterator[Remark]:
-    """Note how many jobs are too short for a checkpoint; ``workload`` has no checkpoints yet."""
+    """Note how many jobs are too short for a checkpoint. ``workload`` has no checkpoints yet."""
     if not isinstance(model, CheckpointModel) or not workload.jobs:
         return
     short = n_below_period(workload, n_nodes, model.mtbf_s, model.cost_s)
@@ -75,7 +75,7 @@ def of_checkpoints(workload: Workload, model: Checkpoints | None, n_nodes: int) 
 
 
 def _of_events(file: Path) -> Iterator[Remark]:
-    """Warn if an event file has no failures, and if events are ignored."""
+    """Warn if an event file has no failures, or if it contains events that are ignored."""
     jobs = read_event_file(file)
     if not jobs.machine_events:
         yield Remark("warning", f"{file} contains no failure")
@@ -88,7 +88,7 @@ def _of_events(file: Path) -> Iterator[Remark]:
 
 
 def _of_overload(workload: Workload, jobs: Sequence[Hopeless]) -> Iterator[Remark]:
-    """Warn of jobs that are unlikely to complete between failures; see `models.overload`."""
+    """Warn of jobs that are unlikely to complete between failures (see `models.overload`)."""
     if jobs:
         worst = jobs[0]
         yield Remark(
@@ -132,7 +132,7 @@ def of_results(results: Sequence[RunResult]) -> Iterator[Remark]:
 
 
 def _first_rejection(result: RunResult) -> str:
-    """Return a clause on the first rejected job and its reason; empty if there are no reasons."""
+    """Return a clause on the first rejected job and the reason. It is empty without a reason."""
     for attempt_id, reason in result.ledger.rejections:
         return f"; the first is job {job_name(attempt_id)}: {reason}"
     return ""

@@ -33,7 +33,7 @@ _SHIPPED = {
     WORKLOAD: ("workloads", ".json"),
     "--failures": ("failure_events", ".events"),
 }
-"""Kind and file extensions of included inputs, by option."""
+"""Kind and file extensions of the inputs that are included in rebat, by option."""
 
 _LONGEST = 120
 """Maximum number of characters of a line that are shown."""
@@ -49,9 +49,11 @@ class ComparedFile(msgspec.Struct, frozen=True):
     verdict : str
         equal, differs, missing (not in the new result), or new (not in the earlier result).
     line : int, optional
-        The first line that differs; None in a binary file.
-    before, now : str
-        The differing line in the earlier and in the new result; empty if it does not exist.
+        The first line that differs. None for a binary file.
+    before : str
+        This line in the earlier result, or an empty text if the line does not exist.
+    now : str
+        This line in the new result, or an empty text if the line does not exist.
     """
 
     file: str
@@ -97,7 +99,7 @@ class Reproduction(msgspec.Struct, frozen=True):
 class FoundInput(msgspec.Struct, frozen=True):
     """An input of the recorded run, and the file that the new run reads.
 
-    ``moved`` states that the file is not at the recorded path.
+    ``moved`` states whether the file has another path than the recorded one.
     """
 
     recorded: InputFile
@@ -150,7 +152,7 @@ def repetition(out: Path, inputs: Path | None = None) -> Repetition:
         Folder of the result.
     inputs : Path, optional
         Folder with inputs, under any names. If an input is missing or changed at its recorded path,
-        it is searched for in this folder by its hash.
+        rebat searches this folder for a file with its hash.
 
     Raises
     ------
@@ -180,7 +182,10 @@ def _located(recorded: Sequence[InputFile], folder: Path | None) -> Iterator[Fou
 
 
 def _at_recorded_path(row: InputFile) -> Path | None:
-    """Return the file at the recorded path, or the included input; None if neither exists."""
+    """Return the file at the recorded path, or the included input.
+
+    Return None if neither exists.
+    """
     path = Path(row.file)
     if row.option in _SHIPPED:
         try:
@@ -204,7 +209,7 @@ def _changed_versions(origin: RecordedOrigin) -> Iterator[str]:
 
 
 def _staged(arguments: list[str], inputs: Sequence[FoundInput], place: Path) -> list[str]:
-    """Copy the inputs to their recorded paths below ``place``; return the new arguments.
+    """Copy the inputs to their recorded paths below ``place``. Return the new arguments.
 
     Inputs with absolute paths, or with paths that lead out of the folder, get new paths.
     """
@@ -224,7 +229,7 @@ def _staged(arguments: list[str], inputs: Sequence[FoundInput], place: Path) -> 
 def _run(arguments: Sequence[str], folder: Path, place: Path | None) -> None:
     """Run a command of rebat in a process, in the current folder or in ``place``.
 
-    The exit status is ignored, because a run in which a policy failed also has a result.
+    The exit status is ignored: even if a policy fails, there is a result.
     """
     before = (folder / MANIFEST).exists()
     command = [sys.executable, "-P", "-m", "rebat", *arguments, "--out", str(folder)]

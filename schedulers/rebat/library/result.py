@@ -42,7 +42,7 @@ class Result:
     seeds : Seeds
         All metrics of all policies and seeds.
     runs : list of RunResult
-        The run of each policy if there is a single seed; empty if there are several.
+        The run of each policy if there is a single seed. With several seeds, the list is empty.
     failed : dict of str
         Error message of each failed policy. Only the table ``compare(*columns)`` lists them.
     facts : dict
@@ -150,15 +150,15 @@ class Result:
         Parameters
         ----------
         *columns : str
-            Metrics as in ``metrics``, with a size class after a colon: ``"flow_max_s:all"``. With
-            columns, the table has a row of means per policy (empty if the policy failed). Without
-            columns, it has a row per metric and policy: means and ratios to the first policy, with
-            95 % intervals over seeds.
+            Metrics as in ``metrics``, with a size class after a colon: ``"flow_max_s:all"``. If
+            there are columns, the table has a row of means per policy (empty if the policy failed).
+            Otherwise, it has a row per metric and policy, with means and ratios to the first policy
+            and their 95 % intervals over seeds.
 
         Raises
         ------
         InputError
-            For an unknown metric.
+            If a metric is unknown.
         """
         if not columns:
             return frames.compared(self.rows)
@@ -177,7 +177,7 @@ class Result:
         Parameters
         ----------
         columns : list of str
-            Metrics as in `compare`. With columns, the table has a row per policy.
+            Metrics as in `compare`. If there are any, the table has a row per policy.
         all_metrics : bool
             Whether to list all metrics that are not 0, not only the ten main metrics.
         """
@@ -226,7 +226,7 @@ class Result:
         Raises
         ------
         InputError
-            For an invalid window.
+            If the window is invalid.
         """
         from rebat.figures.runs import gantt_figure
 
@@ -254,7 +254,7 @@ class Result:
         return Plot(utilisation_figure(timelines), "nodes in use, the queue, and free nodes")
 
     def explore(self, path: str | Path | None = None, *policies: str) -> Page:
-        """Return, and write, the page of ``rebat view`` (default: for the first two policies)."""
+        """Return the page of ``rebat view`` (default: two policies) and write it to ``path``."""
         self._single("the explorer")
         shown = policies or tuple(self.policies[:2])
         ledgers = {name: self.run_of(name).ledger for name in shown}
@@ -323,7 +323,7 @@ class Result:
     def write_into(
         self, folder: Path, figures: FigureFiles = NO_FIGURES, form: str = "csv"
     ) -> None:
-        """Write the files to an existing folder; ``form`` is the format of the large tables."""
+        """Write the files to an existing folder. ``form`` is the format of the large tables."""
         for run, sources in zip(self.runs, self._done.sources, strict=True):
             own = {"own_code": msgspec.to_builtins(sources)} if sources else {}
             write_run(folder / folder_of(run.policy), run, own | dict(self.facts), form)
@@ -334,7 +334,7 @@ class Result:
         figures.write(self, folder)
 
     def _single(self, label: str) -> list[RunResult]:
-        """Return the runs; raise InputError if the result has several seeds."""
+        """Return the runs. Raise InputError if the result has several seeds."""
         if not self.runs:
             expected = f"run(..., failures=failures(..., seed={self.seeds.seeds[0]})) without seeds"
             problem = "not available: a result of several seeds has only metrics"

@@ -66,14 +66,16 @@ def run(
     checkpoint : {"none", "young-daly", "perfect"}
         Like the option ``rebat run --checkpoint``.
     seeds : int, optional
-        Number of seeds, which run on all cores. For each seed, all policies have the same failures.
-        The result has intervals, but no tables of jobs and attempts.
+        Number of seeds. They are simulated on all cores. For each seed, all policies have the same
+        failures. The result then has intervals, but no tables of jobs and attempts.
     until_width, until_metric, workers
         Like the options of ``rebat run`` with these names.
     nodes : int, optional
         Number of nodes of the machine (default: the workload's).
-    window, select : str
-        Time window and jobs to measure, like the options ``rebat run --window`` and ``--select``.
+    window : str
+        Time window to measure, like the option ``rebat run --window``.
+    select : str
+        Jobs to measure, like the option ``rebat run --select``.
     explain : bool
         Whether to record the plans, like the option ``rebat run --explain``. `Result.write` writes
         them.

@@ -48,7 +48,6 @@ def served(policies: Sequence[str], sessions: Sequence[Session], cores_per_node:
 
 
 def _facts(session: Session) -> tuple[str, int]:
-    """Return the names of the workload files, and the number of nodes."""
     began = session.began
     if began is None:
         raise InputError("the simulation did not start")
@@ -56,7 +55,7 @@ def _facts(session: Session) -> tuple[str, int]:
 
 
 def _run(policy: str, session: Session, cores_per_node: int) -> RunResult:
-    """Return the run that a session recorded; Batsim itself writes its jobs.csv."""
+    """Return the run that a session recorded, without jobs.csv, which Batsim itself writes."""
     _, n_nodes = _facts(session)
     layout = Layout(cores_per_node=cores_per_node)
     chosen = scheduler(policy)

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Comparisons as printed tables, with a row per metric or, for many policies, per policy."""
+"""Comparisons as printed tables.
+
+They have a row per metric or, for many policies, a row per policy.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ from rebat.results.metric import Name, written
 from rebat.results.seeds import MetricRow, Seeds, by_name
 
 MANY_POLICIES = 3
-"""Maximum number of policies of a table with a row per metric."""
+"""Maximum number of policies in a table with a row per metric."""
 
 OTHERS_IN = "comparison.csv or --all-metrics"
 
@@ -30,7 +33,7 @@ def sheet_of(
     columns: Sequence[Name],
     all_metrics: bool,
 ) -> Sheet:
-    """Return a comparison; with ``columns`` or many policies, it has a row per policy.
+    """Return a comparison with a row per metric or, with ``columns`` or many policies, per policy.
 
     ``summaries`` is empty if there are several seeds.
     """
@@ -72,7 +75,7 @@ def by_metric(
 
 
 def _measured(summaries: Sequence[RunSummary]) -> str:
-    """Return a text on the measured time, which can differ between policies, and the jobs."""
+    """Return a text on the measured time, which may differ between policies, and on the jobs."""
     (low, _), ends = summaries[0].window_s, [summary.window_s[1] for summary in summaries]
     until = ", ".join(format_duration(end) for end in ends[: 1 if len(set(ends)) == 1 else None])
     each = " (when the last job of each policy ends)" if len(set(ends)) > 1 else ""
@@ -97,7 +100,7 @@ def by_metric_of_seeds(rows: Sequence[MetricRow], seeds: Seeds, columns: Sequenc
 
 
 def by_policy(rows: Sequence[MetricRow], seeds: Seeds, columns: Sequence[Name]) -> Sheet:
-    """Return a row per policy, sorted by the first metric, best first.
+    """Return a row per policy. The policy with the best value of the first metric is first.
 
     Each metric has two columns: value and change. With several seeds, each metric has one column:
     the mean for the first policy, and the change for the others.
@@ -125,7 +128,7 @@ def _short_title(name: Name) -> str:
 def _sorted(
     policies: Sequence[str], name: Name, by: Mapping[tuple[Name, str], MetricRow]
 ) -> list[str]:
-    """Sort policies by a metric, best first; policies without a value are last."""
+    """Sort policies by a metric, the best first. Policies without a value are last."""
     sign = -1 if metric(name[0]).better == "high" else 1
 
     def place(policy: str) -> tuple[bool, float]:

@@ -55,6 +55,6 @@ def _type(option: Declared) -> Any:
 
 
 def keyword(name: str, default: Any, annotation: Any = Any) -> Parameter:
-    """Return a keyword-only parameter; None replaces the default `msgspec.NODEFAULT`."""
+    """Return a keyword-only parameter. If the default is `msgspec.NODEFAULT`, it becomes None."""
     default = None if default is msgspec.NODEFAULT else default
     return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)

@@ -64,7 +64,7 @@ class Study(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def of_checkpoints(self) -> list[Remark]:
-        """Note about jobs that are too short for a checkpoint."""
+        """A note about jobs that are too short for a checkpoint, if there are any."""
         model, n_nodes = self.stage.scenario.checkpoint, self.stage.n_nodes
         return [*remarks.of_checkpoints(self.workload, model, n_nodes)]
 
@@ -95,9 +95,9 @@ class Study(msgspec.Struct, frozen=True, kw_only=True):
         Raises
         ------
         InputError
-            For invalid input.
+            If the input is invalid.
         PolicyError
-            If all policies fail; with several seeds, if any run fails.
+            If all policies fail. With several seeds, also if any run fails.
         """
         with compiling_notice():
             return self._seeds() if self.many.many else self._once()
@@ -166,7 +166,7 @@ def study(
     Raises
     ------
     InputError
-        For options that contradict each other or have no effect, and for files that cannot be read.
+        If options contradict each other or have no effect, or if a file cannot be read.
     """
     many.check()
     if explain and many.many:

@@ -24,7 +24,10 @@ MOST_RUNS = 1000
 
 
 def runs_in(path: Path) -> list[Path]:
-    """Return the folders of the policies in a result folder; empty if it is no result folder."""
+    """Return the folders of the policies in a result folder.
+
+    Return an empty list for other folders.
+    """
     try:
         return run_folders(path, most=MOST_RUNS)
     except InputError:
@@ -57,7 +60,7 @@ def compared_summaries(folders: Sequence[Path]) -> str:
 
 
 def _named(folders: Sequence[Path]) -> dict[str, Path]:
-    """Return the folders by policy, or by path if several policies have the same name."""
+    """Return the folders by policy. If several policies have the same name, return them by path."""
     names = [policy_of(folder) for folder in folders]
     counts = Counter(names)
     return {
@@ -77,7 +80,7 @@ def _summary(folder: Path) -> RunSummary:
 
 
 def _jobs(summaries: Mapping[str, RunSummary]) -> str:
-    """Return a line about the numbers of jobs if they differ, otherwise an empty text."""
+    """Return a line about the numbers of jobs. It is empty if these numbers are equal."""
     jobs = {name: summary.jobs for name, summary in summaries.items()}
     if len(set(jobs.values())) == 1:
         return ""

@@ -159,7 +159,7 @@ class SweepResult:
 
 
 def _keywords() -> list[Parameter]:
-    """Return the parameters of `sweep` if the law is the default."""
+    """Return the parameters of `sweep` for the default failure law."""
     fields = {**parameters_of_law("authors")}
     for struct, names in ((FailuresIn, _FAILURES), (GridIn, _GRID)):
         fields |= {field.name: field for field in structs.fields(struct) if field.name in names}
@@ -294,7 +294,6 @@ def _grid(
 
 
 def _metric(text: str) -> tuple[str, str | None]:
-    """Return a metric and its size class."""
     name, colon, of = text.partition(":")
     row_of(name)
     return name, of if colon else None

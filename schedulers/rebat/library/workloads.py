@@ -145,7 +145,7 @@ def as_file(workload: Workload, folder: Path) -> LoadedWorkload:
 
 
 def _read_again(workload: LoadedWorkload) -> LoadedWorkload | None:
-    """Read the workload's file again; return None if the workload has no file."""
+    """Read the file of the workload again. Return None if it has no file."""
     try:
         return load_workload(workload.origin.file or "", **workload.origin.options)
     except InputError:
@@ -157,7 +157,6 @@ def _fields(workload: Workload) -> dict[str, Any]:
 
 
 def _plain(name: str) -> str:
-    """Return a name with the characters of a file name."""
     return "".join(c if c.isalnum() or c in "-_." else "-" for c in name) or "workload"
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The batch of Vardas et al. 2022: jobs, one after another, on nodes that fail.
+"""A batch of jobs that run one after another on nodes that fail (Vardas et al. 2022).
 
 A policy chooses the nodes of each attempt. A failure of one of these nodes aborts the attempt.
 After the repair the job starts again from the beginning, on newly chosen nodes. When any node
@@ -53,8 +53,8 @@ class Batch(msgspec.Struct, frozen=True):
     ----------
     torus : Torus
     size : int
-        Number of nodes of a job. If no box has this size, rps and faps use the smallest larger box,
-        and all nodes of this box count as nodes of the job.
+        Number of nodes of a job. If no box has this size, rps and faps use the smallest larger box.
+        All nodes of this box then count as nodes of the job.
     n_jobs : int
     duration_s : float
         Duration of every job.
@@ -63,10 +63,10 @@ class Batch(msgspec.Struct, frozen=True):
     policy : str
         A key of POLICIES.
     which : str
-        The list of boxes, one of LISTS, if the policy chooses among boxes; otherwise an empty
-        string.
+        Name of the list of boxes, one of `boxes.LISTS`. It is empty if the policy does
+        not choose among boxes.
     seed : int
-        Seed of the failures, and of rps.
+        Seed of the failures, and of the random choices of rps.
     begin_s : float
         Age of the machine when the batch begins. Earlier failures only set the nodes' uptimes.
     trace_end_s : float, optional
@@ -77,7 +77,7 @@ class Batch(msgspec.Struct, frozen=True):
         probability.
     duration_sigma, repair_sigma : float
         Standard deviation of the logarithm of the job durations and of the repair times. Both are
-        log-normal; their means are ``duration_s`` and the downtime of the law. If the value is 0,
+        log-normal. Their means are ``duration_s`` and the downtime of the law. If the value is 0,
         all durations or repair times are equal.
 
     Raises
@@ -203,7 +203,10 @@ def run_batch(batch: Batch, on_progress: OnProgress | None = None) -> BatchResul
 
 
 def jobs_of(batch: Batch) -> list[BatchJob]:
-    """Return the jobs of a batch. All policies have the same jobs under the same seed."""
+    """Return the jobs of a batch.
+
+    Batches with the same seed have the same jobs under every policy.
+    """
     rng = stream(batch.seed, "batch", "jobs")
     sizes = rng.choice(np.array(batch.sizes), batch.n_jobs) if batch.other_sizes else batch.sizes
     durations_s = batch.duration_s * _spread(rng, batch.duration_sigma, batch.n_jobs)
@@ -214,7 +217,6 @@ def jobs_of(batch: Batch) -> list[BatchJob]:
 
 
 def _repairs_us(batch: Batch) -> Iterator[int]:
-    """Yield the repair time after each abort."""
     rng, mean_s = stream(batch.seed, "batch", "repairs"), batch.law.downtime_s
     while True:
         yield from (to_us(mean_s * factor) for factor in _spread(rng, batch.repair_sigma, 1_000))
@@ -228,7 +230,7 @@ def _spread(rng: np.random.Generator, sigma: float, n: int) -> npt.NDArray[np.fl
 
 
 def attempts(batch: Batch) -> Iterator[BatchAttempt]:
-    """Yield all attempts of a batch in order; times are since the beginning of the batch."""
+    """Yield all attempts of a batch in order. Time 0 is the beginning of the batch."""
     n_nodes, jobs = batch.torus.n_nodes, jobs_of(batch)
     series = series_of(batch.law, n_nodes, batch.seed)
     choose = POLICIES[batch.policy](batch, batch.law.nodes(n_nodes, batch.seed))
@@ -254,7 +256,7 @@ def attempts(batch: Batch) -> Iterator[BatchAttempt]:
 
 
 def _check_end(batch: Batch, until_us: int, ended: int, aborts: int) -> None:
-    """Raise InputError if the next job was aborted too often, or the batch lasts too long."""
+    """Raise InputError if the next job was aborted too often, or if the batch lasts too long."""
     if aborts >= MAX_ABORTS:
         problem = f"job {ended + 1} of {batch.n_jobs} has been aborted {aborts:,} times in a row"
     elif until_us > MAX_SECONDS * 1e6:
@@ -269,7 +271,10 @@ def _check_end(batch: Batch, until_us: int, ended: int, aborts: int) -> None:
 
 
 def _linear(batch: Batch, laws: NodeLaws) -> Chooser:
-    """Choose the nodes with the lowest numbers, which are repaired before each attempt."""
+    """Choose the nodes with the lowest numbers.
+
+    If any of them is down, the job waits for its repair.
+    """
     return lambda uptime_us, job: np.arange(job.size)
 
 
@@ -295,7 +300,10 @@ def _least_likely_to_fail(batch: Batch, laws: NodeLaws) -> Chooser:
 
 
 def _ceiling(batch: Batch, laws: NodeLaws) -> Chooser:
-    """Choose the nodes with the lowest failure probability, in any arrangement: an upper bound."""
+    """Choose the nodes with the lowest failure probability, even if they do not form a box.
+
+    The result is an upper bound on what any placement can achieve.
+    """
 
     def choose(uptime_us: Ints, job: BatchJob) -> Ints:
         hazard = laws.hazard(uptime_us / 1e6, job.duration_s)
@@ -315,7 +323,10 @@ OF_BOXES = ("rps", "faps")
 
 
 def with_lists(policies: Iterable[str], lists: Iterable[str]) -> list[tuple[str, str]]:
-    """Return the combinations of policies and lists; policies without lists appear once."""
+    """Return the combinations of policies and names of lists.
+
+    A policy that does not choose among boxes appears once, with an empty name.
+    """
     listed = tuple(lists)
     return [(p, which) for p in policies for which in (listed if p in OF_BOXES else ("",))]
 
@@ -326,5 +337,4 @@ def _boxes(batch: Batch, job: BatchJob) -> Boxes:
 
 @lru_cache(maxsize=8)
 def _boxes_of(torus: Torus, volume: int, which: str) -> Boxes:
-    """Return the boxes of a volume, cached for many batches."""
     return Boxes(torus, volume, which)

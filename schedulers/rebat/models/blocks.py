@@ -61,7 +61,10 @@ class TorusBlocks:
         return np.argsort(self.of_node, kind="stable").reshape(self.torus.n_nodes, self.size)
 
     def in_line_for(self, n_nodes: int) -> int:
-        """Return the minimum number of blocks with ``n_nodes`` nodes; they need not form a box."""
+        """Return the minimum number of blocks with ``n_nodes`` nodes.
+
+        The blocks need not form a box.
+        """
         return -(-n_nodes // self.size)
 
     def count_for(self, n_nodes: int) -> int:
@@ -81,7 +84,7 @@ class TorusBlocks:
             ) from None
 
     def whole(self, mask: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-        """Return whether all nodes of each block are set in a mask: shape (blocks,)."""
+        """Return, for each block, whether the mask contains all its nodes: shape (blocks,)."""
         if self.size == 1:
             return mask
         inside: npt.NDArray[np.bool_] = np.logical_and.reduce(mask[self.members], axis=1)

@@ -62,14 +62,14 @@ class BoxList:
 
     @property
     def shapes(self) -> list[tuple[Extents, int]]:
-        """The extents (in nodes) of the boxes in the list, each with the number of boxes that have
-        them.
-        """
+        """The extents (in nodes) of the boxes in the list, each with its number of boxes."""
         counts = zip(self.boxes.shapes, self.boxes.per_shape, strict=True)
         return [(self._in_nodes(shape), count) for shape, count in counts if count]
 
     def best(self, table: NodeTable, duration_s: float, busy: NodeSet) -> SafestBox:
-        """Return the free box with the lowest failure probability; ties go to the lowest corner.
+        """Return the free box with the lowest failure probability.
+
+        If several boxes have this probability, return the box with the lowest corner.
 
         Raises
         ------

@@ -28,9 +28,10 @@ Floats = npt.NDArray[np.float64]
 Extents = tuple[int, ...]
 
 LISTS = ("16", "aligned", "all")
-"""Lists of boxes of a size. ``all``: all boxes. ``aligned``: boxes whose origins are multiples of
-the extents. ``16``: aligned boxes with the smallest surface. For 256 nodes on 8x8x8x8 these are the
-16 boxes of 4x4x4x4.
+"""Names of lists of the boxes of one size.
+
+``all``: all boxes. ``aligned``: boxes whose origins are multiples of the extents. ``16``: aligned
+boxes with the smallest surface. For 256 nodes on 8x8x8x8 these are the 16 boxes of 4x4x4x4.
 """
 
 TIE = 1e-12  # relative tolerance: sums of the same values in different orders can differ slightly
@@ -113,7 +114,7 @@ class Boxes:
     ----------
     torus : Torus
     volume : int
-        Number of nodes of a box; boxes of this size must exist (see ``volume_for``).
+        Number of nodes of a box. Boxes of this size must exist (see ``volume_for``).
     which : str
         One of LISTS.
 
@@ -140,7 +141,7 @@ class Boxes:
 
     @cached_property
     def chosen(self) -> Ints:
-        """Index of the sum of each box in the result of `raw_sums`, shape (n,)."""
+        """For each box, the index of its sum in the result of `raw_sums`: shape (n,)."""
         places, corners = map(np.concatenate, zip(*self._parts, strict=True))
         chosen: Ints = places[np.argsort(corners, kind="stable")]
         return chosen
@@ -155,7 +156,7 @@ class Boxes:
         return [self._of_shape(index, self._aligned) for index in range(len(self.shapes))]
 
     def _of_shape(self, index: int, aligned: bool) -> tuple[Ints, Ints]:
-        """Return the indices of the sums, and the origins (node numbers), of boxes of a shape."""
+        """Return the sum index and the origin (node number) of each box of a shape."""
         corners, is_listed = np.zeros(1, dtype=np.int64), np.ones(1, dtype=np.bool_)
         axes = zip(self.shapes[index], self.torus.sizes, self.torus.strides, strict=True)
         for extent, size, stride in reversed([*axes]):
@@ -183,7 +184,7 @@ class Boxes:
         return Box(shape, tuple(origin))
 
     def raw_sums(self, values: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
-        """Return the sums of node values over all boxes; the sum of box ``i`` is at ``chosen[i]``.
+        """Return the sums of node values over all boxes. The sum of box ``i`` is at ``chosen[i]``.
 
         The next call overwrites the array.
         """
@@ -194,8 +195,9 @@ class Boxes:
         return self.raw_sums(values)[self.chosen]
 
     def least(self, values: Floats) -> int:
-        """Return the index of the first box with the smallest sum of values; -1 if all sums are
-        infinite.
+        """Return the index of the first box with the smallest sum of values.
+
+        Return -1 if all sums are infinite.
         """
         return int(least_box(self.raw_sums(values), self.chosen, TIE))
 
@@ -214,7 +216,8 @@ class BoxSums:
     largest strides, is summed first. A window is a number of consecutive nodes along a dimension.
     The sum of a window of 2, 4, 8 ... nodes is the sum of its two halves. The sum of any other
     window is the sum of two smaller windows. No window is computed as a difference, because the
-    difference of two infinite sums is not a number.
+    difference of two infinite sums is not a number. The additions are the rows of a table, the
+    *program*.
     """
 
     def __init__(self, sizes: Extents, shapes: Sequence[Extents]) -> None:
@@ -227,8 +230,9 @@ class BoxSums:
         self._end = self.n + math.prod(sizes)
         self._rows: list[tuple[int, ...]] = []
         self.ends: list[int] = []
-        """For each row of the program, the first later row whose windows do not contain the
-        windows of this row.
+        """For each row, the first later row whose windows do not contain the windows of this row.
+
+        If no window of a row is free, a search for free boxes continues at this later row.
         """
         self._extend((), self._values_at, math.prod(sizes))
         self.program: Ints = np.array(self._rows, dtype=np.int64).reshape(-1, 8)
@@ -247,9 +251,10 @@ class BoxSums:
     # ---- the program
 
     def _extend(self, tail: Extents, at: int, length: int) -> None:
-        """Sum along the dimension before those of ``tail``.
+        """Add the rows that sum along the next dimension.
 
-        ``at`` is the position of the existing sums over the dimensions of ``tail``.
+        ``tail`` contains the extents along the dimensions that are already summed, and ``at`` the
+        position of these sums.
         """
         axis = len(self._sizes) - len(tail) - 1
         size = self._sizes[axis]
@@ -269,9 +274,9 @@ class BoxSums:
     def _window(
         self, windows: dict[int, int], extent: int, dims: tuple[int, int, int], target: int | None
     ) -> int:
-        """Return the position of the sums over windows of an extent.
+        """Return the position of the sums over windows of an extent, which are added if missing.
 
-        ``windows`` contains the positions of existing sums.
+        ``windows`` contains the position of the existing sums for each extent.
         """
         _, size, _ = dims
         if extent == 1 or extent in windows:
@@ -287,7 +292,7 @@ class BoxSums:
         return place
 
     def _whole(self, windows: dict[int, int], extent: int, dims: tuple[int, int, int]) -> int:
-        """Return the position of the sums over windows of an extent that begin at every node."""
+        """Return the position of the sums over windows that begin at every node."""
         if extent not in windows:
             windows[extent] = self._window(windows, extent, dims, None)
         return windows[extent]

@@ -13,7 +13,7 @@ checkpoint therefore counts as progress.
 from __future__ import annotations
 
 import math
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, Literal
 
 import msgspec
@@ -41,14 +41,19 @@ class Checkpointing(msgspec.Struct, frozen=True):
 
     Attributes
     ----------
-    period_us, cost_us, recovery_us : int
-        T, C and R of the paper, in microseconds.
+    period_us : int
+        T of the paper: time between two checkpoints, in microseconds.
+    cost_us : int
+        C of the paper: time to write a checkpoint.
+    recovery_us : int
+        R of the paper: time of a recovery.
     first_period_us, first_recovery_us : int
         T_first and R_first of the paper. For an original submission they are T and 0.
     closing : bool
         Whether a checkpoint also ends an incomplete last period (eq. 1 rounds up).
     image_us : int
-        Cost to restart from the image with which the execution began; 0: no image.
+        Cost to restart from the image with which the execution began. 0 means that there is no
+        image.
     light : LightCheckpoints, optional
         Light checkpoints within the periods. Periods include the time to write them.
     """
@@ -69,7 +74,7 @@ class Checkpointing(msgspec.Struct, frozen=True):
 
     @property
     def pattern(self) -> CheckpointPattern[int]:
-        """The same checkpointing, in the form used by rules that work in any unit of time."""
+        """This checkpointing as a `CheckpointPattern`, for the rules in ``interruptions``."""
         return CheckpointPattern(
             self.period_us,
             self.cost_us,
@@ -125,7 +130,9 @@ def work_in_us(c: Checkpointing | None, length_us: int) -> int:
 
 
 def with_checkpoints_us(c: Checkpointing | None, work_us: int) -> int:
-    """Return the work plus a checkpoint per period (eq. 1), without recovery.
+    """Return a run time with checkpoints: the work plus a checkpoint per period (eq. 1).
+
+    The run time does not include recovery.
 
     >>> with_checkpoints_us(Checkpointing(100, 10, 7, first_period_us=40), 41)
     61
@@ -151,7 +158,7 @@ def young_daly_period_s(n_nodes: int, machine_nodes: int, mtbf_s: float, cost_s:
 
 
 def n_below_period(workload: Workload, n_nodes: int, mtbf_s: float, cost_s: float) -> int:
-    """Return the number of delay jobs that are shorter than one Young/Daly period."""
+    """Return the number of ``delay`` jobs that are shorter than their Young/Daly period."""
     return sum(
         count
         for name, size, count in compact(workload.jobs).sized_profiles()
@@ -174,7 +181,6 @@ def _with_checkpoints(
     recovery_s: float,
     rounding: Rounding,
 ) -> dict[str, Any]:
-    """Return the profile of a job with checkpoints."""
     if profile.get("type") != "delay":
         raise InputError(
             f"the profile type is {profile.get('type')!r}, which allows no checkpoints",
@@ -210,8 +216,10 @@ def add_young_daly(
 
     Parameters
     ----------
-    n_nodes, mtbf_s : int, float
-        Number of nodes of the machine, and MTBF of the entire machine in seconds.
+    n_nodes : int
+        Number of nodes of the machine.
+    mtbf_s : float
+        MTBF of the entire machine in seconds.
     cost_s, recovery_s : float
         C and R, in seconds (5 minutes in section 5.2).
     rounding : 'ceil' or 'floor'
@@ -241,7 +249,7 @@ def add_perfect(workload: Workload) -> Workload:
 
     No work is lost, and checkpoints and recovery cost nothing (section III of Prabhakaran et al.
     2018). In the profile, the checkpoint period is a microsecond. Only profiles of type ``delay``
-    get it; jobs with other profiles restart from the beginning.
+    get this period. Jobs with other profiles restart from the beginning.
     """
     fields = {"checkpoint_period": to_s(1), "checkpoint_cost": 0, "recovery_cost": 0}
     profiles = {
@@ -252,7 +260,9 @@ def add_perfect(workload: Workload) -> Workload:
 
 
 def checkpointing_of(profile: dict[str, Any]) -> Checkpointing | None:
-    """Return the checkpointing in a Batsim profile; None if it has no checkpoint fields.
+    """Return the checkpointing that the fields of a Batsim profile describe.
+
+    Return None if the profile has no such fields.
 
     Raises
     ------
@@ -261,29 +271,43 @@ def checkpointing_of(profile: dict[str, Any]) -> Checkpointing | None:
     """
     if "checkpoint_period" not in profile:
         return None
-    period = _duration_us(profile, "checkpoint_period", 0)
-    cost = _duration_us(profile, "checkpoint_cost", 0)
-    recovery = _duration_us(profile, "recovery_cost", 0)
-    first_period = _duration_us(profile, "Tfirst", profile["checkpoint_period"])
-    first_recovery = _duration_us(profile, "Rfirst", 0)
+    period_s = profile["checkpoint_period"]
+    defaults_s = (0, 0, 0, period_s, 0)
+    times_s = tuple(map(profile.get, _TIMES, defaults_s))
+    closing = profile.get("checkpoint_rounding") != "floor"
+    try:
+        checkpointing = _regular(times_s, closing)
+    except TypeError:  # a field is a list or an object
+        checkpointing = _regular.__wrapped__(times_s, closing)
+    light = light_of(profile)
+    return msgspec.structs.replace(checkpointing, light=light) if light else checkpointing
+
+
+_TIMES = ("checkpoint_period", "checkpoint_cost", "recovery_cost", "Tfirst", "Rfirst")
+"""Profile fields with the first attributes of `Checkpointing`, in seconds."""
+
+
+@lru_cache(maxsize=2**16)
+def _regular(times_s: tuple[Any, ...], closing: bool) -> Checkpointing:
+    """Return the checkpointing without light checkpoints. Most jobs of a workload share it."""
+    for name, value in zip(_TIMES, times_s, strict=True):
+        if not isinstance(value, (int, float)) or not 0 <= value <= MAX_SECONDS:
+            raise InputError(f"profile field {name} is {value!r}", expected="seconds, 0 or more")
+    period, cost, recovery, first_period, first_recovery = map(to_us, times_s)
     if period == 0:
         raise InputError("profile field checkpoint_period is 0", expected="seconds, above 0")
-    closing = profile.get("checkpoint_rounding") != "floor"
-    light = light_of(profile)
-    return Checkpointing(period, cost, recovery, first_period, first_recovery, closing, light=light)
-
-
-def _duration_us(profile: dict[str, Any], name: str, default: float) -> int:
-    value = profile.get(name, default)
-    if not isinstance(value, (int, float)) or not 0 <= value <= MAX_SECONDS:
-        raise InputError(f"profile field {name} is {value!r}", expected="seconds, 0 or more")
-    return to_us(value)
+    return Checkpointing(period, cost, recovery, first_period, first_recovery, closing)
 
 
 def derived_checkpointing(
     n_nodes: int, machine_nodes: int, young_daly: YoungDaly | None
 ) -> Checkpointing | None:
-    """Return the checkpointing of an original job, computed from its number of nodes."""
+    """Return the checkpointing of an original job.
+
+    The Young/Daly period depends on its number of nodes.
+
+    Return None if ``young_daly`` is None.
+    """
     if young_daly is None:
         return None
     period_s = young_daly_period_s(n_nodes, machine_nodes, young_daly.mtbf_s, young_daly.cost_s)

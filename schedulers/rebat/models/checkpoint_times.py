@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The time of checkpoints in the progress of attempts (section 5.2 of Du et al. 2024)."""
+"""Time that attempts spend to write checkpoints (section 5.2 of Du et al. 2024)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Patterns(NamedTuple):
     """
 
     which: Ints
-    """Index into ``distinct``."""
+    """For each attempt, the index of its checkpointing in ``distinct``."""
     distinct: Sequence[Checkpointing | None]
     period_us: Ints
     cost_us: Ints
@@ -32,7 +32,10 @@ class Patterns(NamedTuple):
 
     @classmethod
     def of(cls, which: Ints, distinct: Sequence[Checkpointing | None]) -> Patterns:
-        """Return the patterns of attempts; ``which`` are indices into ``distinct``."""
+        """Return the patterns of attempts.
+
+        ``which`` contains, for each attempt, the index of its checkpointing in ``distinct``.
+        """
         rows = [
             (c.period_us, c.cost_us, c.first_period_us, c.first_recovery_us, c.closing)
             for c in (each or NEVER for each in distinct)
@@ -50,13 +53,15 @@ class Patterns(NamedTuple):
 def checkpoint_times_us(
     c: Patterns, until_us: Ints, length_us: Ints, ended: Bools, accounting: Accounting
 ) -> Ints:
-    """Return the time of checkpoints in the first ``until_us`` of the progress of attempts.
+    """Return how much of the first ``until_us`` of each attempt's progress is checkpoint time (us).
 
     Parameters
     ----------
     c : Patterns
-    until_us, length_us : int64 arrays, shape (n,)
-        Progress after the recovery in microseconds: the part to examine, and the total.
+    until_us : int64 array, shape (n,)
+        The part of the progress to examine, after the recovery, in microseconds.
+    length_us : int64 array, shape (n,)
+        The total progress after the recovery, in microseconds.
     ended : bool array, shape (n,)
         Whether the job completed with this attempt, possibly with a closing checkpoint.
     accounting : 'exact' or 'program'
@@ -73,7 +78,7 @@ def checkpoint_times_us(
 def checkpoint_time_us(
     c: Checkpointing | None, until_us: int, length_us: int, ended: bool, accounting: Accounting
 ) -> int:
-    """Return the time of checkpoints of one attempt; see `checkpoint_times_us`.
+    """Return the checkpoint time of one attempt in microseconds; see `checkpoint_times_us`.
 
     >>> c = Checkpointing(100, 10, 7, first_period_us=100)
     >>> [checkpoint_time_us(c, 160, 160, True, how) for how in ("exact", "program")]
@@ -87,7 +92,7 @@ def checkpoint_time_us(
 
 
 def _light_us(c: Checkpointing, worked_us: int) -> int:
-    """Return the time of light checkpoints in ``worked_us``, progress without regular checkpoints.
+    """Return the time of light checkpoints in progress without regular checkpoints.
 
     With a single light tier, the times between light checkpoints are counted from the start of the
     attempt.

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Effective training time ratio (ETTR) of one job, in closed form; all times in seconds.
+"""Effective training time ratio (ETTR) of one job, in closed form. All times are in seconds.
 
 ETTR is productive time / available time. The job alternates work and checkpoints. Failures of its
-nodes arrive at the rate ``lambda``. It takes the time D to detect a failure; then the job loads its
-last checkpoint, which takes the time L. Failures can hit the job while it works, writes or loads.
-They have no effect during the detection, because the job is not running.
+nodes arrive at the rate ``lambda``. The detection of a failure takes the time D. The job then loads
+its last checkpoint, which takes the time L. Failures can hit the job while it works, writes or
+loads. They have no effect during the detection, because the job is not running.
 
 Sources: the renewal argument of Daly, "A higher order estimate of the optimum checkpoint interval
 for restart dumps", FGCS 2006, without failures during D; Young, CACM 1974; Kokolis et al.,
@@ -67,7 +67,7 @@ class TrainingJob(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def failure_rate(n_nodes: int, rate: float) -> float:
-    """Return the failures per second of a job; ``rate`` is in failures per 1,000 node-days.
+    """Return the failures per second of a job. ``rate`` is in failures per 1,000 node-days.
 
     >>> round(1 / failure_rate(2048, 6.5) / 3600, 6)
     1.802885
@@ -141,7 +141,10 @@ def young_interval_s(mtbf_s: float, write_s: float) -> float:
 
 
 def daly_interval_s(mtbf_s: float, write_s: float) -> float:
-    """Return Daly's higher-order optimum (equation 37 of the FGCS paper); M for w >= 2 M."""
+    """Return Daly's higher-order optimum (equation 37 of the FGCS paper).
+
+    If w >= 2 M, the optimum is M.
+    """
     if write_s >= 2 * mtbf_s:
         return mtbf_s
     ratio = math.sqrt(write_s / (2 * mtbf_s))
@@ -149,7 +152,7 @@ def daly_interval_s(mtbf_s: float, write_s: float) -> float:
 
 
 def best_interval_s(mtbf_s: float, write_s: float) -> float:
-    """Return the exact optimum M (1 + W0(-e^(-w/M - 1))); 0 if checkpoints cost nothing.
+    """Return the exact optimum M (1 + W0(-e^(-w/M - 1))). If checkpoints cost nothing, it is 0.
 
     >>> round(best_interval_s(6491.88, 60) / 60, 4)
     14.0514
@@ -167,8 +170,8 @@ def best_interval_s(mtbf_s: float, write_s: float) -> float:
 def spare_nodes(mean_in_repair: float, quantile: float = 0.99) -> int:
     """Return the number of spare nodes that suffices with probability ``quantile``.
 
-    The number of nodes in repair has a Poisson distribution. Its mean is failures per second x mean
-    repair time (M/G/infinity), for any distribution of the repair time.
+    The number of nodes in repair has a Poisson distribution for any distribution of the repair time
+    (M/G/infinity). Its mean is failures per second x mean repair time.
 
     >>> spare_nodes(2048 * 3.79 / 1000), spare_nodes(2048 * 3.79 / 1000 / 6)
     (15, 5)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ETTR and best intervals of several tiers of checkpoints; all times in seconds.
+"""ETTR and best intervals of several tiers of checkpoints. All times are in seconds.
 
 The pattern is nested: ``counts[i]`` checkpoints of tier i, then one checkpoint of tier i + 1. Each
 failure needs the checkpoint of a certain tier: the job returns to its last checkpoint of this tier
@@ -35,9 +35,11 @@ class Levels(msgspec.Struct, frozen=True, kw_only=True):
     mtbf_s : float
         Mean time between failures of the job.
     shares : tuple of float
-        Share of the failures that need each tier; they add up to 1.
-    writes_s, loads_s : tuple of float
-        Time to write and to load a checkpoint of each tier.
+        Share of the failures that need each tier. The shares add up to 1.
+    writes_s : tuple of float
+        Time to write a checkpoint of each tier.
+    loads_s : tuple of float
+        Time to load a checkpoint of each tier.
     detect_s : float
         Time from a failure until the job restarts.
     """
@@ -55,10 +57,11 @@ class Levels(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Phase(msgspec.Struct, frozen=True):
-    """A phase of the execution: its expected time until it completes or a failure occurs that it
-    does not handle.
+    """A phase of the execution, which may end early because of a failure.
 
-    ``drops[k]`` is the probability that the phase ends with a failure that needs tier k.
+    A phase may recover from failures itself. ``time_s`` is the expected time until the phase
+    completes, or until a failure from which it does not recover. ``drops[k]`` is the probability
+    that it ends with a failure that needs tier k.
     """
 
     time_s: float
@@ -96,23 +99,29 @@ _MAX_EXPONENT = 700.0
 
 
 def _attempt(levels: Levels, length_s: float) -> _Phase:
-    """Return a phase of this length without retries; its expected time includes the detection."""
+    """Return a phase that any failure ends.
+
+    Its expected time includes the detection of the failure.
+    """
     fails = -math.expm1(-length_s / levels.mtbf_s)
     time_s = fails * (levels.mtbf_s + levels.detect_s)
     return _Phase(time_s, tuple(fails * share for share in levels.shares))
 
 
 def _load(levels: Levels, tier: int) -> _Phase:
-    """Return the load of a checkpoint; a failure of the same or a lighter tier repeats the load."""
+    """Return the phase that loads a checkpoint of a tier.
+
+    After a failure that needs this or a lighter tier, the load begins again.
+    """
     once = _attempt(levels, levels.loads_s[tier])
     return _repeated(once, sum(once.drops[: tier + 1]), 0.0, tier + 1)
 
 
 def _repeated(once: _Phase, again: float, extra_s: float, first: int) -> _Phase:
-    """Return a phase that is repeated with probability ``again``; each repetition adds ``extra_s``
-    on average.
+    """Return a phase that is repeated with probability ``again``.
 
-    The phase itself handles failures that need tiers below ``first``.
+    Each repetition adds ``extra_s`` on average. The result recovers from failures that need tiers
+    below ``first``.
     """
     if again >= 1:
         return _Phase(math.inf, once.drops)
@@ -121,7 +130,10 @@ def _repeated(once: _Phase, again: float, extra_s: float, first: int) -> _Phase:
 
 
 def _handled(levels: Levels, tier: int, once: _Phase) -> _Phase:
-    """Return a phase that loads a checkpoint and restarts after a failure that needs this tier."""
+    """Return ``once`` with recovery from failures that need this tier.
+
+    After such failures, the phase loads a checkpoint of this tier and begins again.
+    """
     fails, load = once.drops[tier], _load(levels, tier)
     drops = tuple(p + fails * q for p, q in zip(once.drops, load.drops, strict=True))
     escaped = _Phase(once.time_s, drops)
@@ -129,7 +141,7 @@ def _handled(levels: Levels, tier: int, once: _Phase) -> _Phase:
 
 
 def _sequence(part: _Phase, count: int, write: _Phase) -> _Phase:
-    """Return the phase that consists of ``count`` times the phase ``part`` and then a write."""
+    """Return a phase that consists of ``count`` times ``part``, followed by ``write``."""
     success, n_parts = part.success**count, _geometric(part.success, count)
     return _Phase(
         n_parts * part.time_s + success * write.time_s,
@@ -143,7 +155,7 @@ def _geometric(ratio: float, count: int) -> float:
 
 
 def _writing(levels: Levels, tier: int) -> _Phase:
-    """Return the write of a checkpoint.
+    """Return the phase that writes a checkpoint of a tier.
 
     After a failure that needs a lighter tier, the job loads the checkpoint of the lighter tier,
     which has the same progress, and repeats the write.
@@ -212,9 +224,7 @@ class _Search(msgspec.Struct, frozen=True):
         return tuple(_count(heavy_s / light_s) for light_s, heavy_s in pairwise(self.start_s))
 
     def realised(self, interval_s: float, counts: tuple[int, ...]) -> tuple[int, ...]:
-        """Return the counts. The counts of fixed tiers are computed from the interval of the first
-        tier.
-        """
+        """Return the counts. Counts of fixed tiers follow from the interval of the first tier."""
         realised = []
         for count, wanted_s, fixed in zip(counts, self.start_s[1:], self.fixed[1:], strict=True):
             realised.append(_count(wanted_s / interval_s) if fixed else count)
@@ -222,7 +232,7 @@ class _Search(msgspec.Struct, frozen=True):
         return tuple(realised)
 
     def on(self, counts: tuple[int, ...]) -> _Found:
-        """Return the best interval with these counts, and its ETTR."""
+        """Return the best interval for these counts, and its ETTR."""
         from scipy.optimize import minimize_scalar
 
         def loss(log_s: float) -> float:
@@ -259,7 +269,6 @@ def _neighbours(counts: tuple[int, ...], fixed: tuple[bool, ...]) -> Iterator[tu
 
 
 def _near(count: int) -> set[int]:
-    """Return the neighbours of a count, and counts about 25 % smaller and larger."""
     return {_count(new) for new in (count - 1, count + 1, count / 1.25, count * 1.25)} - {count}
 
 

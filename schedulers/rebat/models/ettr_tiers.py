@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ETTR and best intervals of two tiers of checkpoints, in closed form; all times in seconds.
+"""ETTR and best intervals of two tiers of checkpoints, in closed form. All times are in seconds.
 
 A light checkpoint (memory of another node) survives a share of the failures. Every n-th checkpoint
 is also written to the deep tier (remote storage). Checkpoints there survive all failures.
@@ -31,9 +31,11 @@ class TwoTiers(msgspec.Struct, frozen=True, kw_only=True):
         Work between two checkpoints.
     per_pattern : int
         Number of periods between two deep checkpoints, at least 1.
-    writes_s, loads_s : (float, float)
-        Time to write and to load a checkpoint of the light and of the deep tier. A deep checkpoint
-        follows a light checkpoint.
+    writes_s : (float, float)
+        Time to write a checkpoint of the light and of the deep tier. A deep checkpoint follows a
+        light checkpoint.
+    loads_s : (float, float)
+        Time to load a checkpoint of the light and of the deep tier.
     detect_s : float
         Time from a failure until the job restarts.
     """
@@ -57,9 +59,9 @@ def two_tier_ettr(tiers: TwoTiers, safe_loads: bool = False) -> float:
     """Return the exact ETTR by solving the linear equations of the expected times.
 
     ``x_j`` is the expected time to the end of the pattern from period j on. After a failure in
-    period j, the job returns to the start of the period if the light checkpoint survives, otherwise
-    to the start of the pattern. With ``safe_loads``, failures cannot strike while a checkpoint is
-    loaded.
+    period j, the job returns to the start of the period if the light checkpoint survives.
+    Otherwise, it returns to the start of the pattern. With ``safe_loads``, failures cannot strike
+    while a checkpoint is loaded.
     """
     rate, share, n = 1 / tiers.mtbf_s, tiers.light_share, tiers.per_pattern
     light_s, deep_s = tiers.loads_s
@@ -89,8 +91,8 @@ def tier_intervals_s(
 ) -> list[float]:
     """Return W_i = sqrt(2 w_i / lambda_i), the work between two checkpoints of each tier.
 
-    ``shares`` contains, for each tier, the share of failures that need it. If the share is 0, the
-    interval is infinite.
+    ``shares`` contains, for each tier, the share of failures that need this tier. If a share is 0,
+    the interval of the tier is infinite.
     """
     return [
         math.sqrt(2 * write_s * mtbf_s / share) if share else math.inf

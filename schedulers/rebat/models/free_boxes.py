@@ -17,8 +17,8 @@ Words = npt.NDArray[np.uint64]
 class Steps:
     """Steps along the dimensions of a torus.
 
-    ``inside`` contains, for each step, the set of blocks from which the step does not wrap around:
-    shape (steps, words).
+    ``inside`` contains, for each step, the set of blocks from which the step does not wrap around
+    the torus: shape (steps, words).
     """
 
     def __init__(self, torus: Torus) -> None:
@@ -33,7 +33,10 @@ class Steps:
         self.inside: Words = np.concatenate(sets)
 
     def row(self, size: int, stride: int, step: int) -> tuple[int, int, int]:
-        """Return a step's index in ``inside``, and its distances without and with wrap-around."""
+        """Return the index of a step in ``inside``, and its distances in block numbers.
+
+        The first distance is without wrap-around, the second with wrap-around.
+        """
         if step == 0:
             return 0, 0, 0
         return self._index[size, stride, step], step * stride, (size - step) * stride
@@ -45,17 +48,18 @@ class FreeBoxes(msgspec.Struct, frozen=True, eq=False):
     Attributes
     ----------
     program : int array, shape (rows, 8)
-        Rows (first, second, step, on, back, target, end, shape). A row computes the set with the
-        number ``target``. It contains the blocks of the set ``first`` from which the step leads
-        into the set ``second``. Set 0 contains the free blocks. If ``target`` is empty, the search
-        skips the rows before ``end``. If ``shape`` is not -1, ``target`` contains the corners of
-        free boxes of this shape.
+        Rows (first, second, step, on, back, target, end, shape). The entries (step, on, back) are
+        those of `Steps.row`. A row computes the set with the number ``target``. It contains the
+        blocks of the set ``first`` from which the step leads into the set ``second``. Set 0
+        contains the free blocks. If ``target`` is empty, the search skips the rows before ``end``.
+        If ``shape`` is not -1, ``target`` contains the corners of free boxes of this shape.
     shapes : int array
         Extents of each shape.
     allowed : word array
         Set of the allowed corners of each shape.
     ranks : int32 array
-        Position of each box in the order of boxes; empty if the search does not use this order.
+        Position of each box in the order of boxes. The array is empty if the search does not use
+        this order.
     """
 
     program: Ints
@@ -70,7 +74,10 @@ class FreeBoxes(msgspec.Struct, frozen=True, eq=False):
 
 
 def free_boxes(boxes: Boxes, steps: Steps, ranked: bool) -> FreeBoxes:
-    """Return the search for boxes; ``ranked`` adds the position of each box in the order."""
+    """Return the tables of the search for a free box.
+
+    ``ranked`` adds the position of each box in the order of boxes.
+    """
     n_blocks, n_shapes = boxes.torus.n_nodes, len(boxes.shapes)
     is_corner = np.zeros((n_shapes, n_blocks), dtype=np.bool_)
     for shape, corners in enumerate(boxes.corners):

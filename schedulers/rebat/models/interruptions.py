@@ -21,7 +21,7 @@ Time = TypeVar("Time", int, float)
 
 
 class CheckpointPattern(NamedTuple, Generic[Time]):
-    """An execution: recovery, first period, checkpoint, then period and checkpoint repeatedly.
+    """The checkpoint pattern of an execution: T_first, C, then T and C repeatedly, after R_first.
 
     ``restart`` is the cost to restart from the state with which the execution began. ``moment`` is
     0.1 s: the time after which the authors' program kills a T2 victim that is still recovering.
@@ -75,9 +75,8 @@ def since_last_checkpoint(
 ) -> Left[Time]:
     """Interrupt a failed job, or a victim with timing T1, immediately (section 7.2.2).
 
-    If the first checkpoint is not complete, no work is kept. In this case, the program does not
-    change R_first, which is 0 for an original job. In the paper, the resubmission begins with a
-    recovery.
+    If the first checkpoint is not complete, no work is kept. In this case, the paper's resubmission
+    begins with a recovery. The program does not change R_first, which is 0 for an original job.
     """
     if run <= p.first_end:
         recovery = p.restart if semantics == "paper" else p.first_recovery
@@ -90,8 +89,8 @@ def after_proactive_checkpoint(
 ) -> Left[Time]:
     """Write a checkpoint now, then interrupt the victim: timing T2 (Figures 14 and 15).
 
-    In the fifth case of the figures, the current checkpoint counts as complete. This follows the
-    sum in the text and the program, which round up; the formula in Figure 15 rounds down.
+    In the fifth case of the figures, the current checkpoint counts as complete, as in the sum in
+    the text and in the program. (Both round up; the formula in Figure 15 rounds down.)
     """
     in_first = run - p.first_recovery
     if in_first <= 0:

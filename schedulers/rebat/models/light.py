@@ -37,8 +37,10 @@ class Failure(msgspec.Struct, frozen=True):
     cause : str
     n_nodes : int
         Number of its nodes that failed.
-    first, last : int
-        Lowest and highest number of the failed nodes.
+    first : int
+        Lowest number of a failed node.
+    last : int
+        Highest number of a failed node.
     """
 
     ran_us: int
@@ -49,13 +51,16 @@ class Failure(msgspec.Struct, frozen=True):
 
 
 class LightTier(msgspec.Struct, frozen=True):
-    """A tier of light checkpoints; times are in microseconds.
+    """A tier of light checkpoints. Times are in microseconds.
 
     Attributes
     ----------
-    period_us, cost_us, recovery_us : int
-        Time between two checkpoints, time to write a checkpoint, and time to read it. The period
-        includes checkpoints of lighter tiers.
+    period_us : int
+        Time between two checkpoints, including checkpoints of lighter tiers.
+    cost_us : int
+        Time to write a checkpoint.
+    recovery_us : int
+        Time to read a checkpoint.
     survives : 'process', 'node' or 'group'
     """
 
@@ -89,7 +94,10 @@ class LightCheckpoints(msgspec.Struct, frozen=True):
     group: int = 1
 
     def surviving(self, failure: Failure) -> int | None:
-        """Return the lightest tier that survives a failure; None if no light tier does."""
+        """Return the lightest tier that survives a failure.
+
+        Return None if no light tier survives it.
+        """
         needs = self._needs(failure)
         able = (i for i, tier in enumerate(self.tiers) if _LEVEL[tier.survives] >= needs)
         return next(able, None)
@@ -104,7 +112,7 @@ class LightCheckpoints(msgspec.Struct, frozen=True):
         return _LEVEL["group"] if same else len(_LEVEL)
 
     def complete_us(self, worked_us: int, tier: int) -> int:
-        """Return the progress saved in the last checkpoint of a tier or of a heavier tier.
+        """Return the progress (us) in the last checkpoint of this tier or of a heavier tier.
 
         ``worked_us`` is the progress in a period of the regular checkpoints.
         """
@@ -135,9 +143,10 @@ _LEVEL: dict[str, int] = {name: level for level, name in enumerate(get_args(Surv
 
 
 def light_of(profile: dict[str, Any]) -> LightCheckpoints | None:
-    """Return the light checkpoints in a Batsim profile; None if it has none.
+    """Return the light checkpoints in a Batsim profile.
 
-    If there are several light tiers, each field is a list that begins with the lightest tier.
+    Return None if it has none. If there are several light tiers, each field is a list that begins
+    with the lightest tier.
 
     Raises
     ------

@@ -65,16 +65,16 @@ def overhead_s(n_tasks: int, memory_mb: float = USUAL_MB) -> float:
 
 
 class Image(NamedTuple):
-    """The properties of a job's image, and Slurm's purge interval, which determine its cost.
+    """The properties of a job's image (its checkpoint), and Slurm's purge interval.
 
     Attributes
     ----------
     n_tasks : int
         Number of tasks.
     memory_mb : float, optional
-        Memory of each task in MB; None: unknown.
+        Memory of each task in MB. None if it is unknown.
     purge_s : float
-        Slurm's PURGE_JOB_INTERVAL.
+        Slurm's PURGE_JOB_INTERVAL in seconds.
     """
 
     n_tasks: int
@@ -93,14 +93,14 @@ def _bandwidth_s(mb_per_s: float, image: Image) -> float:
 
 
 class CostModel(NamedTuple):
-    """A model of the cost of an image, in seconds.
+    """A model of the time (s) that a checkpoint and restart with an image cost.
 
     Attributes
     ----------
     seconds : callable
         Function of a number (the parameter of the model) and an image that returns the cost.
     usual : float, optional
-        Default of the parameter; None: the parameter is required.
+        Default of the parameter, or None if the parameter is required.
     least : float
         Minimum of the parameter.
     words : str
@@ -133,8 +133,8 @@ def cost_us(
     """Return the cost of a checkpoint and restart that a text describes, in microseconds.
 
     ``text`` is a number of seconds, or a key of ``COSTS`` with the parameter of the model
-    (``table*1000``). ``memory_mb`` is the memory of a task (None: unknown), ``purge_s`` Slurm's
-    PURGE_JOB_INTERVAL.
+    (``table*1000``). ``memory_mb`` is the memory of a task, or None if it is unknown. ``purge_s``
+    is Slurm's PURGE_JOB_INTERVAL in seconds.
 
     >>> cost_us("3.5", 16), cost_us("table*1000", 128), cost_us("table", 1, 1000.0, 300.0)
     (3500000, 608000000, 209000000)

@@ -27,25 +27,28 @@ class NodePool:
         self._out = np.empty((n_nodes // 2 + 1, 2), dtype=np.int64)
 
     def lowest(self, count: int) -> NodeSet:
-        """Return the ``count`` lowest free nodes; raise ValueError if fewer are free."""
+        """Return the ``count`` lowest free nodes. Raise ValueError if fewer nodes are free."""
         k = pool.lowest_free(self.owner, self.down, self._free, count, self._out)
         if k < 0:
             raise ValueError(f"{count} nodes requested, {self.n_free} free")
         return NodeSet(self._out[:k].copy(), count)
 
     def usable(self, nodes: NodeSet, unheld: bool = False) -> NodeSet:
-        """Return the nodes of a set that are up; with ``unheld``, only those that are also free."""
+        """Return the nodes of a set that are up.
+
+        If ``unheld`` is set, leave out nodes that are held.
+        """
         k, n = pool.usable_of(self.owner, self.down, nodes.intervals, unheld, self._out)
         return NodeSet(self._out[:k].copy(), int(n))
 
     def obstacle(self, nodes: NodeSet) -> int:
-        """Return the first node of a set that is down or held; -1 if all are up and free."""
+        """Return the first node of a set that is down or held. Return -1 if there is none."""
         return int(pool.first_obstacle(self.owner, self.down, self._free, nodes.intervals))
 
     def take(self, nodes: NodeSet, tag: int) -> int:
-        """Assign nodes to a tag if all are up and free; otherwise change nothing.
+        """Assign nodes to a tag if all are up and free. Otherwise, change nothing.
 
-        Return the first node that is down or held; -1 if all are up and free.
+        Return the first node that is down or held. Return -1 if the nodes were assigned.
         """
         obstacle = int(pool.take(self.owner, self.down, self._free, nodes.intervals, tag))
         if obstacle < 0:
@@ -53,13 +56,16 @@ class NodePool:
         return obstacle
 
     def release(self, nodes: NodeSet) -> None:
-        """Release nodes from their tag; nodes that are down do not become free."""
+        """Release nodes from their tag. Nodes that are down do not become free."""
         any_down = self.n_down > 0
         n = pool.release(self.owner, self.down, self._free, nodes.intervals, any_down)
         self.n_free += int(n)
 
     def fail(self, nodes: NodeSet) -> list[int]:
-        """Mark nodes as down; return the tags that hold any of them, ascending and unique."""
+        """Mark nodes as down.
+
+        Return the tags that hold any of them, ascending, without duplicates.
+        """
         tags = set()
         for node in nodes:
             if self.down[node]:

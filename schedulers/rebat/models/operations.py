@@ -48,7 +48,7 @@ class Operation(msgspec.Struct, frozen=True):
     job : str
         The job to migrate.
     user : str
-        User who requests the operation; empty if the administrator requests it.
+        User who requests the operation, or an empty text if the administrator requests it.
     spanning : bool
         Whether the operation may move jobs on several nodes.
     """
@@ -61,7 +61,7 @@ class Operation(msgspec.Struct, frozen=True):
 
 
 def operation_of(data: dict[str, Any]) -> Operation:
-    """Return the operation in an event; other fields of the event are ignored.
+    """Return the operation in an event. Fields that are not part of an operation are ignored.
 
     >>> operation_of({"type": "drain", "nodes": "0-3", "timestamp": 9}).nodes
     NodeSet('0-3')
@@ -103,13 +103,15 @@ def _nodes(value: Any) -> NodeSet:
 
 
 def read_operations(path: Path) -> list[GenericEvent]:
-    """Read an operations file, plain or .gz; use `check_operations` for checks against a machine.
+    """Read an operations file, plain or .gz.
+
+    To check that the nodes and jobs exist, call `check_operations`.
 
     Raises
     ------
     InputError
-        For broken JSON, invalid fields, descending times or overlapping drains; the error names
-        file and line.
+        If a line is broken JSON or has an invalid field, if times descend, or if drains overlap.
+        The error names file and line.
     """
     located: list[tuple[GenericEvent, str]] = []
     with open_text(Path(path)) as lines:
@@ -159,7 +161,7 @@ def check_operations(
     Raises
     ------
     InputError
-        If one does not exist. The error names the first invalid operation by its time.
+        If a node or a job does not exist. The error names the time of the first invalid operation.
     """
     for event in events:
         operation = operation_of(event.data)

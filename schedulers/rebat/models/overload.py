@@ -15,13 +15,14 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from rebat.core.attempts import job_name
+from rebat.core.compact_jobs import compact
 from rebat.core.errors import InputError
 from rebat.core.jobs import Job, Workload, duration_us
 from rebat.core.units import FOREVER_US, to_s
 from rebat.models.checkpoint import checkpointing_of
 
 MANY_ATTEMPTS = 1000
-"""Number of attempts, or expected attempts, from which a message reports a job."""
+"""A message reports a job if it has at least this number of attempts, or of expected attempts."""
 
 
 WHAT_TO_DO = (
@@ -66,32 +67,41 @@ class Hopeless(NamedTuple):
 def hopeless_jobs(
     workload: Workload, n_nodes: int, mtbf_s: float, group: int = 1, cascade: float = 0.0
 ) -> list[Hopeless]:
-    """Return the jobs that need MANY_ATTEMPTS or more attempts on average, most attempts first.
+    """Return the jobs that need at least MANY_ATTEMPTS attempts on average, sorted by this number.
 
-    ``mtbf_s`` is the MTBF of the entire machine. A failure takes down ``group`` nodes, and causes
-    another failure with probability ``cascade``.
+    The job with the most attempts is first. ``mtbf_s`` is the MTBF of the entire machine. A failure
+    takes down ``group`` nodes, and causes another failure with probability ``cascade``.
     """
+    all_mtbf_s = mtbf_s * (1 - cascade)
+
+    def log_attempts(size: int, span_s: float) -> float:
+        exposed = min(n_nodes, -(-size // group) * group)
+        return exposed / (n_nodes * all_mtbf_s) * span_s
+
+    worst = {  # most workloads have no such job, and few pairs of profile and size
+        (profile, size)
+        for profile, size, _ in compact(workload.jobs).sized_profiles()
+        if size <= n_nodes
+        and log_attempts(size, _span_s(workload, profile)) >= math.log(MANY_ATTEMPTS)
+    }
     hopeless = []
-    mtbf_s *= 1 - cascade
-    for job in workload.jobs:
-        if job.n_nodes <= n_nodes:
-            span_s = _span_s(job, workload)
-            exposed = min(n_nodes, -(-job.n_nodes // group) * group)
-            log_attempts = exposed / (n_nodes * mtbf_s) * span_s
-            if log_attempts >= math.log(MANY_ATTEMPTS):
-                hopeless.append(Hopeless(job, span_s, log_attempts))
+    for job in workload.jobs if worst else ():
+        if (job.profile, job.n_nodes) in worst:
+            span_s = _span_s(workload, job.profile, job.walltime_us or FOREVER_US)
+            if (log := log_attempts(job.n_nodes, span_s)) >= math.log(MANY_ATTEMPTS):
+                hopeless.append(Hopeless(job, span_s, log))
     return sorted(hopeless, key=lambda job: -job.log_attempts)
 
 
-def _span_s(job: Job, workload: Workload) -> float:
-    """Return the time from a restart to the next checkpoint, in seconds.
+def _span_s(workload: Workload, profile: str, walltime_us: int = FOREVER_US) -> float:
+    """Return the time from a restart of a job to its next checkpoint, in seconds.
 
-    Returns 0 for profiles whose duration only Batsim can compute.
+    Return 0 if only Batsim can compute the duration of the job's profile.
     """
     try:
-        length_us = duration_us(workload.profiles, job.profile)
+        length_us = duration_us(workload.profiles, profile)
     except InputError:
         return 0.0
-    length_us = min(length_us, job.walltime_us or FOREVER_US)
-    c = checkpointing_of(workload.profiles[job.profile])
+    length_us = min(length_us, walltime_us)
+    c = checkpointing_of(workload.profiles[profile])
     return to_s(length_us if c is None else min(length_us, c.period_us + c.cost_us) + c.recovery_us)

@@ -43,9 +43,9 @@ class Remaining(msgspec.Struct, frozen=True):
     imaged : bool
         Whether an image contains all the kept work.
     written : Written, optional
-        The rounded numbers of the resubmission; None if the numbers are not rounded.
+        The rounded numbers of the resubmission, or None if numbers are not rounded.
     tier : int
-        Number of the tier from which the job continues; 0: regular checkpoints.
+        Number of the tier from which the job continues. 0 means regular checkpoints.
     """
 
     useful_us: int
@@ -64,7 +64,7 @@ class Remaining(msgspec.Struct, frozen=True):
 
 
 class _Position(msgspec.Struct, frozen=True):
-    """Where an attempt is in the pattern of its checkpoints.
+    """The position of an attempt in the pattern of its checkpoints.
 
     Attributes
     ----------
@@ -88,7 +88,7 @@ class _Position(msgspec.Struct, frozen=True):
         return self.c.light.tiers if self.c.light else ()
 
     def own_checkpoint_us(self, tier: int) -> int:
-        """Return the progress at the attempt's last checkpoint of a tier; 0 if there is none.
+        """Return the progress at the attempt's last checkpoint of a tier, or 0 without one.
 
         ``tier`` is an index of ``at_risk``. Index 0 means regular checkpoints, which are only at
         the end of a period.
@@ -99,8 +99,10 @@ class _Position(msgspec.Struct, frozen=True):
         return max(0, light - self.begin_us)
 
     def after(self, kept_us: int, lost_us: int = 0) -> AtRisk:
-        """Return the work at risk after ``kept_us`` of own work and without ``lost_us`` of older
-        work.
+        """Return the work at risk after a stop.
+
+        The attempt keeps ``kept_us`` of its own work. Of the older work at risk, ``lost_us`` is
+        lost.
         """
         return tuple(
             kept_us - own_us
@@ -127,7 +129,7 @@ def _position(c: Checkpointing, run_us: int, at_risk: AtRisk) -> _Position:
 
 
 def resized(c: Checkpointing | None, run_us: int, at_risk: AtRisk = ()) -> Remaining:
-    """Return what remains when a malleable job changes its nodes, without loss or cost.
+    """Return what remains when a malleable job continues on other nodes without loss or cost.
 
     On the new nodes, the job finishes its recovery, and repeats a checkpoint that was not complete.
     ``at_risk`` is the work that no checkpoint contained when the attempt started.
@@ -147,17 +149,20 @@ def resized(c: Checkpointing | None, run_us: int, at_risk: AtRisk = ()) -> Remai
 
 
 def imaged(c: Checkpointing | None, run_us: int, price_us: int) -> Remaining:
-    """Return what remains when an image of the job is written; ``price_us`` is the cost.
+    """Return what remains when an image of the job is written.
 
-    The cost includes a full restart, so the rest of an incomplete recovery is skipped. An
-    incomplete regular checkpoint is written again.
+    The cost ``price_us`` includes a full restart, so the rest of an incomplete recovery is skipped.
+    An incomplete regular checkpoint is written again.
     """
     remaining = resized(c or NEVER, run_us)
     return Remaining(remaining.useful_us, remaining.first_period_us, price_us, imaged=True)
 
 
 def _all_but_recovery(c: Checkpointing, run_us: int) -> Remaining:
-    """Return what remains with perfect checkpoints: everything except the recovery."""
+    """Return what remains with perfect checkpoints.
+
+    All the work is kept; only the recovery is repeated.
+    """
     paid_us = min(run_us, c.first_recovery_us)
     return Remaining(run_us - paid_us, c.first_period_us, c.first_recovery_us - paid_us)
 
@@ -170,7 +175,7 @@ def untouched(c: Checkpointing | None) -> Remaining:
 def remaining_after(
     c: Checkpointing | None, run_us: int, when: When, semantics: Semantics, at_risk: AtRisk = ()
 ) -> Remaining:
-    """Return what remains after a stop. A job without checkpoints restarts at 0, at no cost.
+    """Return what remains after a stop. A job without checkpoints restarts from the beginning.
 
     ``at_risk`` is the work that no checkpoint contained when the attempt started, measured at the
     speed of the attempt. If the attempt keeps none of its own work, the work at risk is lost too.
@@ -196,11 +201,11 @@ def remaining_after(
 
 
 def after_light_failure(c: Checkpointing, run_us: int, at_risk: AtRisk, light: int) -> Remaining:
-    """Return what remains after a failure that the light checkpoints of a tier survive.
+    """Return what remains after a failure that some light checkpoints survive.
 
     ``light`` is the lightest tier that survives the failure. The job continues from its last
     checkpoint of this tier or of a heavier tier. The work since the last checkpoint of each heavier
-    tier stays at risk until the next one.
+    tier stays at risk until the next checkpoint of this tier.
     """
     assert c.light is not None
     n_light = len(c.light.tiers)

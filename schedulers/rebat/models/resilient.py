@@ -27,7 +27,7 @@ from rebat.kernels import rlist, rlist_all
 from rebat.kernels.resilient_state import Ints, ScenarioBatch
 
 HEURISTICS = ("R-LIST-0", "R-LIST-1", "R-LIST-Q", "R-SHELF-B", "R-SHELF-NB")
-"""The five heuristics of Section 5.1; ``R-LIST-2``, ``R-LIST-3``, ... are valid as well."""
+"""The five heuristics of Section 5.1. ``R-LIST-2``, ``R-LIST-3``, ... are also valid."""
 
 RESERVATIONS = ("paper", "easy_head", "stale")
 """Interpretations of the reservations of R-LIST.
@@ -42,7 +42,7 @@ stale
 """
 
 ALL = -1
-"""Value of the reservation depth for m = ``|Q|``: every waiting job has a reservation."""
+"""Reservation depth m = ``|Q|``: every waiting job has a reservation."""
 
 _LIMIT = 1 << 61
 _MOST_PROCS = 1 << 40
@@ -58,9 +58,9 @@ class Heuristic:
     name : str
         Name in the notation of the paper.
     depth : int or None
-        Reservation depth m of R-LIST, `ALL` for ``|Q|``; None for R-SHELF.
+        Reservation depth m of R-LIST, where `ALL` means ``|Q|``. None for R-SHELF.
     backfill : bool
-        Parameter b of R-SHELF; R-LIST does not use it.
+        Parameter b of R-SHELF. R-LIST does not use this parameter.
     """
 
     name: str
@@ -74,7 +74,7 @@ def heuristic(name: str) -> Heuristic:
     Raises
     ------
     InputError
-        For an unknown name.
+        If the name is unknown.
 
     Examples
     --------
@@ -113,18 +113,20 @@ def makespans(
     ----------
     which : Heuristic or str
         The heuristic or its name.
-    times, sizes : int array, shape (n,)
-        Time of an attempt (in any unit, at least 1) and processors of each job.
+    times : int array, shape (n,)
+        Time of an attempt of each job, in any unit, at least 1.
+    sizes : int array, shape (n,)
+        Processors of each job.
     rank : int array, shape (n,)
-        Place in the queue, the smallest first; equal ranks are ordered by job index.
+        Place in the queue, the smallest first. Equal ranks are ordered by job index.
     failures : int array, shape (n_scenarios, n) or (n,)
         Number of failed attempts of each job before its successful attempt.
     n_procs : int
         Processors P.
     reservations : {'paper', 'easy_head', 'stale'}
-        See `RESERVATIONS`; R-SHELF and R-LIST-0 have no reservations.
+        See `RESERVATIONS`. R-SHELF and R-LIST-0 have no reservations.
     threads : int
-        Number of threads; does not change the result.
+        Number of threads. It does not change the result.
 
     Returns
     -------
@@ -160,8 +162,10 @@ def makespans(
 
 
 def _in_threads(work: Callable[[slice], None], parts: list[slice]) -> None:
-    """Process all parts, each in a daemon thread. A running kernel cannot be interrupted, but the
-    calling thread only waits, so Ctrl-C can end the program.
+    """Process all parts, each in a daemon thread.
+
+    A running kernel cannot be interrupted. The calling thread only waits, so Ctrl-C ends the
+    program.
     """
     errors: list[BaseException] = []
 
@@ -213,7 +217,7 @@ def starts(
 
 
 def _kernel(which: Heuristic | str, reservations: str, n: int) -> _Kernel:
-    """Return the kernel of a heuristic with a kind of reservations."""
+    """Return the kernel of a heuristic with this interpretation of reservations."""
     rule = heuristic(which) if isinstance(which, str) else which
     check_reservations(reservations)
     if rule.depth is None:
@@ -249,8 +253,8 @@ def _checked(
         raise InputError(f"needs {p[job]} processors", f"job {job}", f"1 to {n_procs}")
     if (fails < 0).any():
         raise InputError("a number of failures is negative", expected="0 or more per job")
-    # under every heuristic at least one processor is always busy, so the makespan is at most the
-    # sum # of the times of all attempts
+    # under every heuristic, at least one processor is busy until the end: the makespan is at most
+    # the sum of the times of all attempts
     worst = fails.max(axis=0, initial=0).astype(float)
     if float((worst + 1) @ t.astype(float)) > _LIMIT:
         raise InputError("all attempts together last too long for 64 bits; use a coarser unit")

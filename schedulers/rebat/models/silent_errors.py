@@ -141,7 +141,7 @@ def draw_failures(
 
 
 def longest_chain(times: ArrayLike, failures: ArrayLike) -> Ints:
-    """Return the lower bound (5) of each scenario, ``t_max(f) = max (f_j + 1) t_j``; exact."""
+    """Return the lower bound ``t_max(f) = max (f_j + 1) t_j`` of each scenario (equation 5)."""
     chains = (_table(failures) + 1) * np.asarray(times, np.int64)
     return np.asarray(chains.max(axis=1, initial=0))
 
@@ -177,7 +177,10 @@ def lower_bounds(
 
 
 def normalised(makespans: ArrayLike, bounds: ArrayLike) -> Floats:
-    """Return makespans / lower bounds, the paper's measure (Section 5.1); at least 1."""
+    """Return makespans divided by lower bounds, the measure of the paper (Section 5.1).
+
+    It is at least 1.
+    """
     ratios: Floats = np.asarray(makespans, float) / np.asarray(bounds, float)
     return ratios
 
@@ -185,7 +188,7 @@ def normalised(makespans: ArrayLike, bounds: ArrayLike) -> Floats:
 def synthetic_jobs(
     seed: int, job_set: int, n: int = SYNTHETIC_JOBS, unit_s: float = 1e-6
 ) -> tuple[Ints, Ints]:
-    """Return times and sizes of a synthetic job set (Section 5.1); times in units of `unit_s`.
+    """Return times (in units of `unit_s`) and sizes of a synthetic job set (Section 5.1).
 
     Sizes are uniform from 50 to 2000 processors. Times are uniform from 100 to 20,000 s, in whole
     units, so that they are exact and rarely equal.
@@ -197,7 +200,7 @@ def synthetic_jobs(
 
 
 def errors_left(profile: Mapping[str, Any]) -> int:
-    """Return how many attempts of a job with this profile will still end with an error.
+    """Return the number of further attempts of a job with this profile that will end with an error.
 
     The number is the field ``silent_errors`` of the profile. Without this field, a return code
     ``ret`` other than 0 counts as one error.
@@ -215,7 +218,7 @@ def erring_profile(profile: Mapping[str, Any], errors: int) -> dict[str, Any]:
 
 
 def retried_profile(whole: Mapping[str, Any], failed: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the profile after a failed attempt: the entire job, with one error less to come."""
+    """Return the profile after a failed attempt: the entire job, with one error fewer."""
     return erring_profile(whole, max(0, errors_left(failed) - 1))
 
 
@@ -232,11 +235,13 @@ def add_silent_errors(
     ----------
     workload : Workload
     errors : float or sequence of int, shape (n,)
-        Either the rate lambda in errors per node and second, from which a scenario is drawn
-        (Section 3.4), or a scenario: the number of failed attempts of each job, in the order of the
-        workload's jobs.
-    seed, scenario : int
-        Seed and number of the scenario, if it is drawn.
+        A number is the rate lambda in errors per node and second, with which a scenario is drawn
+        (Section 3.4). A sequence is a scenario: the number of failed attempts of each job, in the
+        order of the workload's jobs.
+    seed : int
+        Seed of a scenario that is drawn.
+    scenario : int
+        Number of a scenario that is drawn.
 
     Raises
     ------

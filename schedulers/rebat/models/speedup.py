@@ -18,7 +18,7 @@ MOST = 1e9
 """Maximum of sizes, parallelisms, variances and speeds."""
 
 SIGMA_MAX = 2.0
-"""Maximum sigma of drawn jobs; sigma is drawn uniformly from 0 to this value (Downey 1998)."""
+"""Maximum sigma of drawn jobs. It is drawn uniformly from 0 to this value (Downey 1998)."""
 
 
 class Linear(msgspec.Struct, frozen=True, tag_field="model", tag="linear"):
@@ -54,7 +54,7 @@ class Downey(msgspec.Struct, frozen=True, tag_field="model", tag="downey"):
     parallelism : float
         A, the mean parallelism, at least 1: the maximum speedup.
     sigma : float
-        Coefficient of variance of the parallelism, 0 or more; 0: the parallelism is always A.
+        Coefficient of variance of the parallelism, at least 0. With 0, the parallelism is always A.
     """
 
     parallelism: float
@@ -70,14 +70,14 @@ class Downey(msgspec.Struct, frozen=True, tag_field="model", tag="downey"):
 
     @property
     def n_nodes_max(self) -> float:
-        """Number of nodes above which the speed is constant: equation (5) of Prabhakaran 2018."""
+        """Number of nodes above which the speed is constant (Prabhakaran et al. 2018, eq. 5)."""
         if self.sigma <= 1:
             return 2 * self.parallelism - 1
         return self.parallelism + self.parallelism * self.sigma - self.sigma
 
 
 class SpeedupTable(msgspec.Struct, frozen=True, tag_field="model", tag="table"):
-    """Measured speeds; the speed between two measured sizes is interpolated linearly.
+    """Measured speeds. The speed between two measured sizes is interpolated linearly.
 
     Below the smallest size the speed is proportional to the number of nodes. Above the largest size
     the speed is constant.
@@ -150,7 +150,7 @@ def speedup_of(profile: Mapping[str, Any]) -> Speedup:
     Raises
     ------
     InputError
-        For an unknown model, and invalid parameters.
+        If the model is unknown, or a parameter is invalid.
     """
     description = profile.get("speedup")
     return LINEAR if description is None else tagged(description, "model", MODELS, "speedup")

@@ -36,10 +36,12 @@ USUAL = "peer=1s/30s+remote=30s/2min"
 FORM = "TIER=WRITE/LOAD or TIER=WRITE/LOAD@INTERVAL, joined by +, remote last: " + USUAL
 
 RAREST = 0.01
-"""Minimum share of failures that need a tier; with share 0, it would have no best interval."""
+"""Minimum share of failures that need a tier. With the share 0, a tier has no best interval."""
 
 Shares = float | tuple[float, ...]
-"""Share of the failures that the light tier survives; with several light tiers, a share for each.
+"""Share of the failures that the light tier survives.
+
+With several light tiers, a share for each.
 """
 
 
@@ -53,14 +55,17 @@ class Tier(msgspec.Struct, frozen=True):
 
 
 class Tiers(msgspec.Struct, frozen=True):
-    """Remote storage, and light tiers in the order of the failures that they survive."""
+    """Remote storage (``deep``) and light tiers.
+
+    Each light tier survives more than the previous one.
+    """
 
     deep: Tier
     lights: tuple[Tier, ...] = ()
 
     @property
     def all(self) -> tuple[Tier, ...]:
-        """All tiers from the lightest."""
+        """All tiers, from the lightest to the heaviest."""
         return (*self.lights, self.deep)
 
 
@@ -123,10 +128,10 @@ def _tier(text: str) -> Tier:
 
 
 def pattern_of(tiers: Tiers, mtbf_s: float, light_share: Shares) -> TierPattern:
-    """Return the intervals of a job with this MTBF.
+    """Return the intervals between checkpoints of each tier, for a job with this MTBF.
 
-    For one or two tiers, these intervals are the first-order optima; for more tiers, the result of
-    `best_pattern`. ``light_share`` is the share of the failures that each light tier survives.
+    For one or two tiers, these are the first-order optima. For more tiers, `best_pattern` finds
+    them. ``light_share`` is the share of the failures that each light tier survives.
     """
     survived = light_share if isinstance(light_share, tuple) else (light_share,)
     shares = needed(survived[: len(tiers.lights)])
@@ -152,7 +157,10 @@ def needed(survived: tuple[float, ...]) -> tuple[float, ...]:
 def _numerical(
     tiers: Tiers, mtbf_s: float, shares: tuple[float, ...], start_s: list[float]
 ) -> TierPattern:
-    """Return the best pattern; intervals that are set are kept (see `best_pattern`)."""
+    """Return the best pattern for any number of tiers.
+
+    Fixed intervals are kept (see `best_pattern`).
+    """
     least = [max(share, RAREST) for share in shares]
     levels = Levels(
         mtbf_s=mtbf_s,
@@ -174,7 +182,7 @@ def _best_s(tier: Tier, mtbf_s: float, share: float) -> float:
 def profile_fields(
     tiers: Tiers, pattern: TierPattern, software: str, group: int = 1
 ) -> tuple[dict[str, object], LightCheckpoints | None]:
-    """Return the checkpoint fields of a profile, and the light checkpoints."""
+    """Return the checkpoint fields of a job's profile, and the light checkpoints in them."""
     deep, fields = tiers.deep, dict[str, object]()
     part_us, columns = to_us(pattern.interval_s), []
     for tier, count in zip(tiers.lights, pattern.counts, strict=True):
@@ -215,10 +223,12 @@ def add_tiers(
 
     Parameters
     ----------
-    n_nodes, mtbf_s : int, float
-        Number of nodes of the machine, and its mean time between failures in seconds.
+    n_nodes : int
+        Number of nodes of the machine.
+    mtbf_s : float
+        Mean time between failures of the machine in seconds.
     light_share : float, or tuple of float
-        Share of the failures that the light tier survives; with several light tiers, a share for
+        Share of the failures that the light tier survives. With several light tiers, a share for
         each.
     software : str
         Causes of failures after which the node is still usable, joined by +.
@@ -245,7 +255,6 @@ def add_tiers(
 def _with_tiers(
     job: Job, profile: dict[str, Any], fields: dict[str, object], light: LightCheckpoints | None
 ) -> dict[str, Any]:
-    """Return the profile of a job with checkpoints of tiers."""
     if profile.get("type") != "delay":
         problem = f"checkpoints need a delay profile, not {profile.get('type')!r}"
         raise InputError(problem, f"job {job.id}")

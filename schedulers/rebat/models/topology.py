@@ -24,7 +24,9 @@ Ints = npt.NDArray[np.int64]
 
 
 class Torus(msgspec.Struct, frozen=True):
-    """A torus of any number of dimensions; ``sizes`` are its extents, the fastest dimension first.
+    """A torus of any number of dimensions.
+
+    ``sizes`` are its extents; the dimension that varies fastest is first.
 
     >>> Torus((8, 12, 16, 16, 2)).n_nodes
     49152
@@ -46,7 +48,7 @@ class Torus(msgspec.Struct, frozen=True):
 
     @property
     def strides(self) -> tuple[int, ...]:
-        """The amount that a step along each dimension adds to the node number."""
+        """The difference in node number of two neighbours, for each dimension."""
         return tuple(math.prod(self.sizes[:axis]) for axis in range(len(self.sizes)))
 
     @property

@@ -23,17 +23,17 @@ REPORTS = {
     "training": "training.report",
     USUAL: "common.runs",
 }
-"""Module with the `REPORT`, by name of the report in a campaign file (``report = "runs"``)."""
+"""Module that defines the `REPORT`, for each name in a campaign file (``report = "runs"``)."""
 
 
 def maker(name: str) -> ReportMaker:
-    """Import a report by name. The import is slow because it loads the code of the figures."""
+    """Return a report by name. This is slow, because it imports the code of the figures."""
     report: ReportMaker = import_module(f"rebat.papers.{REPORTS[name]}").REPORT
     return report
 
 
 def gather(units: Sequence[Unit]) -> tuple[str, list[Table], list[Picture], list[str]]:
-    """Return the name of the report of these units, workload tables, pictures and provenance."""
+    """Return report name, workload tables, pictures and provenance for the report of units."""
     from rebat.papers.common.runs import workload_tables
 
     name = units[0].spec.report or USUAL

@@ -16,11 +16,11 @@ from rebat.policies.point import PLACEMENTS, PLANNINGS, REACTIONS, CommonOptions
 from rebat.policies.variants import OptionField, Options, choice, fields, parts, several
 
 SYNONYMS = {"recovery": "react", "block": "unit"}
-"""Other names of options."""
+"""Other names of options, with the names in `OPTIONS`."""
 
 
 class Variants(Options, frozen=True):
-    """Options that choose the parts of a scheduler. Each part has further options."""
+    """Options that choose the parts of a scheduler. Each part has its own options."""
 
     planning: Annotated[str, choice(PLANNINGS, "Rule that decides when jobs start.")] = "list"
     placement: Annotated[
@@ -56,7 +56,7 @@ OPTIONS: dict[str, OptionField] = {
 
 
 def point(**options: Any) -> Point:
-    """Return the scheduler with these options; other options have their defaults."""
+    """Return the scheduler with these options. All other options have their default values."""
     return changed(Point(), options)
 
 
@@ -68,7 +68,7 @@ def changed(base: Point, changes: Mapping[str, Any], folder: Path | None = None)
     Raises
     ------
     InputError
-        For an unknown option or value, or an option without an effect.
+        If an option or value is unknown, or an option has no effect.
     """
     changes = {SYNONYMS.get(name, name): value for name, value in changes.items()}
     for name in changes:
@@ -94,7 +94,10 @@ def changed(base: Point, changes: Mapping[str, Any], folder: Path | None = None)
 
 
 def _point(values: Mapping[str, Any]) -> Point:
-    """Return the scheduler with these options; ignore options of other variants."""
+    """Return the scheduler with these options.
+
+    Options of variants that are not chosen are ignored.
+    """
 
     def create(kind: type[Options]) -> Any:
         return kind(**{name: values[name] for name in fields(kind) if name in values})

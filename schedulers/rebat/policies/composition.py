@@ -10,12 +10,15 @@ from rebat.contract import Changes, News, PlannedStarts, Policy, Proposal, View
 
 
 class Planning(Protocol):
-    """Decides on queued jobs."""
+    """The part of a scheduler that decides on queued jobs."""
 
     def plan(self, view: View, changes: Changes) -> Iterable[Proposal]: ...
 
     def planned(self, view: View) -> PlannedStarts | None:
-        """Return the starts in the most recent plan; None if there are no reservations."""
+        """Return the starts in the most recent plan.
+
+        Return None if the planning makes no reservations.
+        """
         return None
 
     def reasons(self, view: View) -> Mapping[str, str]:
@@ -24,7 +27,10 @@ class Planning(Protocol):
 
 
 class Reaction(Protocol):
-    """Decides on running jobs, after all earlier reactions have made their proposals."""
+    """A part of a scheduler that decides on running jobs.
+
+    A reaction is called after all earlier reactions have made their proposals.
+    """
 
     def react(self, view: View, news: News) -> Iterable[Proposal]: ...
 

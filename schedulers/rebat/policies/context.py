@@ -19,11 +19,14 @@ from rebat.policies.queue_order import QueueOrder, bound
 from rebat.policies.variants import Options
 
 RIGID = as_asked(MANAGERS["fpsma"])
-"""The rule of plannings that treat malleable jobs as rigid."""
+"""The rule under which malleable jobs are treated as rigid jobs."""
 
 
 class SizeLimit(msgspec.Struct, frozen=True):
-    """Limit of the sizes of jobs on ``n_nodes`` nodes, including ``n_spares`` spare nodes."""
+    """Limit of the sizes of jobs on a machine or partition of ``n_nodes`` nodes.
+
+    ``n_spares`` of these nodes are spare nodes.
+    """
 
     n_nodes: int
     n_spares: int = 0
@@ -34,7 +37,10 @@ class SizeLimit(msgspec.Struct, frozen=True):
         return self.n_nodes - self.n_spares
 
     def exceeded(self, n_nodes: int) -> str | None:
-        """Return why a job that requires ``n_nodes`` nodes never starts; None if it can start."""
+        """Return the reason why a job that requires ``n_nodes`` nodes can never start.
+
+        Return None if the job can start.
+        """
         if n_nodes <= self.most:
             return None
         reason = f"requires {counted(n_nodes, 'node')}, but the maximum is {self.most}"
@@ -51,8 +57,10 @@ class Context(msgspec.Struct, frozen=True):
 
     Attributes
     ----------
-    order, seed
-        Queue order, and seed of random choices.
+    order
+        Queue order.
+    seed
+        Seed of random choices.
     margin_us : int
         Microseconds that the planning adds to every walltime.
     placement : Placement
@@ -103,7 +111,10 @@ class PlanningOptions(Options, frozen=True):
 
     @property
     def malleability(self) -> SizeRule | None:
-        """When malleable jobs grow and shrink; None if malleable jobs are treated as rigid."""
+        """The rule by which malleable jobs grow and shrink.
+
+        None if malleable jobs are treated as rigid jobs.
+        """
         return None
 
     @property

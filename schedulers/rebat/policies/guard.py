@@ -135,7 +135,7 @@ def _wrong(where: str, method: Callable[..., Any], answer: object, expected: str
 
 
 def _error_in(proposal: object) -> str | None:
-    """Return the error in a proposal, or None."""
+    """Return what is wrong with a proposal. Return None if the proposal is valid."""
     if not isinstance(proposal, PROPOSALS) or not isinstance(proposal, msgspec.Struct):
         names = ", ".join(kind.__name__ for kind in PROPOSALS)
         return f"proposed {_short(proposal)} (expected {names})"
@@ -143,7 +143,7 @@ def _error_in(proposal: object) -> str | None:
 
 
 def _field_error(proposal: msgspec.Struct) -> str | None:
-    """Return the error in a field of a proposal, or None."""
+    """Return which field of a proposal is wrong. Return None if all fields are valid."""
     for field in msgspec.structs.fields(proposal):
         value = getattr(proposal, field.name)
         if isinstance(value, msgspec.Struct) and isinstance(value, field.type):
@@ -161,6 +161,5 @@ def place_of(function: Any) -> str:
 
 
 def _short(value: object) -> str:
-    """Return a value as text of at most 60 characters."""
     text = " ".join(repr(value).split())
     return text if len(text) <= 60 else f"{text[:57]}..."

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Policy options as JSON: the scheduler, its options, and the checkpointing of jobs.
 
-The JSON is the value of ``--options``, of Batsim's ``--sched-cfg`` (which takes precedence), or of
-pybatsim's ``-o``.
+The JSON is the value of ``--options``, of Batsim's ``--sched-cfg``, or of pybatsim's ``-o``. If
+both ``--options`` and ``--sched-cfg`` are set, the latter takes precedence.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _CHECKPOINT = {"mtbf": None, "checkpoint_cost": 300.0, "recovery_cost": 300.0}
 
 
 def parse_options(text: str, where: str) -> dict[str, Any]:
-    """Return the options in a JSON object; an empty dict for an empty text.
+    """Return the options in a JSON object. For an empty text, return an empty dict.
 
     Raises
     ------
@@ -62,7 +62,7 @@ def configure(policy: str, options: Mapping[str, Any]) -> Configured:
     Raises
     ------
     InputError
-        For an unknown scheduler, option or choice.
+        If a scheduler, option or choice is unknown.
     """
     remaining = dict(options)
     name = str(remaining.pop("policy", policy))

@@ -54,7 +54,7 @@ def file_of(place: str) -> str:
 
 
 def name_of(place: str) -> str:
-    """Return the class or function of a specification."""
+    """Return the name of the class or function in a specification."""
     return place.rpartition(":")[2]
 
 
@@ -89,7 +89,7 @@ def load(place: str) -> Any:
 
 
 class _Fresh(SourceFileLoader):
-    """A loader that compiles the current contents of a file and writes no cache file."""
+    """An import loader that compiles the current contents of a file, and writes no cache file."""
 
     def get_code(self, fullname: str) -> CodeType:
         code: CodeType = self.source_to_code(self.get_data(self.path), self.path)
@@ -123,7 +123,7 @@ def own_rule(option: str, place: str, maker: Callable[[Any], Any]) -> Any:
 
 
 class UnfitAnswer(TypeError):
-    """Error: a rule returned an invalid value; ``place`` is where the rule is defined."""
+    """Error: a rule returned an invalid value. ``place`` is the file and line of the rule."""
 
     def __init__(self, rule: Rule, answer: object, expected: str) -> None:
         super().__init__(f"the rule returned {answer!r:.60} (expected {expected})")
@@ -131,7 +131,7 @@ class UnfitAnswer(TypeError):
 
 
 def numbers(rule: Rule, answer: Any) -> tuple[float, ...]:
-    """Check that a rule returned numbers, and return them as a tuple."""
+    """Return the numbers that a rule returned, as a tuple; raise UnfitAnswer for other values."""
     values = answer if isinstance(answer, tuple) else (answer,)
     try:
         unfit = not values or any(math.isnan(value) for value in values)

@@ -25,7 +25,7 @@ class OwnPolicy(msgspec.Struct, frozen=True):
     kind: Any
     """The class."""
     place: str
-    """File and class, FILE.py:CLASS; empty for a class in a notebook."""
+    """File and class, FILE.py:CLASS. For a class in a notebook, this text is empty."""
     session: SessionOptions = SessionOptions()
     orders: bool = False
     """Whether rebat carries out operations on behalf of the policy."""
@@ -74,12 +74,15 @@ class OwnPolicy(msgspec.Struct, frozen=True):
 
     @property
     def sources(self) -> tuple[OwnCode, ...]:
-        """Name and hash of the file, recorded with the results; empty for a class in a notebook."""
+        """Name and hash of the file, to record with the results.
+
+        The tuple is empty for a class in a notebook.
+        """
         return (source_of(self.place),) if self.place else ()
 
 
 def own_policy(spec: str, folder: Path | None = None) -> OwnPolicy:
-    """Load a policy class; a relative path starts from ``folder`` or the working directory.
+    """Load a policy class. Relative paths start from ``folder`` (default: the working directory).
 
     Raises
     ------
@@ -91,6 +94,6 @@ def own_policy(spec: str, folder: Path | None = None) -> OwnPolicy:
 
 
 def _defined_in(kind: Any) -> str:
-    """Return the name of a class's file or notebook cell in tracebacks."""
+    """Return the name that tracebacks use for the file or the notebook cell of a class."""
     code = getattr(kind.plan, "__code__", None)
     return str(code.co_filename) if code else ""

@@ -30,7 +30,7 @@ _SHARES = re.compile(r"(\d+(?:\.\d+)?)%-(\d+(?:\.\d+)?)%\Z")
 
 
 class PartitionText(msgspec.Struct, frozen=True):
-    """A partition as text; ``nodes`` is 'all', a set (0-3) or a share of the machine (0%-25%)."""
+    """A partition as text. ``nodes`` is 'all', a set (0-3) or a share of the machine (0%-25%)."""
 
     name: str
     nodes: str
@@ -39,7 +39,10 @@ class PartitionText(msgspec.Struct, frozen=True):
 
 
 class Partition(msgspec.Struct, frozen=True):
-    """A partition of a machine; ``nodes`` are Batsim's hosts (nodes or cores)."""
+    """A partition of a machine.
+
+    ``nodes`` are numbers of nodes, or of cores if nodes have several.
+    """
 
     name: str
     nodes: NodeSet
@@ -139,9 +142,9 @@ def _nodes(row: PartitionText, count: int) -> NodeSet:
 def open_to(partitions: Sequence[Partition], traits: Traits, size: int = 1) -> list[Partition]:
     """Return the partitions in which a job may run, in the order of the list.
 
-    A job that names a partition runs in this partition. A job that names no partition runs in the
-    highest tier; if it is eternal, in the lowest tier. Partitions that are too small for the job
-    are left out, unless all are too small.
+    A job that names a partition runs in this partition. An eternal job that names no partition runs
+    in the lowest tier. Other jobs that name no partition run in the highest tier. Partitions that
+    are too small for the job are left out, unless all are too small.
 
     Raises
     ------

@@ -80,7 +80,7 @@ PLACEMENTS: dict[str, type[PlacementOptions]] = table(
     FapsOptions,
     ClusterOptions,
 )
-"""Placements by name; they choose the nodes of attempts."""
+"""Placements by name. They choose the nodes of attempts."""
 
 REACTIONS: dict[str, type[ReactionOptions]] = table(
     StealingOptions,
@@ -97,13 +97,12 @@ REACTIONS: dict[str, type[ReactionOptions]] = table(
 
 
 def _check_power(watts: str) -> None:
-    """Raise InputError if the option power is neither empty nor valid."""
     if watts:
         read_power(watts)
 
 
 def _stage(description: str) -> Meta:
-    """Return the description of an option: the duration of a stage of a failed job's recovery."""
+    """Return the metadata of an option: the duration of a recovery stage of failed jobs."""
     return text(parse_stage, f"{description}: a duration like 30s, random, or by cause.")
 
 
@@ -204,7 +203,7 @@ class CommonOptions(Options, frozen=True):
 
 
 class Point(msgspec.Struct, frozen=True):
-    """A scheduler: its planning, placement and reactions (the parts), and their options."""
+    """A scheduler: a planning, a placement and reactions (the parts), and all options."""
 
     planning: PlanningOptions = ListOptions()
     placement: PlacementOptions = AnyOptions()
@@ -244,7 +243,7 @@ class Point(msgspec.Struct, frozen=True):
 
     @property
     def dialect(self) -> Dialect:
-        """The choices in details in which the node-stealing paper and its program differ."""
+        """Which details follow the node-stealing paper, and which follow its program."""
         dialect = DIALECTS[self.common.semantics]
         values = {name: value for name, value in self.values.items() if value != "auto"}
         values["hold_margin_s"] = float(values.get("hold_margin", dialect.hold_margin_s))
@@ -267,7 +266,7 @@ class Point(msgspec.Struct, frozen=True):
 
     @property
     def recovery(self) -> Recovery | None:
-        """The stages of the recovery of failed jobs; None if they take no time."""
+        """The stages of the recovery of failed jobs; None if recovery takes no time."""
         stages = {name: str(getattr(self.common, name)) for name in STAGES}
         recovery = Recovery(**stages, seed=self.common.seed)
         return recovery if recovery.stages else None
@@ -283,7 +282,7 @@ class Point(msgspec.Struct, frozen=True):
         return {name: source_of(place) for name, place in self.own_places.items()}
 
     def check(self) -> None:
-        """Raise InputError if parts, or options of a part, cannot be combined."""
+        """Raise InputError if the parts, or the options of a part, cannot be combined."""
         for part in self.parts:
             part.check()
         self._check_pauses()
@@ -301,7 +300,7 @@ class Point(msgspec.Struct, frozen=True):
             raise InputError(problem, "axis partitions", "placement=cluster")
 
     def _check_pauses(self) -> None:
-        """Raise InputError if paused jobs are not possible with the other parts."""
+        """Raise InputError if the other parts do not support paused jobs."""
         if self.effective.get("wait") != "hold":
             return
         if len(self.reactions) > 1 and "stealing" in {part.name for part in self.reactions}:

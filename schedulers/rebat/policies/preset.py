@@ -41,7 +41,7 @@ class Preset(msgspec.Struct, frozen=True):
 
     @property
     def foresees(self) -> bool:
-        """Whether the scheduler uses a foresight of failures."""
+        """Whether the scheduler uses predictions of failures (the option ``foresight``)."""
         return "foresight" in self.point.effective
 
     @property
@@ -50,11 +50,11 @@ class Preset(msgspec.Struct, frozen=True):
         return believed(self.point.values.get("foresight", "law"))[0]
 
     def reseeded(self, seed: int) -> Preset:
-        """Return the preset with a seed computed from its own seed and this seed."""
+        """Return the preset with another seed, computed from its present seed and ``seed``."""
         return self._with(seed=(self.point.common.seed + seed) % 2**63)
 
     def knowing(self, hazards: Hazards | None) -> Preset:
-        """Return the preset with these hazards as its foresight."""
+        """Return the preset with ``hazards`` as the failure law of the run."""
         return msgspec.structs.replace(self, hazards=hazards)
 
     @property
@@ -63,34 +63,42 @@ class Preset(msgspec.Struct, frozen=True):
         return "torus" in self.point.values
 
     def blocks(self, n_nodes: int) -> TorusBlocks | None:
-        """Return the blocks that the scheduler allocates on a torus; None if it allocates nodes."""
+        """Return the blocks that the scheduler allocates on a torus.
+
+        Return None if it allocates nodes.
+        """
         return self.point.placement.blocks(n_nodes)
 
     def allotted(self, n_nodes: int) -> Allotment | None:
         """Return a function from the requested to the allocated number of nodes.
 
-        None if both numbers are always equal.
+        Return None if both numbers are always equal.
         """
         return self.point.placement.allotted(n_nodes)
 
     def carrying_out(self) -> Preset:
-        """Return a preset that carries out operations; unchanged if the option ``drain`` is set."""
+        """Return a preset that carries out operations.
+
+        If the option ``drain`` is set, return the preset itself.
+        """
         return self._with(drain="migrate") if self.point.common.drain == "auto" else self
 
     def _with(self, **common: Any) -> Preset:
-        """Return the preset with some common options changed."""
         changed = msgspec.structs.replace(self.point.common, **common)
         return msgspec.structs.replace(
             self, point=msgspec.structs.replace(self.point, common=changed)
         )
 
     def partitions(self, n_nodes: int, cores_per_node: int) -> tuple[Partition, ...]:
-        """Return the partitions of a machine, if there are any."""
+        """Return the partitions of a machine.
+
+        The tuple is empty if the option ``partitions`` is not set.
+        """
         return partitions_on(self.point.partitions, n_nodes, cores_per_node)
 
     @property
     def power(self) -> NodePower | None:
-        """Power of a node; None if it is not set."""
+        """Power of a node, or None if the option ``power`` is not set."""
         watts = self.point.common.power
         return read_power(watts) if watts else None
 
@@ -130,7 +138,7 @@ def identity(chosen: Preset | OwnPolicy) -> Any:
         options["foresight"] = {"sha256": file_hash(Path(options["foresight"]))}
     own = chosen.point.own_sources
     if options["planning"] == "list" and ("placement" in own or options["placement"] == "cluster"):
-        options["compression"] = "in place"  # in earlier versions the nodes differed
+        options["compression"] = "in place"  # earlier versions chose other nodes
     return options | {name: _content(source) for name, source in own.items()}
 
 

@@ -227,7 +227,7 @@ _CRITERIA = {
 def _variants() -> Iterator[Preset]:
     """Yield the variants H_xyz of node stealing (section 7.1), except H111.
 
-    x is the number of the timing, y of the victim rule, and z of the criterion.
+    The digits x, y and z are the numbers of the timing, the victim rule and the criterion.
     """
     for x, (timing, when) in enumerate(_TIMINGS.items(), 1):
         for y, (victim, source) in enumerate(_VICTIMS.items(), 1):

@@ -23,7 +23,7 @@ __all__ = ["ALIASES", "PRESETS", "Preset", "preset", "scheduler", "schedulers"]
 
 
 def preset(spec: str, folder: Path | None = None) -> Preset:
-    """Return a preset by its name or alias, with the axes changed that the text contains.
+    """Return a preset by its name or alias, with the changes in the text (``axis=value``).
 
     Names are case-insensitive. A value without an axis sets the queue order. Relative paths of
     user-defined rules start from ``folder`` (default: the working directory).
@@ -69,7 +69,7 @@ def _change(text: str) -> tuple[str, str]:
 
 
 def scheduler(spec: str, folder: Path | None = None) -> Preset | OwnPolicy:
-    """Return a preset by name, or a custom policy ``FILE.py:CLASS``; see `preset`."""
+    """Return a preset by its name (see `preset`), or a custom policy ``FILE.py:CLASS``."""
     if is_own(spec) and spec.strip().partition(":")[0].lower() not in {*PRESETS, *ALIASES}:
         return own_policy(spec, folder)
     return preset(spec, folder)

@@ -2,7 +2,7 @@
 """Priority rules of R-LIST and R-SHELF: a table of key functions.
 
 Sections 4.2.1 (LJF) and 5.1 (other rules) of Benoit, Le Fèvre, Raghavan, Robert and Sun, Inria
-RR-9296, 2020. The job with the smallest key is first; ties are broken by job index. A key function
+RR-9296, 2020. The job with the smallest key is first. Ties are broken by job index. A key function
 accepts scalars (for a scheduler, which ranks one job) or arrays (for a kernel, which ranks all
 jobs).
 """
@@ -19,8 +19,9 @@ from rebat.core.errors import InputError, unknown_name
 from rebat.core.streams import stream
 
 Rule = Callable[[Any, Any, Any, int, int], Any]
-"""Function that returns a key. Arguments: time, size and job index (scalars or arrays), number of
-processors P, and seed.
+"""Function that returns a sort key.
+
+Arguments: time, size and job index (scalars or arrays), number of processors P, and seed.
 """
 
 
@@ -55,10 +56,11 @@ def smallest_area(time: Any, size: Any, job: Any, n_procs: int, seed: int) -> An
 
 
 def random_order(time: Any, size: Any, job: Any, n_procs: int, seed: int) -> Any:
-    """RANDOM: a random number. It depends only on seed and job index, so a job keeps its place.
+    """RANDOM: a random number.
 
-    The number is the job's output of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014), started from
-    a named stream and shifted into the range of int64.
+    It depends only on seed and job index, so a job keeps its place. It is the job's output of
+    SplitMix64 (Steele, Lea and Flood, OOPSLA 2014), started from a named stream and shifted into
+    the range of int64.
     """
     first = stream(seed, "priority-rule", "RANDOM").integers(1 << 63, dtype=np.uint64)
     with np.errstate(over="ignore"):  # arithmetic modulo 2**64
@@ -105,14 +107,14 @@ def priority_rule(name: str) -> Rule:
 def ranks(
     name: str, times: ArrayLike, sizes: ArrayLike, *, n_procs: int, seed: int = 0
 ) -> NDArray[np.int64]:
-    """Return the place of each job in the queue, from 0, for the argument `rank` of the kernels.
+    """Return the position of each job in the queue, from 0: the `rank` of `makespans`.
 
     Parameters
     ----------
     name : str
         A key of `PRIORITY_RULES`.
     times, sizes : int array, shape (n,)
-        In any unit; areas must fit in 64 bits.
+        Times (in any unit) and processors of the jobs. Their products must fit in 64 bits.
     n_procs : int
         Number of processors P, for LJF.
     seed : int

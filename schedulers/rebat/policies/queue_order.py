@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Queue orders: functions that return the sort key of an attempt; the smallest key is first.
+"""Queue orders: functions that return the sort key of an attempt. The smallest key is first.
 
 The last part of a key is unique. Every order puts failed jobs first, then victims, then other jobs.
 Therefore, each reaction works with each order.
@@ -48,7 +48,10 @@ def program_id(attempt: Attempt) -> str:
 
 
 def fcfs_by_id(attempt: Attempt) -> Key:
-    """Order by entry into the queue; equal times are ordered by `program_id`, as text."""
+    """Order by entry into the queue.
+
+    Attempts with equal times are ordered by `program_id`, as text.
+    """
     return (-attempt.priority, attempt.queued_us, program_id(attempt))
 
 
@@ -68,7 +71,10 @@ def smallest_first(attempt: Attempt) -> Key:
 
 
 def priority_class_first(attempt: Attempt) -> Key:
-    """Order by the job's priority class, highest first; then first come, first served."""
+    """Order by the job's priority class, highest first.
+
+    Within a class: first come, first served.
+    """
     return (-attempt.priority, -attempt.priority_class, attempt.queued_us, attempt.serial)
 
 
@@ -99,14 +105,17 @@ class RuleOrder(msgspec.Struct, frozen=True):
 
 
 def bound(order: QueueOrder, n_nodes: int, margin_us: int, seed: int) -> QueueOrder:
-    """Return the order with its parameters set: machine size (LJF), margin, seed (RANDOM)."""
+    """Return the order with its parameters: size of the machine (LJF), margin, seed (RANDOM)."""
     if isinstance(order, RuleOrder):
         return RuleOrder(order.rule, n_nodes, margin_us, seed)
     return order
 
 
 class OwnOrder(msgspec.Struct, frozen=True):
-    """A user-defined queue order: a function of an attempt; the smallest number is first."""
+    """A user-defined queue order: a function of an attempt.
+
+    The attempt with the smallest number is first.
+    """
 
     rule: Rule
 

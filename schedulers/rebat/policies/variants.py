@@ -26,8 +26,8 @@ def choice(
 ) -> Meta:
     """Describe an option whose value is a key of a table.
 
-    ``custom`` creates a rule from a function in the user's file. Without ``custom``, the option
-    does not accept files.
+    ``custom`` creates a rule from a function in the user's file. If it is not set, the option does
+    not accept files.
     """
     return Meta(description=description, extra={"choices": names, "custom": custom})
 
@@ -38,7 +38,9 @@ def number(least: float, most: float, unit: str, description: str) -> Meta:
 
 
 def text(check: Callable[[Any], Any], description: str, names: Iterable[str] = ()) -> Meta:
-    """Describe an option whose text has its own syntax; ``check`` raises InputError.
+    """Describe an option whose text has its own syntax.
+
+    ``check`` raises InputError for an invalid text.
 
     ``names`` are the fixed words that the option accepts, for shell completion.
     """
@@ -71,7 +73,10 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     """The options of a variant."""
 
     boxless: ClassVar[str] = ""
-    """Why the variant cannot be combined with boxes of a torus; empty if it can be."""
+    """Reason why the variant cannot be combined with boxes of a torus.
+
+    The text is empty if it can be combined.
+    """
 
     uncustom: ClassVar[bool] = False
     """Whether the variant also cannot be combined with user-defined placements."""

@@ -120,7 +120,7 @@ def _trace(table: AttemptTable, jobs: JoinedJobs, cuts: dict[int, Correction]) -
 
 
 def _run_times(table: AttemptTable, jobs: JoinedJobs, cuts: dict[int, Correction]) -> Any:
-    """Return the run time of each job, up to its end, its cut, or the end of the records."""
+    """Return the run time of each job, until the job ends, is cut, or the records end."""
     rows = jobs.last
     run_s = table.column("elapsed_s")[rows].copy()
     missing = np.isnan(run_s) & jobs.started
@@ -134,12 +134,15 @@ def _run_times(table: AttemptTable, jobs: JoinedJobs, cuts: dict[int, Correction
 
 
 def _id(job: str, raw: str) -> str:
-    """Return the id that users see, or the internal id if Batsim rejects a character of it."""
+    """Return the id that users see.
+
+    If Batsim rejects one of its characters, return the internal id.
+    """
     return raw if any(c in "(),|}!" or not c.isprintable() for c in job) else job
 
 
 def _extras(table: AttemptTable, rows: Any) -> Any:
-    """Return account, QOS and requested memory of each job; jobs with equal values share a dict."""
+    """Return account, QOS and requested memory of each job. Jobs with equal values share a dict."""
     shared: dict[tuple[str, str, float], dict[str, Any]] = {}
     memory = np.nan_to_num(table.column("memory_mb"), nan=-1.0)
     extras = np.empty(len(rows), dtype=object)
@@ -153,7 +156,7 @@ def _extras(table: AttemptTable, rows: Any) -> Any:
 
 
 def _machine(table: AttemptTable, events: NodeEvents | None) -> dict[str, Any] | None:
-    """Return the machine that the records describe; None if they have no node names."""
+    """Return the machine that the records describe. Return None if they have no node names."""
     lists: dict[str, set[str]] = {}
     for partition, hosts in set(zip(table.texts["partition"], table.texts["hosts"], strict=True)):
         if hosts:

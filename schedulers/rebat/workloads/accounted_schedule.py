@@ -26,7 +26,11 @@ from rebat.workloads.trace import PlacedTrace
 
 
 class AccountedAttempts(NamedTuple):
-    """The attempts in accounting records, the cuts of attempts by row, and the down intervals."""
+    """The attempts in accounting records.
+
+    ``cuts`` contains the failures that cut attempts, by row. ``downs`` are the down intervals of
+    nodes.
+    """
 
     table: AttemptTable
     jobs: JoinedJobs
@@ -35,9 +39,9 @@ class AccountedAttempts(NamedTuple):
 
 
 def accounted_schedule(record: AccountedAttempts, done: PlacedTrace) -> RecordedSchedule:
-    """Return the attempts of the jobs of a workload, with the nodes of its machine.
+    """Return the recorded attempts of the jobs in a workload, with nodes of its machine.
 
-    If the records have node names, attempts without node names are left out.
+    If the records contain node names, attempts without node names are left out.
 
     Raises
     ------
@@ -84,7 +88,7 @@ def _executions(
 
 
 class _NodeSets:
-    """Conversion of lists of names to sets of nodes; equal lists share a set."""
+    """Conversion of lists of node names to sets of nodes. Equal lists share a set."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self._numbers = {name: number for number, name in enumerate(names)}

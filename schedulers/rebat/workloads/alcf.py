@@ -34,10 +34,13 @@ REQUIRED = (
 )
 
 MACHINE_NODES = {"mira": 49152, "intrepid": 40960}
-"""Number of nodes by MACHINE_NAME (Du et al. 2024, 5.2); other machines need ``n_nodes``."""
+"""Number of nodes by MACHINE_NAME (Du et al. 2024, 5.2).
+
+For other machines, ``n_nodes`` is required.
+"""
 
 _NAMES = ("MACHINE_NAME", "USERNAME_GENID", "QUEUE_NAME", "EXIT_STATUS")
-"""Optional columns."""
+"""Columns that may be missing."""
 
 _NUMBERS = ("WALLTIME_SECONDS", "RUNTIME_SECONDS", "NODES_REQUESTED", "NODES_USED")
 
@@ -50,7 +53,7 @@ def read_alcf(path: Path, **options: Any) -> Workload:
     path : Path
         The file.
     **options
-        See `rebat.workloads.trace.TraceOptions`. The dates in the file have no time zone; ``tz``
+        See `rebat.workloads.trace.TraceOptions`. The dates in the file have no time zone. ``tz``
         sets the zone. ``by="start"`` selects months by the start of the jobs, which is how the
         files are divided.
 
@@ -68,9 +71,9 @@ def read_alcf(path: Path, **options: Any) -> Workload:
 
 
 def import_alcf(path: Path, schedule: bool = False, **options: Any) -> ImportedWorkload:
-    """Read a log as in `read_alcf`; with ``schedule``, also read EXIT_STATUS if it is present.
+    """Read a log as in `read_alcf`. With ``schedule``, also return the recorded schedule.
 
-    rebat assigns the node numbers of the recorded schedule.
+    The schedule uses EXIT_STATUS, if this column is present. rebat assigns its node numbers.
     """
     chosen = trace_options(options)
     path = Path(path)
@@ -136,7 +139,7 @@ def _number(text: str, name: str, where: str) -> float:
 
 
 def _state(status: str) -> str:
-    """Return the final state of an exit status; empty if it is unknown."""
+    """Return the final state for an exit status. The state is empty if the status is unknown."""
     try:
         return "FAILED" if float(status) else "COMPLETED"
     except ValueError:
@@ -150,7 +153,7 @@ def _trace(path: Path, rows: list[Row]) -> TraceColumns:
     return TraceColumns(
         name=path.name.removesuffix(".gz").removesuffix(".csv"),
         where=str(path),
-        # if a log has several machines, the caller must set the number of nodes
+        # for logs of several machines, the caller sets the number of nodes
         n_nodes=n_nodes.pop() if len(n_nodes) == 1 else None,
         dated=True,
         lines=np.array(lines, dtype=np.int64),

@@ -24,7 +24,8 @@ class Arrivals(msgspec.Struct, frozen=True):
     Parameters
     ----------
     kind : str
-        ``zero`` (all jobs at time 0), ``poisson``, or a trace file, whose first arrivals are used.
+        ``zero`` (all jobs arrive at time 0), ``poisson``, or a trace file. From a file, the
+        arrivals of the first jobs are used.
     gap_s : float, optional
         Mean time between arrivals in seconds.
     load : float, optional

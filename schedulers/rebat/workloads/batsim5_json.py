@@ -28,7 +28,7 @@ from rebat.core.jobs import Job, Workload, job_fields, with_parts
 _JOB_KEYS = ("id", "subtime", "walltime", "res", "profile")
 _RESERVED = frozenset({*_JOB_KEYS, EXTRA})
 _COMPLETE = re.compile(r"w\d+!")
-"""The beginning of a complete id. Batsim names workloads w0, w1, and so on."""
+"""The beginning of a complete id. In Batsim, the names of workloads are w0, w1, and so on."""
 
 
 # ---- reading
@@ -43,7 +43,7 @@ def is_five(profiles: Mapping[str, Any]) -> bool:
 
 
 def profiles_of_five(profiles: Mapping[str, Any]) -> dict[str, Any]:
-    """Return profiles in Batsim 4's form; invalid profiles stay unchanged.
+    """Return profiles in Batsim 4's form. Invalid profiles are not changed.
 
     Raises
     ------
@@ -75,7 +75,7 @@ def _profile(profile: Any) -> Any:
 
 
 def job_of_five(job: Any) -> Any:
-    """Return a job in Batsim 4's form; an invalid job stays unchanged.
+    """Return a job in Batsim 4's form. An invalid job is not changed.
 
     Raises
     ------
@@ -92,7 +92,7 @@ def job_of_five(job: Any) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """Return a name without the name of its workload. Other values stay unchanged."""
+    """Return a name without the name of its workload. Other values are not changed."""
     return _COMPLETE.sub("", value, count=1) if _is_complete(value) else value
 
 
@@ -169,5 +169,5 @@ def _five(key: str, profile: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 def _unmistakable(text: str, name: str) -> str:
-    """Return a name; as a complete id, if it contains the name of the workload."""
+    """Return a name. If it contains the name of the workload, return it as a complete id."""
     return f"{name}!{text}" if name in text else text

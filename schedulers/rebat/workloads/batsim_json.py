@@ -44,7 +44,7 @@ def read_workload(path: Path) -> Workload:
     Parameters
     ----------
     path : Path
-        The file; its name without endings becomes the workload's name.
+        The file. Its name without endings becomes the name of the workload.
 
     Returns
     -------
@@ -65,7 +65,7 @@ def read_workload(path: Path) -> Workload:
     except InputError as error:
         raise error.at(str(path)) from None
     except (msgspec.DecodeError, RecursionError):
-        _decode(text, str(path))  # raises an error that names the line
+        _decode(text, str(path))  # this raises an error with the line
         raise
 
 
@@ -86,14 +86,17 @@ def to_json(workload: Workload) -> dict[str, Any]:
 
 
 def write_workload(workload: Workload, path: Path) -> None:
-    """Write a Batsim workload file, one job or profile per line; compressed if named .gz."""
+    """Write a Batsim workload file, one job or profile per line.
+
+    Compress it if its name ends in .gz.
+    """
     document = to_json(msgspec.structs.replace(workload, jobs=()))
     document["jobs"] = (job_fields(job) for job in workload.jobs)
     write_document(document, path)
 
 
 def write_document(document: dict[str, Any], path: Path) -> None:
-    """Write a JSON object; ``jobs`` (an iterable) and ``profiles`` have one entry per line."""
+    """Write a JSON object. ``jobs`` (an iterable) and ``profiles`` have an entry per line."""
     write_parts(Path(path), _texts(document))
 
 
@@ -137,7 +140,7 @@ def _decode(text: str, where: str) -> dict[str, Any]:
 
 
 def _place(text: str, message: str) -> str:
-    """Return ``:line:column`` of the error that msgspec reports, or of the end of the text."""
+    """Return the position ``:line:column`` of a msgspec error, or of the end of the text."""
     match = _BYTE.search(message)
     if not match and "truncated" not in message:
         return ""
@@ -183,7 +186,7 @@ def _jobs(
 def _notes(document: dict[str, Any]) -> tuple[str, ...]:
     notes = document.get("notes")
     if not isinstance(notes, list) or not all(isinstance(note, str) for note in notes):
-        return ()  # the text was not written by rebat
+        return ()  # rebat did not write the text
     return tuple(notes)
 
 
@@ -258,7 +261,7 @@ def _walltime_us(raw: dict[str, Any]) -> int | None:
 
 
 def checked_profiles(raw: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """Return profiles by name; raise InputError if a profile is invalid."""
+    """Return profiles by name, after checking them; raise InputError if one is invalid."""
     for name, profile in raw.items():
         try:
             _check_profile(profile)

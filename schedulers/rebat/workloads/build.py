@@ -11,7 +11,7 @@ from rebat.core.jobs import Job, Workload, batsim_number
 
 
 def delay_profiles(run_us: Sequence[int]) -> tuple[list[str], dict[str, dict[str, Any]]]:
-    """Return a Batsim delay profile for each distinct run time; its name contains the run time.
+    """Return a Batsim delay profile for each distinct run time. Its name contains the run time.
 
     Returns
     -------

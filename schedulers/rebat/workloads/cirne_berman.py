@@ -32,11 +32,11 @@ class LogUniform(NamedTuple):
     intercept: float
 
     def exponents(self, uniform: Floats) -> Floats:
-        """Return log2 of the values that correspond to uniform numbers in [0, 1)."""
+        """Return log2 of the values for uniform numbers in [0, 1), by inversion of the law."""
         return np.maximum((uniform - self.intercept) / self.slope, 0.0)
 
     def integers(self, uniform: Floats) -> Ints:
-        """Return the values rounded up, so that P(N <= n) equals the law at every integer n."""
+        """Return the values rounded up. P(N <= n) then equals the law at every integer n."""
         return np.ceil(2 ** self.exponents(uniform)).astype(np.int64)
 
 
@@ -50,7 +50,7 @@ LEAST_SIZE = LogUniform(0.06920, 0.6279)
 """Minimum processors of moldable jobs: 1 to 42 (Table II)."""
 
 REQUESTS = LogUniform(0.1918, 0.1876)
-"""Number of sizes that a user requests: 1 to 19 (Table II)."""
+"""Law of the number of sizes that a user requests: 1 to 19 (Table II)."""
 
 POWER_OF_TWO = 0.75
 """Probability that a size is a power of two (Table I)."""
@@ -60,7 +60,10 @@ PHI, GAMMA, ETA, RHO = 0.009548, -0.01877, 0.07468, -0.009198
 
 
 def rigid_sizes(uniform: Floats, powers: Floats, most: int) -> Ints:
-    """Return sizes of rigid jobs, from two uniform numbers each: for the size, for rounding."""
+    """Return sizes of rigid jobs.
+
+    ``uniform`` determines the sizes, ``powers`` which ones are rounded.
+    """
     exponents = SIZE.exponents(uniform)
     rounded = (2 ** np.rint(exponents)).astype(np.int64)
     sizes = np.where(powers < POWER_OF_TWO, rounded, SIZE.integers(uniform))

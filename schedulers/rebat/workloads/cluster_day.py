@@ -106,7 +106,7 @@ class ClusterDay(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def cluster_day(seed: int, options: ClusterDay | None = None) -> Workload:
-    """Return random jobs until their area reaches the requested load; see `ClusterDay`.
+    """Return random jobs whose area reaches the requested load (see `ClusterDay`).
 
     Parameters
     ----------
@@ -147,7 +147,7 @@ def _rng(seed: int, purpose: str) -> np.random.Generator:
 
 
 def _drawn(seed: int, options: ClusterDay, n_cores: int) -> tuple[Ints, Ints]:
-    """Return sizes and run times (microseconds) of jobs, until their area reaches the load."""
+    """Return the sizes and run times (us) of jobs whose total area reaches the load."""
     mean = options.parallelism * options.length_s * US_PER_S
     count = math.ceil(1.5 * options.area_us / mean) + 100
     if count > MAX_JOBS:
@@ -156,7 +156,7 @@ def _drawn(seed: int, options: ClusterDay, n_cores: int) -> tuple[Ints, Ints]:
         )
     size_rng, time_rng = _rng(seed, "sizes"), _rng(seed, "run times")
     sizes, run_us = (np.zeros(0, dtype=np.int64) for _ in range(2))
-    while True:  # one draw may be too little, because sizes are limited to the machine
+    while True:  # one draw may not suffice, because sizes are limited to the machine
         drawn = np.ceil(size_rng.exponential(options.parallelism, count)).astype(np.int64)
         sizes = np.concatenate([sizes, np.clip(drawn, 1, n_cores)])
         drawn = np.rint(time_rng.exponential(options.length_s, count) * US_PER_S).astype(np.int64)

@@ -15,7 +15,10 @@ Mask = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class TraceColumns:
-    """A parsed trace. Columns have one entry per record; times are in seconds, NaN if unknown."""
+    """A parsed trace.
+
+    Columns have an entry per record. Times are in seconds; unknown times are NaN.
+    """
 
     name: str
     where: str
@@ -31,7 +34,7 @@ class TraceColumns:
     run_s: Floats
     walltime_s: Floats
     why_not: npt.NDArray[np.int64]
-    """Why a record is excluded: a position in ``reasons``, from 1. If 0, the record is a job."""
+    """Reason why a record is excluded: a position in ``reasons``, from 1. A job has 0."""
     users: npt.NDArray[np.object_]
     """Names of the users, empty if unknown."""
     queues: npt.NDArray[np.object_]
@@ -39,7 +42,7 @@ class TraceColumns:
     extras: npt.NDArray[np.object_] | None = None
     """Further fields of the JSON of each job, a dict per job."""
     states: npt.NDArray[np.object_] | None = None
-    """Final states with Slurm's names; empty if unknown."""
+    """Final states, with the names that Slurm uses. A state is empty if it is unknown."""
     machine: dict[str, Any] | None = None
     """Description of the recorded machine, see `rebat.core.jobs.Workload`."""
     reasons: tuple[str, ...] = ()
@@ -56,7 +59,7 @@ class TraceColumns:
         return replace(self, **columns)
 
     def keep(self, mask: Mask, reason: str) -> TraceColumns:
-        """Return the records of a mask, with a note on excluded records."""
+        """Return the records of a mask, with a note on the number of other records."""
         n_dropped = int(len(mask) - mask.sum())
         if not n_dropped:
             return self

@@ -32,8 +32,10 @@ class DaySet(NamedTuple):
     ----------
     name : str
         The date, ``"2020-01-31"``, or ``"day-0031"`` without calendar dates.
-    times_us, sizes : int array, shape (n,)
-        Run times and nodes, in order of submission.
+    times_us : int array, shape (n,)
+        Run times, in order of submission.
+    sizes : int array, shape (n,)
+        Numbers of nodes, in order of submission.
     n_nodes : int
         Number of nodes of the machine.
     """
@@ -82,7 +84,7 @@ def day_sets(workload: Workload, month: str | None = None, tz: str = "UTC") -> l
     ----------
     workload : Workload
     month : str, optional
-        Month that begins at time 0 of the workload. Its days are calendar days; a day on which
+        Month that begins at time 0 of the workload. Its days are calendar days. A day on which
         clocks change has 23 or 25 hours. If there is no month, days have 24 hours and are numbered
         from 1.
     tz : str

@@ -20,9 +20,10 @@ from rebat.models.speedup import model_of, speedup_of
 from rebat.workloads.published import SIZE_BOUNDS
 
 WHOLE_MACHINE = 0.99
-"""Minimum share of the nodes of a job that counts as a job of the entire machine. It is below 1,
-because the authors of node stealing reduced these jobs from 49,152 to 49,000 nodes, and from 40,960
-to 40,900.
+"""Minimum share of all nodes from which a job counts as a job of the entire machine.
+
+It is below 1, because the authors of node stealing reduced these jobs from 49,152 to 49,000 nodes,
+and from 40,960 to 40,900.
 """
 
 Floats = npt.NDArray[np.float64]
@@ -53,8 +54,8 @@ def describe(workload: Workload, period_s: float | None = None) -> dict[str, Any
         - ``too_large``: jobs larger than the machine
         - ``shapes``: number of jobs of each kind, with their minimum and maximum nodes
         - ``speedups``: number of jobs of each speedup model
-        - ``eternal``: jobs without an end; the only other values that include these jobs are
-          ``jobs`` and ``shapes``
+        - ``eternal``: jobs without an end. Except for ``jobs`` and ``shapes``, the other values do
+          not include these jobs
     """
     n_jobs, shapes = len(workload.jobs), _shapes(workload)
     ending = tuple(job for job in workload.jobs if not traits_of(job.extra).eternal)
@@ -84,7 +85,7 @@ def describe(workload: Workload, period_s: float | None = None) -> dict[str, Any
 
 
 def checkpointing(workload: Workload, mtbf_s: float, cost_s: float) -> dict[str, float | None]:
-    """Return, by size class, the share of jobs that run for at least one Young/Daly period.
+    """Return the share of jobs that run for at least one Young/Daly period, by size class.
 
     These jobs write at least one checkpoint (section 6.1 of Du et al. 2024). The share is None for
     a class without jobs.
@@ -116,7 +117,7 @@ def checkpointing(workload: Workload, mtbf_s: float, cost_s: float) -> dict[str,
 
 
 def size_classes(sizes: npt.NDArray[np.int64], n_nodes: int) -> dict[str, int]:
-    """Count jobs per size interval (Table 2 of Du et al. 2024), and jobs of the entire machine."""
+    """Count jobs per size interval (Du et al. 2024, Table 2), and jobs of the entire machine."""
     full_size = sizes >= WHOLE_MACHINE * n_nodes
     counts, _ = np.histogram(sizes[~full_size], bins=[*SIZE_BOUNDS, np.inf])
     labels = [
@@ -143,7 +144,7 @@ def _shapes(workload: Workload) -> dict[str, dict[str, int]]:
 
 
 def _speedups(workload: Workload) -> dict[str, int]:
-    """Count the jobs with each speedup model; jobs without a speedup are ignored."""
+    """Return the number of jobs with each speedup model. Jobs without a speedup are ignored."""
     models = {
         name: model_of(speedup_of(profile))
         for name, profile in workload.profiles.items()

@@ -25,18 +25,18 @@ def flex(
     seed: int = 0,
     sigma: float | None = None,
 ) -> Workload:
-    """Make some rigid jobs malleable and some moldable; their other fields do not change.
+    """Make some rigid jobs malleable and some moldable. Their other fields do not change.
 
     A malleable job that requests n nodes runs on n/4 (rounded down, at least 1) to 2n nodes (at
-    most the entire machine). A moldable job runs on those of n/4, n/2, n and 2n nodes that are
-    integers and fit the machine. If a profile has no speedup, it gets a speedup of Downey's model.
-    This speedup has the smallest mean parallelism for which all sizes of the job are useful, by
-    equation (5) of Prabhakaran et al. 2018.
+    most the entire machine). A moldable job runs on n/4, n/2, n or 2n nodes. Numbers that are not
+    integers or exceed the machine are left out. If a profile has no speedup, it gets a speedup of
+    Downey's model. Its mean parallelism is the smallest with which every larger size of the job is
+    faster, by equation (5) of Prabhakaran et al. 2018.
 
     A random number u is drawn for each job. The job becomes malleable if u < ``malleable``, and
-    moldable if u >= 1 - ``moldable``. If a share is increased, the jobs selected before are
-    therefore selected again. Jobs larger than the machine, and jobs that need Batsim's network
-    model, do not change.
+    moldable if u >= 1 - ``moldable``. If a share is increased, the same jobs and further jobs are
+    selected. Jobs larger than the machine, and jobs that need Batsim's network model, do not
+    change.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ def flex(
 
 
 def useful_to(most: int, sigma: float) -> Downey:
-    """Return the speedup with the smallest mean parallelism that increases up to ``most`` nodes.
+    """Return a speedup that increases up to ``most`` nodes, with the smallest mean parallelism.
 
     The mean parallelism follows from equation (5) of Prabhakaran et al. 2018.
 
@@ -100,7 +100,7 @@ def _check(malleable: float, moldable: float, sigma: float | None) -> None:
         problem = f"the shares of malleable and moldable jobs are {malleable:g} and {moldable:g}"
         raise InputError(problem, expected="a sum of at most 1")
     if sigma is not None:
-        Downey(1.0, sigma)  # checks sigma
+        Downey(1.0, sigma)  # raises an error if sigma is invalid
 
 
 def scalable_profiles(workload: Workload) -> set[str]:
@@ -133,7 +133,7 @@ def _around(kind: type[Shape], size: int, machine: int) -> tuple[Shape, int]:
 
 
 def _add_profile(profiles: dict[str, dict[str, Any]], job: Job, speedup: Downey) -> str:
-    """Add the job's profile with a speedup under a new name; return the name."""
+    """Add the profile of a job with a speedup, under a new name. Return this name."""
     profile = profiles[job.profile]
     if "speedup" in profile:
         return job.profile

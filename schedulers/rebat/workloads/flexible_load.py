@@ -95,7 +95,10 @@ class FlexibleLoad(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def counts(self) -> tuple[int, int, int]:
-        """Number of rigid, moldable and malleable jobs; jobs left after rounding are rigid."""
+        """Number of rigid, moldable and malleable jobs.
+
+        Jobs that remain after rounding are rigid.
+        """
         if any(number is not None for number in (self.rigid, self.moldable, self.malleable)):
             if self.mix is not None or self.jobs is not None:
                 name = "mix" if self.mix is not None else "jobs"
@@ -112,14 +115,14 @@ class FlexibleLoad(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def flexible_load(seed: int, options: FlexibleLoad | None = None) -> Workload:
-    """Return jobs in random order; `cirne_berman` draws their sizes, estimates and speedups.
+    """Return jobs in random order. Their sizes, estimates and speedups are drawn by `cirne_berman`.
 
     - A rigid job has ``res`` processors.
     - The minimum size and the mean parallelism of a moldable or malleable job follow their joint
-      law; its variance is at most ``SIGMA_MAX``. Its maximum size is the largest useful size by
-      equation (5), but at most the machine.
+      law. The variance of the parallelism is at most ``SIGMA_MAX``. The maximum size of the job is
+      the largest useful size by equation (5), but at most the machine.
     - A malleable job runs on all sizes from the minimum to the maximum. Its ``res`` is log-uniform
-    in this range.
+      in this range.
     - A moldable job requests its minimum size and further log-uniform sizes. Its ``res`` is the
       second request, if there is one.
     - The estimate is the walltime on ``res`` processors, by the same law for all jobs. The run time
@@ -169,7 +172,10 @@ class _Draft(NamedTuple):
     speedup: Downey | None = None
 
     def profile(self, number: int, run_us: int) -> tuple[str, dict[str, Any]]:
-        """Return a delay profile and its name; rigid jobs with the same run time share it."""
+        """Return a delay profile and its name.
+
+        Rigid jobs with the same run time share a profile.
+        """
         delay: dict[str, Any] = {"type": "delay", "delay": batsim_number(run_us)}
         if self.speedup is None:
             return f"delay{batsim_number(run_us)}", delay

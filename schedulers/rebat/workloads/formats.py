@@ -26,7 +26,9 @@ _SACCT = re.compile(r"\s*([A-Za-z]+\W)*\"?JobID(Raw)?\b", re.IGNORECASE)
 
 
 def detected(path: Path) -> str:
-    """Return the format of a trace, from the ending .swf of its name or from its first line.
+    """Return the format of a trace.
+
+    It is detected from the ending .swf of the name, or from the first line.
 
     A table of jobs is detected if it is in Parquet, a JSON list, or a CSV file with the columns of
     a mapping included in rebat.
@@ -50,7 +52,10 @@ def detected(path: Path) -> str:
 
 
 def _form_of(first: str) -> str | None:
-    """Return the format of a text by its first line; None if no format matches."""
+    """Return the format of a text, detected from its first line.
+
+    Return None if no format matches.
+    """
     if "COBALT_JOBID" in first:
         return "alcf"
     if RECORD.match(first.rstrip("\r\n")):
@@ -69,7 +74,6 @@ def _is_parquet(path: Path) -> bool:
 
 
 def _has_mapping(header: str) -> bool:
-    """Return whether an included mapping fits the header of a CSV file."""
     from rebat.workloads.tables.mapping_file import detected_mapping
 
     return detected_mapping([name.strip() for name in header.split(",")]) is not None

@@ -26,10 +26,10 @@ def most_used(start_us: Sequence[int], end_us: Sequence[int], sizes: Sequence[in
 def lowest_free(
     start_us: Sequence[int], end_us: Sequence[int], sizes: Sequence[int], n_nodes: int
 ) -> list[NodeSet]:
-    """Assign the lowest free nodes to each attempt, in order of starts; return the nodes.
+    """Return the nodes of each attempt: the lowest free nodes, assigned in order of starts.
 
-    If too few nodes are free (see `most_used`), an attempt also gets nodes in use, first those with
-    the fewest attempts. An attempt with a run time of 0 gets the lowest nodes.
+    If too few nodes are free (see `most_used`), an attempt also gets nodes in use: those with the
+    fewest attempts. An attempt with a run time of 0 gets the lowest nodes.
     """
     held = np.zeros(n_nodes, dtype=np.int64)
     nodes = [NodeSet.of(())] * len(sizes)

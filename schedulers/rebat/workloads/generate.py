@@ -115,7 +115,7 @@ def mira_like(month: str, seed: int, options: MonthOptions | None = None) -> Wor
 
     - Sizes within an interval are Blue Gene partitions (``PARTITION_WEIGHTS``).
     - Run times are log-uniform below the median. Above the median, they follow a truncated Pareto
-      law, whose exponent is chosen to match the mean.
+      law. Its exponent is chosen to match the mean.
     - Larger jobs run longer. The strength of the rank correlation of size and run time is chosen to
       match the stress, by bisection and then by swaps of run times.
     - Arrivals follow a daily and a weekly cycle over the month (``month_model.cycle``).

@@ -39,7 +39,7 @@ class JsonList:
             try:
                 elements = msgspec.json.decode(left + self._text[start:end] + b"]")
             except msgspec.DecodeError:
-                size *= 2  # this position is within an element
+                size *= 2  # the end of the chunk is within an element
                 continue
             yield from elements
             start, size = between.end() - 1, CHUNK
@@ -47,12 +47,12 @@ class JsonList:
 
 
 def split_document(text: str, key: str) -> dict[str, Any]:
-    """Return a JSON object in which the list ``key`` is a `JsonList`.
+    """Return a JSON object. Its list ``key`` is a `JsonList`, which is not decoded yet.
 
     Raises
     ------
     msgspec.DecodeError
-        If the JSON outside this list is invalid, or the text is no object.
+        If the JSON outside this list is invalid, or the text is not an object.
     RecursionError
         If the JSON is nested too deeply.
     """

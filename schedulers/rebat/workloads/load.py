@@ -29,8 +29,8 @@ def load_workload(path: Path, mapping: str | Path | None = None, **options: Any)
         Mapping of a table of jobs, see `rebat.workloads.tables.read.read_table`. With a mapping,
         the file name can have any ending.
     **options
-        Options of the trace importers, see `rebat.workloads.trace.TraceOptions`. They are errors
-        for a workload.
+        Options of the trace importers, see `rebat.workloads.trace.TraceOptions`. With a workload,
+        they raise InputError.
 
     Raises
     ------

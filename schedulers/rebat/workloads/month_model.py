@@ -24,7 +24,10 @@ WALLTIME_GRAIN_S = 300
 """Assumption: users request multiples of 5 minutes (98.8 % of Mira's jobs of November 2018)."""
 
 WALLTIME_LIMIT_S = 86_400
-"""Assumption: the queue allows 24 h, or the run time of the job if this is longer."""
+"""Assumption: the queue allows 24 h.
+
+If the run time of a job is longer, the queue allows the run time.
+"""
 
 LEAST_ACCURACY = 0.1
 """Assumption: run time / walltime is uniform from this value to 1, so its mean is 0.55. (On Mira in
@@ -47,7 +50,7 @@ def sizes(data: PublishedMonth, rng: np.random.Generator) -> Ints:
 def run_times(data: PublishedMonth, rng: np.random.Generator) -> Ints:
     """Return ascending run times in whole seconds that match Table 3 exactly."""
     n = data.n_jobs
-    n_side = (n - 1) // 2  # number of jobs on each side of the one or two median jobs
+    n_side = (n - 1) // 2  # number of jobs before and after the one or two median jobs
     below = data.min_s * (data.median_s / data.min_s) ** _strata(n_side, rng)
     below[0] = data.min_s
     fixed = [*np.rint(below).astype(np.int64), *[data.median_s] * (n - 2 * n_side)]
@@ -63,12 +66,12 @@ def run_times(data: PublishedMonth, rng: np.random.Generator) -> Ints:
 
 
 def _strata(n: int, rng: np.random.Generator) -> Floats:
-    """Return a uniform number in each of n equal parts of [0, 1], ascending."""
+    """Return ascending uniform numbers: one in each of n equal parts of [0, 1]."""
     return (np.arange(n) + rng.random(n)) / n
 
 
 def _pareto(data: PublishedMonth, u: Floats, exponent: float) -> Ints:
-    """Return quantiles of a Pareto law that is truncated to median and maximum."""
+    """Return quantiles of a Pareto law that is truncated to the range from median to maximum."""
     width = np.log(data.max_s / data.median_s)
     scale = exponent if abs(exponent) > 1e-9 else 1e-9
     logs = -np.log1p(-u * -np.expm1(-scale * width)) / scale
@@ -77,7 +80,7 @@ def _pareto(data: PublishedMonth, u: Floats, exponent: float) -> Ints:
 
 
 def _spread(values: Ints, target: int, largest: int) -> Ints:
-    """Correct the rounding error of the sum by changing run times by one second each."""
+    """Correct rounding: raise run times by one second each until their sum is ``target``."""
     gap = target - int(values.sum())
     free = np.flatnonzero(values < largest)[-gap:] if gap > 0 else np.empty(0, dtype=np.int64)
     values[free] += 1
@@ -92,7 +95,7 @@ def coupled(
     ordered_s: Ints,
     rng: Callable[[str], np.random.Generator],
 ) -> Ints:
-    """Assign the run times to the jobs so that the stress is as published."""
+    """Return the run time of each job, assigned so that the stress is as published."""
     target = data.stress * data.n_nodes * data.length_s
     size_rank = np.argsort(np.lexsort((rng("ties").random(len(sizes)), sizes))) / len(sizes)
     noise = rng("coupling").random(len(sizes))
@@ -111,7 +114,7 @@ def _by_key(key: Floats, ordered_s: Ints) -> Ints:
 
 
 def _swapped(sizes: Ints, run_s: Ints, target: float, rng: np.random.Generator) -> Ints:
-    """Swap run times of random pairs of jobs to bring the work closer to the target.
+    """Return run times close to the target work, by swaps of the run times of random pairs.
 
     Raises
     ------
@@ -157,7 +160,10 @@ def walltimes(run_s: Ints, rng: np.random.Generator) -> Ints:
 
 
 def requested(run_s: Ints, accuracy: Floats) -> Ints:
-    """Return run time / accuracy, rounded up to 5 min, at most 24 h, above the run time."""
+    """Return run time / accuracy, rounded up to 5 min.
+
+    It is at most 24 h, but above the run time.
+    """
     requested_s = run_s / accuracy
     needed_s = (run_s + 1).astype(np.float64)
     return np.maximum(np.minimum(_grain(requested_s), WALLTIME_LIMIT_S), _grain(needed_s))

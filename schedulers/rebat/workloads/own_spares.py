@@ -19,7 +19,7 @@ EXPECTED = "a number of nodes, or a percentage such as 5%"
 
 
 def n_own_spares(text: str, n_nodes: int) -> int:
-    """Return the number of spare nodes of a job on ``n_nodes``; percentages are rounded up.
+    """Return the number of spare nodes of a job on ``n_nodes`` nodes. Percentages are rounded up.
 
     >>> n_own_spares("2", 30), n_own_spares("5%", 30)
     (2, 2)
@@ -34,7 +34,7 @@ def n_own_spares(text: str, n_nodes: int) -> int:
 
 
 def with_own_spares(workload: Workload, spares: str) -> Workload:
-    """Return the workload with spare nodes for each rigid job, limited by the machine.
+    """Return the workload with spare nodes for each rigid job, as far as they fit on the machine.
 
     A job that needs n nodes requests n + s nodes. It can run on n to n + s nodes, always at the
     same speed. A scheduler with ``malleable=fixed`` starts it on n + s nodes. With
@@ -52,7 +52,7 @@ def with_own_spares(workload: Workload, spares: str) -> Workload:
     InputError
         If the number is invalid.
     """
-    n_own_spares(spares, 1)  # checks the text
+    n_own_spares(spares, 1)  # raises an error if the text is invalid
     scalable = scalable_profiles(workload)
     jobs, profiles, n_changed = [], dict(workload.profiles), 0
     for job in workload.jobs:
@@ -70,7 +70,6 @@ def with_own_spares(workload: Workload, spares: str) -> Workload:
 
 
 def _constant(n_nodes: int) -> dict[str, Any]:
-    """Return the field of a profile whose speed is constant from ``n_nodes`` on."""
     return {"speedup": msgspec.to_builtins(SpeedupTable((n_nodes,), (1.0,)))}
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Workloads as Parquet files: a row per job, read and written faster than JSON.
 
-The columns are `COLUMNS`. Times are in microseconds; ``extra`` is JSON with other fields of the
+The columns are `COLUMNS`. Times are in microseconds. ``extra`` is JSON with other fields of the
 job. The metadata of the file contains the other parts of the workload, such as profiles, in
 compressed form.
 """
@@ -41,7 +41,7 @@ COLUMNS = {
     "profile": "dictionary<values=string, indices=int32, ordered=0>",
     "extra": "string",
 }
-"""Columns with their Arrow types; ``walltime_us`` and ``extra`` may be missing in a row."""
+"""Columns with their Arrow types. In a row, ``walltime_us`` and ``extra`` may be missing."""
 
 _MAY_MISS = ("walltime_us", "extra")
 _MOST_US = int(MAX_SECONDS * US_PER_S)
@@ -60,13 +60,13 @@ class _Head(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def is_workload(path: Path) -> bool:
-    """Return whether a Parquet file is a workload of rebat (otherwise it is a table of jobs)."""
+    """Return whether a Parquet file is a workload of rebat. Otherwise, it is a table of jobs."""
     with opened(path) as file:
         return KEY in (file.schema_arrow.metadata or {})
 
 
 def write_parquet(workload: Workload, path: Path) -> None:
-    """Write a workload; raise InputError if pyarrow is not installed."""
+    """Write a workload. Raise InputError if pyarrow is not installed."""
     pa, pq = arrow(path)
     jobs, encode = workload.jobs, msgspec.json.encode
     extras = (encode(job.extra).decode() if job.extra else None for job in jobs)
@@ -172,7 +172,7 @@ def _is_id(text: str) -> bool:
 
 
 def _jobs(batch: Any, where: str, before: int, machine: int) -> Iterator[Job]:
-    """Yield the jobs of a batch of rows; ``before`` is the number of rows before the batch."""
+    """Yield the jobs of a batch of rows. ``before`` is the number of rows before the batch."""
     columns = {name: batch.column(name).to_pylist() for name in COLUMNS if name != "profile"}
     profiles = batch.column("profile")
     names, codes = profiles.dictionary.to_pylist(), profiles.indices.to_pylist()

@@ -10,8 +10,11 @@ from __future__ import annotations
 import msgspec
 
 SIZE_BOUNDS = (1, 2, 8, 32, 128, 512, 2048, 8192, 32768)
-"""Lower bounds of the half-open size intervals of Table 2. The last interval contains jobs of at
-least 2^15 nodes, except jobs of the entire machine, which have a separate column."""
+"""Lower bounds of the half-open size intervals of Table 2.
+
+The last interval contains jobs of at least 2^15 nodes. Jobs of the entire machine are not included;
+they have a separate column.
+"""
 
 
 class PublishedMonth(msgspec.Struct, frozen=True, kw_only=True):

@@ -42,32 +42,33 @@ CAUSES: dict[str, Cause] = {
     "REQUEUE_FED": Cause.PREEMPTED,
     "PENDING": Cause.PREEMPTED,
 }
-"""Slurm's final states of attempts. Attempts in other states are still running."""
+"""Slurm's states of attempts that have ended. Attempts in other states are still running."""
 
 LOST = frozenset({Cause.NODE_FAILURE, Cause.PREEMPTED})
-"""Causes of ends after which all work counts as lost, because a record has no checkpoints."""
+"""Causes after which all work of an attempt is lost, because a record has no checkpoints."""
 
 
 class Execution(NamedTuple):
-    """An execution in a record; times are in seconds, as in the record.
+    """An execution in a record. Times are in seconds, as in the record.
 
     Attributes
     ----------
     job : int
         Position of the job in the workload.
     start_s, end_s : float
-        Start and end of the execution; an unknown end is NaN.
+        Start and end of the execution. An unknown end is NaN.
     state : str
         Final state, with Slurm's name.
     size : int
         Number of nodes.
     nodes : NodeSet, optional
-        The nodes; None if the record has no node names.
+        The nodes. None if the record has no node names.
     limit_s : float
-        Maximum run time; NaN if there is none.
-    cut_s, failed_node : float, str
-        Time of a node failure during the execution (infinite if there is none), and the failed
-        node.
+        Maximum run time. NaN if there is none.
+    cut_s : float
+        Time of the node failure that cuts the execution. It is infinite if there is none.
+    failed_node : str
+        The failed node.
     continued : bool
         Whether the next execution continues the work of this execution.
     """
@@ -85,10 +86,10 @@ class Execution(NamedTuple):
 
 
 class RecordedAttempt(msgspec.Struct, gc=False):
-    """An attempt of a recorded schedule; times are in microseconds since time 0 of the workload.
+    """An attempt of a recorded schedule. Times are in microseconds since time 0 of the workload.
 
-    ``job`` is the position of the job in the workload, ``number`` is 0 for its first attempt.
-    ``lost`` states whether its work is lost.
+    ``job`` is the position of the job in the workload. ``number`` is 0 for the first attempt of the
+    job. ``lost`` states whether the work of the attempt is lost.
     """
 
     job: int
@@ -132,7 +133,7 @@ class ImportedWorkload(msgspec.Struct, frozen=True):
     ----------
     workload : Workload
     schedule : RecordedSchedule, optional
-        The recorded attempts of its jobs; None if they were not requested.
+        The recorded attempts of its jobs. None if they were not requested.
     corrections : tuple of Correction
         Attempts in accounting records that were cut at a failure.
     """
@@ -194,14 +195,14 @@ class _Clock(NamedTuple):
     until_s: float
 
     def us(self, at_s: float) -> int:
-        """Return a time in microseconds; `FOREVER_US` if it is infinite."""
+        """Return a time in microseconds. Return `FOREVER_US` for an infinite time."""
         return FOREVER_US if math.isinf(at_s) else round((at_s - self.origin_s) * US_PER_S)
 
 
 def _attempts(
     row: Sequence[Execution], submit_us: int, clock: _Clock, counts: Counter[str]
 ) -> Iterator[RecordedAttempt]:
-    """Yield the attempts of a job from its executions in order of their starts."""
+    """Yield the attempts of a job, from its executions in order of their starts."""
     starts_us = [max(clock.us(execution.start_s), submit_us) for execution in row]
     counts["early"] += sum(clock.us(execution.start_s) < submit_us for execution in row)
     queued_us = submit_us
@@ -228,7 +229,7 @@ def _attempts(
 
 
 def _end_us(execution: Execution, after_us: int | None, clock: _Clock, counts: Counter[str]) -> int:
-    """Return the end of an execution, at most the start of the next execution of its job."""
+    """Return the end of an execution, but at most the start of the job's next execution."""
     unknown = math.isnan(execution.end_s)
     end_us = clock.us(clock.until_s if unknown else execution.end_s)
     end_us = min(end_us, clock.us(execution.cut_s))
@@ -239,7 +240,7 @@ def _end_us(execution: Execution, after_us: int | None, clock: _Clock, counts: C
 
 
 def _cause(execution: Execution, hit: bool, last: bool) -> tuple[Cause, str]:
-    """Return why an execution ended, and a note on details that the cause does not express.
+    """Return why an execution ended, and a note on details that its cause does not express.
 
     ``hit`` states whether the execution ended at the failure of a node, and ``last`` whether it is
     the last execution of its job.
@@ -254,7 +255,7 @@ def _cause(execution: Execution, hit: bool, last: bool) -> tuple[Cause, str]:
 
 
 _PLAIN = frozenset({"COMPLETED", "FAILED", "TIMEOUT", "NODE_FAIL", "CANCELLED", "PREEMPTED"})
-"""States that need no note, because the cause of the end expresses them."""
+"""States for which no note is needed, because the cause of the end means the same."""
 
 NO_NODES = NodeSet.of(())
 

@@ -19,10 +19,11 @@ Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
 CONTINUES, OPEN_SESSIONS, MEAN_LENGTH = 0.35, 3, 5.0
-"""Parameters of the sessions, fitted by a grid search. The probability that two jobs with a
-distance of k submissions belong to the same session is close to the correlation of log sizes and
-log run times at lag k on Mira, September to December 2018 (lag 1: 0.45, 2: 0.32, 5: 0.17, 10:
-0.10).
+"""Parameters of the sessions, fitted by a grid search to Mira, September to December 2018.
+
+With these parameters, the probability that two jobs with a distance of k submissions belong to the
+same session is close to the correlation of log sizes and log run times at lag k (lag 1: 0.45, 2:
+0.32, 5: 0.17, 10: 0.10).
 """
 
 BURST_GAP_S = 10
@@ -48,7 +49,7 @@ class Sessions(NamedTuple):
     order : int array of shape (n,)
         Indices of the jobs by submission.
     of : int array of shape (n,)
-        Session of each job, by submission.
+        Session of each job, in the order of submission.
     """
 
     order: Ints
@@ -56,12 +57,12 @@ class Sessions(NamedTuple):
 
     @property
     def continues(self) -> npt.NDArray[np.bool_]:
-        """Whether each job belongs to the session of the previous job; shape (n,)."""
+        """Whether each job belongs to the session of the previous job: shape (n,)."""
         return np.concatenate([[False], self.of[1:] == self.of[:-1]])
 
 
 def apart(n: int) -> Sessions:
-    """Return n jobs in their order, each in a separate session."""
+    """Return n jobs in their given order. Each job is in a separate session."""
     return Sessions(np.arange(n), np.arange(n))
 
 
@@ -72,12 +73,16 @@ def drawn(sizes: Ints, run_s: Ints, rng: np.random.Generator) -> Sessions:
 
 
 def accuracies(sizes: Ints, of: Ints, rng: np.random.Generator) -> Floats:
-    """Return run time / walltime as on Mira in 2018, with the same quantile for a session.
+    """Return ratios of run time to walltime as on Mira in 2018.
+
+    Jobs of a session have the same quantile.
 
     Parameters
     ----------
-    sizes, of : int array of shape (n,)
-        Number of nodes and session of each job.
+    sizes : int array of shape (n,)
+        Number of nodes of each job.
+    of : int array of shape (n,)
+        Session of each job.
     rng : Generator
     """
     quantile = rng.random(int(of.max()) + 1)[of]
@@ -89,7 +94,7 @@ def accuracies(sizes: Ints, of: Ints, rng: np.random.Generator) -> Floats:
 
 
 def _chunks(jobs: npt.NDArray[np.intp], rng: np.random.Generator) -> list[list[int]]:
-    """Cut similar jobs into sessions of geometric lengths, in random order."""
+    """Return sessions in random order: similar jobs, cut into geometric lengths."""
     ends = np.cumsum(rng.geometric(1 / MEAN_LENGTH, len(jobs)))
     chunks = [part.tolist() for part in np.split(jobs, ends[ends < len(jobs)]) if len(part)]
     return [chunks[i] for i in rng.permutation(len(chunks))]

@@ -26,7 +26,7 @@ from rebat.workloads.trace_schedule import PARTIAL, trace_schedule
 
 N_FIELDS = 18
 PARTIAL_STATUSES = (2, 3, 4)
-"""Status of partial executions. Their records follow the summary record of the job."""
+"""Status values of partial executions, whose records follow the summary record of their job."""
 
 EARLIEST_EPOCH_S = 5e8
 """Times above this value (1985) are Unix times, even if the trace omits UnixStartTime."""
@@ -60,10 +60,11 @@ def read_swf(path: Path, **options: Any) -> Workload:
 
 
 def import_swf(path: Path, schedule: bool = False, **options: Any) -> ImportedWorkload:
-    """Read a trace as in `read_swf`; with ``schedule``, also read waiting times and status.
+    """Read a trace as in `read_swf`. With ``schedule``, also return the recorded schedule.
 
-    The recorded attempts of a job are its partial executions, or the job itself if it has none. A
-    node of the schedule is a processor. rebat assigns the node numbers.
+    The schedule uses waiting times and status. The attempts of a job are its partial executions, or
+    the job itself if it has none. A node of the schedule is a processor. rebat assigns the node
+    numbers.
     """
     chosen = trace_options(options)
     trace = _parse(Path(path))
@@ -97,7 +98,7 @@ def _header(comments: Any) -> dict[str, int]:
 
 
 def _numbers(path: Path, rows: list[str], lines: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-    """Parse all rows together; if this fails, parse line by line to locate the error."""
+    """Parse all rows together. If this fails, parse each line to find the line with the error."""
     try:
         table = np.loadtxt(rows, usecols=range(N_FIELDS), ndmin=2, comments=None)
     except ValueError:
@@ -169,7 +170,7 @@ _STATES = {
     4: "FAILED",
     5: "CANCELLED",
 }
-"""Final state by status. A job without a status (-1) has no final state."""
+"""Final state by status. If the status is unknown (-1), the state is unknown as well."""
 
 
 def _starts(
@@ -193,7 +194,6 @@ def _starts(
 
 
 def _names(numbers: npt.NDArray[np.float64]) -> npt.NDArray[np.object_]:
-    """Convert numbers of users and queues to names; unknown names are empty."""
     distinct, which = np.unique(numbers, return_inverse=True)
     names = [f"{number:.0f}" if number >= 0 else "" for number in distinct.tolist()]
     return np.array(names, dtype=object)[which]

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A synthetic load for comparisons on a machine that allocates boxes; not based on a trace."""
+"""A synthetic load for comparisons on a machine that allocates boxes.
+
+It is not based on a trace.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ RUN_S = (600.0, 172_800.0)
 """Range of the log-uniform run times: 10 min to 48 h (second longest in Vardas et al. 2022)."""
 
 WALLTIME_FACTOR = (1.1, 2.0)
-"""Range of the uniform ratio walltime / run time."""
+"""Range of the ratio walltime / run time, which is uniform."""
 
 SMALLEST = 256
 """The smallest size is the number of nodes divided by this value (16 nodes on 8x8x8x8)."""
@@ -42,7 +45,7 @@ class TorusLoad(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     nodes: int = 4096
     days: float = 30.0
     largest: int = 0
-    """Size of the largest jobs; 0: half of the nodes."""
+    """Size of the largest jobs. 0: half of the nodes."""
 
     def __post_init__(self) -> None:
         for name, value, most in (("load", self.load, 1000), ("days", self.days, 36_500)):
@@ -61,8 +64,8 @@ def torus_load(seed: int, options: TorusLoad | None = None) -> Workload:
     Sizes have the weights of ``SIZE_EXPONENT``. Run times are log-uniform over ``RUN_S``, in whole
     seconds. Walltimes are run times multiplied by ``WALLTIME_FACTOR``. The number of jobs is the
     requested node time divided by the mean area (nodes x run time) of a job. Arrivals are uniform
-    over the days. The load is exact to 1e-6, because the uniform random numbers of the run times
-    are raised to a common power that is chosen to match it.
+    over the days. The load is exact to 1e-6: the uniform random numbers of the run times are raised
+    to a common power, which is chosen to match the load.
 
     Parameters
     ----------
@@ -124,7 +127,10 @@ def _mean_run_s() -> float:
 
 
 def _run_times(uniform: Floats, size: npt.NDArray[np.int64], target: float) -> Floats:
-    """Return run times in whole seconds that add up to the target work, by bisection."""
+    """Return run times in whole seconds that add up to the target work.
+
+    The power is found by bisection.
+    """
     low_s, high_s = RUN_S
     low, high = 1e-6, 1e6  # a larger power results in shorter run times
     for _ in range(_STEPS):

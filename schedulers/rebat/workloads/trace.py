@@ -41,14 +41,14 @@ class TraceOptions(msgspec.Struct, frozen=True, kw_only=True):
     first_s, last_s : float, optional
         Import only jobs submitted in [first_s, last_s), in seconds since time 0 (see ``origin``).
     origin : {"first-job", "month"}
-        Time 0 of the workload: its first submission, or midnight at the beginning of the month of
-        the first job.
+        Time 0 of the workload. first-job: its first submission. month: midnight at the beginning of
+        the month of the first job.
     size : {"requested", "allocated"}
-        Preferred field for the number of nodes. If it is missing, the other field is used.
+        Field that contains the number of nodes. If a job lacks this field, the other field is used.
     cap : int, optional
         Reduce larger jobs to this size (Du et al. 2024, section 5.2: 49,152 to 49,000).
     overrun : {"raise-walltime", "clamp", "drop", "keep"}
-        How to import jobs that ran for at least their walltime, see ``OVERRUN_RULES``.
+        How to import jobs whose run time is at least their walltime, see ``OVERRUN_RULES``.
     missing_walltime : {"run", "none", "drop"}
         How to import jobs without walltime: with the run time + 1 s as walltime (run), without a
         walltime (none), or not at all (drop).
@@ -72,7 +72,7 @@ class TraceOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def trace_options(options: dict[str, Any]) -> TraceOptions:
-    """Return the options as a struct, after checks.
+    """Return the options as a struct, after checking them.
 
     Raises
     ------
@@ -97,8 +97,8 @@ def trace_options(options: dict[str, Any]) -> TraceOptions:
 class PlacedTrace(NamedTuple):
     """A workload from a trace, with the rows of the trace that became its jobs.
 
-    ``jobs`` has one row per job of the workload, in the same order. ``origin_s`` is the time of the
-    trace at which the workload has time 0.
+    ``jobs`` has one row per job of the workload, in the same order. Time 0 of the workload is the
+    time ``origin_s`` of the trace.
     """
 
     workload: Workload
@@ -107,7 +107,7 @@ class PlacedTrace(NamedTuple):
 
 
 def to_workload(trace: TraceColumns, options: TraceOptions) -> Workload:
-    """Apply the options to a parsed trace, see `placed`."""
+    """Return the workload after applying the options to a parsed trace (see `placed`)."""
     return placed(trace, options).workload
 
 
@@ -150,7 +150,7 @@ def _check_rows(trace: TraceColumns) -> None:
     for values in (trace.requested, trace.allocated):
         integers = np.where(
             values == np.floor(values), values, np.inf
-        )  # inf is rejected, because it is too large
+        )  # inf is rejected as too large
         expected = f"a whole number up to {MAX_SIZE}"
         _check_range(
             trace,
@@ -236,7 +236,7 @@ def _select_window(trace: TraceColumns, options: TraceOptions) -> TraceColumns:
 
 
 def _select_first(trace: TraceColumns, max_jobs: int | None) -> TraceColumns:
-    """Sort by submission and keep the first ``max_jobs`` jobs."""
+    """Return the first ``max_jobs`` jobs, in order of submission."""
     trace = trace.take(np.argsort(trace.submit_s, kind="stable"))
     if max_jobs is None:
         return trace
@@ -293,9 +293,9 @@ def _build(trace: TraceColumns, options: TraceOptions) -> Workload:
 
 
 def _owners(trace: TraceColumns) -> list[dict[str, Any]]:
-    """Return user, queue and ``extras`` of each job as fields; equal jobs share a dict.
+    """Return user, queue and ``extras`` of each job as fields. Jobs with equal values share a dict.
 
-    In ``extras``, equal values are the same object.
+    In ``extras``, equal values must be the same object.
     """
     pairs = list(zip(trace.users.tolist(), trace.queues.tolist(), strict=True))
     fields = {pair: {n: v for n, v in zip(OWNERS, pair, strict=True) if v} for pair in set(pairs)}
@@ -322,7 +322,7 @@ def _capped(sizes: Floats, cap: int | None, n_nodes: int, notes: list[str]) -> F
 
 
 def _unique(ids: list[str], notes: list[str]) -> list[str]:
-    """Add suffixes to repeated job numbers, because a log has a record for each restart."""
+    """Return job numbers; add a suffix to repeats, because a log has a record per restart."""
     if len(set(ids)) == len(ids):
         return ids
     seen: dict[str, int] = {}

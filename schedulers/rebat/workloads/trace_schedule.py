@@ -19,7 +19,7 @@ from rebat.workloads.recorded import (
 from rebat.workloads.trace import PlacedTrace
 
 PARTIAL = "PARTIAL"
-"""State of an execution whose work is continued by the next execution."""
+"""State of an execution if the next execution continues its work."""
 
 
 def trace_schedule(trace: TraceColumns, done: PlacedTrace) -> RecordedSchedule:
@@ -74,7 +74,7 @@ def _executions(
 
 
 def _parts(trace: TraceColumns) -> dict[int, list[int]]:
-    """Return the rows of partial executions by the row of their job."""
+    """Return the rows of partial executions, for the row of each job that has any."""
     parts: dict[int, list[int]] = {}
     if trace.states is None:
         return parts

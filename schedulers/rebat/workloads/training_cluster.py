@@ -100,8 +100,9 @@ class TrainingCluster(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def training_cluster(seed: int, options: TrainingCluster | None = None) -> Workload:
     """Return the jobs of a training cluster.
 
-    Arrivals are uniform over the days. Run times are log-normal up to 7 days, scaled so that the
-    drawn jobs have exactly the given means. Sizes larger than the machine are left out.
+    Arrivals are uniform over the days. Run times are log-normal, and at most 7 days. They are
+    scaled so that the drawn jobs have exactly the given means. Sizes larger than the machine are
+    left out.
 
     Parameters
     ----------
@@ -112,7 +113,7 @@ def training_cluster(seed: int, options: TrainingCluster | None = None) -> Workl
     Raises
     ------
     InputError
-        If the flagship job is larger than the machine, or if there is no job at all.
+        If the flagship job is larger than the machine, or if there are no jobs.
     """
     options = options or TrainingCluster()
     if options.flagship > options.nodes:
@@ -161,14 +162,14 @@ def training_cluster(seed: int, options: TrainingCluster | None = None) -> Workl
 
 
 def _sizes(options: TrainingCluster) -> tuple[npt.NDArray[np.int64], Floats]:
-    """Return the sizes (GPUs) that fit the machine, and their shares of the jobs."""
+    """Return the sizes (in GPUs) that fit on the machine, and their shares of the jobs."""
     fitting = [gpus for gpus in SHARES if gpus <= options.nodes * options.gpus]
     shares = np.array([SHARES[gpus] for gpus in fitting])
     return np.array(fitting, dtype=np.int64), shares / shares.sum()
 
 
 def _with_mean(draws: Floats, mean_s: float) -> Floats:
-    """Return the draws, scaled to this mean and limited to the maximum run time."""
+    """Return the draws scaled to this mean, but at most the maximum run time."""
     low, high = 0.0, 100 * mean_s
     for _ in range(_STEPS if len(draws) else 0):
         scale = (low + high) / 2

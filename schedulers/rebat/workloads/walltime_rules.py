@@ -28,7 +28,7 @@ def _missing_drop(trace: TraceColumns, missing: Mask) -> TraceColumns:
 
 
 def _raise_walltime(trace: TraceColumns, over: Mask) -> TraceColumns:
-    """Raise the walltime above the run time, as the authors of node stealing do."""
+    """Raise walltimes above the run time, as the authors of node stealing do."""
     walltime_s = np.where(over, trace.run_s + 1, trace.walltime_s)
     note = (
         f"{counted(over.sum())} ran up to or over the walltime: the walltime was raised to the run "
@@ -38,7 +38,7 @@ def _raise_walltime(trace: TraceColumns, over: Mask) -> TraceColumns:
 
 
 def _clamp(trace: TraceColumns, over: Mask) -> TraceColumns:
-    # Batsim kills a job whose run time equals its walltime. Subtract 1 s, or half below 2 s.
+    # Batsim kills a job if run time and walltime are equal. Subtract 1 s, or half below 2 s.
     below_s = np.maximum(trace.walltime_s - 1, trace.walltime_s / 2)
     note = (
         f"{counted(over.sum())} ran up to or over the walltime: the run time was shortened to "

@@ -35,7 +35,7 @@ MOST_CLASSES = 3
 
 
 class Figure(msgspec.Struct, frozen=True):
-    """A number on which an answer is based: a change, with its 95 % interval if there is one."""
+    """A number on which an answer is based: a change, with its 95 % interval if it has one."""
 
     name: str
     metric: str
@@ -151,7 +151,7 @@ def _which_rule(site: AdvisedSite, evidence: Evidence) -> AnsweredQuestion:
 
 
 def _hurt(best: EffectOfChoice) -> str:
-    """Return a sentence on the size classes whose mean flow becomes longer."""
+    """Return a sentence on the size classes whose mean flow a rule makes longer."""
     hurt = [
         f"jobs of {of} nodes (mean flow {change_text(change)})"
         for (name, of), change in best.changes.items()
@@ -165,7 +165,7 @@ def _hurt(best: EffectOfChoice) -> str:
 
 
 def _under_fitted(site: AdvisedSite, evidence: Evidence, best: EffectOfChoice) -> str:
-    """Return a sentence on the result of the rule under the law fitted to the record."""
+    """Return a sentence on the effect of a rule under the law fitted to the recorded failures."""
     policy = _policy_of(best.title, site)
     setting = setting_of(evidence.runs, FITTED)
     if setting is None:
@@ -269,7 +269,6 @@ def _flow_and_useful(item: EffectOfChoice) -> str:
 
 
 def _points(change: Interval, signed: bool = False) -> str:
-    """Return a share in points with its interval."""
     sign = "+" if signed else ""
     text = f"{100 * change.mean:{sign}.2f} points"
     if change.low is None or change.high is None:
@@ -278,7 +277,7 @@ def _points(change: Interval, signed: bool = False) -> str:
 
 
 def _too_few(question: str, figures: list[Figure], evidence: Evidence) -> AnsweredQuestion:
-    """Return the reason for no answer: too few seeds ran, or too few seeds show any change."""
+    """Return a question without an answer: too few seeds ran, or too few show any change."""
     if evidence.n_seeds >= FEWEST:
         text = f"No answer: fewer than {FEWEST} of {evidence.n_seeds} seeds show any change."
         return AnsweredQuestion(question, text, False, figures)

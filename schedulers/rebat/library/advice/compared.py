@@ -25,19 +25,21 @@ FLOW, LARGEST, USEFUL = "flow_mean_s", "flow_max_s", "useful_utilisation"
 
 
 class EffectOfChoice(msgspec.Struct, frozen=True):
-    """A case compared with a reference: its title, and its change per metric and size class."""
+    """The effect of a choice: title, and changes from a reference by metric and size class."""
 
     title: str
     changes: Mapping[tuple[str, str | None], Interval]
 
     def significant(self, metric: str, of: str | None = None) -> bool:
-        """Return whether the interval of a ratio excludes 1."""
+        """Return whether the interval of the ratio excludes 1, so that the effect is
+        significant.
+        """
         change = self.changes.get((metric, of))
         return change is not None and change.excludes(1.0)
 
 
 def failures_cost(site: AdvisedSite, runs: RunIndex[str]) -> EffectOfChoice:
-    """Return today's policy with failures, compared with today's policy without failures."""
+    """Return the effect of failures: today's policy with failures, compared with no failures."""
     failing, calm = settings_of_today(runs)
     classes = runs.size_classes(failing, FLOW)
     changes = {}
@@ -54,7 +56,7 @@ def failures_cost(site: AdvisedSite, runs: RunIndex[str]) -> EffectOfChoice:
 
 
 def cost_in_points(site: AdvisedSite, runs: RunIndex[str]) -> Interval:
-    """Return the useful utilisation lost to failures, as a share."""
+    """Return the share of node time by which failures lower the useful utilisation."""
     failing, calm = settings_of_today(runs)
     without = runs.mean(calm, site.policy, USEFUL) or 0.0
     values = runs.values(failing, site.policy, USEFUL)
@@ -64,14 +66,14 @@ def cost_in_points(site: AdvisedSite, runs: RunIndex[str]) -> Interval:
 
 
 def settings_of_today(runs: RunIndex[str]) -> tuple[Setting, Setting]:
-    """Return the settings of today's policy with and without failures."""
+    """Return the settings of today's policy: with failures, and without failures."""
     settings = [item for item in runs.settings if item.grid == TODAY]
     failing = next(item for item in settings if item.scenario.failure_model)
     return failing, next(item for item in settings if not item.scenario.failure_model)
 
 
 def rules(site: AdvisedSite, runs: RunIndex[str]) -> list[EffectOfChoice]:
-    """Return every other rule, compared with today's policy on the same failures."""
+    """Return the effect of each other rule, compared with today's policy on the same failures."""
     setting = setting_of(runs, OTHER_RULES)
     if setting is None:
         return []
@@ -84,12 +86,12 @@ def rules(site: AdvisedSite, runs: RunIndex[str]) -> list[EffectOfChoice]:
 
 
 def title_of(policy: str) -> str:
-    """Return the description of a rule with its name."""
+    """Return the description and the name of a rule."""
     return f"{RULES[policy]} ({policy})" if policy in RULES else policy
 
 
 def spares(site: AdvisedSite, runs: RunIndex[str]) -> list[tuple[int, EffectOfChoice]]:
-    """Return each number of spare nodes, compared with replacement without spare nodes."""
+    """Return the effect of each number of spare nodes, compared with no spare nodes."""
     setting = setting_of(runs, SPARES)
     names = {
         count: with_options(site.policy, react="replacement", spares=count) for count in site.spares
@@ -114,7 +116,7 @@ def spares(site: AdvisedSite, runs: RunIndex[str]) -> list[tuple[int, EffectOfCh
 def periods(site: AdvisedSite, runs: RunIndex[str]) -> dict[float | None, Interval]:
     """Return the useful utilisation of each period minus that of Young/Daly's period.
 
-    The key is the multiple of Young/Daly's period; None means no checkpoints.
+    The key is the multiple of Young/Daly's period. The key None means no checkpoints.
     """
     usual = _by_factor(site, runs).get(1.0)
     if usual is None:
@@ -129,7 +131,6 @@ def periods(site: AdvisedSite, runs: RunIndex[str]) -> dict[float | None, Interv
 
 
 def _by_factor(site: AdvisedSite, runs: RunIndex[str]) -> dict[float | None, BySeed]:
-    """Return useful utilisation by seed for each factor."""
     by_factor: dict[float | None, BySeed] = {}
     for setting in (item for item in runs.settings if item.grid == PERIODS):
         by_factor[factor_of(site, setting)] = runs.values(setting, site.policy, USEFUL)
@@ -137,7 +138,10 @@ def _by_factor(site: AdvisedSite, runs: RunIndex[str]) -> dict[float | None, ByS
 
 
 def factor_of(site: AdvisedSite, setting: Setting) -> float | None:
-    """Return the multiple of Young/Daly's period in a setting; None if it has no checkpoints."""
+    """Return the multiple of Young/Daly's period in a setting.
+
+    Return None if it has no checkpoints.
+    """
     if setting.scenario.checkpoint is None:
         return None
     mtbf_s = numbers_of(setting.scenario).get("checkpoint_mtbf")
@@ -167,9 +171,9 @@ def _ratios(
 
 
 def _with_support(change: Interval, n_changed: int) -> Interval:
-    """Return a change without its interval if fewer than `FEWEST` seeds show any change.
+    """Return a change. If fewer than `FEWEST` seeds show any change, remove its interval.
 
-    If most seeds show no change, the interval is too narrow to be trusted.
+    If most seeds show no change, the interval is too narrow.
     """
     if n_changed >= FEWEST:
         return change

@@ -31,10 +31,10 @@ RULES: dict[str, str] = {
     "easy:react=replacement": "EASY with node replacement",
     "easy:order=shortest": "EASY, shortest jobs first",
 }
-"""Policies that are compared, with their description in answers."""
+"""Policies that are compared, each with its description in answers."""
 
 FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)
-"""Checkpoint periods, as multiples of the Young/Daly period."""
+"""Checkpoint periods to simulate, in multiples of the Young/Daly period."""
 
 N_SPARES = 4
 """Numbers of spare nodes to simulate, in multiples of the mean number of down nodes."""
@@ -65,7 +65,7 @@ class AdvisedSite(msgspec.Struct, frozen=True, kw_only=True):
     down_nodes
         Mean number of nodes that are down.
     fitted
-        A law fitted to the recorded failures; None if the options already contain a law.
+        A law fitted to the recorded failures. None if the options already contain a law.
     """
 
     workload: LoadedWorkload
@@ -78,7 +78,7 @@ class AdvisedSite(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def rules(self) -> list[str]:
-        """Today's policy first, then the rules that are compared with it."""
+        """Today's policy, followed by the rules that are compared with it."""
         return list(dict.fromkeys([self.policy, *RULES]))
 
     @property
@@ -90,13 +90,13 @@ class AdvisedSite(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def specs(site: AdvisedSite, seeds: Iterable[int]) -> list[RunSpec]:
-    """Return all runs for these seeds, in the order of the cost of the answers."""
+    """Return all runs for these seeds. Runs for the first questions come first."""
     numbers = list(seeds)
     return [spec for grid in GRIDS for spec in grid(site, numbers)]
 
 
 def today(site: AdvisedSite, seeds: Iterable[int]) -> Iterator[RunSpec]:
-    """Yield today's policy with the failures of each seed, and once without failures."""
+    """Yield today's policy under the failures of each seed, and once without failures."""
     failing = [scenario(site, seed) for seed in seeds]
     calm = msgspec.structs.replace(failing[0], failures=None)
     yield _spec(site, TODAY, site.policy, calm)
@@ -146,12 +146,12 @@ GRIDS = (today, _other_rules, _spares, _periods, _fitted)
 
 
 def scenario(site: AdvisedSite, seed: int) -> Scenario:
-    """Return the site's scenario with one seed."""
+    """Return the scenario of a site with this seed."""
     return msgspec.structs.replace(site.options, seed=seed).scenario()
 
 
 def with_options(policy: str, **options: object) -> str:
-    """Return a policy with these options changed.
+    """Return a policy with some of its options changed.
 
     >>> with_options("easy:order=shortest", react="replacement", spares=2)
     'easy:order=shortest,react=replacement,spares=2'
@@ -176,7 +176,10 @@ def _spec(site: AdvisedSite, grid: str, policy: str, conditions: Scenario) -> Ru
 
 
 def turned(events: Path, n_nodes: int) -> Recorded:
-    """Return a law that replays recorded events, for each seed from another time on."""
+    """Return a law that replays recorded events.
+
+    With each seed, the replay starts at another time.
+    """
     return Recorded(str(events.absolute()), format="events", size=n_nodes, turn=True)
 
 
@@ -204,7 +207,7 @@ def _family(times: UpTimes, name: str) -> Fitted | None:
 
 
 def site_of(workload: LoadedWorkload, policy: str, options: ScenarioOptions) -> AdvisedSite:
-    """Return the site of a workload, with its failures and a law that fits them.
+    """Return the cluster of a workload, with its failures and a law that is fitted to them.
 
     Raises
     ------
@@ -230,7 +233,7 @@ def site_of(workload: LoadedWorkload, policy: str, options: ScenarioOptions) -> 
 
 
 def _with_law(options: ScenarioOptions, n_nodes: int) -> ScenarioOptions:
-    """Return the options with a law that replaces the event file."""
+    """Return the options with a failure law in place of the event file."""
     if options.failures is None:
         return options
     if options.cores_per_node > 1:
@@ -251,7 +254,7 @@ def _mean_down(events: Sequence[MachineEvent]) -> float:
 
 
 def period_text(site: AdvisedSite, factor: float = 1.0) -> str:
-    """Return the checkpoint period of jobs of three sizes, in words."""
+    """Return a text with the checkpoint periods of jobs of three sizes."""
     model = scenario(site, 0).checkpoint
     assert isinstance(model, CheckpointModel)
     texts = []

@@ -14,10 +14,10 @@ from rebat.library.advice.design import AdvisedSite, today
 from rebat.runs.simulating import units
 
 LEAST_SHARE = 0.05
-"""Minimum share of the lost work of an owner that is named in a sentence."""
+"""Minimum share of the lost work that an owner must have to be named in a sentence."""
 
 LEAST_RATIO = 1.5
-"""Minimum ratio of the share of lost work to the share of node time of a named owner."""
+"""Minimum ratio of the share of lost work to the share of node time, for an owner that is named."""
 
 
 class WorkOwner(msgspec.Struct, frozen=True):
@@ -28,8 +28,11 @@ class WorkOwner(msgspec.Struct, frozen=True):
     kind
         ``user`` or ``queue``.
     name
-    used, lost
-        Share of all node time, and of the node time that was lost.
+        Name of the user or queue.
+    used
+        Share of all node time.
+    lost
+        Share of the node time that was lost.
     interruptions
         Mean number of failures of the owner's jobs in a run.
     """
@@ -84,7 +87,7 @@ def _rows(path: Path) -> list[dict[str, str]]:
 
 
 def losers(owners: Sequence[WorkOwner]) -> list[WorkOwner]:
-    """Return the user and the queue that lose the most, if this is clearly more than their use."""
+    """Return the user and the queue that lose the most, if this is clearly more than they use."""
     chosen = []
     for kind in ("user", "queue"):
         of_kind = [owner for owner in owners if owner.kind == kind]

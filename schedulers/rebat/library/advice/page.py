@@ -32,7 +32,7 @@ from rebat.results.intervals import marked, spread
 from rebat.runs.spec import CheckpointModel
 
 MOST_OWNERS = 10
-"""Maximum number of rows of the table of users, and of the table of queues."""
+"""Maximum number of rows in each of the tables of users and queues."""
 
 
 def report_of(
@@ -41,7 +41,7 @@ def report_of(
     answers: Sequence[AnsweredQuestion],
     owners: Sequence[WorkOwner],
 ) -> Report:
-    """Return the page: five sentences, a figure for each sentence, and tables."""
+    """Return the page: a sentence and a figure per question, and tables."""
     over = counted(evidence.n_seeds, "seed")
     return Report(
         title=f"Advice for {site.workload.name}",
@@ -66,7 +66,7 @@ def report_of(
 
 
 def assumptions(site: AdvisedSite) -> list[str]:
-    """Return the assumptions of the simulations, one phrase each."""
+    """Return the assumptions of the simulations, each as a phrase."""
     model, failures = site.options.scenario().checkpoint, site.options.failure_law()
     phrases = [
         "jobs are submitted at the recorded times and run as long as recorded",
@@ -130,7 +130,6 @@ def _ratios(
 
 
 def _by_class(title: str, cost: EffectOfChoice, over: str) -> Picture:
-    """Draw the change of the mean flow of each size class."""
     rows = {
         f"{of} nodes": change for (name, of), change in cost.changes.items() if name == FLOW and of
     }

@@ -27,7 +27,7 @@ ENOUGH = 20
 """Minimum number of seeds after which narrow intervals end the simulations."""
 
 NARROW = 0.04
-"""Maximum relative width of the interval of the mean flow of each rule that is narrow."""
+"""Intervals of the mean flow that are narrower than this (relative width) end the simulations."""
 
 OWNER = Owner("advise", "rebat advise")
 
@@ -39,10 +39,12 @@ class Evidence(msgspec.Struct, frozen=True):
     ----------
     runs
         Index of the results of all runs.
-    n_seeds, n_runs
-        Number of seeds, and of simulations.
+    n_seeds
+        Number of seeds.
+    n_runs
+        Number of simulations.
     seconds_per_seed
-        Wall-clock time per seed, measured in this call; None if earlier calls did all runs.
+        Wall-clock time per seed, measured in this call. None if earlier calls did all runs.
     spent_s
         Wall-clock time of this call.
     """
@@ -57,7 +59,7 @@ class Evidence(msgspec.Struct, frozen=True):
 def gather(
     site: AdvisedSite, folder: Path, minutes: float, most_seeds: int, workers: int | None
 ) -> Evidence:
-    """Simulate seed 0, then further seeds while time is left; reuse the results of earlier calls.
+    """Simulate seed 0, then further seeds while time is left. Results of earlier calls are reused.
 
     Raises
     ------
@@ -82,14 +84,15 @@ def gather(
 
 
 def _affordable(n_new: int, spent_s: float, left_s: float) -> int:
-    """Return how many seeds of the next round fit in the remaining time."""
     return ROUND if not n_new else min(ROUND, int(left_s / (spent_s / n_new)))
 
 
 def _perform(
     site: AdvisedSite, seeds: range, folder: Path, workers: int | None
 ) -> tuple[int, bool]:
-    """Perform missing runs; return the total number of runs, and whether any was missing.
+    """Perform the runs whose results are missing.
+
+    Return the total number of runs, and whether the result of any run was missing.
 
     The first `FEWEST` runs of today's policy keep their files, which contain users and queues.
     """
@@ -108,7 +111,6 @@ def _campaign(runs: Iterable[RunSpec]) -> Campaign:
 
 
 def _narrow(site: AdvisedSite, runs: RunIndex[str]) -> bool:
-    """Return whether the intervals of all rules are narrow."""
     (setting,) = (item for item in runs.settings if item.grid == OTHER_RULES)
     widths = [
         relative_width(runs.ratio(setting, policy, site.policy, "flow_mean_s"))

@@ -37,14 +37,14 @@ POLICIES = (
 """Policies: no, conservative and EASY backfilling, no reservations, EASY in other orders."""
 
 SHARES_OF_NODES = (0.95, 0.9, 0.85, 0.8)
-"""Shares of the nodes for the nearest policies, because nodes can be down, drained or reserved."""
+"""Shares of the nodes to simulate, because some nodes may be down, drained or reserved."""
 
 N_NEAREST = 4
 """Number of policies that are also simulated with fewer nodes."""
 
 
 class Configuration(msgspec.Struct, frozen=True):
-    """A policy, on ``nodes`` nodes or on ``parts`` separate partitions (0: not separated)."""
+    """A policy on ``nodes`` nodes, or on ``parts`` separate partitions (0: the entire machine)."""
 
     policy: str
     nodes: int
@@ -72,7 +72,7 @@ class CalibratedRun(msgspec.Struct, frozen=True):
     utilisation : float
         Useful node time, divided by the node time of the recorded machine.
     error : str
-        Why the simulation failed; empty if it succeeded.
+        Why the simulation failed, or an empty text if it succeeded.
     """
 
     configuration: Configuration
@@ -81,7 +81,7 @@ class CalibratedRun(msgspec.Struct, frozen=True):
     error: str = ""
 
     def compared(self, recorded: RecordedWaits) -> tuple[RecordedWaits, Floats]:
-        """Return the recorded and the simulated waits of jobs that started in both schedules."""
+        """Return recorded and simulated waits of the jobs that started in both schedules."""
         both = recorded.of(np.array([name in self.waits_s for name in recorded.ids], dtype=bool))
         return both, np.array([self.waits_s[name] for name in both.ids], dtype=np.float64)
 
@@ -148,7 +148,7 @@ def _lost(task: _Task, reason: str) -> CalibratedRun:
 def nearest_first(
     runs: Mapping[Configuration, CalibratedRun], recorded: RecordedWaits
 ) -> list[tuple[CalibratedRun, Nearness]]:
-    """Return the runs that have a distance, sorted by this distance, nearest first."""
+    """Return the runs with enough jobs for a distance, the nearest first."""
     rows = [(run, run.near(recorded)) for run in runs.values() if run.waits_s]
     rows = [(run, near) for run, near in rows if near.distance]
     return sorted(rows, key=lambda row: (_mean(row[1]), row[0].configuration.title))
@@ -162,7 +162,10 @@ def _mean(near: Nearness) -> float:
 def in_parts(
     ranked: Sequence[tuple[CalibratedRun, Nearness]], n_nodes: int, n_parts: int
 ) -> list[Configuration]:
-    """Return the nearest policies on separate partitions; empty if there is one partition."""
+    """Return the nearest policies on separate partitions.
+
+    Return an empty list if there is only one partition.
+    """
     policies = dict.fromkeys(run.configuration.policy for run, _ in ranked)
     nearest = list(policies)[:N_NEAREST] if n_parts else []
     return [Configuration(policy, n_nodes, n_nodes, n_parts) for policy in nearest]
@@ -171,7 +174,7 @@ def in_parts(
 def with_fewer_nodes(
     ranked: Sequence[tuple[CalibratedRun, Nearness]], n_nodes: int
 ) -> list[Configuration]:
-    """Return the nearest policies, each with several shares of the nodes."""
+    """Return the nearest policies, each on several shares of the nodes."""
     policies = dict.fromkeys(run.configuration.policy for run, _ in ranked)
     sizes = dict.fromkeys(max(1, math.floor(share * n_nodes)) for share in SHARES_OF_NODES)
     return [

@@ -21,13 +21,13 @@ Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
 OFFSET_S = 60.0
-"""Time (s) that is added to waits before a factor is computed."""
+"""Time in seconds that is added to a wait before its logarithm is computed."""
 
 N_PARTS = 20
-"""Number of equal parts of the recorded time. Intervals are over these parts."""
+"""Number of equal parts of the recorded time. Intervals are computed over these parts."""
 
 FEWEST_JOBS = 10
-"""Minimum number of jobs of a part that has a distance."""
+"""Minimum number of jobs for which the distance of a part is computed."""
 
 MOST_PAIRS = 200_000
 """Maximum number of pairs of jobs from which the order of starts is estimated."""
@@ -41,12 +41,14 @@ class RecordedWaits(NamedTuple):
     Attributes
     ----------
     ids : array of str
-    submit_s, wait_s : array of float
-        Submission time, and wait until the first start, in seconds.
+    submit_s : array of float
+        Submission time in seconds.
+    wait_s : array of float
+        Wait until the first start, in seconds.
     size : array of int
         Number of nodes.
     queue : array of str
-        Queue or partition; empty if unknown.
+        Queue or partition, or an empty text if it is unknown.
     """
 
     ids: npt.NDArray[np.object_]
@@ -56,7 +58,7 @@ class RecordedWaits(NamedTuple):
     queue: npt.NDArray[np.object_]
 
     def of(self, mask: Mask) -> RecordedWaits:
-        """Return some of the jobs."""
+        """Return the jobs that are selected by a mask."""
         return RecordedWaits(
             self.ids[mask],
             self.submit_s[mask],
@@ -81,7 +83,7 @@ class Quantiles(msgspec.Struct, frozen=True):
     recorded_mean_s: float
     simulated_mean_s: float
     recorded_s: dict[str, float]
-    """Pairs of quantiles (recorded, simulated) by probability, as text."""
+    """For each probability (as text): the quantiles of the recorded and of the simulated waits."""
     simulated_s: dict[str, float]
 
 
@@ -98,7 +100,7 @@ class Nearness(msgspec.Struct, frozen=True):
     factor_of_job : float
         Median factor between the recorded and the simulated wait of a job, at least 1.
     correlation : float
-        Spearman's rank correlation of the waits; NaN if all waits are equal.
+        Spearman's rank correlation of the waits. NaN if all waits are equal.
     same_order : float
         Share of job pairs whose simulated starts have the recorded order. A pair is two jobs that
         waited at the same time in the recorded schedule. NaN if there are no pairs.
@@ -112,14 +114,14 @@ class Nearness(msgspec.Struct, frozen=True):
 
 
 def logarithm(wait_s: Floats) -> Floats:
-    """Return the binary logarithm of the waits plus one minute, in minutes."""
+    """Return the binary logarithm of each wait plus one minute, where waits are in minutes."""
     return np.log2((wait_s + OFFSET_S) / 60.0)
 
 
 def distribution_distance(recorded_s: Floats, simulated_s: Floats) -> float:
     """Return the mean difference of the logarithms at the same quantile.
 
-    This is the Wasserstein distance of the two distributions; a distance of 1 is a factor of two.
+    This is the Wasserstein distance of the two distributions. A distance of 1 is a factor of two.
 
     >>> distribution_distance(np.array([0.0, 60.0]), np.array([180.0, 60.0]))
     1.0
@@ -129,7 +131,7 @@ def distribution_distance(recorded_s: Floats, simulated_s: Floats) -> float:
 
 
 def nearness(recorded: RecordedWaits, simulated_s: Floats) -> Nearness:
-    """Compare the recorded and the simulated waits of jobs, given in the same order."""
+    """Compare recorded and simulated waits of the same jobs in the same order."""
     apart = np.abs(logarithm(recorded.wait_s) - logarithm(simulated_s))
     return Nearness(
         jobs=len(simulated_s),
@@ -152,7 +154,7 @@ def by_part(recorded: RecordedWaits, simulated_s: Floats) -> dict[int, float]:
 
 
 def rank_correlation(a: Floats, b: Floats) -> float:
-    """Return Spearman's rank correlation; NaN if all values of ``a`` or ``b`` are equal."""
+    """Return Spearman's rank correlation. Return NaN if all values of ``a`` or ``b`` are equal."""
     from scipy.stats import rankdata
 
     ranks = [rankdata(values) for values in (a, b)]
@@ -162,7 +164,7 @@ def rank_correlation(a: Floats, b: Floats) -> float:
 
 
 def same_order(recorded: RecordedWaits, simulated_s: Floats) -> float:
-    """Return the share of pairs that start in the recorded order, see `Nearness`.
+    """Return the share of pairs of jobs that start in the recorded order (see `Nearness`).
 
     A pair consists of two jobs that waited at the same time in the record. The function examines
     the pairs whose positions in the order of submission differ by 1, 2, 4, ..., up to `MOST_PAIRS`.

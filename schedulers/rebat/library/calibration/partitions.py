@@ -19,7 +19,7 @@ from rebat.runs.spec import Scenario
 
 
 def separate_parts(workload: Workload) -> list[Workload]:
-    """Return the jobs of each group of partitions; different groups share no node.
+    """Return a workload per group of partitions. Different groups share no node.
 
     The result is empty in three cases: there is only one group, the partition of a job is unknown,
     or a partition is smaller than its job.
@@ -32,7 +32,10 @@ def separate_parts(workload: Workload) -> list[Workload]:
 
 
 def _groups(partitions: object) -> list[tuple[set[str], set[str]]]:
-    """Return the groups of partitions that share nodes, each with its nodes."""
+    """Return groups of partitions, each with its nodes.
+
+    Partitions that share a node are in one group.
+    """
     groups: list[tuple[set[str], set[str]]] = []
     for name, text in partitions.items() if isinstance(partitions, dict) else ():
         names, nodes = {str(name)}, set(names_in(text))
@@ -56,7 +59,10 @@ def simulated_in_parts(
     workers: int | None,
     on_done: Callable[[int, int], None],
 ) -> Iterator[CalibratedRun]:
-    """Yield the run of each configuration, joined from the simulations of the separate groups."""
+    """Yield the run of each configuration.
+
+    Groups are simulated separately, and their runs are joined.
+    """
     with TemporaryDirectory() as folder:
         loaded = []
         for number, part in enumerate(parts):
@@ -80,7 +86,6 @@ def simulated_in_parts(
 
 
 def _joined(chosen: Configuration, runs: Sequence[CalibratedRun]) -> CalibratedRun:
-    """Return the runs of the parts as one run."""
     waits_s = {name: wait_s for run in runs for name, wait_s in run.waits_s.items()}
     error = "; ".join(run.error for run in runs if run.error)
     use = math.fsum(run.utilisation for run in runs)

@@ -20,7 +20,7 @@ from rebat.library.calibration.record import RecordedUse
 from rebat.results.intervals import Interval, interval
 
 GOOD, FAIR = 1.5, 2.5
-"""Maximum distances of configurations that are called good and fair."""
+"""Maximum distance that is called good, and maximum distance that is called fair."""
 
 
 class ComparedConfiguration(msgspec.Struct, frozen=True):
@@ -60,24 +60,27 @@ class ComparedConfiguration(msgspec.Struct, frozen=True):
 
     @property
     def distance_text(self) -> str:
-        """The distance with its interval."""
+        """The distance and its interval, as text."""
         return _text(self.distance, self.low, self.high)
 
     @property
     def farther_text(self) -> str:
-        """The distance divided by that of the nearest configuration; empty for the nearest."""
+        """The distance divided by that of the nearest configuration, as text.
+
+        The text is empty for the nearest configuration.
+        """
         if self.farther is None:
             return ""
         return f"x {_text(self.farther, self.farther_low, self.farther_high)}"
 
     @property
     def as_near(self) -> bool:
-        """Whether the distance does not differ significantly from that of the nearest one."""
+        """Whether the distance is not significantly larger than that of the nearest one."""
         return self.farther is not None and not (self.farther_low and self.farther_low > 1)
 
 
 class Verdict(msgspec.Struct, frozen=True):
-    """The result of a calibration, nearest configuration first."""
+    """The result of a calibration. The nearest configuration is first."""
 
     configurations: list[ComparedConfiguration]
     groups: list[Quantiles]
@@ -87,7 +90,7 @@ class Verdict(msgspec.Struct, frozen=True):
     shared: int
     """Number of recorded attempts that share nodes."""
     failed: dict[str, str] = {}
-    """Configurations that could not be simulated, with the reason."""
+    """Reason why a configuration could not be simulated, by its title."""
 
     @property
     def nearest(self) -> ComparedConfiguration:
@@ -96,7 +99,7 @@ class Verdict(msgspec.Struct, frozen=True):
 
     @property
     def sentences(self) -> list[str]:
-        """Sentences for readers."""
+        """The verdict in sentences."""
         return [
             *_nearest(self),
             *_others(self),
@@ -141,7 +144,7 @@ def _row(run: CalibratedRun, near: Nearness, nearest: Nearness) -> ComparedConfi
 
 
 def _factors(estimate: Interval | None) -> tuple[float | None, float | None, float | None]:
-    """Return a mean of binary logarithms and its interval as factors."""
+    """Convert a mean of binary logarithms, and its interval, to factors."""
     if estimate is None:
         return None, None, None
     low, high = (None if x is None else 2.0**x for x in (estimate.low, estimate.high))

@@ -36,11 +36,11 @@ class CheckCase(msgspec.Struct, frozen=True):
     operations: list[GenericEvent] = []
     cores_per_node: int = 1
     latency_us: int = 0
-    """Delay between a decision and its effect."""
+    """Delay in seconds between a decision and its effect."""
     split_instants: bool = False
     """Whether each event is in a separate message."""
     stream: bool = False
-    """Whether jobs must start within the bound of `invariants.check_starts`."""
+    """Whether `invariants.check_starts` must hold: jobs start within a bound."""
 
     @property
     def usual(self) -> bool:
@@ -49,7 +49,10 @@ class CheckCase(msgspec.Struct, frozen=True):
 
 
 def random_case(seed: int) -> CheckCase:
-    """Return a case with failures and drains; some cases have latency or split instants."""
+    """Return a case with failures and drains.
+
+    Some cases have latency, or report the events of an instant in several messages.
+    """
     rng = random.Random(seed)
     n_nodes = rng.choice([2, 4, 10])
     jobs = workload(rng, n_nodes)
@@ -62,7 +65,7 @@ def random_case(seed: int) -> CheckCase:
 
 
 class JobStream(NamedTuple):
-    """A stream for four nodes: equal jobs at equal intervals, and one different job among them."""
+    """A stream for four nodes: equal jobs at equal intervals, and among them one different job."""
 
     size: int
     length_s: int
@@ -80,7 +83,7 @@ STREAMS = (
     JobStream(2, 4, 2, 2, 12),
     JobStream(3, 7, 7, 2, 9),
 )
-"""Streams in which an unfair policy starts one job only after the end of the stream.
+"""Streams in which an unfair policy starts the different job only after the end of the stream.
 
 This job is large, small, long or early.
 """
@@ -119,7 +122,7 @@ class CasePart(NamedTuple):
 
 
 def parts_of(case: CheckCase) -> list[CasePart]:
-    """Return the removable parts: jobs, outages (failure and repair), drains and migrations."""
+    """Return the removable parts: jobs, outages, drains (with their ends) and migrations."""
     parts = [CasePart("jobs", (place,)) for place in range(len(case.workload.jobs))]
     parts += _pairs("events", [(n, e.available, e.nodes) for n, e in enumerate(case.events)])
     orders = []
@@ -133,7 +136,7 @@ def parts_of(case: CheckCase) -> list[CasePart]:
 
 
 def _pairs(kind: str, rows: Iterable[tuple[int, bool, NodeSet]]) -> list[CasePart]:
-    """Return a part for each failure with its repair, or for each drain with its undrain."""
+    """Return a part for each failure and its repair, or for each drain and its undrain."""
     parts, begun = [], dict[int, int]()
     for place, ends, nodes in rows:
         if ends:
@@ -167,7 +170,7 @@ def of_parts(case: CheckCase, parts: Collection[CasePart]) -> CheckCase:
 
 
 def case_record(case: CheckCase) -> dict[str, Any]:
-    """Return a case as plain data, see `case_of`."""
+    """Return a case as plain data, which `case_of` reads."""
     jobs = {job.profile for job in case.workload.jobs}
     used = {n: p for n, p in case.workload.profiles.items() if n in jobs or p["type"] == "delay"}
     simple = all(used[name]["type"] == "delay" for name in jobs)
@@ -186,7 +189,7 @@ def case_record(case: CheckCase) -> dict[str, Any]:
 
 
 def case_of(record: dict[str, Any]) -> CheckCase:
-    """Return the case in plain data.
+    """Return the case that `case_record` converted to plain data.
 
     Raises
     ------

@@ -34,7 +34,7 @@ def test_{name}():
 
 
 def write_cases(checked: PolicyCheck, folder: Path) -> list[Path]:
-    """Write the failing cases of a policy; return the paths of the test files.
+    """Write the failing cases of a policy, and return the paths of the test files.
 
     For a failed check NAME, the files are NAME.json (the workload), NAME.events (failures),
     NAME-operations.json (drains and migrations, if there are any), and test_NAME.py.
@@ -77,7 +77,7 @@ def recheck(policy: str, check: str, case: dict[str, Any]) -> str:
     Returns
     -------
     str
-        The problem; empty if the policy passes.
+        The problem, or an empty text if the policy passes.
 
     Raises
     ------

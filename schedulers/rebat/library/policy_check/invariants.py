@@ -32,7 +32,7 @@ def require(condition: object, text: str) -> None:
 
 
 def validated(session: Session) -> Scheduler:
-    """Return a scheduler that calls ``session.handle`` and then checks the session's invariants."""
+    """Return a scheduler that checks the invariants of a session after each message."""
 
     def handle(message: Message) -> Reply:
         reply = session.handle(message)
@@ -43,12 +43,12 @@ def validated(session: Session) -> Scheduler:
 
 
 def check_run(result: RunResult) -> None:
-    """Check nodes, ends, sizes and times of a run without latency.
+    """Check the nodes, ends, sizes and times in a run without latency.
 
     Raises
     ------
     Violation
-        For the first broken rule.
+        If a rule is broken.
     """
     check_nodes(result.ledger)
     check_ends(result.ledger)
@@ -114,7 +114,7 @@ def check_sizes(ledger: Ledger, slack_us: int = 0) -> None:
 
 
 def check_time(summary: RunSummary, rows: JobRows) -> None:
-    """Check that the uses of node time add up to the total, and that no flow is negative."""
+    """Check that the uses of node time add up to all node time, and that no flow is negative."""
     p = summary.platform
     parts = (
         p.useful, p.checkpoint, p.recovery, p.waste_failure, p.waste_stealing, p.waste_silent,
@@ -127,11 +127,11 @@ def check_time(summary: RunSummary, rows: JobRows) -> None:
 
 
 def check_starts(ledger: Ledger) -> None:
-    """Check that each job starts within a bound, in a run without failures.
+    """Check, for a run without failures, that each job starts in time.
 
-    The bound on the wait of a job is the longest walltime, multiplied by the number of jobs
-    submitted up to and including the job. First come, first served keeps the bound. Backfilling
-    keeps it if it never delays the first job of the queue.
+    The maximum wait of a job is the longest walltime, multiplied by the number of jobs submitted up
+    to and including the job. First come, first served never exceeds it. Backfilling does not exceed
+    it either if it never delays the first job of the queue.
     """
     firsts = [record for record in ledger.attempts if record.attempt.number == 0]
     longest_us = max(record.attempt.walltime_us for record in firsts)

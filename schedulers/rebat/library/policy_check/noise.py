@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Changes of the messages that must not change the decisions of a policy.
+"""Changes of messages that must not change the decisions of a policy.
 
-There are additional messages without news, and the events of an instant can be in several messages.
+Noise adds messages without news, and can split the events of an instant into several messages.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from rebat.core.units import to_us
 class Noise:
     """A wrapper of a scheduler that adds messages to those of the engine.
 
-    With ``apart``, a repair and a failure of the same node at the same time are in two messages, as
-    a real Batsim sometimes sends them.
+    With ``apart``, a repair and a failure of the same node at the same time are sent in two
+    messages, as Batsim sometimes does.
     """
 
     def __init__(
@@ -27,7 +27,7 @@ class Noise:
         self._handle, self._rng, self._apart, self._now_us = handle, rng, apart, 0
 
     def __call__(self, message: Message) -> Reply:
-        """Pass on a message and additional messages; return all decisions in one reply."""
+        """Handle a message and additional messages, and return all decisions in one reply."""
         decisions: list[Decision] = []
         for part in self._parts(message):
             decisions += self._handle(part).decisions

@@ -21,7 +21,7 @@ from rebat.library.policy_check.playing import How, Played, play
 
 
 class PlayRequest(msgspec.Struct, frozen=True):
-    """A case to play."""
+    """A request to play a case."""
 
     case: dict[str, Any]
     how: How
@@ -43,7 +43,7 @@ def main(spec: str, start_ns: int, step_ns: int) -> None:
 def _played(spec: str, request: PlayRequest) -> Played:
     try:
         return play(spec, case_of(request.case), request.how)
-    except InputError as error:  # an earlier case may have loaded the policy
+    except InputError as error:  # another case may have loaded the policy before
         return Played("safety", str(error))
 
 

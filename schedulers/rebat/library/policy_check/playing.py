@@ -51,7 +51,7 @@ class How(StrEnum):
     WIRE = "wire"
     """Messages are sent as bytes in Batsim's protocol."""
     NOISY = "noisy"
-    """There are additional messages, which contain nothing that a policy needs."""
+    """There are additional messages without news for the policy."""
     TWICE = "twice"
     """The case is played twice in the same process, and both runs are compared."""
 
@@ -60,7 +60,7 @@ class Played(msgspec.Struct, frozen=True):
     """The outcome of a run of a case."""
 
     rule: str = ""
-    """Name of the failed check; empty if the run failed no check."""
+    """Name of the failed check, or an empty text if the run failed no check."""
     problem: str = ""
     schedule: str = ""
     """Hash of the rows of jobs.csv."""
@@ -86,7 +86,7 @@ def play(spec: str, case: CheckCase, how: How) -> Played:
 
 
 def _play(policy: Preset | OwnPolicy, case: CheckCase, how: How, seed: int) -> Played:
-    """Play a case; the global random generators are seeded with ``seed``."""
+    """Play a case, after seeding the global random generators with ``seed``."""
     random.seed(seed)
     np.random.seed(seed)
     run = _Run(policy, case)
@@ -101,7 +101,7 @@ def _play(policy: Preset | OwnPolicy, case: CheckCase, how: How, seed: int) -> P
         return Played("ends" if ends else "safety", _stuck(run.session) if ends else str(error))
     except RebatError as error:
         return Played("safety", str(error))
-    except Exception as error:  # errors of the session result from actions of the policy
+    except Exception as error:  # the policy's actions cause errors of the session
         return Played("safety", one_line(error))
     rows = [*jobs_csv(job for job in run.engine.ended if job.workload != PROBES)]
     return Played(schedule=_hash(*rows), decisions=run.replies.hexdigest())
@@ -112,13 +112,15 @@ def _hash(*rows: str) -> str:
 
 
 def _stuck(session: Session) -> str:
-    """Return the message for a run in which jobs never start although no more events occur."""
     names = ", ".join([*session.queue][:3]) or "a stopped job"
     return f"at {session.now_us / 1e6:g} s nothing runs, and the policy does not start {names}"
 
 
 class _Run:
-    """A simulation of a case. It checks the session after each message, and finally the ledger."""
+    """A simulation of a case.
+
+    The session is checked after each message, and the ledger at the end.
+    """
 
     def __init__(self, policy: Preset | OwnPolicy, case: CheckCase) -> None:
         self.case, self.rule, self.replies = case, "safety", hashlib.sha256()
@@ -129,7 +131,7 @@ class _Run:
         self.engine: Engine
 
     def play(self, how: How) -> None:
-        """Simulate the case, then check the ledger. ``rule`` is the name of the current check."""
+        """Simulate the case, then check the ledger. ``rule`` names the check that is being made."""
         acknowledged = how in (How.WIRE, How.NOISY)
         self.engine = Engine(
             self.case.workload,
@@ -183,7 +185,7 @@ class _Run:
 
 
 def _noisy(handle: Scheduler) -> Scheduler:
-    """Return a scheduler that receives additional messages, which contain nothing it needs."""
+    """Return a scheduler that receives additional messages without news."""
     rng = random.Random(0)
     noise = Noise(WholeInstants(handle), rng, apart=True)
 

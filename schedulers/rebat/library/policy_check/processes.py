@@ -34,10 +34,10 @@ OTHER_HASH = PlayerSettings(2, EPOCH_NS, 1000)
 OTHER_CLOCK = PlayerSettings(1, EPOCH_NS + YEARS_NS, STEP_NS)
 
 HANGS = "the policy does not return"
-"""Beginning of the reported problem if a run exceeds the time limit."""
+"""First words of the problem if a run exceeds the time limit."""
 
 CRASHES = "the policy ends its process"
-"""Beginning of the reported problem if the process of the policy ends during a run."""
+"""First words of the problem if the process of the policy ends during a run."""
 
 
 class Player:
@@ -85,7 +85,10 @@ class Player:
         )
 
     def _line(self, process: subprocess.Popen[bytes]) -> bytes:
-        """Return the next line; empty if the time limit is exceeded or the process has ended."""
+        """Return the next line.
+
+        It is empty if the time limit is exceeded or the process has ended.
+        """
         assert process.stdout
         with selectors.DefaultSelector() as selector:
             selector.register(process.stdout, selectors.EVENT_READ)

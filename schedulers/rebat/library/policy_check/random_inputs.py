@@ -70,7 +70,10 @@ def shape(rng: random.Random, size: int, n_nodes: int) -> dict[str, Any]:
 
 
 def outages(rng: random.Random, n_nodes: int) -> list[MachineEvent]:
-    """Return failures and repairs of nodes, often at equal times; every node is repaired."""
+    """Return failures and repairs of nodes, often at equal times.
+
+    Every node is repaired in the end.
+    """
     events: list[MachineEvent] = []
     group = rng.choice([1, 1, 2])
     for node in range(0, n_nodes, group):
@@ -87,7 +90,7 @@ def outages(rng: random.Random, n_nodes: int) -> list[MachineEvent]:
 
 
 def operations(rng: random.Random, n_nodes: int, jobs: Workload) -> list[GenericEvent]:
-    """Return drains, undrains and migrations; at the end no node is drained."""
+    """Return drains, undrains and migrations. No node stays drained in the end."""
     rows: list[GenericEvent] = []
     drained, at = set[int](), 0
     for _ in range(rng.choice([0, 0, 6])):

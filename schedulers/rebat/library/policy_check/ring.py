@@ -10,8 +10,8 @@ from rebat.policies.presets import preset
 def on_ring(policy: str, n_nodes: int) -> Preset:
     """Return a preset by name.
 
-    If the preset needs a torus, the torus is a ring of ``n_nodes`` nodes. If it needs a foresight,
-    the foresight is 'oldest'.
+    If the preset needs a torus, use a ring of ``n_nodes`` nodes. If it predicts failures, set its
+    foresight to 'oldest'.
     """
     chosen = preset(policy)
     ring = {"torus": str(n_nodes), "foresight": "oldest"}

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Table of the checks of a policy.
 
-The *usual run* of a case is the run to which other runs are compared. It is a run of the process
-``Players.usual``, without additional messages.
+The *usual run* of a case is compared with other runs. It is a run in the process ``Players.usual``,
+without additional messages.
 """
 
 from __future__ import annotations
@@ -24,11 +24,14 @@ class PolicyRule(NamedTuple):
     meaning: str
     test: Test
     compares: bool = True
-    """Whether the test compares two runs. The usual run must then have broken no rule."""
+    """Whether the test compares two runs.
+
+    In this case, the usual run must not have broken a rule.
+    """
     needs_usual: bool = False
-    """Whether the case must have neither latency nor split instants."""
+    """Whether only cases without latency and split instants are tested."""
     of_streams: bool = False
-    """Whether the case must be a stream of jobs."""
+    """Whether only streams of jobs are tested."""
 
     def covers(self, case: dict[str, Any], usual: Played) -> bool:
         """Return whether the check applies to a case."""
@@ -67,7 +70,7 @@ def _wire(players: Players, case: dict[str, Any], usual: Played) -> str:
 
 
 def _difference(usual: Played, other: Played, which: str, schedule_only: bool = False) -> str:
-    """Return how two runs differ, as text; empty if they are equal."""
+    """Return a text on how two runs differ. It is empty if they are equal."""
     if other.rule == "repeat":
         return other.problem
     if other.rule:

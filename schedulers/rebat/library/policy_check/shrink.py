@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 def smallest(parts: Sequence[T], fails: Callable[[list[T]], bool], most: int) -> list[T]:
-    """Return a sublist that still fails, but no longer fails if any element is removed.
+    """Return a sublist that fails, but would not fail without any one of its elements.
 
     The algorithm is ddmin of Zeller and Hildebrandt (2002), without its tests of subsets: it
     removes chunks, at first halves, then smaller ones. It ends after ``most`` calls of ``fails``.

@@ -65,7 +65,7 @@ def test_it_keeps_the_rules_of_every_policy():
 
 
 def new_policy(name: str, folder: Path, force: bool = False) -> list[Path]:
-    """Write NAME.py and test_NAME.py to a folder; return both paths.
+    """Write NAME.py and test_NAME.py to a folder. Return both paths.
 
     Parameters
     ----------

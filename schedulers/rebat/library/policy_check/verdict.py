@@ -33,7 +33,7 @@ MOST, FEW = 300, 10
 
 
 class FailingCase(msgspec.Struct, frozen=True):
-    """A case that fails a check, without the parts that are not needed for the failure."""
+    """A case that fails a check, reduced to the parts that the failure needs."""
 
     seed: int
     problem: str
@@ -141,7 +141,7 @@ def check_policy(
 
 
 class _Checker:
-    """The checks that have not failed yet, and the results."""
+    """The checks that have not failed so far, and the results."""
 
     def __init__(self, players: Players, rules: list[PolicyRule]) -> None:
         self._players = players
@@ -151,7 +151,7 @@ class _Checker:
         """Whether the checks stop early, because the policy hangs or ends its process."""
 
     def test(self, seed: int, case: CheckCase) -> None:
-        """Test a case with each check that has not failed; shrink the case if a check fails."""
+        """Test a case with each check that has not failed. If a check fails, shrink the case."""
         for name, problem in self._problems(case):
             row = next(row for row in self.rows if row.name == name)
             row.cases += 1
@@ -160,7 +160,7 @@ class _Checker:
                 row.failing = self._shrunk(rule, seed, case, problem)
 
     def _problems(self, case: CheckCase) -> Iterator[tuple[str, str]]:
-        """Yield name and problem for each check that applies to the case and has not failed yet."""
+        """Yield name and problem for each check that applies to the case and has not failed."""
         if self._stops or not self._open:
             return
         record = case_record(case)
@@ -195,7 +195,7 @@ def test_case(players: Players, rule: PolicyRule, case: CheckCase) -> str:
 
 
 def problem_in(policy: str, check: str, case: CheckCase, timeout_s: float = TIMEOUT_S) -> str:
-    """Test a policy with one check and one case; return the problem, or an empty text."""
+    """Test a policy with one check and one case. Return the problem, or an empty text."""
     rules = {rule.name: rule for rule in RULES}
     if check not in rules:
         raise unknown_name("check", check, rules)

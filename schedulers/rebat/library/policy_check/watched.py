@@ -15,7 +15,7 @@ class ViewChanged(RebatError):
 
 
 class Watched(Policy):
-    """A policy whose view is compared before and after each proposal of ``react`` and ``plan``."""
+    """A policy wrapper that compares the view before and after each proposal of the policy."""
 
     def __init__(self, policy: Policy) -> None:
         self._policy = policy

@@ -41,16 +41,19 @@ class TrainingCase(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     law : Fleet
         Failures of the nodes.
     interval_s : float, optional
-        Work between two checkpoints; None: the best interval.
-    write_s, load_s : float
-        Time to write and to load a checkpoint.
+        Work between two checkpoints. None means the best interval.
+    write_s : float
+        Time to write a checkpoint.
+    load_s : float
+        Time to load a checkpoint.
     stages : dict of str to str
         Durations of the stages detect, diagnose, reschedule and init.
     tiers : str, optional
         Tiers of checkpoints (`models.tiers`), which replace the interval and the times to write and
         load.
     spares : int, optional
-        Number of spare nodes; None: at the end of the stages there is always a replacement.
+        Number of spare nodes. None means that a replacement is always available at the end of the
+        stages.
     """
 
     nodes: int
@@ -93,14 +96,20 @@ class TrainingCase(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def parsed_tiers(self) -> Tiers:
-        """The tiers; if no tiers are set, one tier (remote storage) with the times of the case."""
+        """The tiers of checkpoints.
+
+        If none are set, the only tier is remote storage, with the times of the case.
+        """
         if self.tiers is not None:
             return parse_tiers(self.tiers)
         return Tiers(Tier("remote", self.write_s, self.load_s, self.period_s))
 
     @property
     def light_share(self) -> Shares:
-        """Share of failures that each light tier survives; a single number for at most one tier."""
+        """Share of failures that each light tier survives.
+
+        It is a number if there is at most one light tier.
+        """
         lights = self.parsed_tiers.lights
         shares = tuple(self.law.survived_share(SURVIVES[light.name]) for light in lights)
         return shares if len(shares) > 1 else (*shares, 0.0)[0]
@@ -112,7 +121,7 @@ class TrainingCase(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def closed_ettr(self) -> float:
-        """The exact ETTR, under the assumption of mean stage durations and enough spare nodes."""
+        """The exact ETTR, assuming mean durations of the stages and enough spare nodes."""
         tiers, pattern, share = self.parsed_tiers, self.pattern, self.light_share
         if not tiers.lights:
             return ettr(self.job(pattern.interval_s))
@@ -147,13 +156,16 @@ class TrainingCase(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def period_s(self) -> float:
-        """The interval, or the best interval if none is set; with tiers, that of the first tier."""
+        """The work between two checkpoints (s).
+
+        With tiers, this is the interval of the first tier.
+        """
         if self.tiers is not None:
             return self.pattern.interval_s
         return self.interval_s or best_interval_s(self.mtbf_s, self.write_s)
 
     def mean_stage_s(self, *names: str) -> float:
-        """Return the mean duration of some stages over the causes of failures."""
+        """Return the total mean duration of these stages, over all causes of failures."""
         return sum(self._mean_s(self.durations[name]) for name in names if name in self.durations)
 
     @cached_property
@@ -200,7 +212,8 @@ def failures_of(rate: float | None, model: str | None, repair: str | None) -> Fl
     Raises
     ------
     InputError
-        If not exactly one of ``rate`` and ``model`` is set, or the model is no training cluster.
+        If both ``rate`` and ``model`` are set or none of them, or if the model is not a training
+        cluster.
     """
     if (rate is None) == (model is None):
         problem = "are both set" if rate is not None else "are both missing"

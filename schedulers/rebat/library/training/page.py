@@ -18,7 +18,7 @@ from rebat.models.ettr import enough_spares, ettr
 from rebat.papers.common.parts import Picture, Report, Table, percent
 
 Simulations = Mapping[float, SimulatedJob]
-"""Simulations for several intervals (in seconds), or for several numbers of spare nodes."""
+"""Simulations by the value that varies: the interval (s), or the number of spare nodes."""
 
 
 def report_of(

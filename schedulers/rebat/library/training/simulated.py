@@ -60,7 +60,8 @@ def simulated(
 ) -> SimulatedJob:
     """Simulate a case with ``runs`` seeds and ``failures`` expected failures per seed.
 
-    The job has the same work W under all seeds. The ETTR is W / (mean time), which has no bias.
+    The job has the same work W with all seeds. The ETTR is W / (mean time), which is an unbiased
+    estimate.
     """
     workload = workload_of(case, failures)
     work_s = _work_s(case, failures)
@@ -102,7 +103,7 @@ def run_once(case: TrainingCase, workload: Workload, seed: int) -> RunResult:
 
 
 def policy_of(case: TrainingCase, seed: int) -> Runnable:
-    """Return the scheduler, which requeues the failed job after the stages of the case."""
+    """Return a scheduler that requeues the failed job after the recovery stages of the case."""
     stages = ",".join(f"{name}={text}" for name, text in case.stages.items())
     return scheduler(f"easy:seed={seed}{',' if stages else ''}{stages}")
 
@@ -119,14 +120,12 @@ def workload_of(case: TrainingCase, failures: int) -> Workload:
 
 
 def _n_patterns(case: TrainingCase, failures: int) -> int:
-    """Return the number of patterns of a job that is expected to fail ``failures`` times."""
     time_s = failures * (case.mtbf_s + case.job().detect_s)
     n_patterns = math.ceil(time_s * case.closed_ettr / _pattern_s(case))
     return max(1, min(n_patterns, MOST_PATTERNS))
 
 
 def _pattern_s(case: TrainingCase) -> float:
-    """Return the work of a pattern."""
     return case.pattern.per_pattern * case.pattern.interval_s
 
 

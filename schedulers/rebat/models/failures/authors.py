@@ -64,8 +64,9 @@ class Authors(Law, frozen=True):
             yield Outage(at_us, at_us + to_us(self.downtime_s), NodeSet.of([node]))
 
     def until(self, outages: Iterator[Outage], horizon_s: float) -> Iterator[Outage]:
-        """Yield outages up to and including the first at or after the horizon, as the authors do
-        (at 5e6 s).
+        """Yield outages up to the first one that begins at or after the horizon, inclusive.
+
+        The authors' program ends its failure files in this way, with a horizon of 5e6 s.
         """
         for outage in outages:
             yield outage
@@ -77,8 +78,8 @@ class Authors(Law, frozen=True):
         return alike(n_nodes, self.mtbf_s * n_nodes)
 
     def survival(self, uptime_s: float, duration_s: float, n_nodes: int) -> float:
-        """Return exp(-duration / (MTBF * n_nodes)), since each failure hits a random node that is
-        up.
+        """Return exp(-duration / (MTBF * n_nodes)), because failures hit random nodes
+        that are up.
         """
         return math.exp(-duration_s / (self.mtbf_s * n_nodes))
 

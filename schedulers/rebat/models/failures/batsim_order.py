@@ -22,7 +22,10 @@ SMALL = 16
 
 
 def batsim_order(items: Sequence[T], keys: Sequence[Key]) -> list[T]:
-    """Return the items sorted by their keys, with equal keys in Batsim's order."""
+    """Return the items sorted by their keys.
+
+    Items with equal keys have the order that Batsim uses.
+    """
     if len(set(keys)) == len(keys):  # without equal keys every sort has the same result
         order = sorted(range(len(keys)), key=keys.__getitem__)
         return [items[i] for i in order]
@@ -46,7 +49,7 @@ def _quicksort(pairs: Pairs, first: int, last: int, depth: int) -> None:
 
 
 def _partition(pairs: Pairs, first: int, last: int) -> int:
-    """Partition by the median of three; return the start of the upper part."""
+    """Partition by the median of three. Return the start of the upper part."""
     _median_first(pairs, first, first + 1, first + (last - first) // 2, last - 1)
     pivot, low, high = pairs[first][0], first + 1, last
     while True:

@@ -36,14 +36,17 @@ class PartRate(NamedTuple):
 
 
 class Trend(NamedTuple):
-    """The result of Laplace's test: ``p`` is two-sided; ``z`` is negative if the rate falls."""
+    """The result of Laplace's test.
+
+    ``z`` is negative if the rate falls. ``p`` is the two-sided p-value.
+    """
 
     z: float
     p: float
 
 
 def together(exposure: Exposure) -> dict[int, int]:
-    """Return how often k nodes fail at the same time, for each k that occurs."""
+    """Return how often k nodes fail at the same time, for each k that occurs in the record."""
     _, sizes = np.unique(exposure.at_us, return_counts=True)
     numbers, counts = np.unique(sizes, return_counts=True)
     return dict(zip(numbers.tolist(), counts.tolist(), strict=True))
@@ -52,7 +55,10 @@ def together(exposure: Exposure) -> dict[int, int]:
 def rate_over_time(
     events: Sequence[MachineEvent], exposure: Exposure, end_us: int, n_parts: int = N_PARTS
 ) -> list[PartRate]:
-    """Return the failure rate in each part of a record; empty if the record has length 0."""
+    """Return the failure rate in each part of a record.
+
+    Return an empty list if the record has length 0.
+    """
     if end_us <= 0:
         return []
     bounds = np.linspace(0, end_us, n_parts + 1)
@@ -74,10 +80,10 @@ def rate_over_time(
 
 
 def trend(exposure: Exposure, end_us: int) -> Trend | None:
-    """Return the result of Laplace's test for a change of the rate; None if there are no failures.
+    """Return the result of Laplace's test for a change of the failure rate.
 
     If the rate is constant, the mean time of n failures is normal with the mean end / 2 and the
-    standard deviation end / sqrt(12 n).
+    standard deviation end / sqrt(12 n). Return None if there are no failures.
     """
     from scipy.stats import norm
 

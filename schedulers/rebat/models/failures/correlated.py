@@ -19,7 +19,7 @@ from rebat.models.failures.law import Law, Outage, check_span
 
 
 class Correlation(msgspec.Struct, frozen=True, kw_only=True):
-    """How failures depend on each other; the default is independence.
+    """How failures depend on each other. By default, they are independent.
 
     Parameters
     ----------
@@ -33,9 +33,9 @@ class Correlation(msgspec.Struct, frozen=True, kw_only=True):
     cascade_window_s : float
         Maximum delay of the caused failure, in seconds. The delay is uniformly distributed.
     cascade_within : int
-        Number of nodes of an aligned block; a failure causes failures only in its own block. 0: the
-        block is the entire machine. The caused failure hits each other group of the block with
-        equal probability.
+        Number of nodes of an aligned block. A failure causes failures only in its own block. If
+        this is 0, the block is the entire machine. The caused failure hits each other group of the
+        block with equal probability.
     """
 
     group: int = 1
@@ -59,12 +59,14 @@ NONE = Correlation()
 
 
 def correlated(law: Law, correlation: Correlation) -> Law:
-    """Return the law with correlated failures; the law itself if the failures are independent.
+    """Return a law whose failures are those of ``law``, but correlated.
+
+    If the failures are independent, return ``law`` itself.
 
     Raises
     ------
     InputError
-        For recorded failures, which cannot be changed.
+        If ``law`` consists of recorded failures, which cannot be changed.
     """
     if correlation == NONE:
         return law
@@ -89,7 +91,7 @@ class Correlated(Law, frozen=True):
 
     @property
     def mtbf_s(self) -> float | None:
-        """The MTBF of the underlying law; None if it does not state an MTBF."""
+        """The MTBF of the underlying law, or None if this law does not state an MTBF."""
         return getattr(self.of, "mtbf_s", None)
 
     def mtbf_on(self, n_nodes: int | None) -> float | None:
@@ -98,7 +100,7 @@ class Correlated(Law, frozen=True):
 
     @property
     def downtime_s(self) -> float | None:
-        """The downtime of the underlying law; None if it does not state a downtime."""
+        """The downtime of the underlying law, or None if this law does not state a downtime."""
         return getattr(self.of, "downtime_s", None)
 
     @property
@@ -114,11 +116,14 @@ class Correlated(Law, frozen=True):
         return self._spread(self.of.outages(n_nodes, seed), n_nodes, seed)
 
     def until(self, outages: Iterator[Outage], horizon_s: float) -> Iterator[Outage]:
-        """Apply the horizon as the underlying law does."""
+        """Yield the outages before the horizon, as defined by the underlying law."""
         return self.of.until(outages, horizon_s)
 
     def machine_events(self, outages: Iterable[Outage]) -> Iterator[MachineEvent]:
-        """Yield events; a node stays down until the last of overlapping outages ends."""
+        """Yield failures and repairs.
+
+        If outages overlap, the node is repaired when the last one ends.
+        """
         return joined_events(outages)
 
     def survival(self, uptime_s: float, duration_s: float, n_nodes: int) -> float:
@@ -141,7 +146,7 @@ class Correlated(Law, frozen=True):
         return ",".join(filter(None, texts))
 
     def _spread(self, outages: Iterator[Outage], n_nodes: int, seed: int) -> Iterator[Outage]:
-        """Yield failures of groups and the failures that they cause, sorted by time."""
+        """Yield failures of groups, and the failures that these cause, sorted by time."""
         rng = stream(seed, "failures", "cascade")
         groups = _Groups(n_nodes, self.correlation)
         caused: list[tuple[int, int, Outage]] = []
@@ -164,8 +169,9 @@ class Correlated(Law, frozen=True):
         rng: np.random.Generator,
         number: int,
     ) -> int:
-        """Draw whether a failure causes another failure. Queue the caused failure; return the
-        number queued.
+        """Draw whether a failure causes another failure, and queue the caused failure.
+
+        Return the number of queued failures: 0 or 1.
         """
 
         if not self.correlation.cascade or rng.random() >= self.correlation.cascade:
@@ -181,7 +187,7 @@ class Correlated(Law, frozen=True):
 
 
 class _Groups(NamedTuple):
-    """The groups of nodes of a machine; the last group may be smaller."""
+    """The groups of nodes of a machine. The last group may be smaller."""
 
     n_nodes: int
     correlation: Correlation
@@ -197,7 +203,10 @@ class _Groups(NamedTuple):
         )
 
     def neighbour(self, node: int, rng: np.random.Generator) -> NodeSet | None:
-        """Return another random group of a node's block; None if there is none."""
+        """Return a random group of the node's block other than its own.
+
+        Return None if there is none.
+        """
         size = self.correlation.group
         within = self.correlation.cascade_within or self.n_nodes
         begin = node // within * within
@@ -216,11 +225,12 @@ def _with_end(outages: Iterable[Outage]) -> Iterator[Outage | None]:
 
 
 def joined_events(outages: Iterable[Outage]) -> Iterator[MachineEvent]:
-    """Yield two events per outage of a node, drawn lazily; overlapping outages are joined.
+    """Yield the failure and the repair of each outage of a node. Overlapping outages are joined.
 
-    At equal times, repairs come before failures. Equal repairs have the order of their failures.
+    The outages are drawn lazily. At equal times, repairs come before failures. Repairs at equal
+    times have the order of their failures.
     """
-    up_us: dict[int, int] = {}  # the end of the outage of each node that is down
+    up_us: dict[int, int] = {}  # end of the last outage of each node that is down
     repairs: list[tuple[int, int, NodeSet]] = []
     for number, outage in enumerate(outages):
         yield from _pop_repairs(repairs, up_us, outage.down_us)
@@ -237,7 +247,10 @@ def joined_events(outages: Iterable[Outage]) -> Iterator[MachineEvent]:
 def _pop_repairs(
     repairs: list[tuple[int, int, NodeSet]], up_us: dict[int, int], until_us: int
 ) -> Iterator[MachineEvent]:
-    """Yield the repairs up to a time, but not of nodes that another outage keeps down."""
+    """Yield the repairs up to a time.
+
+    A node that is still down because of another outage is left out.
+    """
     while repairs and repairs[0][0] <= until_us:
         at_us, _, nodes = heapq.heappop(repairs)
         repaired = [node for node in nodes if up_us.get(node) == at_us]

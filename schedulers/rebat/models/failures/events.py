@@ -32,7 +32,7 @@ Numbers = Literal["cores", "nodes"]
 """Whether the numbers in an event file are nodes or cores, if nodes have several cores."""
 
 MAX_NODE = 10_000_000
-"""Larger node ids are errors."""
+"""Largest valid node number in a file."""
 
 
 class MachineEvent(msgspec.Struct, frozen=True):
@@ -82,7 +82,10 @@ class EventFile(msgspec.Struct, frozen=True):
 
 
 def in_order(events: Iterable[ExternalEvent]) -> list[ExternalEvent]:
-    """Return events sorted by time; at equal times repairs, then failures, then generic events."""
+    """Return events sorted by time.
+
+    At equal times, repairs are first, then failures, then generic events.
+    """
     return sorted(events, key=_key)
 
 
@@ -106,16 +109,17 @@ def read_event_file(
     The lines need not be sorted: the node-stealing authors write each repair after its failure.
     Like Batsim, the reader sorts them. Events of other types are not changed.
 
-    Without ``cores_per_node`` the numbers are not changed. With it, there are two cases. If the
-    file contains numbers of cores, an event must contain all cores of a node or none. If the file
-    contains numbers of nodes, the result contains the cores of these nodes.
+    If ``cores_per_node`` is 1, the numbers are not changed. Otherwise, the result contains numbers
+    of cores. If the file contains numbers of nodes, they are replaced by the cores of these nodes.
+    If it contains numbers of cores, an event must contain all cores of a node or none.
 
     Raises
     ------
     InputError
-        For broken JSON, missing fields, invalid node sets or times, an event with only some cores
-        of a node, a failure of a node that is down, a repair of a node that is up, or if the file
-        states another number of cores per node than the run. The error names file and line.
+        If a line is broken JSON or lacks a field; if a node set or a time is invalid; if an event
+        contains only some cores of a node; if a node fails while it is down or is repaired while it
+        is up; or if the file states another number of cores per node than the run. The error names
+        file and line.
     """
     located: list[tuple[ExternalEvent, str]] = []
     with open_text(Path(path)) as lines:
@@ -133,7 +137,10 @@ def read_event_file(
 
 
 def read_event(line: str, where: str) -> ExternalEvent:
-    """Return the event in a line; ``where`` is the file and line that errors name."""
+    """Return the event in a line of an event file.
+
+    ``where`` is the file and line for error messages.
+    """
     try:
         raw = msgspec.json.decode(line)
     except (msgspec.DecodeError, RecursionError) as error:
@@ -162,10 +169,7 @@ def _cause(raw: dict[str, Any], where: str) -> str | None:
 
 
 def _in_run(event: MachineEvent, where: str, cores_per_node: int, numbers: Numbers) -> MachineEvent:
-    """Return an event with the cores of its nodes.
-
-    If the run has no cores per node, the numbers stay unchanged: they are Batsim's hosts.
-    """
+    """Return an event with the numbers that the run uses: nodes, or the cores of nodes."""
     stated = event.cores_per_node
     if stated is not None:
         event = msgspec.structs.replace(event, cores_per_node=None)
@@ -215,7 +219,8 @@ def check_alternation(events: Sequence[MachineEvent], n_nodes: int) -> None:
     Raises
     ------
     InputError
-        The error names the first invalid event by its position in the list and its time.
+        If an event is invalid. The error names the position of the first invalid event in the list,
+        and its time.
     """
     _check(events, [f"event {n} at {to_s(e.at_us):g} s" for n, e in enumerate(events)], n_nodes)
 
@@ -238,7 +243,10 @@ def _check_on_machine(event: MachineEvent, where: str, n_nodes: int) -> None:
 
 
 def _alternate(event: MachineEvent, where: str, down: set[int]) -> None:
-    """Apply one event to the set of nodes that are down; raise InputError if it is invalid."""
+    """Apply an event to the set of nodes that are down.
+
+    Raise InputError if the event is invalid.
+    """
     nodes = set(event.nodes)
     wrong = nodes - down if event.available else nodes & down
     if wrong:
@@ -271,7 +279,10 @@ def write_events(
 
 
 def event_line(event: MachineEvent, decimals: int = 6, stated: str = "") -> str:
-    """Return the line of an event in an event file; ``stated`` is the text of further fields."""
+    """Return the line of an event in an event file.
+
+    ``stated`` is the JSON text of further fields.
+    """
     kind = AVAILABLE if event.available else UNAVAILABLE
     at_s = round(to_s(event.at_us), decimals)
     cause = f', "cause": {json.dumps(event.cause)}' if event.cause else ""
@@ -280,10 +291,10 @@ def event_line(event: MachineEvent, decimals: int = 6, stated: str = "") -> str:
 
 
 def machine_mtbf_s(events: Sequence[MachineEvent]) -> float | None:
-    """Return the mean time between failures of the machine; None if nothing fails.
+    """Return the mean time between failures of the machine in seconds.
 
     Failures at the same time count as one failure. The mean is over the time from 0 to the last
-    event.
+    event. Return None if no node fails.
     """
     times_us = {event.at_us for event in events if not event.available}
     return to_s(events[-1].at_us) / len(times_us) if times_us else None
@@ -300,7 +311,7 @@ def events_of_nodes(events: Sequence[MachineEvent], cores_per_node: int) -> list
 
 
 def down_intervals(events: Sequence[MachineEvent]) -> list[tuple[int, int, int | None]]:
-    """Return (node, from, to) of every failure; ``to`` is None if the node is never repaired."""
+    """Return the node, the start and the end of every outage. The end is None without a repair."""
     since: dict[int, int] = {}
     intervals: list[tuple[int, int, int | None]] = []
     for event in events:

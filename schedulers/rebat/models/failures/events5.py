@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Event files of Batsim 5: each line has a time and a text, which Batsim passes on.
+"""Event files of Batsim 5: each line has a time and a text that Batsim forwards to the scheduler.
 
 rebat writes the JSON line of Batsim 4, without the time, as this text: ``{"type": "generic",
 "timestamp": 10, "data": "{\\"type\\":\\"machine_unavailable\\",\\"resources\\":\\"0-4\\"}"}``.
@@ -49,12 +49,11 @@ def _four(event: ExternalEvent) -> dict[str, Any]:
 
 
 def _five(event: ExternalEvent) -> dict[str, Any]:
-    """Return the line of an event in Batsim 5's form."""
     return line_to_five(_four(event))
 
 
 def read_texts(path: Path, number: int) -> list[GenericEvent]:
-    """Read an event file for the engine, in either form.
+    """Read an event file for the engine, in the form of Batsim 4 or of Batsim 5.
 
     Parameters
     ----------
@@ -66,13 +65,13 @@ def read_texts(path: Path, number: int) -> list[GenericEvent]:
     Returns
     -------
     list of GenericEvent
-        In Batsim's order: sorted only by time. The data are ``id`` (``ee0!3``) and the text
-        ``data``.
+        Events in Batsim's order: sorted only by time. The fields of an event are ``id`` (like
+        ``ee0!3``) and the text ``data``.
 
     Raises
     ------
     InputError
-        For broken lines; the error names file and line.
+        If a line is broken; the error names file and line.
     """
     events: list[ExternalEvent] = []
     with open_text(Path(path)) as lines:

@@ -40,7 +40,7 @@ OnProgress = Callable[[int], None]
 
 
 class UpTimes(NamedTuple):
-    """Up-times of a node in seconds: those that a failure ended, and those that are censored."""
+    """Up-times of a node in seconds: those that a failure ended, and the censored ones."""
 
     failed_s: Floats
     going_s: Floats
@@ -59,8 +59,8 @@ class Fit(msgspec.Struct, frozen=True, eq=False):
     Parameters
     ----------
     table : NodeTable
-        Parameters of every node, and its uptime at the end of the record (0 for a node that is
-        down).
+        Parameters and uptime of every node at the end of the record. The uptime of a node that is
+        down is 0.
     pooled : Parameters
         Fitted to the up-times of all nodes together.
     n_failures : int
@@ -68,7 +68,7 @@ class Fit(msgspec.Struct, frozen=True, eq=False):
     n_own : int
         Number of nodes with a shape fitted to their own up-times.
     log_likelihood : float
-        Log-likelihood of the record under ``table``; times are in seconds.
+        Log-likelihood of the record under ``table``, for times in seconds.
     until_s : float
         End of the record.
     """
@@ -111,14 +111,15 @@ def fit_nodes(
     pool : int
         Minimum number of failures of a node that gets its own shape.
     until_s : float, optional
-        End of the record; later events are ignored. Default: the last event.
+        End of the record. Later events are ignored. Default: the last event.
     on_progress : callable, optional
         Called after each node. Gamma and lognormal fits of thousands of nodes take about a minute.
 
     Raises
     ------
     InputError
-        For an unknown law, invalid events, fewer than two failures, or identical up-times.
+        If the law is unknown, an event is invalid, there are fewer than two failures, or all
+        up-times are equal.
     """
     if law not in FAMILIES:
         raise unknown_name("law", law, FAMILIES)
@@ -168,7 +169,7 @@ def up_times(
 
 
 def log_likelihood(kind: type[NodeLaws], parameters: Parameters, times: UpTimes) -> float:
-    """Return the log-likelihood of up-times under a law; times are in seconds."""
+    """Return the log-likelihood of up-times under a law, for times in seconds."""
     law = kind(np.array([parameters.scale_s]), np.array([parameters.shape]))
     return float(law.log_density(times.failed_s).sum() + law.log_survival(times.going_s).sum())
 
@@ -192,14 +193,17 @@ def _own_parameters(kind: type[NodeLaws], times: UpTimes, pool: int) -> Paramete
 
 def _with_pooled_shape(kind: type[NodeLaws], times: UpTimes, pooled: Parameters) -> Parameters:
     if not len(times.failed_s):
-        # the time for which the pooled scale is the most likely
+        # the up-time at which the pooled scale is the most likely
         usual_s = pooled.scale_s * (pooled.shape if kind is GammaNodes else 1)
         times = times._replace(failed_s=np.array([usual_s]))
     return Parameters(likeliest_scale_s(kind, pooled.shape, times), pooled.shape)
 
 
 def likeliest(kind: type[NodeLaws], times: UpTimes) -> Parameters | None:
-    """Return both parameters by maximum likelihood; None if the shape is outside `SHAPES`."""
+    """Return the maximum-likelihood scale and shape.
+
+    Return None if the shape is outside `SHAPES`.
+    """
     if kind is ExponentialNodes:
         return Parameters(likeliest_scale_s(kind, 1.0, times), 1.0)
     shape = _weibull_shape(times) if kind is WeibullNodes else _profiled_shape(kind, times)
@@ -220,9 +224,12 @@ def likeliest_scale_s(kind: type[NodeLaws], shape: float, times: UpTimes) -> flo
 
 
 def _weibull_shape(times: UpTimes) -> float | None:
-    """Return the shape at which the profile likelihood has slope 0; None if outside `SHAPES`."""
+    """Return the shape that maximises the profile likelihood.
+
+    Return None if it is outside `SHAPES`.
+    """
     logs = np.log(np.concatenate(times))
-    logs -= logs.max()  # so that only powers of numbers from 0 to 1 are computed
+    logs -= logs.max()  # avoids overflow: all powers are between 0 and 1
     mean_of_failed = logs[: len(times.failed_s)].mean()
 
     def slope(log_shape: float) -> float:
@@ -237,7 +244,10 @@ def _weibull_shape(times: UpTimes) -> float | None:
 
 
 def _profiled_shape(kind: type[NodeLaws], times: UpTimes) -> float | None:
-    """Return the shape with the largest profile likelihood; None at the edge of `SHAPES`."""
+    """Return the shape that maximises the profile likelihood.
+
+    Return None at the edge of `SHAPES`.
+    """
     from scipy.optimize import minimize_scalar
 
     def cost(log_shape: float) -> float:

@@ -186,7 +186,10 @@ class Fleet(Law, frozen=True, dict=True):
         return sum(means) / total if total else 0.0
 
     def mean_in_repair(self, n_nodes: int) -> float:
-        """Return the mean number of nodes in repair, assuming that nodes in repair also fail."""
+        """Return the mean number of nodes in repair.
+
+        Nodes in repair are assumed to fail as well.
+        """
         rack = 1 + self.rack_share * (self.rack - 1)
         nodes = self.hardware_share * rack * self.mean_repair_s / self._mtbf_of_nodes_s(n_nodes)
         if SWITCH in self._harmless or not self.switch_rate:
@@ -209,7 +212,7 @@ class Fleet(Law, frozen=True, dict=True):
         return 1 / failure_rate(n_nodes, self.rate)
 
     def node_rates(self, n_nodes: int, seed: int) -> Floats:
-        """Return the failures per second of each node, with the lemons of this seed."""
+        """Return the failures per second of each node. The seed selects the lemons."""
         rates = np.ones(n_nodes)
         n_lemons = round(self.lemons * n_nodes)
         if n_lemons:
@@ -219,9 +222,7 @@ class Fleet(Law, frozen=True, dict=True):
         return scaled
 
     def outages(self, n_nodes: int, seed: int) -> Iterator[Outage]:
-        """Draw the failures of the machine in order of time, except failures of nodes that are
-        down.
-        """
+        """Draw the failures of the machine, sorted by time. Nodes that are down do not fail."""
         up_us = np.full(n_nodes, -1, dtype=np.int64)
         hits = self._node_hits(n_nodes, seed, up_us)
         if self.switch_rate:
@@ -246,15 +247,16 @@ class Fleet(Law, frozen=True, dict=True):
             yield at_us, node - node % rack, rack, cause, self._repair_us(cause, rng)
 
     def _switch_hits(self, n_nodes: int, seed: int) -> Iterator[_Hit]:
-        """Yield the failures of switches."""
         rng = stream(seed, "failures", "fleet", "switches")
         rates = np.full(-(-n_nodes // self.switch), failure_rate(1, self.switch_rate))
         for at_us, number in _exponential_hits(rates, rng):
             yield at_us, number * self.switch, self.switch, SWITCH, self._repair_us(SWITCH, rng)
 
     def _poisson_hits(self, rates: Floats, rng: Generator) -> Iterator[tuple[int, int]]:
-        """Yield time (us) and node of failures. As the rate falls with age, more drawn failures are
-        dropped.
+        """Yield time (us) and node of failures with a rate that falls with the age of the nodes.
+
+        Failures are drawn at the initial rate. Some are dropped, so that the others have the lower
+        rate.
         """
         if self.new_factor == 1:
             yield from _exponential_hits(rates, rng)
@@ -270,12 +272,11 @@ class Fleet(Law, frozen=True, dict=True):
     def _weibull_hits(
         self, rates: Floats, seed: int, up_us: npt.NDArray[np.int64]
     ) -> Iterator[tuple[int, int]]:
-        """Yield time (us) and node of failures. The time to failure begins at ``up_us``, the end of
-        the repair.
+        """Yield time (us) and node of failures with Weibull times to failure.
 
-        The first failure has the distribution of the residual life in a stationary renewal process:
-        a life is drawn with a probability proportional to its length, and a uniform share of it
-        remains.
+        A time to failure begins at ``up_us``, the end of the repair of the node. The first failure
+        has the distribution of the residual life in a stationary renewal process. A life is drawn
+        with a probability proportional to its length, and a uniform share of this life remains.
         """
         rng = stream(seed, "failures", "fleet", "lives")
         scale_us = self._scale_s(rates) * US_PER_S
@@ -290,7 +291,6 @@ class Fleet(Law, frozen=True, dict=True):
             heapq.heapreplace(following, (max(at_us, int(up_us[node])) + life_us, node))
 
     def _scale_s(self, rates: Floats) -> Floats:
-        """Return the Weibull scales with these rates (1/s)."""
         scales: Floats = 1 / (rates * math.gamma(1 + 1 / self.shape))
         return scales
 
@@ -300,7 +300,7 @@ class Fleet(Law, frozen=True, dict=True):
         return max(1, to_us(self._repair.of(cause).draw_s(rng)))
 
     def nodes(self, n_nodes: int, seed: int) -> NodeLaws:
-        """Return the law of each node after the burn-in, without failures of rack and switch."""
+        """Return the law of each node after the burn-in, without failures of racks and switches."""
         rates, shapes = self.node_rates(n_nodes, seed), np.full(n_nodes, self.shape)
         if self.shape == 1:
             return ExponentialNodes(1 / rates, shapes)
@@ -329,7 +329,7 @@ def _exponential_hits(rates: Floats, rng: Generator) -> Iterator[tuple[int, int]
 
 @lru_cache
 def _weights(causes: str) -> dict[str, float]:
-    """Return the weight of each cause of ``gpu=148+nic=7``; raise InputError for another form."""
+    """Return the weight of each cause in ``gpu=148+nic=7``, or raise InputError."""
     weights: dict[str, float] = {}
     for part in causes.split("+"):
         cause, _, text = part.partition("=")

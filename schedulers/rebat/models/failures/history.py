@@ -29,7 +29,10 @@ class History(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def uptime_us(self) -> Ints:
-        """How long each node has been up at ``begin_us``, shape (n,); 0 for a node that is down."""
+        """How long each node has been up at ``begin_us``, shape (n,).
+
+        It is 0 for a node that is down.
+        """
         since = np.zeros(self.n_nodes, dtype=np.int64)
         for event in self.events:
             since[list(event.nodes)] = event.at_us if event.available else self.begin_us
@@ -37,7 +40,10 @@ class History(msgspec.Struct, frozen=True, eq=False):
 
 
 class Remembered:
-    """Events that can be iterated several times. Each event is drawn once, at its first use."""
+    """Events that can be iterated several times.
+
+    Each event is drawn only once, when it is first needed.
+    """
 
     def __init__(self, events: Iterable[MachineEvent]) -> None:
         self._source, self._drawn = iter(events), list[MachineEvent]()

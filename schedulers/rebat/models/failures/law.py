@@ -33,9 +33,9 @@ class Outage(NamedTuple):
 class Law(msgspec.Struct, frozen=True):
     """Base class of laws of node failures. The fields of a law are its parameters.
 
-    Names of fields that are durations end in ``_s``. To add a law, write a module with a subclass
-    and add the subclass to `laws.LAWS`. The command line prints the docstring of the subclass,
-    which names the source and explains each parameter.
+    A field that is a duration has a name that ends in ``_s``. To add a law, write a module with a
+    subclass and add the subclass to `laws.LAWS`. The command line prints the docstring of the
+    subclass, which names the source and explains each parameter.
     """
 
     drawn: ClassVar[bool] = True
@@ -55,7 +55,10 @@ class Law(msgspec.Struct, frozen=True):
                 check_span(getattr(self, name), name.removesuffix("_s"), least_s(name))
 
     def mtbf_on(self, n_nodes: int | None) -> float | None:
-        """Return the MTBF (s) of a machine with ``n_nodes``; None if the law does not state it."""
+        """Return the MTBF (s) of a machine with ``n_nodes``.
+
+        Return None if the law does not state it.
+        """
         mtbf_s: float | None = getattr(self, "mtbf_s", None)
         return mtbf_s
 
@@ -76,8 +79,9 @@ class Law(msgspec.Struct, frozen=True):
         raise NotImplementedError
 
     def nodes(self, n_nodes: int, seed: int) -> NodeLaws | None:
-        """Return the law of each node, for policies with foresight; None if there are no laws of
-        single nodes.
+        """Return the law of each node, for policies with foresight.
+
+        Return None if the nodes have no separate laws.
         """
         return None
 
@@ -97,7 +101,9 @@ class Law(msgspec.Struct, frozen=True):
         horizon_s: float | None = None,
         cores_per_node: int = 1,
     ) -> Iterable[MachineEvent]:
-        """Return the failures and repairs of a machine; without a horizon, they continue forever.
+        """Return the failures and repairs of a machine.
+
+        Without a horizon, the events continue forever.
 
         With ``cores_per_node``, ``n_nodes`` is the number of processors. The law then applies to
         the nodes that the processors form, and the events contain the processors of these nodes.
@@ -118,7 +124,7 @@ class Law(msgspec.Struct, frozen=True):
     def label(self) -> str | None:
         """Return the parameters in command-line syntax, without MTBF and downtime.
 
-        None if there are no other parameters.
+        Return None if there are no other parameters.
         """
         texts = []
         for name in self.__struct_fields__:
@@ -139,7 +145,10 @@ class Law(msgspec.Struct, frozen=True):
 
 @cache
 def _defaults(kind: type[msgspec.Struct]) -> dict[str, Any]:
-    """Return the defaults of a law's parameters; once per law, since this resolves annotations."""
+    """Return the defaults of a law's parameters.
+
+    They are cached, because resolving annotations is slow.
+    """
     return {field.name: field.default for field in msgspec.structs.fields(kind)}
 
 
@@ -158,7 +167,7 @@ def _duration(seconds: float) -> str:
 class DrawnEvents(msgspec.Struct, frozen=True):
     """The failures and repairs of a law, drawn lazily.
 
-    Every iteration starts again and yields the same events.
+    Every iteration yields the same events from the beginning.
     """
 
     law: Law
@@ -181,7 +190,10 @@ class DrawnEvents(msgspec.Struct, frozen=True):
 
 
 class GroupedEvents(msgspec.Struct, frozen=True):
-    """The events of nodes as events of their processors; every iteration starts again."""
+    """The events of nodes, converted to events of their processors.
+
+    Every iteration yields the same events from the beginning.
+    """
 
     node_events: Iterable[MachineEvent]
     cores_per_node: int
@@ -199,7 +211,10 @@ def check_span(seconds: float, name: str, least: float = 1e-6) -> None:
 
 
 def least_s(field: str) -> float:
-    """Return the minimum value of a field in seconds: 0 for deviations and ages, otherwise 1e-6."""
+    """Return the minimum value of a parameter in seconds.
+
+    The minimum is 0 for standard deviations and ages, and 1e-6 for other durations.
+    """
     return 0.0 if field.endswith("_sigma_s") or field == "age_s" else 1e-6
 
 
@@ -227,7 +242,10 @@ def events_of(outages: Iterable[Outage]) -> Iterator[MachineEvent]:
 def _pop_repairs(
     repairs: list[tuple[int, int, NodeSet]], until_us: int | None
 ) -> Iterator[MachineEvent]:
-    """Remove the repairs up to a time from the heap; equal times have the order of the failures."""
+    """Remove and yield the repairs up to a time.
+
+    Repairs at equal times have the order of their failures.
+    """
     while repairs and (until_us is None or repairs[0][0] <= until_us):
         at_us, _, nodes = heapq.heappop(repairs)
         yield MachineEvent(at_us, True, nodes)

@@ -48,7 +48,7 @@ def law_named(name: str) -> type[Law]:
     Raises
     ------
     InputError
-        For an unknown name; the error lists the choices.
+        If the name is unknown; the error lists the choices.
     """
     if name in LAWS:
         return LAWS[name]
@@ -62,9 +62,10 @@ def _prefab(name: str) -> Prefab | None:
 
 
 def name_of(law: Law) -> str:
-    """Return the name of a law: its key, its machine, or its class if it is user-defined.
+    """Return the name of a law: its machine if it is fitted to one, else its key in `LAWS`.
 
-    For correlated failures this is the name of the underlying law.
+    The name of a user-defined law is the name of its class. For correlated failures, return the
+    name of the underlying law.
     """
     base = law.of if isinstance(law, Correlated) else law
     if isinstance(base, Scaled | Fleet) and base.machine:
@@ -80,13 +81,13 @@ def reads_files(law: Law | None) -> bool:
 
 
 def parameters(name: str) -> dict[str, FieldInfo]:
-    """Return the parameters of a law by name; the names have no ``_s``."""
+    """Return the parameters of the law with this name. The keys do not have the ending ``_s``."""
     fields = msgspec.structs.fields(law_named(name))
     return {field.name.removesuffix("_s"): field for field in fields}
 
 
 def make_law(name: str, values: Mapping[str, Any]) -> Law:
-    """Return the law with this name and these parameters; durations may be text like '1h'.
+    """Return the law with this name and these parameters. Durations may be texts like '1h'.
 
     A law of a machine (`prefab`) already has values for all parameters. If ``values`` changes any
     of them, the law no longer has the name of the machine.
@@ -109,7 +110,7 @@ def make_law(name: str, values: Mapping[str, Any]) -> Law:
 
 
 def read(field: FieldInfo, value: Any, where: str) -> Any:
-    """Return the value of a parameter, read from a text or a number."""
+    """Return the value of a parameter, which is given as text or as a number."""
     if not field.name.endswith("_s"):
         return _convert(field, value, where)
     try:
@@ -150,7 +151,7 @@ def parse_law(text: str) -> Law:
 
 
 def form_of(name: str) -> str:
-    """Return the command-line syntax of a law; optional parameters are in brackets.
+    """Return the command-line syntax of a law, with optional parameters in brackets.
 
     >>> form_of("authors")
     'authors:mtbf=DURATION[,downtime=DURATION]'
@@ -175,7 +176,6 @@ def described() -> str:
 
 
 def _folded(name: str) -> str:
-    """Return the syntax of a law, wrapped to the width of a terminal."""
     form = form_of(name)
     if len(form) <= _WIDTH:
         return form

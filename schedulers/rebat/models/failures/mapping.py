@@ -15,10 +15,11 @@ rate
     A node has the same failure rate as in the record, so the failure rate of the machine is N / M
     times as large. A smaller machine consists of randomly drawn nodes. A larger machine consists of
     copies of the record. The last copy consists of as many randomly drawn nodes as are missing.
-    Every copy after the first is rotated in time: it starts at a random time of the record, and
-    continues at the beginning of the record after its end. Therefore, copies do not fail at the
-    same times. Each copy keeps the differences between nodes, the repair times and the failures
-    that nodes have in common. (Compressing time instead would shorten repairs and daily cycles.)
+    Every copy after the first is rotated in time: it starts at a random time of the record. After
+    the end of the record, it continues at the beginning of the record. Therefore, copies do not
+    fail at the same times. Each copy keeps the differences between nodes, the repair times and the
+    failures that nodes have in common. (Compressing time instead would shorten repairs and daily
+    cycles.)
 """
 
 from __future__ import annotations
@@ -81,7 +82,7 @@ def source_of(events: Sequence[MachineEvent], n_nodes: int | None = None) -> Map
 def mapped(
     source: MappedRecord, n_nodes: int, way: str = "rank", seed: int = 0, turn: bool = False
 ) -> list[MachineEvent]:
-    """Return the record mapped onto ``n_nodes`` nodes; no node fails while it is down.
+    """Return the record mapped onto ``n_nodes`` nodes. Afterwards, no node fails while it is down.
 
     Parameters
     ----------
@@ -100,7 +101,7 @@ def mapped(
     Raises
     ------
     InputError
-        For an unknown way, or a size below 1.
+        If the way is unknown, or the size is below 1.
     """
     if way not in WAYS:
         raise unknown_name("way to map", way, WAYS)
@@ -123,7 +124,7 @@ def _placed(spans: Sequence[Span], n_from: int, n_to: int, way: str) -> Iterator
 
 
 def _copies(source: MappedRecord, n_nodes: int, seed: int, turn: bool) -> Iterator[Span]:
-    """Yield the outages of all copies of the record; the last copy may have fewer nodes."""
+    """Yield the outages of all copies of the record. The last copy may have fewer nodes."""
     n_complete, n_left = divmod(n_nodes, source.n_nodes)
     for number in range(n_complete + (n_left > 0)):
         rotated = number > 0 or turn
@@ -142,14 +143,17 @@ def _offset_us(source: MappedRecord, seed: int, number: int) -> int:
 
 
 def _rotated(source: MappedRecord, offset_us: int) -> list[Span]:
-    """Return the record delayed by an offset; its end moves to its beginning."""
+    """Return the record delayed by an offset. The part beyond its end moves to its beginning."""
     return [
         part for span in source.spans for part in _rotated_span(span, offset_us, source.length_us)
     ]
 
 
 def _rotated_span(span: Span, offset_us: int, length_us: int) -> Iterator[Span]:
-    """Rotate one outage. An outage without an end is assumed to last to the end of the record."""
+    """Yield a rotated outage.
+
+    An outage without an end is assumed to last to the end of the record.
+    """
     lasts_us = min(span.up_us, max(length_us, span.down_us + 1)) - span.down_us
     down_us = (span.down_us + offset_us) % length_us
     over_us = down_us + lasts_us - length_us

@@ -25,7 +25,7 @@ SIGNIFICANCE = 0.05
 """Probability of a false alarm: that any node is listed as a lemon although all nodes are equal."""
 
 SIZE_STEP = 8
-"""Ratio of two sizes of jobs."""
+"""Ratio between consecutive sizes in `job_sizes`."""
 
 TAIL = 0.025
 """Probability on each side of a 95 % interval."""
@@ -53,8 +53,8 @@ class Exposure(NamedTuple):
 class Lemon(NamedTuple):
     """A node that fails significantly more often than the others.
 
-    ``factor`` is its failure rate divided by the rate of the other nodes; None if no other node
-    fails. ``p`` is the p-value, corrected for the number of nodes.
+    ``factor`` is its failure rate divided by the rate of the other nodes. It is None if no other
+    node fails. ``p`` is the p-value, corrected for the number of nodes.
     """
 
     node: int
@@ -109,7 +109,10 @@ def exposure_of(
 
 
 def _ages(node: Ints, down_us: Ints, repaired_us: Ints) -> Ints:
-    """Return the up time of the node at the beginning of each outage."""
+    """Return the up time of the node before each outage.
+
+    It is counted from time 0, without the time that the node was down.
+    """
     order = np.lexsort((down_us, node))
     outage_us = np.where(repaired_us == FOREVER_US, 0, repaired_us - down_us)[order]
     total_us = np.cumsum(outage_us) - outage_us
@@ -123,10 +126,10 @@ def _ages(node: Ints, down_us: Ints, repaired_us: Ints) -> Ints:
 def lemons(exposure: Exposure, significance: float = SIGNIFICANCE) -> list[Lemon]:
     """Return the nodes that fail significantly more often than the others, the worst first.
 
-    All nodes are compared with the same renewal process (`repeated.chances`). If the failures of
-    every node come in bursts, this alone lists no node. Holm's correction keeps the probability of
-    any false alarm at most ``significance``. Then the up-times of the listed nodes are removed and
-    the other nodes are tested again, until no node is added.
+    All nodes are compared with the same renewal process (`repeated.chances`). Failures in bursts
+    are not significant if they occur on every node. Holm's correction keeps the probability of any
+    false alarm at most ``significance``. Then the up-times of the listed nodes are removed and the
+    other nodes are tested again, until no node is added.
     """
     counts = exposure.counts
     if not counts.any():
@@ -154,7 +157,7 @@ def _factor(exposure: Exposure, counts: Ints, node: int) -> float | None:
 
 
 def holm(p: Floats) -> Floats:
-    """Return p-values after Holm's correction for their number."""
+    """Return p-values with Holm's correction for multiple tests."""
     order = np.argsort(p, kind="stable")
     corrected = np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1))
     result = np.empty_like(p)
@@ -163,8 +166,7 @@ def holm(p: Floats) -> Floats:
 
 
 def job_sizes(n_nodes: int) -> list[int]:
-    """Return 1, 8, 64 and so on, up to below the size of the machine, and then the size of the
-    machine.
+    """Return the job sizes 1, 8, 64 and so on below the machine's size, and the machine's size.
 
     >>> job_sizes(512), job_sizes(100)
     ([1, 8, 64, 512], [1, 8, 64, 100])

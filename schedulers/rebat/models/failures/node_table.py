@@ -30,7 +30,7 @@ _HEADER = f"the columns {','.join(REQUIRED)} and optionally law"
 
 
 class NodeTable(msgspec.Struct, frozen=True, eq=False):
-    """The failure laws and the uptimes (s) of all nodes; arrays have an entry per node."""
+    """The failure laws and the uptimes (s) of all nodes. Arrays have an entry per node."""
 
     laws: NodeLaws
     uptime_s: Floats
@@ -58,7 +58,7 @@ class _Row(NamedTuple):
 
 
 def read_nodes(path: Path, n_nodes: int | None = None) -> NodeTable:
-    """Read a node table, plain or .gz; lines may be in any order.
+    """Read a node table, plain or .gz. Its lines may be in any order.
 
     Parameters
     ----------
@@ -151,7 +151,7 @@ def _number(fields: dict[str, str], name: str) -> float:
 
 
 def _check_nodes(rows: Iterable[_Row], n_nodes: int, where: str) -> None:
-    """Raise InputError unless every node is listed once and all nodes have the same law."""
+    """Raise InputError unless each node has exactly one row, and all rows have the same law."""
     seen: dict[int, _Row] = {}
     for row in rows:
         first = seen.setdefault(row.node, row)

@@ -20,7 +20,7 @@ from rebat.core.errors import InputError
 
 Floats = npt.NDArray[np.float64]
 Times = float | Floats
-"""Seconds: one number for all nodes, or one per node."""
+"""Seconds: a number for all nodes, or an array with a number per node."""
 
 _LARGEST_HAZARD = 1e300
 _UNDERFLOW = 1e-290
@@ -28,12 +28,12 @@ _FRACTION_TERMS = 32  # 16 terms suffice for shapes from 0.01 to a million
 
 
 class NodeLaws(msgspec.Struct, frozen=True, eq=False):
-    """Distributions of the times to failure of nodes; arrays have an entry per node.
+    """Distributions of the times to failure of nodes. Arrays have an entry per node.
 
     Parameters
     ----------
     scale_s, shape : float64 array, shape (n,)
-        Parameters above 0; see the docstring of each family.
+        Parameters of the distributions, above 0. The docstring of each family defines them.
 
     Raises
     ------
@@ -59,7 +59,7 @@ class NodeLaws(msgspec.Struct, frozen=True, eq=False):
         return len(self.scale_s)
 
     def of(self, nodes: npt.NDArray[np.int64]) -> Self:
-        """Return the laws of these nodes, in their order."""
+        """Return the laws of ``nodes``, in the order of ``nodes``."""
         laws = copy(self)  # the parameters were checked when self was created
         msgspec.structs.force_setattr(laws, "scale_s", self.scale_s[nodes])
         msgspec.structs.force_setattr(laws, "shape", self.shape[nodes])
@@ -101,8 +101,9 @@ class WeibullNodes(NodeLaws, frozen=True, eq=False):
     family: ClassVar[str] = "weibull"
 
     def hazard(self, uptime_s: Times, duration_s: Times) -> Floats:
-        """Return ((t + d) / scale)**shape - (t / scale)**shape; in equation (1) the two terms are
-        swapped.
+        """Return ((t + d) / scale)**shape - (t / scale)**shape.
+
+        Equation (1) swaps the two terms.
         """
         with np.errstate(over="ignore", invalid="ignore"):
             after = ((uptime_s + duration_s) / self.scale_s) ** self.shape

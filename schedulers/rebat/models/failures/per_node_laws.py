@@ -28,7 +28,7 @@ from rebat.models.failures.per_node import (
 )
 
 GAPS = 16
-"""Number of times to failure per node in a chunk, which is drawn together."""
+"""Number of times to failure per node that are drawn together (a chunk)."""
 
 _CACHED_CHUNKS = 8
 
@@ -77,8 +77,7 @@ class PerNodeLaw(Law, frozen=True, kw_only=True):
         return getattr(self, mean), getattr(self, sigma), sigma.removesuffix("_s")
 
     def gaps(self, n_nodes: int, seed: int, chunk: int) -> Floats:
-        """Draw `GAPS` times to failure of every node: number ``chunk * GAPS`` and the following
-        ones.
+        """Draw chunk number ``chunk`` of the times to failure: `GAPS` times for every node.
 
         Each chunk has its own random stream, so the result does not depend on the order of calls.
 
@@ -118,7 +117,7 @@ class PerNodeLaw(Law, frozen=True, kw_only=True):
         return heapq.merge(*map(times, range(n_nodes)))
 
     def outages(self, n_nodes: int, seed: int) -> Iterator[Outage]:
-        """Yield failures with their repairs; a node that is down cannot fail."""
+        """Yield failures with their repairs. A node that is down cannot fail."""
         downtime_us = to_us(self.downtime_s)
         up_us = [-1] * n_nodes
         for at_us, node in self.failures(n_nodes, seed):
@@ -134,12 +133,12 @@ class PerNodeLaw(Law, frozen=True, kw_only=True):
 
 
 def per_node(law: Law, where: str) -> PerNodeLaw:
-    """Return the law if it is a `PerNodeLaw`.
+    """Return ``law`` if it is a `PerNodeLaw`.
 
     Raises
     ------
     InputError
-        If it is another law; the error names ``where``.
+        If ``law`` is of another class. ``where`` is the option that the error names.
     """
     if isinstance(law, PerNodeLaw):
         return law

@@ -34,7 +34,10 @@ class Poisson(Law, frozen=True):
     downtime_s: float = 3600.0
 
     def outages(self, n_nodes: int, seed: int) -> Iterator[Outage]:
-        """Draw the lifetimes of all nodes first, then one lifetime at each repair."""
+        """Yield outages.
+
+        The first lifetimes of all nodes are drawn together, and another one at each repair.
+        """
         rng = stream(seed, "failures", "poisson")
         mean_us, downtime_us = self.mtbf_s * n_nodes * 1e6, to_us(self.downtime_s)
         lives_us = rng.exponential(mean_us, n_nodes)
@@ -52,5 +55,5 @@ class Poisson(Law, frozen=True):
         return alike(n_nodes, self.mtbf_s * n_nodes)
 
     def survival(self, uptime_s: float, duration_s: float, n_nodes: int) -> float:
-        """Return exp(-duration / mean lifetime); the uptime does not matter."""
+        """Return exp(-duration / mean lifetime), independent of the uptime."""
         return math.exp(-duration_s / (self.mtbf_s * n_nodes))

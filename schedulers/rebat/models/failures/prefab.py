@@ -32,14 +32,14 @@ class Prefab(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     nodes : int
         Number of nodes of the machine.
     failures : int, optional
-        Number of failures of the machine in the record; failures at the same time count once. None
+        Number of failures of the machine in the record. Failures at the same time count once. None
         if only a rate is published.
     days : float, optional
         Length of the record.
     law : str
         Name of the law in `laws.LAWS`.
     parameters : dict of str to number or text
-        Parameters of the law; durations are in seconds.
+        Parameters of the law. Durations are in seconds.
     """
 
     title: str

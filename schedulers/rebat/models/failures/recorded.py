@@ -89,11 +89,11 @@ class Recorded(Law, frozen=True):
         return merged_events(events_of(outages))
 
     def mtbf_on(self, n_nodes: int | None) -> float:
-        """Return the MTBF (s) of a machine with ``n_nodes``; if this is None, of the recorded
-        machine.
+        """Return the MTBF (s) of a machine with ``n_nodes`` nodes.
 
-        Failures at the same time count as one failure. With ``rate``, a machine with twice the
-        nodes fails twice as often. The other ways keep the number of failures of the record.
+        If ``n_nodes`` is None, return the MTBF of the recorded machine. Failures at the same time
+        count as one failure. With ``rate``, a machine with twice the nodes fails twice as often.
+        The other ways keep the number of failures of the record.
 
         Raises
         ------
@@ -129,7 +129,9 @@ class Recorded(Law, frozen=True):
         return ",".join(f"{name}={_text(value)}" for name, value in (parameters | files).items())
 
     def read(self) -> tuple[list[MachineEvent], int | None]:
-        """Return the events of the record, and the number of nodes if the record states it.
+        """Return the events of the record, and its number of nodes.
+
+        The number of nodes is None if the record does not state it.
 
         Raises
         ------
@@ -151,11 +153,9 @@ class Recorded(Law, frozen=True):
 
     @property
     def _key(self) -> tuple[str, ...]:
-        """The hashes of the current contents of the files."""
         return tuple(self._content().values())
 
     def _non_defaults(self) -> dict[str, Any]:
-        """Return the parameters that differ from their defaults, and the file."""
         defaults = Recorded("")
         return {
             name: getattr(self, name)
@@ -182,7 +182,7 @@ class Recorded(Law, frozen=True):
 
 @lru_cache(maxsize=2)
 def _source(law: Recorded, content: tuple[str, ...]) -> MappedRecord:
-    """Return the record; it is read once per process."""
+    """Return the record of a law. Each process reads a record only once."""
     events, n_nodes = law.read()
     try:
         return source_of(events, law.size or n_nodes)

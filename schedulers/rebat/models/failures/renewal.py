@@ -85,7 +85,10 @@ class Renewal(Law, frozen=True):
             yield max(to_us(min(rng.lognormal(mu, self.sigma), MAX_SECONDS)), 1)
 
     def outages(self, n_nodes: int, seed: int) -> Iterator[Outage]:
-        """Draw gaps, repairs and victims from separate streams."""
+        """Yield outages.
+
+        Gaps, repair times and failing nodes are drawn from separate random streams.
+        """
         victims = stream(seed, "failures", "renewal", "victims")
         down: set[int] = set()
         repairs: list[tuple[int, int]] = []
@@ -101,7 +104,7 @@ class Renewal(Law, frozen=True):
             yield Outage(at_us, at_us + repair_us, NodeSet.of([node]))
 
     def nodes(self, n_nodes: int, seed: int) -> NodeLaws:
-        """Return identical memoryless laws for all nodes; see `survival`."""
+        """Return identical memoryless laws for all nodes. See `survival` for the reason."""
         return alike(n_nodes, self.mtbf_s * n_nodes)
 
     def survival(self, uptime_s: float, duration_s: float, n_nodes: int) -> float:
@@ -114,7 +117,6 @@ class Renewal(Law, frozen=True):
 
 
 def _random_node(rng: np.random.Generator, n_nodes: int, excluded: set[int]) -> int:
-    """Return a random node that is not in a set."""
     while (node := int(rng.integers(n_nodes))) in excluded:
         pass
     return node

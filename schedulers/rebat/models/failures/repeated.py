@@ -2,11 +2,10 @@
 """Probability that a node fails often by chance, even if the failures of each node come in bursts.
 
 A *life* is the up time of a node until a failure or the end of the record. All nodes are compared
-with the same renewal
-process: a first life, then lives that begin after a failure. Both distributions are estimated from
-the record by the product limit of Kaplan and Meier (JASA 53, 1958). If failures of a node come in
-bursts, its lives after a failure are short, and many failures of one node are less surprising than
-under a Poisson process.
+with the same renewal process: a first life, then lives that begin after a failure. Both
+distributions are estimated from the record by the product limit of Kaplan and Meier (JASA 53,
+1958). If the failures of a node come in bursts, its lives after a failure are short. Many failures
+of one node are then less surprising than under a Poisson process.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ class Lives(NamedTuple):
 
 
 def lives_of(node: Ints, age_us: Ints, up_us: Ints, pool: npt.NDArray[np.bool_]) -> Lives:
-    """Return the lives of the nodes of a pool.
+    """Return the lives of the nodes of a pool, given as a mask.
 
     ``age_us`` is the up time of ``node`` at each failure. ``up_us`` is the up time of each node at
     the end of the record.
@@ -57,7 +56,7 @@ def lives_of(node: Ints, age_us: Ints, up_us: Ints, pool: npt.NDArray[np.bool_])
 
 
 def chances(counts: Ints, up_us: Ints, lives: Lives) -> Floats:
-    """Return, for each node, the probability of at least ``counts`` failures in its up time."""
+    """Return each node's probability of at least ``counts`` failures in its up time."""
     width = float(up_us.max()) / STEPS * (1 + 1e-12) or 1.0
     p, steps = np.ones(len(counts)), _steps(up_us, width)
     for number, density in zip(
@@ -69,7 +68,7 @@ def chances(counts: Ints, up_us: Ints, lives: Lives) -> Floats:
 
 
 def _densities(lives: Lives, width: float) -> Iterator[Floats]:
-    """Yield the distribution of the time of the first, second, third ... failure."""
+    """Yield the distribution of the time of the first failure, then of the second, and so on."""
     from scipy.signal import convolve
 
     density = _product_limit(lives.first_us, lives.first_failed, width)

@@ -2,8 +2,8 @@
 """Statistics of a failure record: gaps, lifetimes of nodes and repairs, with fitted laws.
 
 Families of distributions are compared by Akaike's criterion (AIC: twice the number of parameters
-minus twice the log-likelihood). The family with the smallest AIC fits best of all families, which
-does not mean that it fits well.
+minus twice the log-likelihood). The family with the smallest AIC fits best of all families, but it
+does not necessarily fit well.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Sample(NamedTuple):
 
 
 class Fitted(NamedTuple):
-    """The most likely law of one family for a sample; times are in seconds."""
+    """The maximum-likelihood law of a family for a sample; times are in seconds."""
 
     family: str
     parameters: Parameters
@@ -88,7 +88,7 @@ def _repairs(events: Sequence[MachineEvent], end_us: int) -> UpTimes:
 
 
 def fits(times: UpTimes, on_fit: Callable[[], None] = lambda: None) -> list[Fitted]:
-    """Return the most likely law of every family that can be fitted, sorted by AIC."""
+    """Return the laws of all families that can be fitted, the lowest AIC first."""
     laws = [] if len(times.failed_s) < FEWEST else list(_fits(times, on_fit))
     return sorted(laws, key=lambda fit: (fit.aic, fit.family))
 

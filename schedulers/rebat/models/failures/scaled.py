@@ -54,7 +54,7 @@ class Scaled(Law, frozen=True):
         _weights(self.groups)
 
     def renewal(self, n_nodes: int) -> Renewal:
-        """Return the law of single failures on a machine with this number of nodes."""
+        """Return the law of the failures on a machine of this size, without groups."""
         return Renewal(self.mtbf_on(n_nodes), self.repair_s, self.shape, self.sigma)
 
     def mtbf_on(self, n_nodes: int | None) -> float:
@@ -62,7 +62,7 @@ class Scaled(Law, frozen=True):
         return self.node_mtbf_s / (n_nodes or 1)
 
     def outages(self, n_nodes: int, seed: int) -> Iterator[Outage]:
-        """Draw failures as in the law renewal, and the sizes of groups from another stream."""
+        """Yield outages. Sizes of groups are drawn from another random stream than failures."""
         sizes, weights = _weights(self.groups)
         outages = self.renewal(n_nodes).outages(n_nodes, seed)
         if sizes == [1]:
@@ -70,11 +70,14 @@ class Scaled(Law, frozen=True):
         return _grouped(outages, _drawn(seed, sizes, weights), n_nodes)
 
     def machine_events(self, outages: Iterable[Outage]) -> Iterator[MachineEvent]:
-        """Yield events; a node stays down until the last of overlapping outages ends."""
+        """Yield failures and repairs.
+
+        If outages overlap, the node is repaired when the last one ends.
+        """
         return joined_events(outages)
 
     def nodes(self, n_nodes: int, seed: int) -> NodeLaws:
-        """Return identical memoryless laws for all nodes; see `survival`."""
+        """Return identical memoryless laws for all nodes, as in `survival`."""
         return alike(n_nodes, self._node_lifetime_s)
 
     def survival(self, uptime_s: float, duration_s: float, n_nodes: int) -> float:
@@ -82,7 +85,10 @@ class Scaled(Law, frozen=True):
         return math.exp(-duration_s / self._node_lifetime_s)
 
     def label(self) -> str | None:
-        """Return the parameters; None if the law has the name of a machine."""
+        """Return the parameters in command-line syntax.
+
+        Return None if the law has the name of a machine.
+        """
         return None if self.machine else Law.label(self)
 
     @property

@@ -17,7 +17,9 @@ MAX_FAILURES = 50_000_000
 
 
 class FailureSeries:
-    """The failures of `PerNodeLaw.failures` as arrays, drawn up to the time that is needed.
+    """The failures of `PerNodeLaw.failures` as arrays.
+
+    More failures are drawn when they are needed.
 
     Source: Vardas et al. 2022, section 2.1, steps 2 and 3. Failure times are the cumulative sums of
     the times to failure of each node. Repairs do not delay them.
@@ -25,7 +27,7 @@ class FailureSeries:
     Attributes
     ----------
     at_us : int64 array, shape (n,)
-        Failure times, ascending; at equal times the lower node comes first.
+        Failure times, ascending. At equal times, the lower node comes first.
     node : int32 array, shape (n,)
         The node that fails.
     until_us : int

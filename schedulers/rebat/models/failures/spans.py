@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Outages of single nodes. In records, outages may overlap; Batsim's events must alternate."""
+"""Outages of single nodes, which may overlap in records, but not in Batsim's event files."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rebat.models.failures.law import Outage, events_of
 
 
 class Span(NamedTuple):
-    """The outage of a node between two times (us); without a repair, the end is FOREVER_US."""
+    """The outage of a node between two times (us). Without a repair, the end is FOREVER_US."""
 
     node: int
     down_us: int
@@ -55,7 +55,7 @@ def single(spans: Iterable[Span]) -> Iterator[Outage]:
 
 
 def together(outages: Iterable[Outage]) -> Iterator[Outage]:
-    """Join outages with equal times into one outage of several nodes; yield them sorted by time."""
+    """Join outages with equal times into one outage of several nodes. Yield them sorted by time."""
     members: defaultdict[tuple[int, int], list[list[int]]] = defaultdict(list)
     for outage in outages:
         members[outage.down_us, outage.up_us] += outage.nodes.intervals.tolist()
@@ -64,9 +64,9 @@ def together(outages: Iterable[Outage]) -> Iterator[Outage]:
 
 
 def merged_events(events: Iterable[MachineEvent]) -> Iterator[MachineEvent]:
-    """Merge all failures at the same time into one event, and all repairs at the same time.
+    """Merge all failures at the same time into one event, and likewise all repairs.
 
-    Batsim may reorder events at the same time (`batsim_order`). A file with merged events does not
+    Batsim may reorder events at the same time (`batsim_order`). With merged events, a file does not
     change when it is read and written again.
     """
     for (at_us, available), group in itertools.groupby(events, _time_and_kind):

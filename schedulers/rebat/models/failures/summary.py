@@ -48,7 +48,7 @@ def describe_events(
     end_us = events[-1].at_us if events else 0
     low, high = (to_us(window_s[0]), to_us(window_s[1])) if window_s else (0, end_us)
     intervals = down_intervals(events)
-    last = high - 1 if window_s else high  # the window excludes its end; the default does not
+    last = high - 1 if window_s else high  # only the default window includes its end
     failures = [(node, a, b) for node, a, b in intervals if low <= a <= last]
     repaired = [b - a for _, a, b in failures if b is not None]
     down_us = sum(

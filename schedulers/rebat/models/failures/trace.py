@@ -48,8 +48,9 @@ class Trace(Law, frozen=True):
     ) -> Iterable[MachineEvent]:
         """Return the events of the file as a list, so that a simulation includes the last event.
 
-        With ``cores_per_node``, ``numbers`` determines whether the file contains numbers of cores
-        or of nodes. If it contains cores, each event must contain all cores of a node or none.
+        If ``cores_per_node`` is above 1, ``numbers`` determines whether the file contains numbers
+        of cores or of nodes. If it contains cores, each event must contain all cores of a node or
+        none.
         """
         if horizon_s is not None:
             raise InputError(
@@ -64,7 +65,7 @@ class Trace(Law, frozen=True):
         return events
 
     def outages(self, n_nodes: int, seed: int) -> Iterator[Outage]:
-        """Yield outages of single nodes; a node that is never repaired stays down forever."""
+        """Yield outages of single nodes. A node that is never repaired stays down forever."""
         intervals = down_intervals(list(self.events(n_nodes)))
         for node, down_us, up_us in sorted(intervals, key=lambda interval: interval[1]):
             yield Outage(down_us, FOREVER_US if up_us is None else up_us, NodeSet.of([node]))
@@ -75,14 +76,11 @@ class Trace(Law, frozen=True):
         raise InputError("recorded failures have no failure probability", self.file, expected)
 
     def identity(self) -> dict[str, Any]:
-        """Return the hash of the file's content, and the meaning of its node numbers.
-
-        The meaning is left out if the numbers are cores, the default.
-        """
+        """Return the hash of the file's content, and ``numbers`` if it is not the default."""
         numbers = {} if self.numbers == "cores" else {"numbers": self.numbers}
         return {"sha256": file_hash(Path(self.file)), **numbers}
 
     def label(self) -> str | None:
-        """Return the name of the file, and the meaning of its numbers unless they are cores."""
+        """Return the name of the file, and the parameter ``numbers`` unless it is the default."""
         numbers = "" if self.numbers == "cores" else f",numbers={self.numbers}"
         return f"file={self.file}{numbers}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Claims of a paper, and two verdicts on each: direction and size.
+"""Claims of a paper, and two kinds of verdicts: on the direction and on the size of a number.
 
 The direction compares rebat's interval with the range that the claim allows. The size compares the
 published value with rebat's interval.
@@ -44,7 +44,7 @@ class Rule(NamedTuple):
     closed: bool = False
 
     def verdict(self, estimate: Interval) -> str:
-        """Return the direction verdict: whether the interval is within or outside the bounds."""
+        """Return the direction verdict: `HOLDS` if the entire interval is within the bounds."""
         if estimate.low is None or estimate.high is None:
             return TOO_FEW
         sides = {self._side(estimate.low), self._side(estimate.high)}
@@ -80,8 +80,8 @@ ABOVE, BELOW = above(0), below(0)
 class Claim(msgspec.Struct, frozen=True):
     """A statement of a paper or of rebat that simulations can support or contradict.
 
-    The functions have one argument: the subject of the claim, which is the argument ``on`` of
-    `judge`. Texts may contain fields in braces, which `judge` fills.
+    The argument of all functions is the subject of the claim: the argument ``on`` of `judge`. Texts
+    may contain fields in braces, which `judge` fills.
 
     Attributes
     ----------
@@ -123,15 +123,15 @@ class Claim(msgspec.Struct, frozen=True):
 def judge(
     claims: Iterable[Claim], on: Any, about: str = "", words: Mapping[str, Any] = {}
 ) -> Iterator[Judgement]:
-    """Judge claims in order; claims that cannot be judged are left out.
+    """Yield the judgements of claims, in order. Claims that cannot be judged are left out.
 
     Parameters
     ----------
     claims : iterable of Claim
     on : object
-        The subject: the argument of the functions of the claims.
+        The subject of the claims, which their functions get as argument.
     about : str
-        The runs, for claims without ``about``.
+        The runs that the claims are about, for claims without their own ``about``.
     words : mapping
         Values of the fields in braces.
     """
@@ -164,12 +164,16 @@ def _judged(
 def compared(
     about: str, text: str, paper: str, numbers: Mapping[str, tuple[Interval | None, float]]
 ) -> Judgement:
-    """Return the judgement of a group of published values: a size verdict for each value.
+    """Return a judgement with a size verdict for each value of a group of published values.
 
     Parameters
     ----------
-    about, text, paper : str
-        The runs, the statement, and its place in the paper.
+    about : str
+        The runs.
+    text : str
+        The statement.
+    paper : str
+        The place of the statement in the paper.
     numbers : mapping
         For each label, rebat's interval and the published value. Values without runs are left out.
     """
@@ -184,10 +188,10 @@ def compared(
 def extreme(
     pick: Callable[..., Interval], samples: Sequence[BySeed], distance_from: float | None = None
 ) -> Interval | None:
-    """Return the largest or smallest of several means; None if there are no values.
+    """Return the largest or smallest of several means, with its interval.
 
-    The interval is wider than usual, so that the intervals of all means are correct together with
-    95 % confidence.
+    Return None if there are no values. The interval is wider than usual, so that the intervals of
+    all means are correct together with 95 % confidence.
 
     Parameters
     ----------
@@ -204,9 +208,9 @@ def extreme(
 
 
 def share_of(part: str, *wholes: str) -> Callable[[Callable[[str], BySeed]], BySeed]:
-    """Return a function that divides a metric by the sum of ``part``, for each seed.
+    """Return a function that divides the metric ``part`` by the sum of others, for each seed.
 
-    Seeds whose sum is 0 are left out.
+    Seeds for which the sum is 0 are left out.
     """
 
     def read(metric: Callable[[str], BySeed]) -> BySeed:

@@ -26,7 +26,9 @@ Published = float | tuple[float, float]
 
 
 def place_of(estimate: Interval, published: Published) -> str:
-    """Return the size verdict of a published value; of a range, the value closest to the mean.
+    """Return the size verdict of a published value.
+
+    In a published range, use the value closest to the mean.
 
     >>> place_of(Interval(2.0, 1.5, 2.5, 9, (0.0, 4.0)), 3.5)
     'near'
@@ -54,9 +56,10 @@ class Judgement(msgspec.Struct, frozen=True):
     rule
         The rule in words. ``direction`` depends only on the rule and on ``estimate``.
     estimate
-        rebat's number with its interval; None for a group of published values.
+        rebat's number with its interval. None for a group of published values.
     direction
-        `HOLDS`, `CONTRADICTED`, `UNDECIDED` or `TOO_FEW`; '' if there are only published values.
+        `HOLDS`, `CONTRADICTED`, `UNDECIDED` or `TOO_FEW`. The text is empty if there are only
+        published values.
     paper
         The place in the paper, with its published values.
     why
@@ -84,7 +87,7 @@ class Judgement(msgspec.Struct, frozen=True):
 
     @property
     def number(self) -> float:
-        """rebat's number without its interval; NaN for a group of published values."""
+        """rebat's number without its interval. NaN for a group of published values."""
         return self.estimate.mean if self.estimate else float("nan")
 
     @property
@@ -94,7 +97,7 @@ class Judgement(msgspec.Struct, frozen=True):
 
     @property
     def size(self) -> str:
-        """The size verdicts as text (inside, near, outside), with counts if there are several."""
+        """The size verdicts as text. If there are several, the number of values per verdict."""
         if not self.sizes:
             return "not published"
         if len(self.sizes) == 1:
@@ -103,7 +106,7 @@ class Judgement(msgspec.Struct, frozen=True):
 
 
 def _digits(value: float) -> str:
-    """Return a number as text: four decimals below 1000, otherwise no decimals.
+    """Return a number as text. Numbers below 1000 have four decimals, larger numbers none.
 
     >>> _digits(0.12345), _digits(15_000.0)
     ('0.1235', '15,000')
@@ -112,14 +115,16 @@ def _digits(value: float) -> str:
 
 
 def _counted(words: Sequence[str]) -> list[tuple[str, int]]:
-    """Count each verdict, in the order in which the verdicts are defined."""
+    """Return each verdict with its number, in the order in which the verdicts are defined."""
     order = (HOLDS, CONTRADICTED, UNDECIDED, INSIDE, NEAR, OUTSIDE, TOO_FEW)
     counts = Counter(words)
     return [(word, counts[word]) for word in order if counts[word]]
 
 
 def summary_of(judgements: Sequence[Judgement]) -> list[str]:
-    """Return the counts of verdicts as sentences: claims, published values, rebat's statements.
+    """Return the counts of verdicts as sentences.
+
+    There are sentences for the paper's claims, published values, and rebat's statements.
 
     >>> judged = Judgement("june", "a", "above 0", None, HOLDS, "Table 1", sizes=["near"])
     >>> summary_of([judged])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A kind of unit, which defines how a campaign reads, runs, tabulates and reports its units."""
+"""Interface of a kind of unit: how a campaign reads, runs, tabulates and reports its units."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Document(msgspec.Struct, frozen=True):
 
 
 class Expansion(msgspec.Struct, frozen=True):
-    """The units of a file in its order, and ``notes`` on units that are left out."""
+    """The units of a file, in its order. ``notes`` are texts on units that are left out."""
 
     units: list[Unit]
     notes: list[str] = []
@@ -51,7 +51,7 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     name
         The name of the kind in a grid.
     mark
-        A key that only grids of this kind have.
+        A key by which a grid of this kind is recognised.
     tables
         Top-level keys of the file that belong to this kind.
     columns

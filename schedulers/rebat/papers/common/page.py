@@ -99,7 +99,7 @@ style="color: {{ k.colour }}"></i>{{ k.name }}</span> {% endfor %}</p>{% endif %
 
 
 def html(report: Report) -> str:
-    """Return the HTML page; all texts are escaped except the SVG of figures."""
+    """Return the HTML page. All texts are escaped, except the SVG of figures."""
     import jinja2
 
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
@@ -114,7 +114,7 @@ def html(report: Report) -> str:
 
 
 def markdown(report: Report) -> str:
-    """Return the report as Markdown without figures; HTML tags in names are escaped."""
+    """Return the report as Markdown without figures. HTML tags in names are escaped."""
     lines = [f"# {report.title}", "", report.lead, "", *_summary(report), ""]
     for text in report.remarks:
         lines += [text, ""]
@@ -142,7 +142,7 @@ def _columns(report: Report) -> list[str]:
 
 
 _TAG = re.compile(r"<(?=[A-Za-z/!?])")
-"""Matches the beginning of an HTML tag in Markdown; "< 5" does not match."""
+"""Pattern of the beginning of an HTML tag, which must be escaped. It does not match "< 5"."""
 
 
 def _summary(report: Report) -> Iterator[str]:

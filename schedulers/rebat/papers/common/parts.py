@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The parts of a report: judgements, tables, pictures, and the format of numbers."""
+"""The parts of a report (judgements, tables and pictures), and the format of numbers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Table(msgspec.Struct, frozen=True):
 
 
 class Key(msgspec.Struct, frozen=True):
-    """An entry of a legend; ``look`` is line, dashed, dotted, band, dot or diamond."""
+    """An entry of a legend. ``look`` is line, dashed, dotted, band, dot or diamond."""
 
     name: str
     colour: str
@@ -58,7 +58,7 @@ BOXES_NOTE = (
 
 
 _PARTS = re.compile(r", (?![^()]*\))")
-"""Pattern for the commas between the parts of a subject, which are outside parentheses."""
+"""Pattern that separates the parts of a subject: commas outside parentheses."""
 
 
 class Report(msgspec.Struct, frozen=True):
@@ -82,7 +82,7 @@ class Report(msgspec.Struct, frozen=True):
     figures_note : str
         A sentence that explains the figures.
     unfinished : str
-        A sentence on the progress of a campaign that is not complete; otherwise empty.
+        A sentence on the progress of a campaign that is not complete, or an empty text.
     claims : bool
         Whether the report judges claims of a paper.
     findings : sequence of str
@@ -104,12 +104,12 @@ class Report(msgspec.Struct, frozen=True):
 
     @property
     def verdict(self) -> list[str]:
-        """Sentences with the counts of claims that hold and of published values reproduced."""
+        """Sentences that count the claims that hold and the published values reproduced."""
         return summary_of(self.judgements)
 
     @property
     def shared(self) -> str:
-        """The parts that are in the subjects of all judgements, without the first part."""
+        """The parts that the subjects of all judgements have in common, except the first part."""
         subjects = [_PARTS.split(judgement.workload) for judgement in self.judgements]
         if len({tuple(parts) for parts in subjects}) < 2:
             return ""
@@ -121,7 +121,10 @@ class Report(msgspec.Struct, frozen=True):
         return ", ".join([first, *(part for part in others if part not in shared)])
 
     def of_paper(self, own: bool = False) -> list[Judgement]:
-        """Return the judgements of the paper's claims, or with ``own`` of rebat's statements."""
+        """Return the judgements of the paper's claims.
+
+        With ``own``, return those of rebat's statements.
+        """
         return [judgement for judgement in self.judgements if judgement.own == own]
 
     @property
@@ -131,7 +134,7 @@ class Report(msgspec.Struct, frozen=True):
 
 
 def seeds_text(counts: Iterable[int]) -> str:
-    """Format numbers of seeds as a range; counts of 0 are ignored.
+    """Format numbers of seeds as a range. Counts of 0 are ignored.
 
     >>> seeds_text([5, 4, 5, 0]), seeds_text([5, 5]), seeds_text([])
     ('4 to 5 seeds', '5 seeds', 'no seed')
@@ -151,7 +154,7 @@ def seeds_text(counts: Iterable[int]) -> str:
 
 
 def percent(value: float | None) -> str:
-    """Format a share in percent with two decimals; empty for None."""
+    """Format a share in percent with two decimals. The text is empty for None."""
     return "" if value is None else f"{value:.2%}"
 
 

@@ -19,7 +19,7 @@ NOTE = (
 
 
 def pooled(runs: RunIndex[str], columns: Sequence[Column]) -> Iterator[Table]:
-    """Yield a table per grid and metric, for grids of at least `FEWEST` workloads."""
+    """Yield a table for each grid of at least `FEWEST` workloads, and for each metric."""
     for grid in dict.fromkeys(setting.grid for setting in runs.settings):
         settings = [setting for setting in runs.settings if setting.grid == grid]
         workloads = list(dict.fromkeys(setting.workload for setting in settings))
@@ -59,7 +59,10 @@ def _of_workload(
     policy: str,
     metric: str,
 ) -> float | None:
-    """Return the mean ratio of a workload over its seeds; None if there are no runs."""
+    """Return the mean over the seeds of a workload's ratio to the first policy.
+
+    Return None if there are no runs.
+    """
     setting = settings[0]._replace(workload=workload, scenario=scenario)
     by_seed: BySeed = {}
     if setting in runs.settings:

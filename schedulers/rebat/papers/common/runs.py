@@ -81,7 +81,10 @@ def report(
 
 
 def _without_number(table: Table) -> Table:
-    """Return a table without its number in the paper; other workloads have no such number."""
+    """Return a table without the number that it has in the paper.
+
+    The number is only correct for the workloads of the paper.
+    """
     return msgspec.structs.replace(table, paper="")
 
 
@@ -90,7 +93,7 @@ MOST_FINDINGS = 12
 
 
 def findings(runs: RunIndex[str], metrics: Sequence[str]) -> Iterator[str]:
-    """Yield a sentence per setting and policy on its changes relative to the first policy."""
+    """Yield, per setting and policy, a sentence on the changes relative to the first policy."""
     settings = [item for item in runs.settings if len(runs.cases(item)) > 1]
     _, labels = labels_of(settings) if settings else ("", [])
     sentences = []
@@ -118,7 +121,10 @@ def n_of(runs: RunIndex[str], setting: Setting) -> str:
 
 
 def _overview(runs: RunIndex[str]) -> Iterator[Table]:
-    """If there are several settings, yield a table of ratios per metric with a row per setting."""
+    """Yield a table per metric with the ratios of all settings, a row per setting.
+
+    If there is only one setting, yield no tables.
+    """
     settings = [item for item in runs.settings if len(runs.cases(item)) > 1]
     if len(settings) < 2:
         return
@@ -184,12 +190,15 @@ def _settings(runs: RunIndex[str]) -> Iterator[Table]:
 
 
 def not_comparable(metric: str, same: bool | None) -> str:
-    """Return the mark of a ratio of node times that are not comparable, or an empty text."""
+    """Return the mark of a ratio of node times that are not comparable.
+
+    Otherwise, return an empty text.
+    """
     return f" {NOT_COMPARABLE}" if same is False and of_window(metric) else ""
 
 
 def _apart(runs: RunIndex[str], setting: Setting) -> str:
-    """Return a note if values are not comparable with each other or with failure-free runs."""
+    """Return a note if node times are not comparable, also with failure-free runs."""
     base, *others = runs.cases(setting)
     texts = []
     if any(runs.comparable((setting, item), (setting, base)) is False for item in others):
@@ -211,7 +220,6 @@ def _apart(runs: RunIndex[str], setting: Setting) -> str:
 
 
 def _any(runs: RunIndex[str], setting: Setting, metric: Column) -> bool:
-    """Return whether any policy has a value other than 0."""
     return any(
         any(runs.values(setting, policy, metric.metric).values()) for policy in runs.cases(setting)
     )
@@ -222,7 +230,7 @@ MOST_SWEEPS = 24
 
 
 def _sweep_pictures(runs: RunIndex[str]) -> Iterator[Picture]:
-    """Yield a line picture per sweep."""
+    """Yield a picture with lines for each sweep."""
     for sweep in islice(sweeps(runs), MOST_SWEEPS):
         panels = [
             Panel(column.metric, lines)

@@ -23,10 +23,10 @@ from rebat.results.reading import read_results
 from rebat.results.scenario import ScenarioLabel, scenario_of_row
 
 Where = TypeVar("Where", bound=Hashable)
-"""The part of a key that is equal in compared runs, such as a workload with its failures."""
+"""The part of a key that compared runs have in common, such as a workload with its failures."""
 
 Case = TypeVar("Case", bound=Hashable)
-"""The part of a key that differs between compared runs, usually a policy."""
+"""The part of a key in which compared runs differ, usually a policy."""
 
 Row = tuple[Where, Case, str, str, Any, float]
 """A row: setting, case, metric, size class (empty: none), seed, value."""
@@ -42,7 +42,8 @@ class Index(Generic[Where, Case]):
     ----------
     rows : iterable of Row
     derived : mapping
-        Functions that compute derived metrics. The argument is the `Read` of a case.
+        Functions that compute derived metrics. Their argument is the `Read` of a case, which
+        returns its other metrics.
 
     Attributes
     ----------
@@ -74,13 +75,16 @@ class Index(Generic[Where, Case]):
         return list(self._cases.get(where, ()))
 
     def size_classes(self, where: Where, metric: str = "flow_max_s") -> list[str]:
-        """Return the size classes that have a metric, in ascending order; 'all' is last."""
+        """Return the size classes that have a metric, in ascending order.
+
+        The class 'all' is last.
+        """
         names = self._classes.get((where, metric), set())
         classes = sorted(names - {"all"}, key=lambda n: int(n.strip("[)>= ").split(",")[0]))
         return classes + ["all"] * ("all" in names)
 
     def values(self, where: Where, case: Case, metric: str, of: str | None = None) -> BySeed:
-        """Return the values by seed; ``of`` is the size class of flows (default: all jobs)."""
+        """Return the values by seed. ``of`` is the size class, for flows (default: all jobs)."""
         if metric in self._derived:
             return self._derived[metric](lambda name: self.values(where, case, name, of))
         return self._by_seed(where, self._cell(where, case, metric, of))
@@ -93,7 +97,7 @@ class Index(Generic[Where, Case]):
         return cell
 
     def mean(self, where: Where, case: Case, metric: str, of: str | None = None) -> float | None:
-        """Return the mean over the seeds; None if there are no values."""
+        """Return the mean over the seeds. Return None if there are no values."""
         numbers = self.values(where, case, metric, of)
         return fmean(numbers.values()) if numbers else None
 
@@ -106,12 +110,12 @@ class Index(Generic[Where, Case]):
         *,
         of_median: bool = False,
     ) -> Interval | None:
-        """Return the mean or the median over the seeds, with its interval."""
+        """Return the mean over the seeds, or with ``of_median`` the median, and its interval."""
         return interval(self.values(where, case, metric, of), of_median=of_median)
 
 
 class Setting(NamedTuple):
-    """The runs that are compared: a workload of a grid, with any seed, in a failure scenario."""
+    """The setting of compared runs: a workload of a grid, with any seed, in a failure scenario."""
 
     grid: str
     workload: str
@@ -146,7 +150,7 @@ def simulations(
     case_of : callable
         Parses the name of a policy.
     by_grid : bool
-        Whether a run that is in two grids belongs to two settings.
+        Whether a run that is in two grids belongs to two settings (one per grid) or to one.
 
     Raises
     ------
@@ -186,11 +190,11 @@ class RunIndex(Index[Setting, Case]):
         self.drawn = {setting for setting, seeds in draws.items() if len(seeds) > 1}
 
     def main(self, workload: str) -> Setting | None:
-        """Return the first setting of a workload; None if it was not run."""
+        """Return the first setting of a workload. Return None if the workload was not run."""
         return next((item for item in self.settings if item.workload == workload), None)
 
     def comparable(self, ours: tuple[Setting, Case], others: tuple[Setting, Case]) -> bool | None:
-        """Return whether the node times of two runs are comparable; None if unknown.
+        """Return whether the node times of two runs are comparable. Return None if this is unknown.
 
         See `measures.backlog`.
         """
@@ -230,7 +234,7 @@ class Run(NamedTuple, Generic[Case]):
 def difference(
     index: RunIndex[Case], ours: Run[Case], base: Run[Case], metric: str, *, share: bool = False
 ) -> BySeed:
-    """Return ours - base by seed, divided by base if ``share``."""
+    """Return ours - base by seed. With ``share``, divide the difference by base."""
     return (relative if share else minus)(index.values(*ours, metric), index.values(*base, metric))
 
 

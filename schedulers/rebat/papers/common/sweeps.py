@@ -19,7 +19,7 @@ FEWEST_VALUES = 3
 Item = TypeVar("Item", bound=Hashable)
 Value = float | str | None
 Case = tuple[Setting, str]
-"""A setting and a policy."""
+"""A setting and a policy in it."""
 
 _TITLES = {
     "mtbf": "MTBF",
@@ -40,7 +40,7 @@ _TIMES = (
     "checkpoint_interval",
 )
 _INTERVAL = re.compile(r"@([^+,]+)")
-"""Pattern for the work between two checkpoints of a tier."""
+"""Pattern for the interval of a tier of checkpoints in the label of a scenario."""
 
 _COSTS = re.compile(
     r"\(cost (?P<checkpoint_cost>[^,]+), recovery (?P<recovery_cost>[^,]+), (?P<rounding>\w+)"
@@ -56,11 +56,12 @@ class SweptRuns(NamedTuple):
     axis
         The parameter.
     fixed
-        The setting of the first run; the settings of other runs differ only in the parameter.
+        The setting of the first run. The settings of other runs differ from it only in the
+        parameter.
     lines
-        The run for each policy (without the parameter) and value of the parameter.
+        For each policy (without the parameter), the run for each value of the parameter.
     level
-        The run for each policy that does not have the parameter.
+        For each policy that does not have the parameter, its run.
     """
 
     axis: str
@@ -95,7 +96,7 @@ class SweptRuns(NamedTuple):
 
 
 def sweeps(runs: RunIndex[str], fewest: int = FEWEST_VALUES) -> Iterator[SweptRuns]:
-    """Yield the sweeps of all settings, first over failure parameters, then policy options."""
+    """Yield the sweeps of all settings: first over failure parameters, then over policy options."""
     for grid, workload in dict.fromkeys((item.grid, item.workload) for item in runs.settings):
         settings = [
             item for item in runs.settings if (item.grid, item.workload) == (grid, workload)
@@ -134,7 +135,7 @@ def _over_policies(runs: RunIndex[str], setting: Setting, fewest: int) -> Iterat
 def _axes(
     items: Mapping[Item, Mapping[str, Value]], fewest: int
 ) -> Iterator[tuple[str, dict[Item, float]]]:
-    """Yield each parameter with groups of items that differ only in it, and their values."""
+    """Yield groups of items that differ in one parameter: its name and the value of each item."""
     names = dict.fromkeys(name for values in items.values() for name in values)
     for name in names:
         groups: dict[tuple[tuple[str, Value], ...], dict[Item, float]] = {}
@@ -175,7 +176,7 @@ def numbers_of(scenario: ScenarioLabel) -> dict[str, Value]:
 
 
 def options_of(policy: str) -> dict[str, Value]:
-    """Return the name and the options of a policy; numbers are floats."""
+    """Return the name and the options of a policy. Numbers are floats."""
     name, options = parsed(policy)
     return {"policy": name, **{key: _number(text) for key, text in options.items()}}
 
@@ -192,7 +193,7 @@ def without(policy: str, axis: str) -> str:
 
 
 def _number(value: object) -> Value:
-    """Return a number, or the seconds of a duration, as float; other values as text."""
+    """Return a number, or a duration in seconds, as a float. Return other values as text."""
     if value is None:
         return None
     if isinstance(value, int | float):
@@ -207,7 +208,7 @@ def _number(value: object) -> Value:
 def lines_of(runs: RunIndex[str], sweep: SweptRuns, metric: str, of: str | None = None) -> Lines:
     """Return the means of a metric along a sweep.
 
-    A policy without the parameter is a line with the same mean at both ends.
+    A policy without the parameter has a horizontal line.
     """
     ends = sweep.values[0], sweep.values[-1]
     points: dict[str, Iterable[tuple[float, Case]]] = {

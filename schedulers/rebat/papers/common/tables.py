@@ -17,8 +17,8 @@ Written = Callable[[Interval | None, Shown], str]
 class Column(NamedTuple):
     """A metric as a column of a table.
 
-    ``shown`` formats a value, ``change`` formats a difference. ``relative`` states whether
-    differences are relative.
+    ``shown`` formats a value, ``change`` a difference. ``relative`` states whether differences are
+    relative.
     """
 
     heading: str
@@ -54,7 +54,10 @@ def differences(
     columns: Sequence[Column],
     written: Written = spread,
 ) -> list[list[str]]:
-    """Return a row per pair: its name, and the first minus the second run, paired by seed."""
+    """Return a row per pair of runs: its name, and the difference first minus second run.
+
+    There is a mean difference per column. Values are paired by seed.
+    """
     return [
         [name, *(written(_changed(index, ours, base, column), column.change) for column in columns)]
         for name, ours, base in pairs
@@ -80,5 +83,5 @@ def mean_of(index: RunIndex[Case], run: Run[Case], metric: str) -> Interval | No
 def change_of(
     index: RunIndex[Case], ours: Run[Case], base: Run[Case], metric: str, *, share: bool = False
 ) -> Interval | None:
-    """Return the mean difference of two runs, paired by seed; relative if ``share``."""
+    """Return the mean difference of two runs, paired by seed. With ``share``, it is relative."""
     return interval(difference(index, ours, base, metric, share=share))

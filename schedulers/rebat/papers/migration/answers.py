@@ -35,7 +35,7 @@ _T_S = 1800.0
 
 
 def effect(mean: Interval | None, shown: Shown, unit: str = "") -> str:
-    """Format a mean difference with its interval; mark it if the interval contains 0.
+    """Format a mean difference with its interval. Add a mark if the interval contains 0.
 
     >>> effect(Interval(0.02, -0.01, 0.05, 9), points, " points").replace("\xa0", " ")
     '+2.00 [-1.00, +5.00] points (not significant)'
@@ -71,7 +71,10 @@ def _nearest(index: Runs) -> Iterator[str]:
 
 
 def _distance(index: Runs, loads: Mapping[int, ComparedGroup], case: MigrationCase) -> float:
-    """Return the root mean square distance from the paper's changes of the share of mixed nodes."""
+    """Return the distance of a form of compaction from Figure 4, over all loads.
+
+    It is the root mean square difference of the changes of the share of mixed nodes.
+    """
     squares = []
     for load, (base, forms) in loads.items():
         without, with_ = MIXED[load]
@@ -191,13 +194,12 @@ def _proactive(index: Runs) -> Iterator[str]:
 
 
 def _combined(group: ComparedGroup, ours: Run[MigrationCase]) -> Run[MigrationCase] | None:
-    """Return the run that combines proactive migration with stealing."""
     both = (run for run in group.others if run.case.react == ("foresee", "stealing"))
     return next((run for run in both if run.case.axes == ours.case.axes), None)
 
 
 def _moved(index: Runs, group: ComparedGroup, ours: Run[MigrationCase]) -> str:
-    """Return a text on the effect on failures and flows, or that no job was moved."""
+    """Return a text on the changes of failures and flows, or a text that no job was moved."""
     if not any(index.values(*ours, "migrations_count").values()):
         used = [index.values(*run, "useful_utilisation") for run in (ours, group.base)]
         same = used[0] == used[1]
@@ -218,7 +220,7 @@ def _moved(index: Runs, group: ComparedGroup, ours: Run[MigrationCase]) -> str:
 
 
 def _with_stealing(index: Runs, both: Run[MigrationCase] | None) -> str:
-    """Return a sentence if no node was stolen in combination with stealing, or an empty text."""
+    """Return a sentence if no node was stolen in the run ``both``, otherwise an empty text."""
     if both is None or any(index.values(*both, "steals").values()):
         return ""
     hit, free = (index.values(*both, name) for name in ("failures_hit", "free_node_at_hit"))

@@ -78,7 +78,10 @@ def _means(
     runs: Mapping[str, Run[MigrationCase]],
     columns: Sequence[Column],
 ) -> Table:
-    """Return a table with a row per run; ``about`` is its place in the paper and its title."""
+    """Return a table with a row per run.
+
+    ``about`` contains its place in the paper and its title.
+    """
     over = f"means over {seeds(index, next(iter(runs.values())))}"
     paper = f"{about[0]}, {over}" if about[0] else over
     return Table(paper, about[1], ["", *headings(columns)], means(index, runs, columns, narrow))
@@ -90,7 +93,6 @@ def _differences(
     pairs: Sequence[tuple[str, str]],
     columns: Sequence[Column],
 ) -> list[list[str]]:
-    """Return a table of differences, first run minus second, with a row per pair of names."""
     named = [(f"{ours} minus {base}", runs[ours], runs[base]) for ours, base in pairs]
     return differences(index, named, columns, narrow)
 
@@ -101,7 +103,7 @@ def _compared(
     runs: Mapping[str, Run[MigrationCase]],
     columns: Sequence[Column],
 ) -> Table:
-    """Return a table of the means, followed by the differences from the first run."""
+    """Return a table with the means of all runs, then their differences from the first run."""
     first, *others = runs
     table = _means(index, about, runs, columns)
     table.rows.extend(_differences(index, runs, [(other, first) for other in others], columns))
@@ -129,7 +131,7 @@ def tables(index: Runs) -> Iterator[Table]:
 
 
 def energy_runs(group: ComparedGroup) -> dict[str, Run[MigrationCase]]:
-    """Return the runs of a group by name."""
+    """Return the runs of a group of `sleeping` by name."""
     asleep = [run for run in group.others if run.case.react]
     runs = {"no node sleeps": group.base, **named(asleep)}
     for run in group.others:
@@ -179,5 +181,8 @@ def pairs(runs: dict[str, Run[MigrationCase]]) -> list[tuple[str, str]]:
 
 
 def subject(group: ComparedGroup) -> str:
-    """Return workload and grid as text; the name of the grid identifies the failure scenario."""
+    """Return the workload and the grid as text.
+
+    The name of a grid identifies its failure scenario.
+    """
     return f"{group.base.setting.workload}, {group.base.setting.grid}"

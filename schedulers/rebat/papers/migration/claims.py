@@ -34,7 +34,7 @@ SMALL = below(0.01)
 """Share of the core time, or of the mean turnaround, below which an overhead is small."""
 
 AN_ORDER, ORDERS = above(10), above(100)
-"""Factors of one and of several orders of magnitude."""
+"""Factors that count as one and as several orders of magnitude."""
 
 _NOT_TRIED = "not in the paper"
 
@@ -47,7 +47,10 @@ class InGroup(NamedTuple):
     others: list[Run[MigrationCase]]
 
     def changes(self, metric: str, share: bool = False) -> list[dict[int, float]]:
-        """Return each run minus the base by seed; with ``share``, relative to the base."""
+        """Return each run minus the base, by seed.
+
+        With ``share``, the differences are relative to the base.
+        """
         return [
             {**difference(self.runs, run, self.base, metric, share=share)} for run in self.others
         ]
@@ -61,7 +64,6 @@ def _claim(
     text: str, quantity: str, values: Callable[[InGroup], BySeed], rule: Rule, paper: str,
     own: bool = False,
 ) -> Claim:  # fmt: skip
-    """Return a claim about the mean of values."""
     return Claim(text, quantity, rule, paper, lambda on: interval(values(on)), own=own)
 
 
@@ -70,7 +72,7 @@ def _change(metric: str, share: bool = False) -> Callable[[InGroup], BySeed]:
 
 
 def _of_all(pick: Callable[[list[float]], float], metric: str) -> Callable[[InGroup], BySeed]:
-    """Return a function that applies ``pick`` to the changes of all runs, for each seed."""
+    """Return a function that applies ``pick``, like min, to the changes of all runs, by seed."""
     return lambda on: combined(pick, *on.changes(metric))
 
 
@@ -96,8 +98,9 @@ PRIORITIES = tuple(
            f"{{{state}}} (section 4.5, Table 2)")
     for state, rule, words in (("full", ABOVE, "raises"), ("mixed", BELOW, "lowers"))
 )  # fmt: skip
-"""Claims that apply only to a load of 75 %. At 90 % the changes in the paper are small, and the
-paper claims no direction.
+"""Claims that are judged only at a load of 75 %.
+
+At 90 % the changes in the paper are small, and the paper claims no direction.
 """
 
 DRAINS = tuple(
@@ -134,18 +137,22 @@ PROACTIVE = (
 )  # fmt: skip
 AGAINST = {("foresee",): ("baseline", "stealing", "replacement"),
            ("foresee", "stealing"): ("stealing",)}  # fmt: skip
-"""For the reactions of a policy with proactive migration, the policies to compare it with."""
+"""The reactions of proactive policies, each with the policies that they are compared with."""
 
 
 class Loads(NamedTuple):
-    """The subject of a claim on several loads: the decrease of the mixed share, by load."""
+    """The subject of a claim on several loads.
+
+    ``falls`` contains the decrease of the mixed share at each load.
+    """
 
     falls: Mapping[int, BySeed]
 
     def gap(self, end: int) -> BySeed:
-        """Return the mean of the middle loads minus the value at an end; seeds are not paired.
+        """Return the mean of the middle loads minus the value at the lowest or highest load.
 
-        Workloads with the same seed but different loads have different jobs.
+        Seeds are not paired, because workloads with the same seed but different loads have
+        different jobs.
         """
         return minus(combined(fmean, self.falls[50], self.falls[75]), self.falls[end])
 
@@ -192,7 +199,7 @@ def _percent(both: tuple[float, float]) -> str:
 
 
 def _compaction(index: Runs) -> Iterator[Judgement]:
-    """Judge all forms of compaction together; for each seed, the worst form is used."""
+    """Judge all forms of compaction together. For each seed, use the worst form."""
     for load, pair in figure_4(index).items():
         words = {"n": len(pair.others), "mixed": _percent(MIXED[load])}
         yield from judge(COMPACTION, InGroup(index, *pair), f"load {load} %", words)

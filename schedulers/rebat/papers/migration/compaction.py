@@ -45,12 +45,12 @@ def migration_pictures() -> Iterator[Picture]:
 
 
 def first_compaction(result: RunResult) -> Instant | None:
-    """Return the first compaction that empties a node; None if there is none."""
+    """Return the first compaction that empties a node. Return None if there is none."""
     moved = [record for record in result.ledger.attempts if record.why == "compact"]
     if not moved:
         return None
     at_us = min(record.end_us for record in moved)
     jobs = [record.attempt.job_serial for record in moved if record.end_us == at_us]
-    each = TorusBlocks(Torus((result.summary.n_nodes,)))  # each core is a block
+    each = TorusBlocks(Torus((result.summary.n_nodes,)))  # here, a block is a core
     before, after = (owners(result.ledger, each, time_us) for time_us in (at_us - 1, at_us))
     return Instant(at_us, sorted(jobs), before, after)

@@ -34,9 +34,9 @@ TIERS = MigrationCase("tiers")
 
 
 def compactions(index: Runs) -> list[ComparedGroup]:
-    """Return the runs of each workload without and with compaction.
+    """Return the runs without and with compaction, for each workload.
 
-    They are from the first setting that has runs with and without compaction.
+    They are from the first setting of the workload that has both.
     """
     groups: dict[str, ComparedGroup] = {}
     for setting in index.settings:
@@ -51,13 +51,13 @@ def compactions(index: Runs) -> list[ComparedGroup]:
 
 
 def figure_4(index: Runs) -> dict[int, ComparedGroup]:
-    """Return the compactions by load, for the loads of Figure 4."""
+    """Return the runs without and with compaction, for each load of Figure 4."""
     groups = {group.base.setting.workload: group for group in compactions(index)}
     return {load: groups[name] for name, load in LOADS.items() if name in groups}
 
 
 def table_2(index: Runs) -> dict[int, ComparedGroup]:
-    """Return the runs of Table 2 by load, without and with migration into the high partition."""
+    """Return the runs without and with migration into the high partition, by load (Table 2)."""
     groups: dict[int, ComparedGroup] = {}
     for setting in index.settings:
         load = WIDE.get(setting.workload)
@@ -68,7 +68,7 @@ def table_2(index: Runs) -> dict[int, ComparedGroup]:
 
 
 def drained(index: Runs) -> Iterator[ComparedGroup]:
-    """Yield the runs of settings in which drained nodes are emptied by waiting or by migration."""
+    """Yield the runs of settings with drains: jobs on drained nodes wait, or are migrated."""
     for setting in index.settings:
         if setting.scenario.operations and {WITHOUT, WAITING} <= {*index.cases(setting)}:
             yield ComparedGroup(Run(setting, WAITING), [Run(setting, WITHOUT)])
@@ -87,7 +87,10 @@ def eternal(index: Runs) -> Iterator[ComparedGroup]:
 
 
 def _reacting(index: Runs, word: str) -> Iterator[ComparedGroup]:
-    """Yield the runs of settings with a reaction. The base is the first policy without it."""
+    """Yield the runs of settings that have a certain reaction.
+
+    The base is the first policy without this reaction.
+    """
     for setting in index.settings:
         cases = index.cases(setting)
         base = next((case for case in cases if not case.react), None)
@@ -97,7 +100,7 @@ def _reacting(index: Runs, word: str) -> Iterator[ComparedGroup]:
 
 
 def sleeping(index: Runs) -> list[ComparedGroup]:
-    """Return the runs of settings in which nodes may sleep; in the base no node sleeps.
+    """Return the runs of settings in which nodes may sleep. In the base run, no node sleeps.
 
     The last run of a group is compaction without sleeping nodes, if there is one.
     """

@@ -68,7 +68,7 @@ def _word(case: MigrationCase) -> str:
 
 
 def _figure_4(index: Runs, loads: Mapping[int, ComparedGroup]) -> str:
-    """Draw a group of bars per load, with 95 % intervals as whiskers; grey bars are the paper's."""
+    """Draw a group of bars per load, with 95 % intervals as whiskers. The paper's bars are grey."""
     series: dict[str, dict[int, Interval]] = {}
     for load, pair in loads.items():
         for run in _shown(pair):
@@ -99,7 +99,10 @@ def _bars(
     name: str,
     place: tuple[int, int],
 ) -> None:
-    """Draw a series of bars; ``place`` contains its number and the number of series."""
+    """Draw a series of bars.
+
+    ``place`` contains the number of this series, and the number of all series.
+    """
     width = 0.85 / place[1]
     at = [loads.index(load) + (place[0] - (place[1] - 1) / 2) * width for load in bars]
     ours = name not in _PRINTED

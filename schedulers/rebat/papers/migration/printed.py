@@ -34,7 +34,6 @@ def _group(about: str, text: str, paper: str, numbers: Numbers) -> Judgement:
 
 
 def _all(numbers: Numbers) -> str:
-    """Return the published values as a list in text, in percent or points."""
     return ", ".join(f"{100 * printed:.1f}" for _, printed in numbers.values())
 
 

@@ -4,7 +4,10 @@
 from __future__ import annotations
 
 LOADS: dict[str, int] = {"load-25": 25, "load-50": 50, "load-75": 75, "load-90": 90}
-"""Workloads of Figures 1 to 4 (names in campaigns), by load in percent of the core time."""
+"""Workloads of Figures 1 to 4 by load, in percent of the core time.
+
+The names are those in campaigns.
+"""
 
 WIDE: dict[str, int] = {"wide-75": 75, "wide-90": 90}
 """Workloads of Table 2 by load in percent. In rebat, their jobs use more cores."""

@@ -61,7 +61,7 @@ def report(
     more_pictures: Sequence[Picture],
     provenance: Sequence[str],
 ) -> Report:
-    """Return the report of a campaign's ``results.parquet``; workload tables come first."""
+    """Return the report of a campaign's ``results.parquet``. The tables of workloads come first."""
     index = index_of(path)
     return Report(
         title="Job migration by checkpoint and restart: evaluation repeated",

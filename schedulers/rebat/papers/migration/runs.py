@@ -66,7 +66,10 @@ def _axis(name: str, value: str) -> str:
 
 
 def case_of(policy: str) -> MigrationCase:
-    """Parse a policy of a campaign; ignore ``power``, which does not affect the schedule."""
+    """Return the parts of a policy's name.
+
+    The axis ``power`` is ignored: it does not affect the schedule.
+    """
     name, axes = parsed(policy)
     react = axes.pop("react", "")
     axes.pop("power", None)
@@ -102,9 +105,10 @@ DERIVED: dict[str, Callable[[Read], BySeed]] = {
     "empty_after_s": _where("drains_mean_s", "drains_emptied"),
     "empty_after_max_s": _where("drains_max_s", "drains_emptied"),
 }
-"""Derived metrics: values per day, core-seconds per migration, the share of core time for
-migrations, the share of drained nodes that became empty, and the time until they were empty. This
-time is only computed for seeds in which nodes became empty."""
+"""Metrics that are computed from other metrics.
+
+The time until drained nodes were empty is only computed for seeds in which nodes became empty.
+"""
 
 
 Runs = RunIndex[MigrationCase]
@@ -118,7 +122,7 @@ def index_of(path: Path) -> Runs:
 def ratio_of(
     index: Runs, ours: Run[MigrationCase], base: Run[MigrationCase], metric: str
 ) -> Interval | None:
-    """Return the mean relative difference of two runs, paired by seed."""
+    """Return the relative difference of two runs: its mean over the seeds, paired by seed."""
     return change_of(index, ours, base, metric, share=True)
 
 
@@ -134,6 +138,6 @@ def seeds(index: Runs, run: Run[MigrationCase]) -> str:
 
 
 def named(runs: Sequence[Run[MigrationCase]]) -> dict[str, Run[MigrationCase]]:
-    """Return runs by short name, or by label if short names are not unique."""
+    """Return runs by short name. If short names are not unique, return them by label."""
     times = Counter(run.case.short for run in runs)
     return {run.case.short if times[run.case.short] == 1 else run.case.label: run for run in runs}

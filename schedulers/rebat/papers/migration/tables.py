@@ -17,7 +17,7 @@ from rebat.results.intervals import BySeed, Shown, interval, minus, narrow
 
 
 def printed_text(values: BySeed, printed: float, shown: Shown) -> str:
-    """Format a published value, followed by its size verdict if this is 'inside' or 'near'."""
+    """Format a published value. If its size verdict is 'inside' or 'near', add the verdict."""
     ours = interval(values)
     place = place_of(ours, printed) if ours else ""
     return shown(printed) + (f" ({place})" if place in (INSIDE, NEAR) else "")
@@ -63,7 +63,7 @@ def _figure_4(index: Runs, loads: Mapping[int, ComparedGroup]) -> Table:
 
 
 class _Row(NamedTuple):
-    """A row of a table: its label, rebat's values and the published values by node state."""
+    """A row of a table: label, and by state of nodes rebat's values and the published values."""
 
     label: str
     values: Mapping[str, BySeed]
@@ -86,7 +86,7 @@ def _states(paper: str, title: str, rows: Sequence[_Row]) -> Table:
 
 
 def states_of(index: Runs, run: Run[MigrationCase], of: str = "node_states") -> dict[str, BySeed]:
-    """Return the share of time of each state, by seed."""
+    """Return, for each state of nodes, the share of time in this state by seed."""
     return {state: index.values(*run, f"{of}_{state}") for state in published.STATES}
 
 

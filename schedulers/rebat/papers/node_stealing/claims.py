@@ -40,13 +40,13 @@ _REAL = (
 T = TypeVar("T")
 
 SMALLEST = 128
-"""Section 6.1.2 is about jobs with fewer nodes than this; Intrepid has none."""
+"""Section 6.1.2 is about jobs with fewer nodes than this. Intrepid has none of these jobs."""
 
 SMALL, LARGE = 512, 2048
-"""Section 2: jobs with fewer nodes than the first number are small, above the second large."""
+"""Section 2: jobs below the first number of nodes are small, jobs above the second are large."""
 
 NEGLIGIBLE = 0.005
-"""Share of node time below which an overhead is negligible; the paper measures about 0.001."""
+"""Share of node time below which an overhead is negligible. The paper measures about 0.001."""
 
 
 def _bounds(size_class: str) -> tuple[int, int]:
@@ -60,7 +60,11 @@ def _bounds(size_class: str) -> tuple[int, int]:
 
 
 def _large_suffer_more(on: InSemantics) -> Interval | None:
-    """Return the smallest increase of any class of large jobs minus the largest of small jobs."""
+    """Return how much more failures lengthen the flows of large jobs than those of small jobs.
+
+    This is the smallest increase of a class of large jobs minus the largest of a class of small
+    jobs.
+    """
     bounds = {name: _bounds(name) for name in on.classes if name != "all"}
     large = [on.rise("flow_mean_s", n) for n, (low, _) in bounds.items() if low >= LARGE]
     small = [on.rise("flow_mean_s", n) for n, (_, high) in bounds.items() if high <= SMALL]
@@ -70,9 +74,9 @@ def _large_suffer_more(on: InSemantics) -> Interval | None:
 
 
 def _small_gain(on: InSemantics) -> Interval | None:
-    """Return the increase of the largest flow of the smallest jobs.
+    """Return how much failures increase the largest flow of the smallest jobs.
 
-    None if no job has fewer than 128 nodes.
+    Return None if no job has fewer than 128 nodes.
     """
     smallest = on.classes[0]
     if smallest == "all" or _bounds(smallest)[0] >= SMALLEST:
@@ -93,7 +97,7 @@ def _of_workload(table: Mapping[str, T]) -> Callable[[InSemantics], T | None]:
 
 
 def _share(part: str, whole: str, complement: bool = False) -> Callable[..., Interval | None]:
-    """Return a function that computes the mean of part / whole (or 1 - part / whole) under SFSJ."""
+    """Return a function: the mean share ``part / whole`` of SFSJ, or 1 minus this share."""
 
     def number(on: InSemantics) -> Interval | None:
         parts, wholes = on.values("h111", part), on.values("h111", whole)
@@ -159,7 +163,7 @@ SYNTHETIC = (
 
 
 def judgements(runs: RunIndex[str]) -> Iterator[Judgement]:
-    """Judge the claims in each version that has runs (as in the paper, as in the program)."""
+    """Judge the claims under both semantics (the paper's, the program's), if there are runs."""
     for setting, family in main_settings(runs):
         claims = rows_of(setting.workload)
         for name in semantics(runs, setting):

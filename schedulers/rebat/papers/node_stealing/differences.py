@@ -46,7 +46,7 @@ def report(
 
 
 class Named(NamedTuple):
-    """A parsed policy: version (a key of `ENDS`), name without the prefix of the version, axes."""
+    """The parts of a policy's name: version (a key of `ENDS`), name without version, axes."""
 
     end: str
     name: str
@@ -76,7 +76,9 @@ def parsed(policy: str) -> Named:
 
 
 def counterpart(policy: str, others: Iterable[str]) -> str | None:
-    """Return the Baseline of the same version with most of a policy's axes and no others.
+    """Return the Baseline to compare a policy with.
+
+    It has the same version, as many axes of the policy as possible, and no other axes.
 
     >>> counterpart("h111:margin=5", ["baseline", "baseline:margin=5", "authors-baseline"])
     'baseline:margin=5'
@@ -95,13 +97,13 @@ def counterpart(policy: str, others: Iterable[str]) -> str | None:
 
 
 def gain(runs: RunIndex[str], setting: Setting, policy: str, metric: str) -> BySeed:
-    """Return the ratio of a policy to its Baseline, by seed."""
+    """Return the gain of a policy by seed: its value divided by that of its Baseline."""
     base = counterpart(policy, runs.cases(setting))
     return {} if base is None else ratios(*runs.paired(setting, policy, base, metric))
 
 
 def _stealing(runs: RunIndex[str], setting: Setting, end: str) -> list[str]:
-    """Return the stealing policies of a version, first the one without differences."""
+    """Return the stealing policies of a version. The policy without differences is first."""
     names = [name for name in runs.cases(setting) if parsed(name).end == end]
     return [name for name in names if parsed(name).name != "baseline"]
 

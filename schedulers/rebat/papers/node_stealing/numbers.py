@@ -17,7 +17,7 @@ _Numbers = Mapping[str, tuple[Interval | None, float]]
 
 
 def judgements(on: InSemantics, about: str) -> Iterator[Judgement]:
-    """Compare all values that the tables of the paper contain for a setting."""
+    """Compare all values in the tables of the paper for a setting with rebat's intervals."""
     groups: list[tuple[str, str, _Numbers]] = [
         ("useful utilisation of each policy", "Tables 4, 7, 8", _utilisation(on)),
         ("time with an idle node under each policy, as published", "Tables 5a, 8", _idle(on)),
@@ -80,7 +80,7 @@ def _days(values: BySeed) -> Interval | None:
 
 
 def _outliers(on: InSemantics) -> _Numbers:
-    """Return the published outliers, each with rebat's median ratio and its range."""
+    """Return the published outliers with rebat's median ratio and its range."""
     table = published.printed(published.OUTLIERS, on.setting)
     return {
         f"{policy} {metric.removesuffix('_s').replace('_', ' ')} {value:g}": (

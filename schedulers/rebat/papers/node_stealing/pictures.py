@@ -32,7 +32,7 @@ _FLOWS = (("Largest flow", "flow_max_s"), ("Mean flow", "flow_mean_s"))
 
 
 def pictures(runs: RunIndex[str]) -> Iterator[Picture]:
-    """Yield figures of published values, and Figures 1, 3 to 13 and 19 to 21, if runs exist."""
+    """Yield figures of published values and Figures 1, 3 to 13, 19 to 21, if there are runs."""
     for setting, family in main_settings(runs):
         yield from printed_pictures(runs, setting)
         names = policies(runs, setting)
@@ -64,7 +64,6 @@ _Read = Callable[[Setting, str, str, str], BySeed]
 def _series(
     runs: RunIndex[str], setting: Setting, names: Sequence[str], metric: str, read: _Read
 ) -> dict[str, dict[str, list[float]]]:
-    """Return values per seed by policy and size class."""
     classes = runs.size_classes(setting)
     return {
         policy: {of: [*read(setting, policy, metric, of).values()] for of in classes}
@@ -165,9 +164,9 @@ def _over_mtbf(runs: RunIndex[str], family: Family) -> Iterator[Picture]:
 
 
 def an_hour(units: Sequence[Unit]) -> Iterator[Picture]:
-    """Yield a picture of the machine during an hour around the first steal of an SFSJ run.
+    """Yield a picture of the machine during an hour around the first steal.
 
-    The run is the first of SFSJ; it is simulated again.
+    The run is the first run of SFSJ, which is simulated again.
     """
     stealing = (unit for unit in units if unit.spec.scenario.failures and _steals(unit.spec))
     unit = next(stealing, None)

@@ -15,7 +15,7 @@ from rebat.results.intervals import Interval, interval
 
 
 class PrintedValue(NamedTuple):
-    """A metric in the tables of the paper: heading with unit, metric, conversion, values."""
+    """A column of the paper's tables: heading with unit, metric, conversion, published values."""
 
     heading: str
     metric: str
@@ -56,7 +56,7 @@ PRINTED = (
 
 
 def printed_pictures(runs: RunIndex[str], setting: Setting) -> Iterator[Picture]:
-    """Yield a figure for this setting if the paper publishes values for it."""
+    """Yield a figure of the published values of a setting, if the paper contains them."""
     panels = []
     for value in PRINTED:
         printed = published.printed(value.values, setting)

@@ -24,7 +24,7 @@ _SCENARIOS: dict[str, tuple[float, float]] = {
 }
 
 ACCOUNTING = "program"
-"""How the paper counts checkpoints. Results without this field are assumed to use the same rule."""
+"""How the paper counts checkpoints. Results that do not state this are assumed to do the same."""
 
 
 def printed_for(setting: Setting) -> bool:
@@ -44,7 +44,10 @@ T = TypeVar("T")
 
 
 def printed(table: Mapping[str, Mapping[K, T]], setting: Setting) -> dict[K, T]:
-    """Return the values in the paper for a workload, by policy; empty for other scenarios."""
+    """Return the published values for a workload, by policy.
+
+    Return an empty dict for scenarios that are not in the paper.
+    """
     return dict(table.get(setting.workload, {})) if printed_for(setting) else {}
 
 
@@ -84,7 +87,7 @@ IDLE_SHARE: dict[str, dict[str, float]] = {
 }  # fmt: skip
 
 STEALS: dict[str, dict[str, tuple[float, float]]] = {
-    # Tables 5b and 9: (node stealing, empty node), means over five scenarios.
+    # Tables 5b and 9: (lost to stealing, node empty), means over five scenarios.
     JUNE: {
         "h111": (63.4, 404.4), "h112": (33.6, 433.4), "h113": (48.0, 423.6),
         "h121": (32.4, 440.4), "h122": (46.8, 422.4), "h123": (48.0, 418.2),

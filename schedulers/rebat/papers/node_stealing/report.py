@@ -19,7 +19,7 @@ def report(
     more_pictures: Sequence[Picture],
     provenance: Sequence[str],
 ) -> Report:
-    """Return the report of a campaign's ``results.parquet``; workload tables come first."""
+    """Return the report of a campaign's ``results.parquet``. The tables of workloads come first."""
     runs = index_of(path)
     return Report(
         title="Node stealing for failed jobs: evaluation repeated",

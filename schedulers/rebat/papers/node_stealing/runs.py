@@ -21,11 +21,11 @@ PROGRAM = "authors-"
 HEADINGS = {PROGRAM: "as in the program", "": "as in the paper"}
 
 Family = Sequence[Setting]
-"""A family: settings with failures that differ only in MTBF and downtime."""
+"""A family of settings, which have failures and differ only in MTBF and downtime."""
 
 
 def index_of(path: Path) -> RunIndex[str]:
-    """Return the index of the simulations in ``results.parquet``, with all grids combined."""
+    """Return an index of the simulations in ``results.parquet``. All grids are combined."""
     return RunIndex(simulations(path, lambda policy: ALIASES.get(policy, policy), by_grid=False))
 
 
@@ -35,7 +35,7 @@ def base_of(policy: str) -> str:
 
 
 def policies(runs: RunIndex[str], setting: Setting) -> list[str]:
-    """Return the policies that have results in at least one version, baseline first."""
+    """Return the policies with results in at least one version. Baseline is first."""
     names = {case.removeprefix(PROGRAM) for case in runs.cases(setting)}
     return sorted(names, key=lambda name: (name != "baseline", name))
 
@@ -59,7 +59,7 @@ def main_settings(runs: RunIndex[str]) -> Iterator[tuple[Setting, Family]]:
 
 
 def main_of(runs: RunIndex[str], family: Family) -> Setting:
-    """Return the setting with MTBF and downtime 1 h, otherwise the one with most policies."""
+    """Return the setting with MTBF and downtime 1 h, or else the one with most policies."""
     for item in family:
         if (item.scenario.mtbf_s, item.scenario.downtime_s) == (HOUR, HOUR):
             return item
@@ -69,12 +69,18 @@ def main_of(runs: RunIndex[str], family: Family) -> Setting:
 def ratios(
     runs: RunIndex[str], setting: Setting, policy: str, metric: str, of: str | None = None
 ) -> BySeed:
-    """Return the policy's value divided by Baseline's on the same failures, by seed."""
+    """Return a policy's values divided by Baseline's values, by seed.
+
+    Both have the same failures.
+    """
     return intervals.ratios(*runs.paired(setting, policy, base_of(policy), metric, of))
 
 
 def seeds_of(runs: RunIndex[str], names: Iterable[str], *settings: Setting) -> str:
-    """Return the number of seeds of policies, or of generated workloads, as text."""
+    """Return the number of seeds of some policies as text.
+
+    For generated workloads, count workloads.
+    """
     text = seeds_text(
         len(runs.values(setting, policy, "useful_utilisation"))
         for policy, setting in product(names, settings)

@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 class InSemantics(NamedTuple):
-    """The runs of a setting in one version (paper's or program's)."""
+    """The subject of a claim: the runs of a setting in one version."""
 
     runs: RunIndex[str]
     setting: Setting
@@ -71,12 +71,12 @@ class InSemantics(NamedTuple):
         return {}
 
     def printed(self, table: Mapping[str, Mapping[str, T]], policy: str) -> T | None:
-        """Return a published value of a policy; None if the scenario is not the paper's."""
+        """Return a published value of a policy. Return None if the scenario is not the paper's."""
         return published.printed(table, self.setting).get(policy)
 
 
 class OverMtbf(NamedTuple):
-    """The settings with the same downtime, in one version, in ascending order of the MTBF."""
+    """The subject of a claim: settings with equal downtime in one version, by ascending MTBF."""
 
     runs: RunIndex[str]
     settings: Family

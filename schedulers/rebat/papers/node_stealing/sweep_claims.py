@@ -12,10 +12,10 @@ from rebat.results.intervals import BySeed, Interval, interval, minus
 
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0
 NEGLIGIBLE = between(0.99, 1.01)
-"""Range of utilisation ratios whose gain counts as negligible."""
+"""Ratios of utilisation whose difference from 1 counts as negligible."""
 
 CLOSE = between(0.95, 1.05)
-"""Range of flow ratios whose gain counts as close to zero."""
+"""Ratios of flows whose difference from 1 counts as close to zero."""
 
 Number = Callable[[OverMtbf], Interval | None]
 
@@ -26,7 +26,7 @@ def _gained(on: OverMtbf) -> Interval | None:
 
 
 def _at(downtime_s: float, number: Number, workload: str = "") -> Number:
-    """Return ``number``, restricted to sweeps with this downtime (and this workload, if set)."""
+    """Return a function: ``number`` if downtime (and workload, if set) match, otherwise None."""
 
     def restricted(on: OverMtbf) -> Interval | None:
         here = on.downtime_s == downtime_s and workload in ("", on.settings[0].workload)
@@ -36,7 +36,7 @@ def _at(downtime_s: float, number: Number, workload: str = "") -> Number:
 
 
 def _below_a_day(number: Number) -> Number:
-    """Return ``number``, restricted to sweeps with downtimes below one day.
+    """Return a function: ``number`` if the downtime is below a day, otherwise None.
 
     At a downtime of one day, the gain is close to zero.
     """
@@ -55,7 +55,7 @@ def _pick(
     pick: Callable[..., Interval], metric: str, of: str | None = None,
     mtbf: Callable[[float], bool] = lambda mtbf_s: True, distance_from: float | None = None,
 ) -> Number:  # fmt: skip
-    """Return a function that applies ``pick`` to the ratios at MTBFs for which ``mtbf`` is True."""
+    """Return a function: the largest or smallest ratio at MTBFs for which ``mtbf`` is True."""
     return lambda on: extreme(pick, _samples(on, metric, of, mtbf), distance_from)
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The tables of the node-stealing paper, from a campaign's results.
 
-The published values come from the authors' program. Next to them are rebat's values with the
-semantics of the program and with the semantics of the paper.
+The published values come from the authors' program. The tables compare them with rebat's values,
+with the semantics of the program and with those of the paper.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def tables(runs: RunIndex[str]) -> Iterator[Table]:
 def _compared(
     runs: RunIndex[str], setting: Setting, printed: Mapping[str, str], columns: Mapping[str, Ours]
 ) -> tuple[list[str], list[list[str]]]:
-    """Return columns and rows: the published value, then rebat's value in each version."""
+    """Return columns and rows with the published value and rebat's value in each version."""
     names = semantics(runs, setting)[::-1]
     heads = ["policy", *(["published"] if printed else [])]
     heads += [f"{heading}{HEADINGS[name]}" for heading in columns for name in names]
@@ -115,7 +115,7 @@ def _steals(runs: RunIndex[str], setting: Setting) -> Table:
 
 
 def _sweep(runs: RunIndex[str], family: Family) -> Table:
-    """Return a table of all MTBFs and downtimes."""
+    """Return a table with the results for all MTBFs and downtimes of a family."""
     rows = []
     note = seeds = seeds_note(runs, family[0])
     main = main_of(runs, family)

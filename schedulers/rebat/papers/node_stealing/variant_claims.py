@@ -18,7 +18,7 @@ ALIKE = between(0.95, 1.05)
 """Range of flow ratios that count as little impact."""
 
 _OTHER_CHOICES = ("h112", "h113", "h121", "h122", "h123")
-"""Variants that steal immediately, but with another victim rule or criterion than H111."""
+"""Variants that steal immediately (T1) and differ from H111 in the victim rule or the criterion."""
 
 
 def _below_all_others(on: InSemantics) -> Interval | None:
@@ -58,7 +58,7 @@ def _steals_of_others(on: InSemantics) -> Interval | None:
 
 
 def _impact_by_idle_time(on: InSemantics) -> Interval | None:
-    """Return the correlation, over the variants, of idle time and distance from Baseline."""
+    """Return the correlation between idle time and distance from Baseline, over the variants."""
     idle = [on.values(name, "platform_idle_share") for name in on.variants]
     gains = [
         minus(on.values(name, "useful_utilisation"), on.values("baseline", "useful_utilisation"))
@@ -78,14 +78,13 @@ def _correlations(idle: Sequence[BySeed], gains: Sequence[BySeed]) -> Iterable[f
 
 
 def _least_rise(variant: str, metric: str) -> Number:
-    """Return a function that computes a variant's smallest ratio to H111 over the size classes."""
     return lambda on: extreme(min, [on.over_h111(variant, metric, of) for of in on.classes])
 
 
 def _of_largest(*variants: str) -> Number:
-    """Return a function that computes the ratio to H111 for the largest jobs.
+    """Return a function: the ratio of the largest flow to that of H111, for the largest jobs.
 
-    Of several variants, the ratio farthest from 1 is used.
+    If there are several variants, the ratio farthest from 1 is used.
     """
     return lambda on: extreme(
         max, [on.over_h111(name, "flow_max_s", "largest") for name in variants], 1.0

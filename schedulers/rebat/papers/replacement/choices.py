@@ -15,8 +15,8 @@ from rebat.results.intervals import Interval, interval, spread
 Column = tuple[str, bool, str]
 """A column: policy, whether it replaces nodes, and the value that the column shows.
 
-The value is a rise, the utilisation, or the share of replacements from one source. A rise is the
-relative increase of the makespan due to failures.
+The value is the utilisation, the share of replacements from one source, or a rise: the relative
+increase of the makespan due to failures.
 """
 
 COLUMNS: dict[str, tuple[Column, ...]] = {
@@ -37,7 +37,7 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         ("sa", True, "by_restart"),
     ),
 }
-"""Columns of the table of a workload's variants; a column without runs is empty."""
+"""Columns of the table of a workload's variants. A column without runs is left empty."""
 
 RIGID = {"easy": "EASY", "greedy": "greedy"}
 """Policies for rigid jobs other than the baseline."""
@@ -70,12 +70,11 @@ def _rows(runs: Runs, columns: Sequence[Column], workload: str) -> Iterator[tupl
 
 
 def _varies(setting: Setting, workload: str) -> bool:
-    """Return whether a setting is a variant of a workload of Table III, judged by its name."""
+    """Return whether the name of a setting is that of a variant of a workload of Table III."""
     return setting.workload not in published.FIGURES and setting.workload.startswith(f"{workload}-")
 
 
 def _label(setting: Setting, case: ReplacementCase, reference: Setting) -> str:
-    """Return the grid, and the differences from the reference in failure law and policy."""
     usual = (reference.scenario.law or "").split(",")
     law = [part for part in (setting.scenario.law or "").split(",") if part not in usual]
     return ", ".join(
@@ -143,7 +142,10 @@ def _rises(workload: str) -> list[Column]:
 
 
 def _distance(workload: str, row: Row) -> float | None:
-    """Return the root mean square distance from the paper's rises; None if a rise is missing."""
+    """Return the root mean square distance from the paper's rises.
+
+    Return None if a rise is missing.
+    """
     wanted = _rises(workload)
     if any(column not in row for column in wanted):
         return None
@@ -157,7 +159,7 @@ def _distance_text(workload: str, row: Row) -> str:
 
 
 def _sentence(workload: str, rows: Mapping[str, Row]) -> str:
-    """Return a sentence: the row closest to the published rises, and the largest changes."""
+    """Return a sentence on the row closest to the published rises, and the largest changes."""
     first, reference = next(iter(rows.items()))
     distances = {
         label: d for label, row in rows.items() if (d := _distance(workload, row)) is not None

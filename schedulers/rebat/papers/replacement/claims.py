@@ -39,19 +39,20 @@ from rebat.results.intervals import BySeed, combined, interval, minus, relative
 
 MALLEABLE = ("pra", "pwa", "dbes")
 CLOSE = 0.02
-"""Maximum relative difference of two makespans that count as close or almost the same. The paper
-calls two makespans with this difference close.
+"""Maximum relative difference of two makespans that count as close or almost the same.
+
+The paper calls two makespans with this difference close.
 """
 
 NEGLIGIBLE = 0.02
 EQUAL_SHARES = 0.05
-"""Maximum difference of almost equal shares; the paper uses these words for 18 and 20 %."""
+"""Maximum difference of shares that count as almost equal, as 18 and 20 % in the paper."""
 
 _V_A, _V_B, _V_C = (f"section V-{part}" for part in "ABC")
 
 
 class InWorkload(NamedTuple):
-    """The subject of a claim: the runs of the first setting of a workload."""
+    """The subject of a claim: the runs of a workload, in its first setting."""
 
     runs: Runs
     setting: Setting
@@ -69,11 +70,11 @@ class InWorkload(NamedTuple):
         return rise(self.runs, self.setting, ReplacementCase(name, replaces))
 
     def share(self, name: str, source: str) -> BySeed:
-        """Return the share of failures that hit a job after which a source replaced the node."""
+        """Return the share of failures that hit a job after which this source replaced the node."""
         return self.values(name, f"share_{source}", True)
 
     def without_step_4(self, metric: str) -> BySeed:
-        """Return a metric under DBES without restarts of moldable jobs."""
+        """Return a metric under DBES without step 4 (restarts of moldable jobs)."""
         return self.runs.values(self.setting, ReplacementCase("dbes", True, how=NO_STEP_4), metric)
 
 
@@ -85,7 +86,6 @@ def _claim(
     paper: str,
     published: float | None = None,
 ) -> Claim:
-    """Return a claim about the median of values."""
     return Claim(text, quantity, rule, paper, lambda on: interval(values(on), of_median=True),
                  published=published)  # fmt: skip
 
@@ -137,7 +137,7 @@ def _remote(name: str, paper: str) -> list[Claim]:
 
 
 def _sources(paper: str) -> list[Claim]:
-    """Return the claims that both Figure 5 and Figure 7 make."""
+    """Return the claims that the text makes about both Figure 5 and Figure 7."""
     return [
         *(claim for name in MALLEABLE for claim in _remote(name, paper)),
         _claim("the share of idle replacements is highest under PRA",
@@ -206,7 +206,7 @@ ON_MIXED = (
 
 
 def _three(on: InWorkload) -> BySeed:
-    """Return the longest / the shortest - 1, of three makespans of DBES.
+    """Return how much three makespans of DBES differ: the longest / the shortest - 1.
 
     The three runs are: without failures, with failures, and with failures and replacement.
     """

@@ -34,7 +34,7 @@ def pictures(runs: Runs) -> Iterator[Picture]:
 
 
 def _makespans(runs: Runs, setting: Setting) -> str:
-    """Draw a group of bars per policy; whiskers are intervals."""
+    """Draw a group of bars per policy. Whiskers are 95 % intervals."""
     plain = [c for c in runs.cases(setting) if not (c.replaces or c.other_axes or c.how)]
     figure = new_figure(1.5 + 1.5 * len(plain), 3.4)
     axis = figure.subplots()
@@ -83,7 +83,10 @@ def _bars(
 
 
 def _sources(runs: Runs, setting: Setting) -> dict[str, dict[str, float]]:
-    """Return mean shares of the sources by policy; the published shares are last."""
+    """Return the mean shares of the sources by policy.
+
+    The last entry contains the published shares.
+    """
     shares = {}
     for case in runs.cases(setting):
         means = {name: runs.mean(setting, case, f"share_{name}") for name in SOURCES}

@@ -50,7 +50,7 @@ def report(
     more_pictures: Sequence[Picture],
     provenance: Sequence[str],
 ) -> Report:
-    """Return the report of a campaign's ``results.parquet``; workload tables come first."""
+    """Return the report of a campaign's ``results.parquet``. The tables of workloads come first."""
     runs = index_of(path)
     varied = list(choices.choices(runs))
     sentences = [*(text for _, text in varied), *stealing.answers(runs)]

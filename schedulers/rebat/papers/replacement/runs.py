@@ -25,7 +25,7 @@ _HOW = ("steps", "spares", "repair", "solver", "expected", "wait", "restarts", "
 """The axes that configure the replacement."""
 
 NO_STEP_4 = "steps=local+idle+remote+wait"
-"""Value of the axis ``steps`` without step 4: no moldable job starts over for another job."""
+"""Value of the axis ``steps`` without step 4, in which moldable jobs restart for another job."""
 
 
 class ReplacementCase(NamedTuple):
@@ -90,7 +90,10 @@ Runs = RunIndex[ReplacementCase]
 
 
 def index_of(path: Path) -> Runs:
-    """Return the index of the simulations in ``results.parquet``; it lists those with failures."""
+    """Return an index of the simulations in ``results.parquet``.
+
+    It lists only settings with failures.
+    """
     return with_failures(RunIndex(simulations(path, case_of), DERIVED))
 
 

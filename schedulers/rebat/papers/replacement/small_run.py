@@ -41,7 +41,7 @@ def replacement_pictures() -> Iterator[Picture]:
 
 
 def small_run() -> RunResult:
-    """Simulate two jobs on four nodes of two processors; two nodes fail.
+    """Simulate two jobs on four nodes of two processors each. Two nodes fail.
 
     Job 1 is rigid and uses four processors for four hours. Job 2 is malleable, uses two to six
     processors, and has twelve processor-hours of work. Under DBES it takes the processors that job

@@ -24,7 +24,7 @@ MAGNITUDE = 10.0
 
 
 class SpareNodes(NamedTuple):
-    """The runs with a pool, by its size, and with own spares of each job, by their number."""
+    """The runs of Figure 1: with a pool, by its size; with spares of each job, by their number."""
 
     runs: Runs
     pools: dict[int, Run[ReplacementCase]]
@@ -54,10 +54,9 @@ class SpareNodes(NamedTuple):
 
     @property
     def sufficient(self) -> int | None:
-        """The smallest pool with which at most as many jobs wait as in the run `largest`.
+        """The smallest pool with which no larger share of the hit jobs waits than in `largest`.
 
-        The compared values are medians of the share of waiting jobs among the jobs that a failure
-        hits. None if no pool is large enough.
+        Medians are compared. None if no pool is large enough.
         """
         limit = self._waiting(self.largest)
         sizes = [size for size, run in self.pools.items() if size and self._waiting(run) <= limit]
@@ -70,7 +69,7 @@ class SpareNodes(NamedTuple):
 
 
 def spare_nodes(runs: Runs) -> SpareNodes | None:
-    """Return the runs of Figure 1; None if some are missing."""
+    """Return the runs of Figure 1. Return None if some are missing."""
     pools, own, plain = dict[int, Run[ReplacementCase]](), dict[int, Run[ReplacementCase]](), None
     for setting in runs.settings:
         for case in runs.cases(setting):
@@ -90,7 +89,7 @@ def _size_of(case: ReplacementCase) -> int:
 
 
 def tables(runs: Runs) -> Iterator[Table]:
-    """Yield the table of both kinds of spare nodes."""
+    """Yield the table that compares both kinds of spare nodes."""
     spares = spare_nodes(runs)
     if spares is None:
         return
@@ -121,7 +120,7 @@ def _row(spares: SpareNodes, name: str, reserved: str, run: Run[ReplacementCase]
 
 
 def _fewer(on: SpareNodes) -> BySeed:
-    """Return the ratio of the spare processors of all jobs to the smallest sufficient pool.
+    """Return the number of spare processors of all jobs, divided by the smallest sufficient pool.
 
     The result is empty if no pool is sufficient.
     """

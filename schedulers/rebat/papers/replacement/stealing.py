@@ -55,7 +55,7 @@ def tables(runs: Runs) -> Iterator[Table]:
 
 
 def _pure(runs: Runs, setting: Setting) -> dict[str, Run[ReplacementCase]]:
-    """Return the runs of baseline, replacement, stealing and both, without other axes."""
+    """Return the runs of baseline, replacement, stealing and both, with no other options."""
     kinds = {
         (False, False): "baseline",
         (True, False): "replacement",
@@ -72,7 +72,6 @@ def _pure(runs: Runs, setting: Setting) -> dict[str, Run[ReplacementCase]]:
 def _gained(
     runs: Runs, by_kind: Mapping[str, Run[ReplacementCase]], ours: str, base: str
 ) -> Interval | None:
-    """Return the mean difference in useful utilisation of two runs; None if a run is missing."""
     if ours not in by_kind or base not in by_kind:
         return None
     return interval(difference(runs, by_kind[ours], by_kind[base], "useful_utilisation"))

@@ -72,7 +72,10 @@ def _failing(runs: Runs, setting: Setting, case: ReplacementCase) -> list[str]:
 
 
 def printed_rise(workload: str, case: ReplacementCase) -> str:
-    """Return the published increase of the makespan; empty if the paper has no value."""
+    """Return the published increase of the makespan as text.
+
+    It is empty if the paper has no value.
+    """
     table = (RISES_REPLACED if case.replaces else RISES).get(workload, {})
     plain = not (case.other_axes or case.how)
     return f"{table[case.name]:+.0%}" if plain and case.name in table else ""

@@ -32,7 +32,7 @@ LOW_Q = 0.2
 """Maximum failure probability that counts as low."""
 
 FAR = above(0.10)
-"""Relative difference above which an effect is large; the paper calls less than 10 % little."""
+"""Relative difference above which an effect is large. The paper calls less than 10 % little."""
 
 WIDE = 15_000
 """The number of processors at which the paper compares R-LIST-Q with R-LIST-0."""
@@ -46,7 +46,7 @@ class InSweep(NamedTuple):
     reservations: str = TRUE
 
     def weighted(self, row: int) -> InSweep:
-        """Return the same subject with resampled job sets; see `ResampledSets`."""
+        """Return the same subject with resampled job sets (see `ResampledSets`)."""
         return self._replace(sweep=self.sweep._replace(sets=self.sweep.sets.weighted(row)))
 
     @property
@@ -64,7 +64,10 @@ class InSweep(NamedTuple):
         return {x: la[x] - lpt[x] for x in la if x in lpt}
 
     def at(self, x: float, reservations: str | None = None) -> dict[str, float]:
-        """Return the mean of each heuristic at ``x``; empty unless all were simulated."""
+        """Return the mean of each heuristic at ``x``.
+
+        Return an empty dict unless all were simulated.
+        """
         lines = self.sweep.all_best(reservations or self.reservations)
         results = {name: line[x] for name, line in lines.items() if x in line}
         return results if len(results) == len(HEURISTICS) else {}
@@ -106,8 +109,8 @@ def with_both(
 ) -> Iterator[Judgement]:  # fmt: skip
     """Judge a claim with both kinds of reservations.
 
-    If a claim holds only with stale reservations, the report gives this fact as the reason why the
-    claim does not hold with Algorithm 1.
+    If a claim holds only with stale reservations, this is the reason in the report why it does not
+    hold with Algorithm 1.
     """
     results: dict[str, Judgement] = {}
     for reservations, kind in KINDS:
@@ -127,7 +130,7 @@ def with_both(
 
 
 def _two_best(rules: tuple[str, str]) -> Callable[[InSweep], float | None]:
-    """Return a function: the smallest mean of other rules minus the larger mean of ``rules``."""
+    """Return a function: by how much the two rules ``rules`` are better than all other rules."""
 
     def number(on: InSweep) -> float | None:
         lines = {rule: on.line(rule) for rule in on.sweep.sets.rules(on.sweep.source)}
@@ -137,7 +140,10 @@ def _two_best(rules: tuple[str, str]) -> Callable[[InSweep], float | None]:
 
 
 def best_of_others(means: Mapping[str, float], best: tuple[str, str]) -> float | None:
-    """Return the smallest mean of the other rules minus the larger mean of the rules ``best``."""
+    """Return by how much the two rules ``best`` are better than all other rules.
+
+    This is the smallest mean of the other rules minus the larger mean of the two rules.
+    """
     others = [mean for rule, mean in means.items() if rule not in best]
     if not others or not all(rule in means for rule in best):
         return None

@@ -27,7 +27,7 @@ from rebat.results.intervals import interval
 from rebat.results.resampling import Weights
 
 LARGEST = {"R-LIST": 1.5, "R-SHELF": 1.8}
-"""Upper bounds for the largest ratios in Table 1 (section 5.3)."""
+"""Upper bounds of the largest ratios in Table 1, according to section 5.3."""
 
 LOW_DEVIATION = 0.1
 """Maximum standard deviation over days that counts as low. The largest in Table 1 is 0.088."""
@@ -47,7 +47,7 @@ class InDays(NamedTuple):
     reservations: str = TRUE
 
     def weighted(self, row: int) -> InDays:
-        """Return the same subject with resampled days; see `ResampledSets`."""
+        """Return the same subject with resampled days (see `ResampledSets`)."""
         return self._replace(sets=self.sets.weighted(row))
 
     @property
@@ -64,16 +64,19 @@ class InDays(NamedTuple):
         return self.sets.of(self._cell(heuristic, rule, q))
 
     def mean(self, heuristic: str, rule: str = "LPT", q: float | None = None) -> float | None:
-        """Return the mean over the days; None if there are no results."""
+        """Return the mean over the days. Return None if there are no results."""
         return self.sets.mean_of(self._cell(heuristic, rule, q))
 
     def means(self, rule: str = "LPT") -> dict[str, float]:
-        """Return the mean of each heuristic; empty unless all were simulated."""
+        """Return the mean of each heuristic. Return an empty dict unless all were simulated."""
         results = {h: mean for h in HEURISTICS if (mean := self.mean(h, rule)) is not None}
         return results if len(results) == len(HEURISTICS) else {}
 
     def all_days(self, heuristics: Sequence[str]) -> list[Sets]:
-        """Return the values by day of each heuristic; empty unless all were simulated."""
+        """Return the values by day of each heuristic.
+
+        Return an empty list unless all were simulated.
+        """
         results = [self.days(heuristic) for heuristic in heuristics]
         return results if all(results) else []
 
@@ -108,7 +111,10 @@ def _gap(rule: str, on: InDays) -> float | None:
 
 
 def _fewer_failures(on: InDays) -> str:
-    """Return a text that explains why LA differs more from LPT than in the paper."""
+    """Return the reason why LA differs more from LPT than in the paper: fewer attempts fail.
+
+    The text is empty if the number of failures is similar.
+    """
     cell = Cell(on.source, on.n_procs, on.q, TRUE, "R-LIST-0", "LA")
     ours = fmean(on.sets.of(cell, "failures").values())
     printed = PRINTED_FAILURES.get(on.q)
@@ -139,7 +145,7 @@ RULES = (
         for rule, why in (("LA", _fewer_failures), ("HPA", ""))
     ),
 )  # fmt: skip
-"""Claims about a single failure probability; they are judged at the largest probability."""
+"""Claims about one failure probability. They are judged at the largest probability with results."""
 
 
 # ---- heuristics
@@ -175,7 +181,10 @@ def _largest_of_rules(on: InDays) -> dict[str, float]:
 
 
 def _la_alone(on: InDays) -> str:
-    """Return a sentence if only LA exceeds the bound, or an empty text."""
+    """Return a sentence if LA is the only rule that exceeds the bound.
+
+    Otherwise, return an empty text.
+    """
     lpt = _largest_of_rules(on).get("LPT", 2.0)
     if lpt >= 1.5:
         return ""
@@ -199,7 +208,7 @@ COMPARISON = (
 
 
 def _few_jobs(on: InDays) -> str:
-    """Return a sentence if the deviation is low when days with few jobs are left out."""
+    """Return the reason why the deviation is high if it is days with few jobs, else no text."""
     crowded = [
         [v for day, v in days.items() if on.sets.jobs.get((on.source, day), 0) >= LEAST_JOBS]
         for days in on.all_days(LISTS)

@@ -55,7 +55,6 @@ def day_pictures(sets: JobSets, source: str) -> Iterator[Picture]:
 
 
 def _by_rule(sets: JobSets, cell: Cell, metric: str = "mean") -> dict[str, Sets]:
-    """Return the sorted days of each rule with results."""
     rows = {rule: sets.of(cell._replace(rule=rule), metric) for rule in sets.rules(cell.source)}
     return {rule: dict(sorted(days.items())) for rule, days in rows.items() if days}
 
@@ -99,7 +98,7 @@ def _days(title: str, by_rule: _ByRule, printed: Any) -> Callable[[Any], None]:
 
 
 def _at_a_glance(sets: JobSets, source: str) -> Iterator[Picture]:
-    """Yield a picture of the means over days of all rules, and the published means of LPT."""
+    """Yield a picture of the means over days for all rules, with the published means of LPT."""
     sweep = over_q(sets, source)
     n_procs, qs = int(sweep.fixed), sweep.xs
     painters = []
@@ -130,7 +129,7 @@ def _dots(q: float, by_heuristic: Mapping[str, _ByRule]) -> Callable[[Any], None
             if printed := PRINTED.get((q, heuristic)):
                 axis.plot(
                     at - 0.42, printed.average, "D", color=PRINTED_COLOUR, markersize=4
-                )  # next to LPT, the first dot
+                )  # the first dot is next to LPT
         axis.set_title(f"q-bar = {q:g}", fontsize=10)
         axis.set_xticks(range(len(by_heuristic)), [*by_heuristic], fontsize=7)
 

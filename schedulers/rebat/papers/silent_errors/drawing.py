@@ -43,7 +43,7 @@ WIDTH, HEIGHT = 5.0, 2.9
 
 
 class RatioPanel(NamedTuple):
-    """A panel with named lines; ``marks`` are published points by the name of their line."""
+    """A panel with named lines. ``marks`` are the published points of a line, by its name."""
 
     title: str
     axis: str
@@ -52,7 +52,7 @@ class RatioPanel(NamedTuple):
 
 
 def colour_of(name: str) -> str:
-    """Return the colour of a rule or a heuristic, which does not depend on the suffix `STALE`."""
+    """Return the colour of a rule or a heuristic. The suffix `STALE` does not change the colour."""
     plain = name.removesuffix(f", {STALE}")
     return RULE_COLOURS.get(plain) or HEURISTIC_COLOURS.get(plain) or PRINTED_COLOUR
 
@@ -63,12 +63,12 @@ def keys(names: Iterable[str]) -> list[Key]:
 
 
 def draw(panels: Sequence[RatioPanel], label: str = RATIO) -> str:
-    """Draw panels of lines as one SVG each, with a shared scale."""
+    """Draw each panel of lines as an SVG. All panels have the same scale."""
     return drawn([_painter(panel) for panel in panels], label)
 
 
 def drawn(painters: Sequence[Callable[[Any], None]], label: str, height: float = HEIGHT) -> str:
-    """Draw an SVG for each function that draws on an axis, with a shared scale."""
+    """Draw an SVG for each painter, a function that draws on an axis. All have the same scale."""
     figures = []
     for paint in painters:
         figure = new_figure(WIDTH, height)

@@ -27,17 +27,17 @@ Name = Annotated[str, msgspec.Meta(min_length=1, pattern="^[^/]*$")]
 
 
 class SyntheticIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """``[synthetic.NAME]``: job sets drawn as in Section 5.1, which states the defaults."""
+    """The table ``[synthetic.NAME]``: job sets as in Section 5.1, which states the defaults."""
 
     sets: Positive = SYNTHETIC_SETS
     jobs: Positive = SYNTHETIC_JOBS
 
 
 class DaysIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """``[days.NAME]``: a job set per day of a trace.
+    """The table ``[days.NAME]``: a job set per day of a trace.
 
-    Without `file`, the option ``--trace`` names the trace. `size` is the trace option with the same
-    name; its default is "allocated".
+    If `file` is not set, the option ``--trace`` names the trace. `size` is the option of trace
+    readers with the same name. Its default is "allocated".
     """
 
     file: str | None = None
@@ -49,7 +49,10 @@ class DaysIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class JobSet(NamedTuple):
-    """A job set: its name (in reports and random streams), and its jobs with times in us."""
+    """A job set: its name (in reports and random streams), and its jobs.
+
+    Times are in microseconds.
+    """
 
     name: str
     times: Ints
@@ -98,13 +101,13 @@ def _drawn(counts: SyntheticIn, seed: int) -> Iterator[JobSet]:
 
 
 def _days(days: DaysIn, where: str, document: Document) -> list[JobSet]:
-    """Return the job sets of a trace's days; empty if there is no trace."""
+    """Return the job sets of a trace's days. Return an empty list if there is no trace."""
     own: Path | None = document.path.parent / days.file if days.file else None
     path = document.trace or own
     if path is None:
         return []
     options: dict[str, Any] = {"size": days.size, "n_nodes": days.n_nodes}
-    if not path.name.removesuffix(".gz").endswith(".json"):  # a Batsim workload has no options
+    if not path.name.removesuffix(".gz").endswith(".json"):  # a Batsim workload accepts no options
         options |= {"size": days.size or "allocated", "overrun": "keep"}
     try:
         day_sets = read_day_sets(path, days.months, tz=days.tz, **options)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Makespans of R-LIST and R-SHELF for files with job sets and failure scenarios.
 
-A job set file is JSON with these fields; other fields are ignored.
+A job set file is JSON with these fields. Other fields are ignored.
 
 - ``P``: number of processors.
 - ``jobs``: objects with ``p`` (processors) and ``t`` (time of one attempt, an integer in any unit).
@@ -75,7 +75,7 @@ class MakespanSet(msgspec.Struct, frozen=True):
 
 
 class MakespanRow(NamedTuple):
-    """A row of the table of makespans; its fields are the columns.
+    """A row of the table of makespans. Its fields are the columns.
 
     `makespan` is exact, in the file's unit of time. `lower_bound` is ``L(f)`` of equations (5) and
     (6), correctly rounded. `scenario` counts from 0.
@@ -101,7 +101,7 @@ def read_job_set(path: Path) -> MakespanSet:
     try:
         jobs = msgspec.json.decode(text, type=MakespanSet)
         return _checked(jobs if jobs.id else msgspec.structs.replace(jobs, id=_stem(path)))
-    except msgspec.DecodeError as error:  # also ValidationError: "what - at `$.place`"
+    except msgspec.DecodeError as error:  # also ValidationError: "problem - at `$.place`"
         problem, _, place = str(error).partition(" - at ")
         raise InputError(problem, f"{path}: {place.strip('`')}" if place else str(path)) from None
     except InputError as error:
@@ -132,7 +132,7 @@ def makespans(
     seed : int
         Seed of the rule RANDOM.
     threads : int
-        Number of threads; does not change the result.
+        Number of threads. It does not change the result.
 
     Yields
     ------
@@ -154,7 +154,7 @@ def makespans(
 
 
 class _Campaign(NamedTuple):
-    """The simulations to run for each file; all names have been checked."""
+    """The simulations to run for each file. All names have been checked."""
 
     heuristics: tuple[resilient.Heuristic, ...]
     rules: tuple[str, ...]
@@ -204,7 +204,7 @@ def _play(jobs: MakespanSet, campaign: _Campaign) -> Iterator[MakespanRow]:
 
 
 def _checked(jobs: MakespanSet) -> MakespanSet:
-    """Return the set; raise InputError if its values are inconsistent."""
+    """Return the set, after checking that its values are consistent; raise InputError if not."""
     n = len(jobs.jobs)
     if not jobs.jobs:
         raise InputError("has no jobs", "$.jobs", "at least one job")

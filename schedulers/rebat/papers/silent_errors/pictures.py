@@ -30,8 +30,8 @@ PRINTED_KEY = Key("published value, in the colour of its heuristic", "#555555", 
 class _Axis(NamedTuple):
     """The horizontal axis of two figures: label, unit, and values.
 
-    ``where`` states the fixed parameter of the figures. ``above`` contains the published
-    percentages above R-LIST-0, by heuristic.
+    ``where`` is a text with the fixed parameter of the figures. ``above`` contains, for each
+    heuristic, the published percentages above R-LIST-0.
     """
 
     rules: str
@@ -43,7 +43,7 @@ class _Axis(NamedTuple):
     above: Mapping[str, Points]
 
     def of(self, lines: Mapping[str, Line]) -> dict[str, Points]:
-        """Return the non-empty lines, in the unit of the axis."""
+        """Return the lines that are not empty, with values in the unit of the axis."""
         return {
             name: [(x / self.scale, y) for x, y in line.items()]
             for name, line in lines.items()

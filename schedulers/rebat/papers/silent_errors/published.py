@@ -9,7 +9,7 @@ from rebat.models.resilient import HEURISTICS
 
 
 class PrintedRatio(NamedTuple):
-    """Ratios of a heuristic at one failure probability, over the 30 days of June 2019."""
+    """Published ratios of a heuristic at one failure probability, over the 30 days of June 2019."""
 
     average: float
     deviation: float

@@ -12,7 +12,7 @@ from rebat.results.intervals import Interval
 
 
 def resampled(claim: Claim) -> Claim:
-    """Return the claim with a function that adds an interval, from resampled job sets."""
+    """Return a claim whose number has an interval, computed from resampled job sets."""
 
     def number(on: Any) -> Interval | None:
         def statistic(row: int) -> float | None:

@@ -32,7 +32,7 @@ BEST = "with the better of LPT and LA"
 
 
 class Cell(NamedTuple):
-    """The key of a mean: source of the job sets, number of processors, and further parameters."""
+    """The key of a mean: source of the job sets, number of processors, and the other parameters."""
 
     source: str
     n_procs: int
@@ -43,7 +43,10 @@ class Cell(NamedTuple):
 
 
 class LineKey(NamedTuple):
-    """The cells of a line: one for each value in ``xs`` of a parameter (``q`` or ``n_procs``)."""
+    """The key of a line.
+
+    It has a cell for each value in ``xs`` of a parameter (``q`` or ``n_procs``).
+    """
 
     source: str
     axis: str
@@ -117,8 +120,8 @@ class JobSets(Index[str, Cell]):
     def of(self, cell: Cell, metric: str = "mean") -> Sets:
         """Return the values by job set.
 
-        Heuristics without reservations have results only under `TRUE`. These results are used for
-        both kinds.
+        Heuristics without reservations have results only for the kind `TRUE`. These results are
+        used for both kinds.
         """
         results = self.values(cell.source, cell, metric)
         if not results and cell.heuristic in ("R-LIST-0", *SHELVES):
@@ -126,12 +129,12 @@ class JobSets(Index[str, Cell]):
         return results
 
     def mean_of(self, cell: Cell) -> float | None:
-        """Return the mean over the job sets; None if there are no results."""
+        """Return the mean over the job sets. Return None if there are no results."""
         values = self.of(cell)
         return fmean(values.values()) if values else None
 
     def line(self, key: LineKey) -> Line:
-        """Return the means of a line at the values that have results."""
+        """Return the means of a line, for the values of its parameter that have results."""
         means = zip(key.xs, map(self.mean_of, key.cells()), strict=True)
         return {x: mean for x, mean in means if mean is not None}
 
@@ -144,7 +147,10 @@ class JobSets(Index[str, Cell]):
         return ResampledSets(self, row)
 
     def means(self, cell: Cell) -> list[float] | None:
-        """Return the mean of a cell for each row of `weights`; None if there are no results."""
+        """Return the mean of a cell for each row of `weights`.
+
+        Return None if there are no results.
+        """
         if cell not in self._means:
             values = self.of(cell)
             resamples = self._resamples_of(cell.source)
@@ -152,7 +158,7 @@ class JobSets(Index[str, Cell]):
         return self._means[cell]
 
     def lines(self, key: LineKey) -> tuple[list[float], list[tuple[float, ...]]]:
-        """Return the values of a line with results, and the means for each row of `weights`."""
+        """Return the parameter values with results, and their means for each row of `weights`."""
         if key not in self._lines:
             columns = {x: self.means(cell) for x, cell in zip(key.xs, key.cells(), strict=True)}
             means = {x: column for x, column in columns.items() if column is not None}
@@ -160,7 +166,7 @@ class JobSets(Index[str, Cell]):
         return self._lines[key]
 
     def copies(self, source: str, row: int) -> list[tuple[str, int]]:
-        """Return one entry for each copy of a job set in this resample (row of `weights`).
+        """Return an entry for each copy of a job set in a resample, which is a row of `weights`.
 
         An entry is the name of the job set and the index of the copy, from 0.
         """
@@ -172,7 +178,7 @@ class JobSets(Index[str, Cell]):
         return self._resamples[source]
 
     def basis(self, source: str, *, n_procs: int | None = None, q: float | None = None) -> str:
-        """Return the numbers of job sets and failure scenarios of the means, as text."""
+        """Return a text with the numbers of job sets and failure scenarios in the means."""
         scenarios = [
             self.values(source, cell, "scenarios")
             for cell in self.cases(source)
@@ -218,17 +224,17 @@ class ResampledSets(JobSets):
         return self._sets.rules(source)
 
     def mean_of(self, cell: Cell) -> float | None:
-        """Return the weighted mean over the job sets; None if there are no results."""
+        """Return the weighted mean over the job sets. Return None if there are no results."""
         means = self._sets.means(cell)
         return None if means is None else means[self._row]
 
     def line(self, key: LineKey) -> Line:
-        """Return the weighted means of a line at the values that have results."""
+        """Return the weighted means of a line, for parameter values with results."""
         xs, means = self._sets.lines(key)
         return dict(zip(xs, means[self._row], strict=True)) if xs else {}
 
     def of(self, cell: Cell, metric: str = "mean") -> Sets:
-        """Return the values by job set; a job set of weight 2 appears twice."""
+        """Return the values by job set. A job set of weight 2 appears twice."""
         values = self._sets.of(cell, metric)
         copies = self._sets.copies(cell.source, self._row)
         return {copy: values[copy[0]] for copy in copies if copy[0] in values}
@@ -249,13 +255,13 @@ class Sweep(NamedTuple):
 
     @property
     def basis(self) -> str:
-        """The numbers of job sets and failure scenarios of the means, as text."""
+        """A text with the numbers of job sets and failure scenarios in the means."""
         if self.axis == "q":
             return self.sets.basis(self.source, n_procs=int(self.fixed))
         return self.sets.basis(self.source, q=self.fixed)
 
     def line(self, heuristic: str, rule: str = "LPT", reservations: str = TRUE) -> Line:
-        """Return the means over scenarios and job sets at the values that have results."""
+        """Return the means over scenarios and job sets, for parameter values with results."""
         return self.sets.line(LineKey(*self[1:], reservations, heuristic, rule))
 
     def best(self, heuristic: str, reservations: str = TRUE) -> dict[float, float]:
@@ -266,13 +272,16 @@ class Sweep(NamedTuple):
     def all_best(
         self, reservations: str = TRUE, heuristics: Sequence[str] = HEURISTICS
     ) -> dict[str, dict[float, float]]:
-        """Return `best` of each heuristic; empty unless all were simulated."""
+        """Return `best` for each heuristic. Return an empty dict unless all were simulated."""
         results = {name: self.best(name, reservations) for name in heuristics}
         return results if all(results.values()) else {}
 
 
 def over_q(sets: JobSets, source: str) -> Sweep:
-    """Return the sweep of Figure 2, at the machine size with results for the most probabilities."""
+    """Return the sweep of Figure 2: over the failure probability, for one number of processors.
+
+    This is the number of processors with results for the most probabilities.
+    """
     results: dict[int, set[float]] = {}
     for cell in sets.cases(source):
         results.setdefault(cell.n_procs, set()).add(cell.q)
@@ -281,7 +290,10 @@ def over_q(sets: JobSets, source: str) -> Sweep:
 
 
 def over_procs(sets: JobSets, source: str) -> Sweep:
-    """Return the sweep of Figure 3, at the probability with results for the most machine sizes."""
+    """Return the sweep of Figure 3: over the number of processors, for one failure probability.
+
+    This is the probability with results for the most numbers of processors.
+    """
     results: dict[float, set[int]] = {}
     for cell in sets.cases(source):
         results.setdefault(cell.q, set()).add(cell.n_procs)

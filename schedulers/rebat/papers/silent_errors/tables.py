@@ -69,7 +69,10 @@ def synthetic_tables(sets: JobSets, source: str) -> Iterator[Table]:
 
 
 def _against(sweep: Sweep) -> list[list[str]]:
-    """Return a row per q-bar: best means of the list heuristics, and R-LIST-Q / R-LIST-0 - 1."""
+    """Return a row per failure probability.
+
+    It contains the best means of the list heuristics, and R-LIST-Q / R-LIST-0 - 1.
+    """
     lines = [sweep.best(name, reservations) for name in LISTS[1:] for reservations in (TRUE, STALE)]
     table = []
     for q, base in sweep.best("R-LIST-0").items():
@@ -85,7 +88,10 @@ def _by_x(sweep: Sweep, lines: Sequence[Line]) -> list[list[str]]:
 
 
 def table_1(sets: JobSets, source: str) -> Table:
-    """Return Table 1: statistics over days of the mean over the scenarios of a day."""
+    """Return Table 1.
+
+    Its statistics are over days; the value of a day is the mean over its scenarios.
+    """
     sweep = over_q(sets, source)
     n_procs = int(sweep.fixed)
     table = []

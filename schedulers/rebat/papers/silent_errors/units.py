@@ -80,12 +80,12 @@ class JobSetGrid(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def bounds(self) -> dict[str, float]:
-        """The maximum values that are set, by name."""
+        """The maxima that the grid sets, by name."""
         names = ("most_failures", "largest_probability")
         return {name: value for name in names if (value := getattr(self, name)) is not None}
 
     def label(self, source: str) -> str:
-        """Return the name of a source in reports, with the maximum values that are set."""
+        """Return the name of a source in reports, with the maxima that the grid sets."""
         words = {"most_failures": "at most {} failures", "largest_probability": "q at most {}"}
         bounds = ", ".join(words[name].format(value) for name, value in self.bounds.items())
         return f"{source} ({bounds})" if bounds else source
@@ -123,7 +123,7 @@ def _seed(value: Any) -> int:
 
 
 def _grid(table: dict[str, Any], where: str) -> JobSetGrid:
-    """Return a grid; raise InputError if a list is empty or a name is unknown."""
+    """Return the grid in a table; raise InputError if a list is empty or a name is unknown."""
     grid = convert(table, JobSetGrid, where)
     for key in _LISTS:
         nonempty(getattr(grid, key), f"{where}.{key}")
@@ -191,7 +191,7 @@ def _unit(grid: str, spec: SetSpec, identity: dict[str, Any]) -> Unit:
 
 
 def play(unit: Unit) -> dict[str, Any]:
-    """Run a unit; return mean and maximum of the normalised makespan by heuristic and rule.
+    """Run a unit. Return the mean and the maximum of the normalised makespan by heuristic and rule.
 
     Every scenario has its own random stream, which depends on seed, job set and scenario. All
     heuristics therefore have the same failures. At a higher probability, a scenario has the same

@@ -25,9 +25,9 @@ CASES = (
 
 
 class BatchSetting(NamedTuple):
-    """A setting: trace, torus, number of jobs, and their number of nodes.
+    """The setting of compared batches: trace, torus, number of jobs, and their number of nodes.
 
-    Its batches are compared with each other. A setting without jobs contains only failures.
+    A setting without jobs contains only failures.
     """
 
     trace: str
@@ -96,7 +96,7 @@ class Batches(Index[BatchSetting, PlacementCase]):
     ----------
     rows : iterable of Row
     laws : mapping
-        Mean scale (h) and mean shape of every trace; None for a law that is not from the paper.
+        Mean scale (h) and mean shape of every trace. None for a law that is not from the paper.
     """
 
     def __init__(self, rows: Any, laws: Mapping[str, Trace | None]) -> None:
@@ -112,7 +112,10 @@ class Batches(Index[BatchSetting, PlacementCase]):
         return sorted({setting.torus for setting in (*self.settings, *self.traces)})
 
     def trace(self, setting: BatchSetting) -> Trace | None:
-        """Return scale (h) and shape of a trace; None if torus or jobs are not the paper's."""
+        """Return scale (h) and shape of a setting's trace.
+
+        Return None if torus or jobs are not the paper's.
+        """
         own = (setting.torus, setting.jobs or JOBS)
         return self.laws.get(setting.trace) if own == (TORUS, JOBS) else None
 
@@ -122,7 +125,7 @@ class Batches(Index[BatchSetting, PlacementCase]):
         return list(dict.fromkeys((s.begin_s, s.trace_end_s) for s in self.settings))
 
     def under(self, convention: tuple[float | None, float | None]) -> Batches:
-        """Return these results, with a certain convention for the settings of the paper.
+        """Return these results, restricted to a convention for the settings of the paper.
 
         A convention is a combination of the age of the machine and the end of its failure trace.
         """
@@ -141,7 +144,7 @@ class Batches(Index[BatchSetting, PlacementCase]):
         return sorted((s for s in traces if traces[s][0] == scale_h), key=lambda s: traces[s])
 
     def setting(self, trace: Trace, size: int) -> BatchSetting | None:
-        """Return the paper's setting with a trace; None if it has no runs.
+        """Return the paper's setting with a trace. Return None if it has no runs.
 
         Raises
         ------
@@ -174,7 +177,7 @@ class Batches(Index[BatchSetting, PlacementCase]):
         return self.interval(setting, case, metric)
 
     def gains(self, setting: BatchSetting, case: PlacementCase, over: str) -> BySeed:
-        """Return the gain: how much earlier a batch ends than under another policy, same list.
+        """Return how much earlier a batch ends than under policy ``over`` with the same boxes.
 
         The gain is relative to the completion time of the other policy. Values are paired by seed,
         so both policies have the same failures.
@@ -184,7 +187,10 @@ class Batches(Index[BatchSetting, PlacementCase]):
         return {seed: 1 - mine[seed] / theirs[seed] for seed in mine if seed in theirs}
 
     def faps_gains(self, trace: Trace, size: int, hours: float, which: str, over: str) -> BySeed:
-        """Return the gains of FAPS in the paper's setting; empty if it has no runs."""
+        """Return the gains of FAPS in a setting of the paper.
+
+        Return an empty dict if it has no runs.
+        """
         setting = self.setting(trace, size)
         return (
             self.gains(setting, PlacementCase(hours * HOUR_S, "faps", which), over)

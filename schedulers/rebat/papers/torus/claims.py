@@ -27,7 +27,7 @@ from rebat.results.intervals import BySeed, Interval, interval, minus
 
 WORDS = {LINEAR: "Slurm-linear", RPS: "RPS"}
 MARGINAL = 0.05
-"""Gain below which a benefit counts as rather limited, as marginal, or as none."""
+"""Gains below these values count as rather limited, as marginal, or as none."""
 
 _Number = Callable[[Batches], Interval | None]
 
@@ -89,7 +89,7 @@ def _of_faps(
     pick: Any, traces: Sequence[Trace], size: int, hours: Sequence[float], which: str,
     over: Sequence[str] = (LINEAR,),
 ) -> _Number:  # fmt: skip
-    """Return a function that computes an extreme gain over traces, durations and policies."""
+    """Return a function: the largest or smallest gain over traces, durations and policies."""
 
     def number(batches: Batches) -> Interval | None:
         return extreme(pick, [
@@ -139,7 +139,6 @@ OF_A_LIST = {which: _of_a_list(which) for which in LISTS}
 
 
 def _by_shape(batches: Batches, scale_h: float, hours: float, over: str) -> list[BySeed]:
-    """Return the gains for both shapes, with the list of all boxes."""
     traces = [(scale_h, shape) for shape in (8.0, 32.0)]
     return [batches.faps_gains(trace, SIZE, hours, "all", over) for trace in traces]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables of the published gains of FAPS that each convention explains.
+"""Tables that show which published gains of FAPS are reproduced under each convention.
 
 A *convention* is a pair of assumptions: the age of the machine, and the end of the failure trace.
 """
@@ -19,14 +19,14 @@ _OVER = {LINEAR: "Slurm-linear", RPS: "RPS"}
 
 
 def tables(batches: Batches) -> Iterator[Table]:
-    """Yield two tables: how many published gains each convention explains, and all gains."""
+    """Yield two tables: how many published gains each convention reproduces, and all gains."""
     if len(batches.conventions) > 1:
         yield _counts(batches)
         yield _gains(batches)
 
 
 def _rows(batches: Batches) -> Iterator[tuple[str, str, list[tuple[str, str]]]]:
-    """Yield, for each convention and list, rebat's gain and the verdict on each published gain."""
+    """Yield rows: convention, list of boxes, and rebat's gain and verdict per published gain."""
     for convention in batches.conventions:
         runs = batches.under(convention)
         label = next(s for s in batches.settings if (s.begin_s, s.trace_end_s) == convention)

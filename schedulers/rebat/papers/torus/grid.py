@@ -23,7 +23,7 @@ Name = Annotated[str, msgspec.Meta(min_length=1)]
 
 
 class BatchIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """``[[grid]]`` of batches: every combination of duration, law, policy (with lists) and seed.
+    """A ``[[grid]]`` of batches: every combination of duration, law, policy (with list) and seed.
 
     `begin` is the age of the machine when the batch begins. After the age `trace_end` no node
     fails.
@@ -43,7 +43,7 @@ class BatchIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class RecordIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """``[[grid]]`` of failures without jobs, up to a horizon: every combination of law and seed."""
+    """A ``[[grid]]`` of failures up to a horizon, without jobs: each combination of law, seed."""
 
     name: Name
     torus: str
@@ -62,11 +62,11 @@ class FailureHorizon(msgspec.Struct, frozen=True):
 
 
 GridRun = tuple[str, str, Batch | FailureHorizon]
-"""A run of a grid: name of the grid, name of the law, and the run."""
+"""A run in a grid: name of the grid, name of the law, and the run."""
 
 
 def runs(document: Document) -> Iterator[GridRun]:
-    """Yield all runs of the grids of a file; runs with the same failures are adjacent.
+    """Yield all runs of the grids of a file. Runs with the same failures follow each other.
 
     Raises
     ------
@@ -82,7 +82,6 @@ def runs(document: Document) -> Iterator[GridRun]:
 
 
 def _laws(tables: Any) -> dict[str, PerNodeLaw]:
-    """Return the failure law of each table ``[law.NAME]`` of a campaign file, by NAME."""
     if not isinstance(tables, dict) or not tables:
         raise InputError("is missing", "law", "at least one table [law.NAME]")
     return {name: _law(table, f"law.{name}") for name, table in tables.items()}

@@ -54,7 +54,10 @@ def torus_pictures(units: Sequence[Unit]) -> Iterator[Picture]:
 
 
 def _division(unit: Unit) -> TorusBlocks | None:
-    """Return the blocks of a run's machine; None if its policy does not place jobs on a torus."""
+    """Return the blocks of a run's machine.
+
+    Return None if its policy does not place jobs on a torus.
+    """
     chosen = scheduler_of(unit.spec)
     if not isinstance(chosen, Preset) or not chosen.on_torus:
         return None
@@ -75,7 +78,10 @@ def busiest(result: RunResult) -> int:
 
 
 def _hazard(unit: Unit, result: RunResult, blocks: TorusBlocks, at_us: int) -> Floats | None:
-    """Return the probability of a failure of each block within `AHEAD_S`; None without laws."""
+    """Return the probability that each block fails within `AHEAD_S`.
+
+    Return None without node laws.
+    """
     failures, n_nodes = unit.spec.scenario.failures, result.summary.n_nodes
     laws = failures and failures.law.nodes(n_nodes, failures.seed)
     if laws is None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The report on boxes on a torus for many jobs: the cost of boxes, the gain of foresight."""
+"""The report on boxes on a torus for many jobs: what boxes cost, and what foresight gains."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def report(
     more_pictures: Sequence[Picture],
     provenance: Sequence[str],
 ) -> Report:
-    """Return the report of a campaign's ``results.parquet``; workload tables come first."""
+    """Return the report of a campaign's ``results.parquet``. The tables of workloads come first."""
     runs = RunIndex(simulations(path, str, by_grid=False))
     return Report(
         title="Boxes on a torus for many concurrent jobs: their cost, and the gain of foresight",
@@ -102,7 +102,9 @@ def failing(runs: RunIndex[str]) -> list[Setting]:
 
 
 def named(policies: Sequence[str], wanted: str) -> str | None:
-    """Return the policy with a name, ignoring its torus; None unless there is exactly one.
+    """Return the only policy that has this name without its axis ``torus``.
+
+    Return None if there is no such policy, or more than one.
 
     >>> named(["faps:torus=8,foresight=fit", "rps:torus=8", "rps"], "faps:foresight=fit")
     'faps:torus=8,foresight=fit'
@@ -121,7 +123,6 @@ def _without_torus(policy: str) -> str:
 
 
 def _runs_of(runs: RunIndex[str], setting: Setting) -> dict[str, Run[str]]:
-    """Return the runs of a setting by policy, the baseline first."""
     names = sorted(runs.cases(setting), key=lambda name: (name != "baseline", name))
     return {name: Run(setting, name) for name in names}
 
@@ -159,7 +160,7 @@ _NOT_TRIED = "not in the paper, which knows the law exactly"
 def _less(
     ours: str, base: str, metric: str = "failures_hit"
 ) -> Callable[[InSetting], Interval | None]:
-    """Return a function that computes the mean difference of two policies, first minus second."""
+    """Return a function: the mean difference of two policies, ``ours`` minus ``base``."""
 
     def number(on: InSetting) -> Interval | None:
         first, second = (named(on.runs.cases(on.setting), wanted) for wanted in (ours, base))

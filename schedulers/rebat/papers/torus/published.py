@@ -31,7 +31,7 @@ TABLE_1: dict[Trace, PublishedRow] = {
 FIGURES: dict[float, tuple[str, int]] = {
     22000: ("Figure 3", 256), 5800: ("Figure 4", 256), 16000: ("section 3, not drawn there", 512),
 }  # fmt: skip
-"""The figure of completion times and the number of nodes of its jobs, by scale."""
+"""By scale of the law: the figure of the completion times, and the number of nodes of its jobs."""
 
 TORUS, JOBS, REPAIR_S = "8x8x8x8", 1000, 540.0
 """Torus, number of jobs and repair time of every batch (section 3)."""
@@ -50,8 +50,10 @@ GAINS: dict[tuple[Trace, float, str], tuple[float, ...]] = {
     ((5800, 8), 72, RPS): (0.235,),
     ((5800, 32), 72, RPS): (0.79,),
 }
-"""The gains of FAPS published in section 3, by trace, duration (h) and compared policy. For 5.6,
-5.1, 23.5 and 79 % the paper states no duration, and rebat compares its runs of the longest jobs.
+"""The gains of FAPS published in section 3, by trace, duration (h) and compared policy.
+
+For 5.6, 5.1, 23.5 and 79 %, the paper states no duration. rebat compares these with its runs of the
+longest jobs.
 """
 
 LARGEST_GAIN = 0.82

@@ -54,7 +54,7 @@ def report(
     ----------
     table : Path
     laws : mapping
-        Mean scale (h) and mean shape of every trace; None for a law that is not from the paper.
+        Mean scale (h) and mean shape of every trace. None for a law that is not from the paper.
     densities : mapping
         The curves of Figure 2: points (h, 1/h) by name.
     provenance : sequence of str

@@ -12,9 +12,9 @@ from rebat.papers.common.parts import Report
 
 
 def with_short_laws(report: Report, laws: Iterable[str]) -> Report:
-    """Return the report without the parameters that all failure laws share in its labels.
+    """Return the report with shorter labels: parameters that all failure laws share are left out.
 
-    A remark lists these parameters once.
+    A remark lists these parameters.
 
     Parameters
     ----------

@@ -28,7 +28,7 @@ COMPARED = (ETTR, QUEUED, "flow_mean_s", "service_bounded_slowdown_mean")
 """Metrics of the summary."""
 
 LARGEST = 2
-"""Number of size classes with a panel; the largest classes are shown."""
+"""Number of size classes with their own panel. These are the classes of the largest jobs."""
 
 
 def report(
@@ -49,8 +49,8 @@ def report(
 def ettr_pictures(runs: RunIndex[str]) -> Iterator[Picture]:
     """Yield a picture of ETTR per sweep, for example over spare nodes or checkpoint intervals.
 
-    Panels show all jobs, without and with queue time, and the largest size classes, with queue
-    time.
+    The first panels show all jobs, without and with queue time. The others show the largest size
+    classes, with queue time.
     """
     for sweep in islice(sweeps(runs), usual.MOST_SWEEPS):
         shown = [(ETTR, "all"), (QUEUED, "all"), *((QUEUED, of) for of in _largest(runs, sweep))]
@@ -67,7 +67,7 @@ def ettr_pictures(runs: RunIndex[str]) -> Iterator[Picture]:
 
 
 def _largest(runs: RunIndex[str], sweep: SweptRuns) -> list[str]:
-    """Return the largest size classes with jobs in all runs of a sweep, ascending."""
+    """Return the largest size classes that have jobs in all runs of a sweep, in ascending order."""
     cases = [case for line in sweep.lines.values() for case in line.values()]
     names = [of for of in runs.size_classes(sweep.fixed, QUEUED) if of != "all"]
     return [of for of in names if all(runs.values(*case, QUEUED, of) for case in cases)][-LARGEST:]

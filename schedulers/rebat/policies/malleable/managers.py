@@ -28,14 +28,17 @@ def grow_oldest(members: Sequence[Member], idle: int) -> int:
 
 
 def shrink_youngest(members: Sequence[Member], wanted: int) -> int:
-    """FPSMA: shrink the youngest first, each to its minimum; return the number of missing nodes."""
+    """FPSMA: shrink the youngest member first, each to its minimum.
+
+    Return the number of nodes that are still missing.
+    """
     for member in reversed(members):
         wanted -= member.give(wanted)
     return wanted
 
 
 def grow_evenly(members: Sequence[Member], idle: int, even: bool = False) -> int:
-    """EGS: grow all jobs equally; return the number of nodes that stay idle.
+    """EGS: grow all members equally. Return the number of nodes that stay idle.
 
     The oldest members receive the nodes that cannot be divided equally. If a member is at its
     maximum, the other members receive its share.
@@ -49,7 +52,7 @@ def grow_evenly(members: Sequence[Member], idle: int, even: bool = False) -> int
 def shrink_evenly(
     members: Sequence[Member], wanted: int, limit: Callable[[Member], int] = attrgetter("extra")
 ) -> int:
-    """EGS: shrink all jobs equally; return the number of missing nodes.
+    """EGS: shrink all members equally. Return the number of nodes that are still missing.
 
     The youngest members give up the nodes that cannot be divided equally. ``limit`` returns the
     maximum number of nodes that a member gives up (default: its nodes above the minimum).
@@ -79,7 +82,8 @@ def shrink_in_order(
 ) -> Callable[[Sequence[Member], int], int]:
     """Return a rule that shrinks the member with the lowest key first, each to its minimum.
 
-    At equal keys, the youngest member shrinks first. The rule returns the number of missing nodes.
+    Of members with equal keys, the youngest shrinks first. The rule returns the number of nodes
+    that are still missing.
     """
 
     def shrink(members: Sequence[Member], wanted: int) -> int:
@@ -97,7 +101,9 @@ LENDERS: dict[str, Callable[[Sequence[Member], int], int] | None] = {
     "latest": shrink_in_order(lambda member: -member.expanded_us),
     "fewest": shrink_in_order(attrgetter("n_resizes")),
 }
-"""Orders in which malleable jobs shrink for a job that lost nodes (Prabhakaran et al. 2018, section
-III-3). None: the order of the rule for malleable jobs. Otherwise: first the job that grew earliest,
-that grew latest, or that has the fewest resizes.
+"""Orders in which malleable jobs shrink to free nodes for a job that lost nodes.
+
+``earliest`` and ``latest`` sort the jobs by the time at which they last grew. ``fewest`` begins
+with the job that was resized least often. ``rule`` (None) is the order of the rule for malleable
+jobs. Source: Prabhakaran et al. 2018, section III-3.
 """

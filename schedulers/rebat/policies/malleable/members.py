@@ -20,7 +20,7 @@ class Member(msgspec.Struct):
 
     attempt: Attempt
     running: Running | None
-    """The running attempt; None if the job is about to start."""
+    """The running attempt. None if the job is about to start."""
     size: int
     """Planned number of nodes, from ``low`` to ``high``."""
     low: int
@@ -28,9 +28,9 @@ class Member(msgspec.Struct):
     since_us: int
     """Start of the job's first attempt, in microseconds."""
     even: int = 0
-    """Number of nodes above ``low`` from an equal share (the second stage of DBES)."""
+    """Number of nodes above ``low`` that the job received when nodes were shared equally (DBES)."""
     expanded_us: int = 0
-    """Time at which the job last grew, in microseconds; its start if it never grew."""
+    """Time at which the job last grew, in microseconds. If it never grew, this is its start."""
     n_resizes: int = 0
     """Number of times that the job grew or shrank."""
 
@@ -45,14 +45,17 @@ class Member(msgspec.Struct):
         return self.size - self.low
 
     def give(self, n: int) -> int:
-        """Remove up to ``n`` nodes, first those from equal shares; return the number removed."""
+        """Remove up to ``n`` nodes, and return the number of removed nodes.
+
+        Nodes that were shared equally are removed first.
+        """
         n = min(n, self.extra)
         self.size -= n
         self.even = max(0, self.even - n)
         return n
 
     def take(self, n: int, even: bool = False) -> int:
-        """Add up to ``n`` nodes to the member; return the number added."""
+        """Add up to ``n`` nodes, and return the number of added nodes."""
         n = min(n, self.room)
         self.size += n
         self.even += n if even else 0
@@ -60,7 +63,7 @@ class Member(msgspec.Struct):
 
 
 class Members:
-    """The starts, the equal shares and the resizes of all malleable jobs."""
+    """The stored data of all malleable jobs: starts, equal shares and resizes."""
 
     def __init__(self) -> None:
         self._since_us: dict[str, int] = {}
@@ -89,7 +92,7 @@ class Members:
         return sorted(members, key=lambda member: (member.since_us, member.attempt.job_serial))
 
     def starting(self, view: View, attempt: Attempt) -> Member | None:
-        """Return the member of a malleable job that starts now; None for other jobs."""
+        """Return the member of a malleable job that starts now. Return None for other jobs."""
         shape = view.job(attempt.job_id).shape
         if not isinstance(shape, Malleable):
             return None
@@ -98,9 +101,9 @@ class Members:
         return self._member(view, attempt, None, since_us, shape)
 
     def remember(self, member: Member, now_us: int) -> None:
-        """Record how many nodes of a member come from equal shares.
+        """Store the number of nodes of a member that were shared equally.
 
-        If its number of nodes changes, also record this resize.
+        If the number of its nodes changes, also store this resize.
         """
         job_id = member.attempt.job_id
         self._even[job_id] = member.even

@@ -35,7 +35,7 @@ class SizeRule(msgspec.Struct, frozen=True):
     before_starts : bool
         Whether running jobs grow before any job starts.
     for_the_head : bool
-        Whether jobs shrink if this makes room for the head of the queue.
+        Whether jobs shrink if the head of the queue can then start.
     resizes : bool
         Whether jobs start on their minimum number of nodes and then change their size.
     survives : bool
@@ -54,7 +54,7 @@ class SizeRule(msgspec.Struct, frozen=True):
         return shape.min if self.survives and isinstance(shape, Malleable) else n_nodes
 
     def at_start(self, shape: Shape, request: int) -> int:
-        """Return the number of nodes that the plan assumes for a job that requests ``request``."""
+        """Return the number of nodes in the plan for a job that requests ``request`` nodes."""
         return self.least(shape, request) if self.resizes else request
 
 
@@ -66,7 +66,9 @@ def as_asked(manager: Manager) -> SizeRule:
 
 
 def fixed(manager: Manager) -> SizeRule:
-    """Start on the requested nodes and never grow; a job that lost nodes continues on fewer nodes.
+    """Start on the requested number of nodes and never grow.
+
+    A job that lost nodes continues on fewer nodes.
 
     If each job requests its own spare nodes (see `rebat.workloads.own_spares`), this is the static
     allocation of Figure 1a.
@@ -75,21 +77,21 @@ def fixed(manager: Manager) -> SizeRule:
 
 
 def pra(manager: Manager) -> SizeRule:
-    """PRA: running jobs have precedence; they get idle nodes before queued jobs start."""
+    """PRA: running jobs have precedence. They get idle nodes before queued jobs start."""
     return SizeRule(_managed(manager), manager.shrink, before_starts=True, for_the_head=False)
 
 
 def pwa(manager: Manager) -> SizeRule:
-    """PWA: waiting jobs have precedence; running jobs shrink for them, and grow only afterwards."""
+    """PWA: waiting jobs have precedence. Running jobs shrink for them, and grow only afterwards."""
     return SizeRule(_managed(manager), manager.shrink)
 
 
 def dbes(manager: Manager) -> SizeRule:
     """DBES: jobs on which reservations depend grow first, then all jobs grow equally.
 
-    The paper does not define the following details; they are choices of rebat. The job on which the
-    most reservations depend, directly or indirectly, grows first, to its maximum. Among equal jobs,
-    the job that ends first grows first. The number of dependent reservations is computed once, not
+    The paper leaves the following details open; rebat defines them. The job on which the most
+    reservations depend, directly or indirectly, grows first, to its maximum. Among equal jobs, the
+    job that ends first grows first. The number of dependent reservations is computed once, not
     after each growth. The remaining idle nodes are shared equally. When jobs shrink, they give back
     these equal shares first.
     """
@@ -123,7 +125,7 @@ def _rank(member: Member, waiting: Dependents) -> tuple[int, int, int]:
 
 
 def _even_share_first(members: Sequence[Member], wanted: int) -> int:
-    """Take back equal shares first, the same number from each job, then other nodes."""
+    """Take back nodes that were shared equally (the same number from each job), then others."""
     left = shrink_evenly(members, wanted, lambda member: member.even)
     return shrink_youngest(members, left)
 
@@ -149,7 +151,9 @@ Molding = Callable[[int, Sequence[Attempt], EndOf], Attempt]
 
 
 def least_turnaround(request: int, entries: Sequence[Attempt], end_of: EndOf) -> Attempt:
-    """Return the attempt that ends first, and of equal attempts the smallest (rule SA).
+    """Return the attempt that ends first.
+
+    If several end at the same time, return the smallest (rule SA).
 
     This is the submit-time greedy strategy of Cirne and Berman 2002, reference [24] of Prabhakaran
     et al.
@@ -158,7 +162,10 @@ def least_turnaround(request: int, entries: Sequence[Attempt], end_of: EndOf) ->
 
 
 def asked_size(request: int, entries: Sequence[Attempt], end_of: EndOf) -> Attempt:
-    """Return the attempt in the requested size, or in the largest size that fits the machine."""
+    """Return the attempt in the requested size.
+
+    If it is too large for the machine, return the largest size that fits.
+    """
     return max((entry for entry in entries if entry.n_nodes <= request), key=lambda e: e.n_nodes)
 
 

@@ -37,12 +37,12 @@ KNOWN = {torus.n_nodes: torus for torus in (MIRA, INTREPID, Torus((8, 8, 8, 8)))
 
 
 class Site(msgspec.Struct, frozen=True):
-    """The torus, its division into blocks, and the boxes to choose from."""
+    """Options of a torus: its extents, its division into blocks, and its list of boxes."""
 
     torus: str = "auto"
-    """Extents or name of the torus; auto: the known torus with this number of nodes."""
+    """Extents or name of the torus. ``auto``: the known torus with this number of nodes."""
     block: str = "auto"
-    """Extents of a block; auto: midplanes if the machine has midplanes, otherwise nodes."""
+    """Extents of a block. ``auto``: a midplane if the machine has midplanes, otherwise a node."""
     boxes: str = "all"
     """Which boxes to choose from; see `models.box_list`."""
 
@@ -114,7 +114,10 @@ class Division:
 
 
 Picker = Callable[[Division, Boxes, Mask, Request, Machine], int]
-"""Function that returns the index of the box for an attempt that starts now; -1: no free box."""
+"""Function that returns the index of the box for an attempt that starts now.
+
+It returns -1 if no box is free.
+"""
 
 
 def lowest_box(
@@ -143,7 +146,10 @@ class RandomBox(msgspec.Struct, frozen=True):
 def most_contact(
     division: Division, boxes: Boxes, free: Mask, request: Request, machine: Machine
 ) -> int:
-    """Return the free box with the most busy neighbours, to keep other free blocks together."""
+    """Return the free box with the most busy neighbours.
+
+    This choice keeps other free blocks together.
+    """
     return _best(boxes, np.where(free, -division.contacts(free), math.inf), None)
 
 
@@ -173,14 +179,17 @@ class LeastHazard(msgspec.Struct, frozen=True):
         return _best(boxes, cost, -division.contacts(free) if self.by_contact else None)
 
     def check(self, n_nodes: int) -> None:
-        """Raise InputError if the hazards were computed for a different machine."""
+        """Raise InputError if the hazards are those of a machine of another size."""
         if isinstance(self.hazards, Sized) and len(self.hazards) != n_nodes:
             error = f"has laws for {counted(len(self.hazards), 'node')}"
             raise InputError(error, "axis foresight", f"laws for the machine's {n_nodes}")
 
 
 def _best(boxes: Boxes, cost: Floats, second: Floats | None) -> int:
-    """Return the index of the box with the lowest cost; ``second`` decides between equal costs."""
+    """Return the index of the box with the lowest cost.
+
+    If several boxes have this cost, return the one with the lowest sum of ``second``.
+    """
     if second is None:
         return boxes.least(cost)
     sums = boxes.sums(cost)
@@ -190,7 +199,7 @@ def _best(boxes: Boxes, cost: Floats, second: Floats | None) -> int:
 
 
 class BoxChooser:
-    """A chooser of boxes on a torus, or of blocks in a line; see ``choosers``.
+    """A chooser (see ``choosers``) of boxes on a torus, or of blocks in a line.
 
     Parameters
     ----------
@@ -219,9 +228,9 @@ class BoxChooser:
         return self._division
 
     def without_place(self, busy: Mask, n_nodes: int, sizes: set[int]) -> list[int]:
-        """Return the sizes for which no box, or no line of blocks, is free.
+        """Return the sizes (numbers of nodes) for which no box, or no line of blocks, is free.
 
-        ``busy``, shape (blocks,), states which blocks of the machine are in use.
+        ``busy`` states for each block whether it is in use, shape (blocks,).
         """
         division = self.division(n_nodes)
         blocks = division.blocks
@@ -236,7 +245,10 @@ class BoxChooser:
         ]
 
     def __call__(self, free: Mask, request: Request, machine: Machine) -> NodeSet | None:
-        """Return the nodes of a free box, or of free blocks in a line; None if there are none."""
+        """Return the nodes of a free box, or of free blocks in a line.
+
+        Return None if there are none.
+        """
         division = self.division(machine.n_nodes)
         blocks = division.blocks
         free_blocks = blocks.whole(free)

@@ -32,7 +32,7 @@ class Request(msgspec.Struct, frozen=True):
     length_us: int
     """Duration for which the nodes are needed, in microseconds."""
     wait_us: int = 0
-    """Time until the start, in microseconds; 0: the attempt starts now."""
+    """Time until the start, in microseconds. 0 means that the attempt starts now."""
     serial: int = 0
     """Serial of the attempt."""
 
@@ -43,7 +43,7 @@ class Request(msgspec.Struct, frozen=True):
 
     @classmethod
     def later(cls, attempt: Attempt) -> Request:
-        """Return the request of an attempt for a later start, to check whether it can ever fit."""
+        """Return the request of an attempt for a later start, to check whether it ever fits."""
         return cls(attempt.n_nodes, attempt.walltime_us, 1, attempt.serial)
 
 
@@ -51,7 +51,7 @@ Chooser = Callable[[Mask, Request, Machine], NodeSet | None]
 
 
 def lowest(free: Mask, request: Request, machine: Machine) -> NodeSet | None:
-    """Return the lowest-numbered free nodes; None if there are too few."""
+    """Return the free nodes with the lowest numbers. Return None if too few nodes are free."""
     if np.count_nonzero(free) < request.n_nodes:
         return None
     out = np.empty((len(free) // 2 + 1, 2), dtype=np.int64)

@@ -22,7 +22,10 @@ from rebat.policies.planning.queue import SortedQueue, WithoutPlace
 
 
 class Use(msgspec.Struct):
-    """Nodes in use or reserved during [start, end); the attempt uses the first ones."""
+    """Nodes that are in use or reserved from ``start_us`` until ``end_us``.
+
+    The attempt uses the first ``n_nodes`` of them; the others stay empty.
+    """
 
     start_us: int
     end_us: int
@@ -31,7 +34,7 @@ class Use(msgspec.Struct):
 
 
 class ChosenPlan:
-    """The plan of a list scheduler with a chooser; see ``CountedPlan`` for the methods.
+    """The plan of a list scheduler with a chooser. ``CountedPlan`` documents the methods.
 
     Initially all nodes of the machine are up and free.
     """
@@ -53,7 +56,7 @@ class ChosenPlan:
         self._now_us = now_us
 
     def clear(self) -> None:
-        """Delete all reservations; the caller must then call `rebuild`."""
+        """Delete all reservations. The caller must then call `rebuild`."""
         self._places = []
 
     def started(self, running: Running, end_us: int) -> None:
@@ -64,7 +67,7 @@ class ChosenPlan:
     def held(self, running: Running, end_us: int) -> None:
         """Record that an attempt occupies nodes without a reservation.
 
-        Either the attempt moved, or its nodes are held. This deletes all reservations; the caller
+        Either the attempt moved, or its nodes are held. All reservations are deleted. The caller
         must then call `rebuild`.
         """
         self.clear()
@@ -80,7 +83,7 @@ class ChosenPlan:
         self.clear()
 
     def rejuvenated(self, nodes: list[int], under: Sequence[str] = ()) -> None:
-        """Record that nodes are usable again; held nodes stay in use until their attempts end."""
+        """Record that nodes are usable again. Held nodes stay in use until their attempts end."""
         self._usable[nodes] = True
 
     # ---- plans
@@ -91,7 +94,7 @@ class ChosenPlan:
         self._fill(queue, last)
 
     def _settle(self) -> None:
-        """Delete all reservations if one was missed, or is due but its nodes are in use."""
+        """Delete all reservations if one begins in the past, or is due but its nodes are in use."""
         overdue = any(hold.end_us <= self._now_us for hold in self._holds.values())
         late_us = self._now_us + (1 if overdue else 0)
         if any(place and place.start_us < late_us for place in self._places):
@@ -120,7 +123,7 @@ class ChosenPlan:
         self._fill(queue, last)
 
     def _stays(self, before: Use | None, place: Use | None) -> bool:
-        """Return whether a later reservation stays because no earlier time is free."""
+        """Return whether a later reservation stays, because no earlier time is possible."""
         return bool(before and place and place.start_us == before.start_us > self._now_us)
 
     def backfill(self, queue: SortedQueue, depth: int, first: bool = False) -> None:
@@ -141,7 +144,7 @@ class ChosenPlan:
 
     @property
     def without_place(self) -> WithoutPlace | None:
-        """The sizes that do not fit now; None for a user-defined chooser, which may have state."""
+        """The sizes that do not fit now. None for a user-defined chooser, which may have state."""
         return None if isinstance(self._choose, OwnChooser) else self._without_place
 
     def _without_place(self, sizes: set[int]) -> list[int]:
@@ -165,7 +168,10 @@ class ChosenPlan:
     # ---- first fit
 
     def _first_fit(self, queue: SortedQueue, position: int, may_wait: bool = True) -> Use | None:
-        """Return the earliest time and nodes that stay free long enough; None if there are none."""
+        """Return the first time and nodes that stay free long enough.
+
+        Return None if there are none.
+        """
         size, length_us = int(queue.size[position]), int(queue.duration[position])
         for start_us in self._times() if may_wait else (self._now_us,):
             end_us = min(start_us + length_us, FOREVER_US)
@@ -179,7 +185,10 @@ class ChosenPlan:
         return None
 
     def _uses(self) -> Iterator[Use]:
-        """Yield uses and reservations; a use beyond its planned end is assumed to end in 1 us."""
+        """Yield uses and reservations.
+
+        A use that exceeds its planned end is assumed to end in 1 us.
+        """
         late_us = self._now_us + 1
         for hold in self._holds.values():
             yield hold if hold.end_us > self._now_us else Use(0, late_us, hold.nodes)

@@ -22,17 +22,18 @@ from rebat.policies.placement.plans import Placement, PlacementOptions
 from rebat.policies.variants import choice
 
 FITS = {"best": True, "first": False}
-"""Values of the option ``fit``. True: an attempt that fits on one node gets the fullest node with
-enough free cores; a larger attempt gets all cores of the emptiest nodes. False: every attempt gets
-the first suitable nodes.
+"""Values of the option ``fit``.
+
+True: an attempt that fits on one node gets the fullest node with enough free cores. A larger
+attempt gets all cores of the emptiest nodes. False: every attempt gets the first suitable nodes.
 """
 
 
 class CoresOfNodes(msgspec.Struct, frozen=True):
     """A chooser of cores on few nodes.
 
-    ``best`` is a value of `FITS`. Equally suitable nodes are chosen in ascending order; with
-    ``backwards``, in descending order.
+    ``best`` is a value of `FITS`. Equally suitable nodes are chosen in ascending order. With
+    ``backwards``, the order is descending.
     """
 
     best: bool = True

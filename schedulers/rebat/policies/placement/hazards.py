@@ -19,7 +19,7 @@ Ints = npt.NDArray[np.int64]
 
 
 class Hazards(Protocol):
-    """Failure laws of nodes."""
+    """Interface: the failure laws of nodes."""
 
     def hazard(self, uptime_s: Floats, duration_s: float) -> Floats:
         """Return the cumulative hazard of each node over a duration, shape (n,)."""
@@ -29,12 +29,18 @@ class Hazards(Protocol):
 
 
 class Ageing(msgspec.Struct, frozen=True):
-    """Hazards that depend only on uptime; they grow (``sign`` 1) or fall (``sign`` -1) with it."""
+    """Hazards that depend only on uptime.
+
+    They grow with uptime if ``sign`` is 1, and fall if it is -1.
+    """
 
     sign: int
 
     def hazard(self, uptime_s: Floats, duration_s: float) -> Floats:
-        """Return values in the same order as the hazards. Their size has no meaning."""
+        """Return values that sort nodes like their hazards.
+
+        The size of the values has no meaning.
+        """
         return self.sign * uptime_s
 
     def of(self, nodes: Ints) -> Ageing:
@@ -52,7 +58,7 @@ class Stretched(msgspec.Struct, frozen=True):
     factor: float
 
     def hazard(self, uptime_s: Floats, duration_s: float) -> Floats:
-        """Return the hazard on the scaled time axis."""
+        """Return the hazard with all times divided by ``factor``."""
         return self.hazards.hazard(uptime_s / self.factor, duration_s / self.factor)
 
     def of(self, nodes: Ints) -> Stretched:
@@ -66,7 +72,10 @@ def is_file(foresight: str) -> bool:
 
 
 def assumed(foresight: str, law: Hazards | None) -> Hazards:
-    """Return the hazards that a foresight assumes; ``law`` is the failure law of the run."""
+    """Return the hazards that belong to a value of the option ``foresight``.
+
+    ``law`` is the failure law of the run, if there is one.
+    """
     if foresight in FORESIGHTS:
         return FORESIGHTS[foresight]
     if is_file(foresight):
@@ -87,7 +96,7 @@ def assumed(foresight: str, law: Hazards | None) -> Hazards:
 
 
 def believed(foresight: str) -> tuple[str, float]:
-    """Return the source of a foresight, and the factor by which it multiplies times to failure.
+    """Return the source in the text of a foresight, and the factor of the times to failure.
 
     >>> believed("law*0.5"), believed("youngest")
     (('law', 0.5), ('youngest', 1.0))
@@ -117,7 +126,10 @@ LAWS = {
     "law": ("the failure law of the run", "--law or --mtbf"),
     "fit": ("the record of failures before the run", "--begin"),
 }
-"""Foresights that use a failure law: what they need, and the options of a run that provide it."""
+"""Foresights that use a failure law.
+
+Each value states what the foresight needs, and which options of a run set it.
+"""
 
 LEAST_FACTOR = 1e-3
 

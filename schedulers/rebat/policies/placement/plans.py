@@ -25,7 +25,7 @@ class Placement(msgspec.Struct, frozen=True):
 
     choose: Chooser
     fused: Callable[[Machine], AvailabilityPlan] | None = None
-    """Function that creates a faster plan than `ChosenPlan`, with the same results."""
+    """Function that creates a plan with the same results as `ChosenPlan`, but faster."""
     backwards: Chooser | None = None
     """The same chooser with nodes in descending order."""
     counted: bool = False
@@ -46,17 +46,20 @@ class PlacementOptions(Options, frozen=True):
     """Whether the placement can choose nodes in descending order, for reversed partitions."""
 
     def make(self, hazards: Hazards | None, seed: int) -> Placement:
-        """Return the placement; ``hazards`` is the failure law of the run, if there is one."""
+        """Return the placement. ``hazards`` is the failure law of the run, if there is one."""
         raise NotImplementedError
 
     def blocks(self, n_nodes: int) -> TorusBlocks | None:
-        """Return the blocks that the placement allocates on a torus; None if it allocates nodes."""
+        """Return the blocks that the placement allocates on a torus.
+
+        Return None if it allocates nodes.
+        """
         return None
 
     def allotted(self, n_nodes: int) -> Allotment | None:
         """Return a function from the requested to the allocated number of nodes.
 
-        None if both numbers are always equal.
+        Return None if both numbers are always equal.
         """
         return None
 

@@ -18,7 +18,7 @@ from rebat.policies.planning.boxed import BoxPlan
 from rebat.policies.variants import choice, text
 
 PICKS: dict[str, Picker | None] = {"corner": None, "surface": most_contact}
-"""Rules for the box of an attempt that starts now, and for the choice of FAPS among equal boxes."""
+"""Rules that choose the box of an attempt that starts now. FAPS uses them for equal hazards."""
 
 Extents = Annotated[
     str,
@@ -130,5 +130,5 @@ class FapsOptions(_BoxOptions, frozen=True, tag="faps"):
 
 
 def boxed(choose: BoxChooser) -> Placement:
-    """Return a placement of boxes on a torus."""
+    """Return a placement that chooses boxes on a torus."""
     return Placement(choose, lambda machine: BoxPlan(machine, choose))

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Options of plannings that use walltimes, and Batsched's rejection of jobs without walltime.
 
-The other rules of Batsched need no extra code. Conservative backfilling with compression on a
+Other rules of Batsched need no code in this module. Conservative backfilling with compression on a
 ``NamedPlan`` is Batsched's ``conservative_bf``. EASY backfilling on a ``NamedPlan`` has the same
 results as Batsched's ``easy_bf``. When jobs arrive, ``easy_bf`` plans only the new jobs.
 ``NamedPlan`` plans the entire queue, with the same result, because an arrival frees no node.
@@ -72,6 +72,6 @@ class TimedOptions(PlanningOptions, frozen=True):
         return to_us(self.margin)
 
     def make(self, context: Context) -> Planning:
-        """Return the planning; it rejects jobs without a walltime if walltimes are required."""
+        """Return the planning. If walltimes are required, it rejects jobs without a walltime."""
         planning: Planning = self.kind(self, context)
         return NeedsWalltime(planning) if self.walltimes == "required" else planning

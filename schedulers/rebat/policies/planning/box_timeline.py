@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Table of the blocks in use or reserved, and the timeline that is computed from this table."""
+"""Table of the blocks in use or reserved, and the resulting timeline of free blocks."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Flags = npt.NDArray[np.uint8]
 
 
 class Choice(msgspec.Struct):
-    """The blocks that are free for a row of the table, and the blocks chosen for the row."""
+    """The blocks that are free during a row, and the blocks that the caller chooses."""
 
     free: Mask
     taken: Flags
@@ -52,13 +52,13 @@ class BoxTimeline:
     # ---- sets of blocks
 
     def packed(self, blocks: Flags) -> Words:
-        """Return the blocks whose entry is not 0, as a set (one bit per block)."""
+        """Return a set of blocks as bits: the blocks whose entry is not 0."""
         words = np.zeros(self._words, dtype=np.uint64)
         box_slots.pack(blocks, words)
         return words
 
     def unpacked(self, words: Words) -> Mask:
-        """Return which blocks are in a set, shape (blocks,)."""
+        """Return, for each block, whether it is in a set: shape (blocks,)."""
         blocks = np.zeros(self._n_blocks, dtype=np.uint8)
         box_slots.unpack(words, blocks)
         return blocks.view(np.bool_)
@@ -96,7 +96,7 @@ class BoxTimeline:
         self._unused += rows.tolist()
 
     def die(self, unusable: npt.NDArray[np.int32]) -> None:
-        """Set the unusable blocks: those whose entry in ``unusable`` is not 0."""
+        """Set the blocks that are unusable because of failures: those whose entry is not 0."""
         self._dead = self.packed((unusable != 0).view(np.uint8))
         self.stale = True
 
@@ -108,7 +108,7 @@ class BoxTimeline:
     # ---- reading
 
     def ready(self, now_us: int, changes: int) -> Slots:
-        """Return the slots from ``now_us`` on, with space to add or remove ``changes`` rows."""
+        """Return the slots from ``now_us`` on, with space for ``changes`` added or removed rows."""
         crowded = self._slots.n[0] > 64 + 3 * (len(self.rows.end) - len(self._unused))
         if self.stale or crowded:
             self._make_room(len(self.rows.end) + changes, rebuild=True)

@@ -16,7 +16,10 @@ Array = npt.NDArray[Any]
 Ints = npt.NDArray[np.int64]
 
 REMEMBERED = 16
-"""Number of cached sets of busy blocks per volume; no box of the volume avoids such blocks."""
+"""Number of cached sets of busy blocks per volume.
+
+A cached set leaves no box of the volume free.
+"""
 
 
 class VolumeTable:
@@ -85,7 +88,10 @@ class Volumes:
         self.catalogue = self._made()
 
     def of(self, sizes: Ints) -> Ints:
-        """Return the index in the catalogue of each size's volume; add missing volumes."""
+        """Return, for each size, the index of its volume in the catalogue.
+
+        Missing volumes are added.
+        """
         indices: Ints = self._index[sizes]
         if (indices < 0).any():
             before = len(self._indices)
@@ -106,7 +112,7 @@ class Volumes:
         return self._indices[volume]
 
     def _add(self, volume: int) -> None:
-        """Add a volume to the tables."""
+        """Add a volume, and its boxes, to the tables."""
         tables, words = self._tables, len(self._steps.everything)
         tables["volume"].add([volume])
         tables["full"].add(np.full((1, REMEMBERED, words), ~np.uint64(0)))

@@ -29,7 +29,9 @@ MOST_KNOWN = 4096
 
 
 class BoxPlan:
-    """A plan of boxes. See ``CountedPlan`` for the methods, `kernels.box_slots` for the timeline.
+    """A plan that reserves boxes.
+
+    ``CountedPlan`` documents the methods, `kernels.box_slots` the timeline.
 
     Initially all nodes of the machine are up and free.
     """
@@ -56,7 +58,6 @@ class BoxPlan:
         return box_plan.Released(words, np.zeros(1, dtype=np.int64))
 
     def _nodes_of(self, taken: bytes) -> NodeSet:
-        """Return the nodes of a set of blocks, from the cache if possible."""
         nodes = self._node_sets.get(taken)
         if nodes is None:
             blocks = self._timeline.unpacked(np.frombuffer(taken, dtype=np.uint64))
@@ -78,12 +79,12 @@ class BoxPlan:
         self._rows_of.clear()
 
     def clear(self) -> None:
-        """Delete all reservations; the caller must then call `rebuild`."""
+        """Delete all reservations. The caller must then call `rebuild`."""
         self._drop(self._rows)
         self._rows, self._starts = self._rows[:0], self._starts[:0]
 
     def _drop(self, rows: Ints) -> None:
-        """Delete those of these rows that do not belong to running attempts."""
+        """Delete the rows in ``rows`` that do not belong to running attempts."""
         runs = np.zeros(len(self._timeline.rows.end), dtype=np.bool_)
         runs[list(self._holds.values())] = True
         self._timeline.drop(rows[~runs[rows]])
@@ -106,7 +107,7 @@ class BoxPlan:
     def held(self, running: Running, end_us: int) -> None:
         """Record that an attempt occupies nodes without a reservation.
 
-        Either the attempt moved, or its nodes are held. This deletes all reservations; the caller
+        Either the attempt moved, or its nodes are held. All reservations are deleted. The caller
         must then call `rebuild`.
         """
         self.clear()
@@ -118,7 +119,7 @@ class BoxPlan:
         given, rows = self._given_back, self._timeline.rows
         given.opened[0] = max(given.opened[0], rows.end[row])
         given.blocks[:] |= rows.mask[row]
-        if self._loose:  # another row may also hold some of these blocks
+        if self._loose:  # another row may contain some of these blocks
             self._timeline.stale = True
             self._loose.discard(running.attempt.id)
         self._timeline.drop(np.array([row]))
@@ -130,7 +131,7 @@ class BoxPlan:
         self.clear()
 
     def rejuvenated(self, nodes: list[int], under: Sequence[str] = ()) -> None:
-        """Record that nodes are usable again; held nodes stay in use until their attempts end."""
+        """Record that nodes are usable again. Held nodes stay in use until their attempts end."""
         np.subtract.at(self._unusable, self._division.blocks.of_node[nodes], 1)
         self._timeline.die(self._unusable)
         self._given_back.opened[0], self._given_back.blocks[:] = FOREVER_US, ~np.uint64(0)
@@ -143,13 +144,16 @@ class BoxPlan:
         self._fill(queue, last, FOREVER_US)
 
     def _settle(self) -> None:
-        """Delete all reservations if one was missed, or is due but its nodes are in use."""
+        """Delete all reservations if one begins in the past, or is due but its nodes are in use."""
         late_us = self._now_us + (1 if self._outlive() else 0)
         if (self._starts < late_us).any():
             self.clear()
 
     def _outlive(self) -> bool:
-        """Set each overdue attempt's planned end to 1 us from now; return whether there are any."""
+        """Set the planned end of each overdue attempt to 1 us from now.
+
+        Return whether there are overdue attempts.
+        """
         ends = self._timeline.rows.end
         overdue = [row for row in self._holds.values() if ends[row] <= self._now_us]
         if overdue:
@@ -176,7 +180,7 @@ class BoxPlan:
             self._pick(queue, position - 1)
 
     def _plan(self, queue: SortedQueue, sizes: Ints) -> box_plan.Plan:
-        """Return the input and output of the kernels, with the current slots."""
+        """Return the input and output arrays of the kernels, with the present slots."""
         choose, volumes = self._choose, self._volumes.of(sizes)  # adds missing volumes
         return box_plan.Plan(
             slots=self._timeline.ready(self._now_us, 0),
@@ -233,7 +237,7 @@ class BoxPlan:
         self._fill(queue, len(queue), depth, first)
 
     def _pick(self, queue: SortedQueue, position: int) -> None:
-        """If there is a rule ``pick``, choose with it the box of an attempt that starts now."""
+        """Choose the box of an attempt that starts now with the rule ``pick``, if it is set."""
         pick = self._choose.pick
         if pick is None or self._starts[position] != self._now_us:
             return
@@ -250,12 +254,12 @@ class BoxPlan:
             choice.taken[boxes.box(index).nodes(self._division.blocks.torus)] = 1
 
     def without_place(self, sizes: set[int]) -> list[int]:
-        """Return the sizes for which no box, or no line of blocks, is free now."""
+        """Return the requested sizes for which no box, or no line of blocks, is free now."""
         busy = self._timeline.unpacked(self._timeline.ready(self._now_us, 0).busy[0])
         return self._choose.without_place(busy, self._machine.n_nodes, sizes)
 
     def nodes_at(self, position: int) -> NodeSet | None:
-        """Return the first nodes of the reserved blocks, in the number that the attempt needs."""
+        """Return the nodes that the attempt at a queue position will use."""
         if self._starts[position] == NEVER:
             return None
         row = int(self._rows[position])

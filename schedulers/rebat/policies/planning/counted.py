@@ -21,14 +21,14 @@ from rebat.policies.planning.queue import SortedQueue, WithoutPlace
 
 Steps = npt.NDArray[np.int64]
 Change = tuple[int, int, int]
-"""Start and end of an interval (microseconds), and the number of additional free nodes in it."""
+"""A change of the free nodes: start and end of an interval (us), and the number of added nodes."""
 
 
 DEEP = 64
-"""Number of attempts above which a profile that is divided into blocks is faster."""
+"""Number of attempts above which a profile in blocks is faster than a simple profile."""
 
 FEW = 4
-"""Maximum number of changes for which a loop is faster than an array."""
+"""Maximum number of changes that a loop applies. More changes are applied with arrays."""
 
 MOST_LATER = 1024
 """Maximum number of changes of the profile ``base`` that are not yet applied."""
@@ -43,7 +43,10 @@ class Profile:
         self.n = 1
 
     def room_for(self, rectangles: int) -> None:
-        """Enlarge the arrays for more rectangles (changes by a number of nodes in an interval)."""
+        """Enlarge the arrays for more rectangles.
+
+        A rectangle is a change of the free nodes in an interval.
+        """
         need = self.n + counts.steps_needed(rectangles)
         if need > len(self.t):
             more = np.zeros(2 * need - len(self.t), dtype=np.int64)
@@ -77,7 +80,10 @@ class Profile:
 
 
 class Base:
-    """The profile ``base``. Changes are collected, and applied together before it is read."""
+    """The profile ``base``.
+
+    Changes are collected, and applied together when the profile is read.
+    """
 
     def __init__(self, n_free: int) -> None:
         self._profile = Profile(n_free)
@@ -127,8 +133,9 @@ class CountedPlan:
                 self._overdue.append(attempt_id)
 
     def _extend(self) -> list[str]:
-        """Set the planned end of each overdue attempt to 1 us from now; return the ids of these
-        attempts.
+        """Set the planned end of each overdue attempt to 1 us from now.
+
+        Return the ids of these attempts.
         """
         if not self._overdue:
             return []
@@ -139,10 +146,11 @@ class CountedPlan:
         return overdue
 
     def _settle(self, queue: SortedQueue, last: int) -> None:
-        """Update the reservations, and set later planned ends for overdue attempts.
+        """Adjust planned ends and reservations to the present time.
 
-        If the start of a reservation was due but its attempt did not start, make all reservations
-        again. If only this reservation were moved, a later attempt of the queue could start first.
+        Overdue attempts get a later planned end. If the start of a reservation was due but its
+        attempt did not start, make all reservations again. If only this reservation were moved, a
+        later attempt of the queue could start first.
         """
         overdue = self._extend()
         self._plan.forget(self._now_us)
@@ -165,7 +173,7 @@ class CountedPlan:
         heapq.heappush(self._heap, (end_us, attempt_id))
 
     def clear(self) -> None:
-        """Delete all reservations; the caller must then call `rebuild`."""
+        """Delete all reservations. The caller must then call `rebuild`."""
 
     def held(self, running: Running, end_us: int) -> None:
         """Record that an attempt occupies nodes without a reservation.
@@ -183,8 +191,8 @@ class CountedPlan:
     def failed(self, nodes: list[int], under: Sequence[str] = ()) -> None:
         """Record that nodes are unusable during the entire plan.
 
-        Attempts may still hold some of the nodes. For each held node, ``under`` contains the id of
-        the attempt once. A held node that fails no longer counts as held, so that it is not
+        Attempts may still hold some of the nodes. ``under`` contains the id of the holding attempt
+        for each of these nodes. A held node that fails no longer counts as held, so that it is not
         subtracted twice.
         """
         self._change(FOREVER_US, -len(nodes))
@@ -194,7 +202,7 @@ class CountedPlan:
             self._change(end, 1)
 
     def rejuvenated(self, nodes: list[int], under: Sequence[str] = ()) -> None:
-        """Record that nodes are usable again; held nodes stay in use until their attempts end."""
+        """Record that nodes are usable again. Held nodes stay in use until their attempts end."""
         self._change(FOREVER_US, len(nodes))
         for attempt_id in under:
             size, end = self._holds[attempt_id]
@@ -209,7 +217,10 @@ class CountedPlan:
     # ---- plans
 
     def append(self, queue: SortedQueue, first: int, last: int) -> None:
-        """Make first-fit reservations for these queue positions; other reservations stay."""
+        """Make first-fit reservations for these queue positions.
+
+        Other reservations do not change.
+        """
         self._settle(queue, first)
         self._place(queue, first, last)
 
@@ -270,7 +281,7 @@ class CountedPlan:
     def first_fit_us(self, size: int, duration_us: int) -> int:
         """Return the earliest time at which ``size`` nodes stay free for a duration.
 
-        FOREVER_US if there is no such time.
+        Return FOREVER_US if there is none.
         """
         plan = self._plan
         return int(counts.first_fit(plan.t, plan.f, plan.n, size, duration_us))

@@ -39,7 +39,9 @@ from rebat.policies.queue_order import Key
 
 
 class Fifo(Planning):
-    """A planning that starts the head of the queue while it fits, and rejects too large jobs.
+    """A planning that starts the head of the queue as soon as it fits.
+
+    It rejects jobs that are too large.
 
     Without partitions, the placement 'any' only counts nodes, and the session chooses the lowest
     free nodes.
@@ -89,7 +91,7 @@ class Fifo(Planning):
         self._queues = {tier: [] for tier in tiers}
 
     def _limit_in(self, view: View, place: Partition) -> SizeLimit:
-        """Return the size limit of a partition; the last nodes of the machine are spare nodes."""
+        """Return the size limit of a partition. The last nodes of the machine are spare nodes."""
         first_spare = self._limit_on(view.n_nodes).most
         n_spares = int(place.nodes.mask(view.n_nodes)[first_spare:].sum())
         return SizeLimit(place.nodes.size, n_spares)
@@ -111,7 +113,7 @@ class Fifo(Planning):
     # ---- the record of plans
 
     def planned(self, view: View) -> PlannedStarts:
-        """Return, without planned starts, the attempt for which each queued attempt waits.
+        """Return the attempt for which each queued attempt waits. There are no planned starts.
 
         An attempt that waits for no other attempt does not fit: too few nodes are free, or the
         placement cannot use the free nodes.
@@ -123,7 +125,7 @@ class Fifo(Planning):
         return starts
 
     def _waiting(self, view: View) -> Iterator[tuple[Attempt, int]]:
-        """Yield each queued attempt with the serial of the attempt that blocks it; -1: none."""
+        """Yield each queued attempt with the serial of the attempt for which it waits, or -1."""
         for queue in self._queues.values():
             blocked: dict[str, int] = {}
             for _, attempt_id in queue:
@@ -140,7 +142,10 @@ class Fifo(Planning):
     def _serve(
         self, view: View, tier: int, room: Room
     ) -> Generator[Proposal, None, list[Proposal]]:
-        """Start attempts in a tier's partitions; return the stops needed for the next attempt."""
+        """Start attempts in the partitions of a tier.
+
+        Return the stops that the next attempt needs, if any.
+        """
         queue, at = self._queues[tier], 0
         open_here = {place.name for place in self._places if place.tier == tier}
         while at < len(queue) and open_here:
@@ -166,7 +171,7 @@ class Fifo(Planning):
     def _start(
         self, view: View, room: Room, attempt: Attempt, places: list[Partition]
     ) -> Start | None:
-        """Return the start of an attempt; None if it does not fit."""
+        """Return the start of an attempt. Return None if the attempt does not fit."""
         if attempt.n_nodes > room.n_free:
             return None
         if self._counted:
@@ -196,7 +201,7 @@ class Fifo(Planning):
     def _victims(
         self, view: View, room: Room, attempt: Attempt, places: list[Partition]
     ) -> list[Proposal]:
-        """Return stops (with checkpoints) that make room for an attempt, if there are any."""
+        """Return the stops (with checkpoints) that make room for an attempt, if possible."""
         tier = places[0].tier
         if all(place.tier >= tier for place in self._places):
             return []
@@ -223,7 +228,7 @@ class Fifo(Planning):
 
 
 def _at_its_place(attempt: Attempt) -> Attempt:
-    """Return the attempt with the queue time and the serial of its job's first submission."""
+    """Return the attempt with the queue time and the serial of the first attempt of its job."""
     return msgspec.structs.replace(attempt, queued_us=attempt.submit_us, serial=attempt.job_serial)
 
 

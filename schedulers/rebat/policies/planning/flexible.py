@@ -71,7 +71,10 @@ class FlexibleScheduling(ListScheduling):
     # ---- the queue
 
     def _enter(self, view: View, plan: CountedPlan, changes: Changes) -> Iterator[Reject]:
-        """Queue and plan new attempts with their planned sizes; reject attempts that never fit."""
+        """Queue and plan new attempts in their planned sizes.
+
+        Reject attempts that can never start.
+        """
         for attempt in (*changes.resubmitted, *changes.arrived):
             entry = self._in_its_size(view, plan, attempt)
             if entry is None:
@@ -99,7 +102,7 @@ class FlexibleScheduling(ListScheduling):
         return [self._rule.at_start(job.shape, request)]
 
     def _in_its_size(self, view: View, plan: CountedPlan, attempt: Attempt) -> Attempt | None:
-        """Return an attempt with its planned size; None if it can never fit."""
+        """Return an attempt in its planned size. Return None if it can never start."""
         most = self._limit_on(view.n_nodes).most
         sizes = [size for size in self._sizes(view, attempt) if size <= most]
         if sizes == [attempt.n_nodes]:
@@ -123,7 +126,7 @@ class FlexibleScheduling(ListScheduling):
     # ---- nodes
 
     def _allocate(self, view: View) -> list[Proposal]:
-        """Return the starts and the resizes.
+        """Return the starts and resizes of this plan.
 
         If a job must shrink to make room, the attempt that needs its nodes starts at the same
         simulated time, after the resize.
@@ -157,8 +160,8 @@ class FlexibleScheduling(ListScheduling):
     ) -> list[tuple[int, Attempt]] | None:
         """Shrink members to make room for the first attempt that cannot start now.
 
-        Return the due starts that are before this attempt in the queue. Later attempts are planned
-        again. Return None if no member shrinks.
+        Return the due starts of attempts that precede this attempt in the queue. Later attempts are
+        planned again. Return None if no member shrinks.
         """
         positions = {position for position, _ in due}
         head = next(at for at in count() if at not in positions)
@@ -196,7 +199,7 @@ class FlexibleScheduling(ListScheduling):
         return [*starts, *self._resizes(members, free, view.now_us)]
 
     def _resizes(self, members: list[Member], free: Mask, now_us: int) -> list[Proposal]:
-        """Return stops that lose no work, each with a move to more or fewer nodes."""
+        """Return the stops and moves that give jobs more or fewer nodes, without loss of work."""
         stops: list[Proposal] = []
         for member in members:
             running = member.running

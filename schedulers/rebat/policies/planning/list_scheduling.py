@@ -28,7 +28,10 @@ ALL = -1
 
 
 class Upkeep(IntEnum):
-    """Ways to update a plan after a change; if several are required, the strongest is used."""
+    """Ways to update a plan after a change.
+
+    If changes need different ways, the largest value is used.
+    """
 
     APPEND = 1
     COMPRESS = 2
@@ -37,7 +40,7 @@ class Upkeep(IntEnum):
 
 MAINTENANCE: dict[str, dict[str, Upkeep]] = {
     # Batsched: after the end of a job, reservations can only move to earlier times. All are deleted
-    # # after a failure, a repair, or the arrival of a job with raised priority (section 7.2.1).
+    # after a failure, a repair, or the arrival of a job with raised priority (section 7.2.1).
     "compression": {
         "arrival": Upkeep.APPEND,
         "priority": Upkeep.REBUILD,
@@ -61,7 +64,7 @@ MAINTENANCE: dict[str, dict[str, Upkeep]] = {
         "rejuvenation": Upkeep.REBUILD,
     },
 }
-"""Update of the plan after each kind of change, if every attempt has a reservation."""
+"""How the plan is updated after each kind of change, if every attempt has a reservation."""
 
 
 class ListScheduling(Planning):
@@ -71,9 +74,9 @@ class ListScheduling(Planning):
     ----------
     order : QueueOrder
     depth : int
-        Maximum number of reservations for attempts that cannot start now; ALL: no limit.
+        Maximum number of reservations for attempts that cannot start now. ALL means no limit.
     maintenance : str
-        A key of MAINTENANCE. It has an effect only if depth is ALL; with other depths the plan is
+        A key of MAINTENANCE. It has an effect only if depth is ALL. With other depths, the plan is
         always rebuilt.
     margin_us : int
         Microseconds that the plan adds to each walltime.
@@ -105,7 +108,7 @@ class ListScheduling(Planning):
         self._plan: AvailabilityPlan | None = None
 
     def plan(self, view: View, changes: Changes) -> Iterable[Proposal]:
-        """Return the attempts to start now; reject jobs larger than the machine."""
+        """Return the attempts to start now, and reject jobs that are larger than the machine."""
         plan = self._opened(view)
         as_planned = self._book(plan, changes)
         plan.advance(view.now_us)
@@ -124,14 +127,16 @@ class ListScheduling(Planning):
         return None if self._plan is None else self._queue.planned(self._plan, view)
 
     def _opened(self, view: View) -> AvailabilityPlan:
-        """Return the plan, created at the first call."""
         if self._plan is None:
             self._plan = self._placement(view.machine)
             self._queue.on_machine(view.n_nodes)
         return self._plan
 
     def _book(self, plan: AvailabilityPlan, changes: Changes) -> bool:
-        """Record which attempts started; return whether exactly the due attempts started."""
+        """Record which attempts started.
+
+        Return whether they are exactly the attempts that were due.
+        """
         as_planned = self._queue.book(changes.started, changes.withdrawn)
         if not as_planned:
             plan.clear()
@@ -141,11 +146,10 @@ class ListScheduling(Planning):
         return as_planned
 
     def _end_us(self, running: Running) -> int:
-        """Return the planned end of a running attempt, including the margin."""
         return running.start_us + self._queue.duration_of(running.attempt)
 
     def _take_in(self, plan: AvailabilityPlan, changes: Changes) -> Upkeep:
-        """Record changes of nodes in the plan; return the update that the plan needs."""
+        """Record changes of nodes and running attempts. Return the update that the plan needs."""
         due, upkeep = Upkeep.APPEND, self._upkeep
         for left in (changes.ended, changes.stopped):
             for running in left:
@@ -167,7 +171,10 @@ class ListScheduling(Planning):
         return due
 
     def _enqueue(self, n_nodes: int, changes: Changes, rejected: list[Proposal]) -> Upkeep:
-        """Queue new attempts, or reject too large ones; return the update that the plan needs."""
+        """Queue new attempts, or reject those that are too large.
+
+        Return the update that the plan needs.
+        """
         upkeep, queue = Upkeep.APPEND, self._queue
         for attempt in (*changes.arrived, *changes.resubmitted):
             if reason := SizeLimit(n_nodes).exceeded(attempt.n_nodes):
@@ -195,7 +202,7 @@ class ListScheduling(Planning):
 
 
 DEPTHS = {"greedy": 0, "easy": 1, "conservative": ALL, "all": ALL}
-"""Reservation depths by name; any whole number is also accepted."""
+"""Reservation depths by name. Any whole number is also a valid depth."""
 
 
 def depth_of(depth: str | int) -> int:

@@ -63,13 +63,13 @@ class NamedPlan:
         heapq.heappush(self._heap, (end_us, attempt_id))
 
     def clear(self) -> None:
-        """Delete all reservations; the caller must then call `rebuild`."""
+        """Delete all reservations. The caller must then call `rebuild`."""
         named.clear(self._table)
 
     def held(self, running: Running, end_us: int) -> None:
         """Record that an attempt occupies nodes without a reservation.
 
-        Either the attempt moved, or its nodes are held. This deletes all reservations; the caller
+        Either the attempt moved, or its nodes are held. All reservations are deleted. The caller
         must then call `rebuild`.
         """
         self.clear()
@@ -91,7 +91,7 @@ class NamedPlan:
         slices.fail(self._table, dead.intervals)
 
     def rejuvenated(self, nodes: list[int], under: Sequence[str] = ()) -> None:
-        """Record that nodes are usable again; held nodes stay in use until their attempts end."""
+        """Record that nodes are usable again. Held nodes stay in use until their attempts end."""
         alive = NodeSet.of(nodes)
         self._make_room(0, alive)
         slices.repair(self._table, alive.intervals)
@@ -107,7 +107,10 @@ class NamedPlan:
     # ---- plans
 
     def append(self, queue: SortedQueue, first: int, last: int) -> None:
-        """Make first-fit reservations for these queue positions; other reservations stay."""
+        """Make first-fit reservations for these queue positions.
+
+        Other reservations do not change.
+        """
         self._settle(last)
         self._place(queue, last)
 

@@ -18,7 +18,7 @@ from rebat.policies.queue_order import Key, QueueOrder, bound, planned_us
 
 
 class SortedQueue:
-    """The queued attempts in order, each with its size, planned duration and reserved start.
+    """The queued attempts in queue order, with their sizes, planned durations and reserved starts.
 
     ``size`` (nodes), ``duration`` and ``start`` (microseconds) and ``serial`` are int64 arrays.
     Only the first ``len(queue)`` entries are valid. ``start`` is NEVER for an attempt without a
@@ -28,7 +28,7 @@ class SortedQueue:
     ----------
     order : QueueOrder
     margin_us : int
-        Microseconds that are added to each walltime; may be negative.
+        Microseconds that are added to each walltime. The number may be negative.
     seed : int
         Seed of a random order.
     """
@@ -69,7 +69,10 @@ class SortedQueue:
         return at
 
     def on_machine(self, n_nodes: int) -> None:
-        """Bind the order to the size of the machine, before any attempt is added."""
+        """Set the size of the machine, which the order may need.
+
+        Call this before adding attempts.
+        """
         self._order = bound(self._order, n_nodes, self._margin_us, self._seed)
 
     def duration_of(self, attempt: Attempt) -> int:
@@ -89,7 +92,9 @@ class SortedQueue:
         return self._proposed
 
     def book(self, started: Sequence[Running], withdrawn: Sequence[str] = ()) -> bool:
-        """Remove the attempts that started; return whether exactly the due attempts started.
+        """Remove the attempts that started.
+
+        Return whether they are exactly the attempts that were due.
 
         Due attempts that did not start stay in the queue, except attempts of ``withdrawn`` jobs.
         Attempts are compared by job, because a job that starts on another number of nodes has a new
@@ -141,11 +146,11 @@ class SortedQueue:
 
 
 WithoutPlace = Callable[[set[int]], list[int]]
-"""Function that returns the sizes (numbers of nodes) for which the free nodes have no place."""
+"""Function that returns the sizes (numbers of nodes) that do not fit on the free nodes."""
 
 
 class AvailabilityPlan(Protocol):
-    """Interface of a plan; see ``CountedPlan`` for the methods."""
+    """Interface of a plan. ``CountedPlan`` documents the methods."""
 
     def advance(self, now_us: int) -> None: ...
     def started(self, running: Running, end_us: int) -> None: ...
@@ -162,4 +167,4 @@ class AvailabilityPlan(Protocol):
 
     @property
     def without_place(self) -> WithoutPlace | None:
-        """The sizes without a place now; None if an attempt fits whenever enough nodes are free."""
+        """The sizes that do not fit now. None if an attempt fits whenever enough nodes are free."""

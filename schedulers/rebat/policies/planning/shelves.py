@@ -28,7 +28,10 @@ class Shelves(Planning):
         self._began = False
 
     def plan(self, view: View, changes: Changes) -> Iterable[Proposal]:
-        """Start a new shelf if the last one has ended; reject jobs larger than the machine."""
+        """Start a new shelf when the previous one has ended.
+
+        Reject jobs that are larger than the machine.
+        """
         if not self._began:
             self._queue.on_machine(view.n_nodes)
             self._began = True

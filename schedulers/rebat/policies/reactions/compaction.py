@@ -41,17 +41,23 @@ class Nodes(msgspec.Struct, frozen=True):
     cores: int
     """Cores per node."""
     tags: npt.NDArray[np.int32]
-    """Tag of the attempt on each core; -1: none."""
+    """Tag of the attempt on each core. -1 means that no attempt uses the core."""
     unusable: npt.NDArray[np.bool_]
     """Which cores are down or drained."""
     room: Ints
-    """Free cores of each mixed node; -1 for other nodes; shape (nodes,)."""
+    """Free cores of each mixed node, shape (nodes,). The number is -1 for other nodes."""
     victims: Ints
-    """The mixed nodes, sorted by number of cores in use."""
+    """The mixed nodes, sorted by number of cores in use.
+
+    They are candidates for emptying (victims).
+    """
 
     @classmethod
     def of(cls, view: View, area: Mask | None = None) -> Nodes:
-        """Return the current state; only nodes of ``area``, shape (nodes,), count as mixed."""
+        """Return the current state.
+
+        Only nodes in the mask ``area``, shape (nodes,), count as mixed.
+        """
         machine, cores = view.machine, view.machine.cores_per_node
         tags, unusable = machine.tags, machine.down | machine.drained
         room, victims, used = np.empty((3, len(tags) // cores), dtype=np.int64)
@@ -63,7 +69,7 @@ class Nodes(msgspec.Struct, frozen=True):
         return cls(cores, tags, unusable, room, victims)
 
     def shares(self) -> tuple[Ints, Ints, Ints]:
-        """Return the attempts on each victim and their numbers of cores there.
+        """Return the attempts on each mixed node, and their numbers of cores on this node.
 
         See `kernels.cores.shares_of`.
         """
@@ -73,7 +79,10 @@ class Nodes(msgspec.Struct, frozen=True):
         return first, holders, sizes
 
     def take(self, tags: npt.NDArray[np.int32], node: int, count: int) -> Ints:
-        """Mark the lowest ``count`` free cores of a node as in use in ``tags``, and return them."""
+        """Mark the lowest ``count`` free cores of a node as in use in ``tags``.
+
+        Return these cores.
+        """
         first = node * self.cores
         row = tags[first : first + self.cores]
         lowest = np.flatnonzero(row < 0)[:count]
@@ -82,7 +91,7 @@ class Nodes(msgspec.Struct, frozen=True):
 
 
 TAKEN = 2**30
-"""Tag of cores that are reserved for a move; no attempt has this tag."""
+"""Tag of cores that are reserved for a move. It is not the tag of any attempt."""
 
 
 class Compaction(Periodic):
@@ -97,7 +106,7 @@ class Compaction(Periodic):
         self._partitions = context.partitions
 
     def act(self, view: View, news: News) -> Iterator[Proposal]:
-        """Move all jobs off the first node where this is possible and worth the cost."""
+        """Move all jobs off the first node for which this is possible and worth its cost."""
         if view.queue or view.stopping or view.scheduled or view.waiting:
             return  # waiting jobs will fill the mixed nodes
         for area in self._areas(view):
@@ -107,7 +116,10 @@ class Compaction(Periodic):
                 return
 
     def _areas(self, view: View) -> list[Mask | None]:
-        """Return the nodes of each partition; without partitions [None], which means all nodes."""
+        """Return the nodes of each partition.
+
+        Without partitions, return [None], which means all nodes.
+        """
         machine = view.machine
         places = partitions_on(self._partitions, machine.n_nodes, machine.cores_per_node)
         areas: list[Mask | None] = []
@@ -142,7 +154,7 @@ class Compaction(Periodic):
                 return
 
     def _allowed(self, view: View, stop: Stop) -> bool:
-        """Return whether a job stays in one of its partitions."""
+        """Return whether the job of a stop stays in one of its partitions."""
         if not self._partitions:
             return True
         assert isinstance(stop.then, Move)
@@ -151,13 +163,19 @@ class Compaction(Periodic):
         return any(nodes.of_each(mask).all() for mask in places_of(view, self._partitions, job_id))
 
     def _movable(self, view: View, nodes: Nodes, job: Running) -> bool:
-        """Return whether a job is worth moving and all its nodes are usable."""
+        """Return whether a move of the job is worth its cost.
+
+        All nodes of the job must be usable.
+        """
         return not job.nodes.of_each(nodes.unusable).any() and worth_moving(view, job)
 
     def _empty(
         self, nodes: Nodes, node: int, jobs: list[Running], sizes: Ints, targets: Ints
     ) -> list[Stop]:
-        """Return the moves of a node's jobs; ``sizes`` are their numbers of cores on the node."""
+        """Return the moves of all jobs on a node.
+
+        ``sizes`` are the numbers of cores that the jobs use on this node.
+        """
         leaves = np.arange(node * nodes.cores, (node + 1) * nodes.cores)
         tags, stops = nodes.tags.copy(), []
         for job, size, target in zip(jobs, sizes.tolist(), targets.tolist(), strict=False):

@@ -24,7 +24,7 @@ MOST_TRIED = 64
 
 
 class Defragmentation(Periodic):
-    """A reaction that moves one job at a time to make room for the head of the queue."""
+    """A reaction that moves one job at a time so that the head of the queue can start."""
 
     def __init__(self, options: DefragmentationOptions, context: Context) -> None:
         super().__init__(to_us(options.period), "defragment")
@@ -51,14 +51,16 @@ class Defragmentation(Periodic):
                 return
 
     def _place(self, view: View, free: Mask, attempt: Attempt) -> NodeSet | None:
-        """Return the nodes that the placement would choose for an attempt now."""
         request = Request.now(attempt)
         return self._choose(free, request, view.machine)
 
     def _elsewhere(
         self, view: View, job: Running, head: Attempt, free: Mask, usable: Mask
     ) -> NodeSet | None:
-        """Return nodes to which a job can move so that the head fits; None if there are none."""
+        """Return nodes to which a job can move so that the head fits.
+
+        Return None if there are none.
+        """
         vacated = free.copy()
         job.nodes.put(vacated, True)
         vacated &= usable

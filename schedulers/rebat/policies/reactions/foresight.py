@@ -55,7 +55,7 @@ class Foresight(Periodic):
         yield from self._move(view, news, bad)
 
     def _suspect(self, view: View) -> Mask:
-        """Return a mask of the nodes to avoid, which are the most likely to fail.
+        """Return a mask of the nodes to avoid: those that are most likely to fail.
 
         The mask leaves enough nodes for the largest queued job, which could otherwise wait forever.
         If jobs wait and no job runs, the mask is empty.
@@ -89,7 +89,10 @@ class Foresight(Periodic):
                 yield Stop(attempt.id, Cause.MOVED, When.IMAGE, then, WHY)
 
     def _target(self, view: View, job: Running, free: Mask, bad: Mask) -> NodeSet | None:
-        """Return safe nodes for a job, perhaps some of its own; None if there are too few."""
+        """Return safe nodes for a job, which may include some of its own.
+
+        Return None if there are too few.
+        """
         attempt = job.attempt
         safe = free | (job.nodes.mask(view.n_nodes) & ~(bad | view.machine.drained))
         request = Request.now(attempt)

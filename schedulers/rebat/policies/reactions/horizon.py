@@ -28,7 +28,7 @@ class Horizon:
 
     def __init__(self, at_us: int = 0) -> None:
         self._at_us = at_us
-        self._alive: set[str] | None = None  # the eternal jobs; None until there is one
+        self._alive: set[str] | None = None  # eternal jobs; None before the first one
 
     def has_work(self, news: News) -> bool:
         """Return whether eternal jobs may exist."""

@@ -46,14 +46,14 @@ ORDER = "operation"
 
 
 class Operations:
-    """A reaction that carries out operations, or records why it does not.
+    """A reaction that carries out operations. If an operation is impossible, it records the reason.
 
     Parameters
     ----------
     migrates : bool
         Whether to checkpoint the jobs on drained nodes.
     operators : sequence of str
-        Users who may request operations in addition to the administrator; 'all' means every user.
+        Users who may request operations in addition to the administrator. 'all' means every user.
         Owners may always move their jobs.
     partitions : str
         See `partitions.read_partitions`. Jobs stay in the partitions in which they may run.
@@ -112,7 +112,10 @@ class Operations:
     # ---- nodes
 
     def _drain(self, view: View, news: News, operation: Operation) -> Iterator[Proposal]:
-        """Start to empty the nodes of an operation, unless a job cannot move (steps 2 to 5)."""
+        """Start to empty the nodes of a drain (steps 2 to 5).
+
+        If one of their jobs cannot move, the drain is refused.
+        """
         cores = self._cores(view, operation)
         new = cores.where(~view.machine.drained_for(ORDER))
         if not new.size:
@@ -143,7 +146,10 @@ class Operations:
         ]
 
     def _why_not(self, view: View, job: Running, operation: Operation) -> str:
-        """Return why a job cannot be moved off its nodes; empty if it can."""
+        """Return why a job cannot be moved off its nodes.
+
+        The text is empty if the job can be moved.
+        """
         attempt = job.attempt
         refusal = view.why_not_image(attempt.id)
         if refusal:
@@ -167,7 +173,6 @@ class Operations:
             self._emptying.clear()  # step 6
 
     def _undrain(self, view: View, operation: Operation) -> Iterator[Proposal]:
-        """Make nodes available again (step 7)."""
         back = self._cores(view, operation).where(view.machine.drained_for(ORDER))
         self._emptying.difference_update(back)
         if back.size:
@@ -202,9 +207,9 @@ class Operations:
             yield Stop(attempt.id, Cause.MOVED, When.IMAGE, then, "migrate")
 
     def _running(self, view: View, job: str) -> Running | None:
-        """Return the running attempt of a job, by job id with or without the workload name.
+        """Return the running attempt of a job. The id of the job may lack the workload name.
 
-        None if a stop of the attempt is under way or scheduled.
+        Return None if a stop of the attempt is under way or scheduled.
         """
         for name, running in view.running.items():
             job_id = running.attempt.job_id
@@ -214,7 +219,7 @@ class Operations:
         return None
 
     def _target(self, view: View, job: Running, operation: Operation) -> Move | None:
-        """Return a move to the lowest free cores of the operation; None if too few are free.
+        """Return a move to the lowest free cores of the operation. Return None if too few are free.
 
         The current cores of the job count as free.
         """

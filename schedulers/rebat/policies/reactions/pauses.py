@@ -2,10 +2,10 @@
 """Paused jobs: if there are no replacement nodes, a job waits and keeps its surviving nodes.
 
 Sections I and III of Prabhakaran, Neumann and Wolf 2018: "instead of resubmitting and restarting a
-job, it can be paused until failed nodes are replaced". The session holds the surviving nodes.
-Idle nodes are reserved while a job is paused, so that no plan uses them. When enough nodes are idle
-for a paused job, the job continues. Paused jobs are tried in the order of their pauses. If a job
-needs more nodes than are idle, the next job is tried; otherwise two jobs could wait for each
+job, it can be paused until failed nodes are replaced". The session holds the surviving nodes. Idle
+nodes are reserved while a job is paused, so that no plan uses them. When enough nodes are idle for
+a paused job, the job continues. Paused jobs are tried in the order of their pauses. If a job needs
+more nodes than are idle, the next job is tried. Without this rule, two jobs could wait for each
 other's nodes.
 """
 
@@ -28,13 +28,13 @@ PAUSED = "paused"
 
 
 class Pauses:
-    """The pauses of jobs: it pauses jobs, reserves idle nodes for them, and continues them."""
+    """The paused jobs: this class pauses jobs, reserves idle nodes for them, and continues them."""
 
     def __init__(self, rule: SizeRule) -> None:
         self._rule = rule
 
     def pause(self, view: View, failed: Running) -> Iterator[Stop]:
-        """Stop an attempt and hold its surviving nodes; do nothing if no node survives."""
+        """Stop an attempt and hold its surviving nodes. If no node survives, do nothing."""
         bad = view.machine.down | view.machine.drained
         if not failed.nodes.of_each(bad).all():
             yield Stop(failed.attempt.id, Cause.NODE_FAILURE, When.NOW, Wait(), "pause")
@@ -56,7 +56,7 @@ class Pauses:
                 yield from self._continue(view, job_id, own, idle[: max(0, short)])
 
     def reserve(self, view: View) -> Iterator[Drain | Undrain]:
-        """Reserve all idle nodes while a job is paused; release them if no job is paused."""
+        """Reserve all idle nodes while a job is paused. If no job is paused, release them."""
         drained = np.flatnonzero(view.machine.drained_for(PAUSED))
         if self.paused(view):
             free = np.flatnonzero(view.machine.free)
@@ -66,7 +66,6 @@ class Pauses:
             yield Undrain(NodeSet.of_sorted(drained), PAUSED)
 
     def _survivors(self, view: View, job: WaitingJob) -> Ints:
-        """Return the held nodes that are usable."""
         if job.held is None:
             return np.empty(0, np.int64)
         nodes = job.held.nodes
@@ -74,7 +73,6 @@ class Pauses:
         return usable
 
     def _idle(self, view: View) -> Ints:
-        """Return the reserved nodes that are up, and the free nodes."""
         machine = view.machine
         reserved = machine.drained_for(PAUSED, only=True) & ~machine.down
         return np.flatnonzero(machine.free | reserved)

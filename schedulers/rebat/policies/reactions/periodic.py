@@ -44,8 +44,7 @@ class Periodic:
         self._changed |= lively
         due = now_us % self._period_us == 0 or self._name in news.woken
         if due and now_us > self._last_us and self._changed:
-            # jobs may still start at this time, after this call, so the next round must not be #
-            # skipped
+            # jobs may still start at this time, after this call, so do not skip the next round
             self._last_us, self._changed = now_us, lively
             for proposal in self.act(view, news):
                 self._changed = changed = True
@@ -76,7 +75,7 @@ def changes_in(news: News) -> bool:
 
 
 def remaining_us(view: View, running: Running) -> int:
-    """Return the maximum remaining run time of an attempt (microseconds), excluding overheads."""
+    """Return the longest possible remaining run time of an attempt (us), excluding overheads."""
     attempt = running.attempt
     if not attempt.has_walltime:
         return FOREVER_US

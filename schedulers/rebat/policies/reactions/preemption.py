@@ -23,10 +23,11 @@ from rebat.policies.variants import number
 
 
 class Preemption(Periodic):
-    """A reaction that stops jobs, the last in queue order first, until the head of the queue fits.
+    """A reaction that stops running jobs until the head of the queue fits.
 
-    The planning may start other jobs than the head on the released nodes, for example jobs of a
-    higher tier. To avoid endless stops, each job is stopped only once for the same head.
+    The last job in queue order is stopped first. The planning may start other jobs than the head on
+    the released nodes, for example jobs of a higher tier. To avoid endless stops, each job is
+    stopped only once for the same head.
     """
 
     def __init__(self, options: PreemptionOptions, context: Context) -> None:
@@ -68,7 +69,10 @@ class Preemption(Periodic):
                 yield Stop(job.attempt.id, Cause.PREEMPTED, When.NOW, then, why)
 
     def _stopped_for_head(self, view: View, head: Attempt) -> set[str]:
-        """Return the jobs that were stopped for the head; forget attempts that left the queue."""
+        """Return the jobs that were stopped for the head.
+
+        Delete the entries of attempts that left the queue.
+        """
         waiting = {name: jobs for name, jobs in self._stopped_for.items() if name in view.queue}
         self._stopped_for = waiting
         return waiting.setdefault(head.id, set())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Priorities: move jobs into the better partition (earlier in the list), to fill its nodes.
+"""Priorities: move jobs into better partitions (earlier in the list), to fill the nodes there.
 
 Algorithm 2, section 3.3.4 of Rodríguez-Pascual et al., "Job migration in HPC clusters by means of
 checkpoint/restart", 2019. The image with the listing is lost. Here, each round moves the largest
@@ -63,7 +63,7 @@ class Priorities(Periodic):
     def _may_rise(
         self, view: View, job: Running, better: Partition, places: tuple[Partition, ...]
     ) -> bool:
-        """Return whether a job runs entirely in worse partitions and may run in ``better``."""
+        """Return whether a job may run in ``better``, and now runs only in worse partitions."""
         inside = [
             place
             for place in places[1:]

@@ -40,16 +40,16 @@ from rebat.policies.reactions.spares import SparePool
 from rebat.policies.variants import choice, number, parts, several
 
 STEPS = ("local", "idle", "remote", "restart", "wait")
-"""The five steps in order; each can be switched off."""
+"""The five steps in order. Each of them can be switched off."""
 
 EXPECTED = ("jobs+repairs", "jobs")
-"""Events considered in the expected wait: ends of other jobs, with or without repairs."""
+"""Events in the expected wait for nodes: ends of other jobs, with or without repairs of nodes."""
 
 WAITS = ("requeue", "hold")
-"""Whether a job that waits releases or keeps its surviving nodes."""
+"""What a waiting job does with its surviving nodes: release (requeue) or keep them (hold)."""
 
 RESTARTS = ("beginning", "checkpoint")
-"""Point from which moldable jobs restart on fewer nodes."""
+"""Where moldable jobs that restart on fewer nodes continue: from the beginning or a checkpoint."""
 
 
 class NodeReplacement:
@@ -94,7 +94,7 @@ class NodeReplacement:
     # ---- the five steps
 
     def _help(self, view: View, hit: list[Running]) -> Iterator[Proposal]:
-        """Decide on all hit attempts, in order; then carry out the decisions."""
+        """Decide on all hit attempts, in order. Then carry out the decisions."""
         state = self._round(view, hit)
         decisions = [(failed, self._replace(state, failed)) for failed in hit]
         if self._spares:
@@ -129,7 +129,10 @@ class NodeReplacement:
         return isinstance(view.job(attempt.job_id).shape, Moldable) and attempt.has_walltime
 
     def _replace(self, state: RestartRound, failed: Running) -> Replacement | None:
-        """Return the first replacement with enough nodes; None if the attempt waits."""
+        """Return the replacement by the first step with enough nodes.
+
+        Return None if the attempt waits.
+        """
         view, attempt = state.view, failed.attempt
         bad = view.machine.down | view.machine.drained
         own = failed.nodes.ids[~failed.nodes.of_each(bad)].tolist()
@@ -150,14 +153,14 @@ class NodeReplacement:
         return self._restart(state, failed, own, low, idle + lent)
 
     def _shrink(self, state: RestartRound, n: int) -> list[int]:
-        """Take ``n`` nodes from malleable jobs, in the order of the option ``lenders``."""
+        """Take ``n`` nodes from malleable jobs, in the order that the option ``lenders`` sets."""
         self._take_from(state.lenders, n)
         return state.collect()
 
     def _restart(
         self, state: RestartRound, failed: Running, own: list[int], low: int, n_others: int
     ) -> Replacement | None:
-        """Restart moldable jobs if this delays them less than a wait would delay the hit attempt.
+        """Choose restarts of moldable jobs if they cost less delay than a wait of the hit attempt.
 
         ``low`` is the number of nodes that the hit attempt needs. ``n_others`` is the number of
         nodes that it could get without restarts: idle nodes and nodes of lenders.
@@ -181,10 +184,10 @@ class NodeReplacement:
         return Replacement("restart", nodes[:size], others)
 
     def _rows(self, state: RestartRound, failed: Attempt) -> Iterator[Restart]:
-        """Yield each smaller size of the hit job, and of each moldable job without failed nodes.
+        """Yield the restarts on fewer nodes of the hit job, and of moldable jobs on intact nodes.
 
-        The cost of a size is the delay of the job's end, relative to the end that was promised
-        first. It is at least 0.
+        The cost of a restart is the delay of the job's end, relative to its first planned end. The
+        cost is at least 0.
         """
         view = state.view
         bad = view.machine.down | view.machine.drained
@@ -314,5 +317,5 @@ class ReplacementOptions(ReactionOptions, frozen=True, tag="replacement"):
 
     @property
     def hit_first(self) -> bool:
-        """Whether attempts without a replacement wait at the head of the queue."""
+        """Whether attempts that lost nodes wait at the head of the queue."""
         return "wait" in parts(self.steps)

@@ -28,7 +28,7 @@ LONGEST_US = 2**48
 
 
 class Restart(msgspec.Struct, frozen=True):
-    """A restart on fewer nodes; ``delay_us`` is the end minus the end promised first (eq. 2).
+    """A restart on fewer nodes. ``delay_us`` is the new end minus the first planned end (eq. 2).
 
     Only sizes below the current size are allowed. Otherwise the solver would choose larger sizes,
     which have negative delays.
@@ -60,7 +60,7 @@ class RestartRound:
     hit : set of str
         The attempts that lost nodes.
     free : list of int
-        Idle nodes; the nodes of the spare pool come first.
+        Idle nodes. The nodes of the spare pool come first.
     lenders : list of Member
         Malleable jobs that could shrink.
     moldable : dict
@@ -106,7 +106,7 @@ class RestartRound:
 
 
 def expected_wait_us(state: RestartRound, short: int, repair_us: int | None) -> int:
-    """Return the expected time (us) until ``short`` nodes become free by ends of jobs or repairs.
+    """Return the expected time (us) until ends of jobs and repairs free ``short`` nodes.
 
     Jobs are expected to end at their walltimes, and a node is expected to be down for the mean time
     ``repair_us``. If a node has been down for longer, its repair is expected at the next multiple
@@ -129,9 +129,11 @@ def expected_wait_us(state: RestartRound, short: int, repair_us: int | None) -> 
 
 
 Solver = Callable[[Rows, int], tuple[list[Restart], int]]
-"""Function that chooses restarts. Arguments: the possible restarts (rows), sorted by job, and the
-number of nodes wanted. It returns the chosen rows and the sum of their delays in microseconds. If
-all rows together cannot free enough nodes, it returns no rows.
+"""Function that chooses restarts.
+
+Arguments: the possible restarts, sorted by job, and the number of nodes to free. It returns the
+chosen restarts and the sum of their delays (us). It returns no restarts if they cannot free enough
+nodes.
 """
 
 
@@ -151,7 +153,7 @@ def cheapest_restarts(costs: Ints, freed: Ints, job: Ints, need: int) -> Restart
     Parameters
     ----------
     costs : int64 array, shape (m,)
-        Cost of each row in microseconds; may be negative.
+        Cost of each row in microseconds. It may be negative.
     freed : int64 array, shape (m,)
         Number of nodes that each row frees, at least 0.
     job : int64 array, shape (m,)
@@ -162,7 +164,7 @@ def cheapest_restarts(costs: Ints, freed: Ints, job: Ints, need: int) -> Restart
     Returns
     -------
     Restarts or None
-        None if all jobs together do not free enough nodes.
+        None if all jobs together free too few nodes.
 
     Raises
     ------
@@ -193,13 +195,16 @@ def cheapest_restarts(costs: Ints, freed: Ints, job: Ints, need: int) -> Restart
 
 
 def cheapest(rows: Rows, wanted: int) -> tuple[list[Restart], int]:
-    """Return the cheapest restarts by dynamic programming over the freed nodes."""
+    """Return the restarts with the smallest sum of delays, by dynamic programming."""
     best = cheapest_restarts(*_arrays(rows), wanted)
     return ([rows[i] for i in best.rows.tolist()], best.total) if best else ([], 0)
 
 
 def by_milp(rows: Rows, wanted: int) -> tuple[list[Restart], int]:
-    """Return the cheapest restarts by scipy's branch and bound (HiGHS), which is slower."""
+    """Return the restarts with the smallest sum of delays by scipy's branch and bound (HiGHS).
+
+    This solver is slower than `cheapest`.
+    """
     from scipy.optimize import Bounds, LinearConstraint, milp
 
     if not rows:
@@ -223,7 +228,6 @@ def by_milp(rows: Rows, wanted: int) -> tuple[list[Restart], int]:
 
 
 def _arrays(rows: Rows) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return delays, freed nodes and job numbers of the rows."""
     delay = np.array([min(row.delay_us, LONGEST_US) for row in rows], dtype=np.int64)
     freed = np.array([row.freed for row in rows], dtype=np.int64)
     names = [row.running.attempt.id for row in rows]

@@ -30,7 +30,7 @@ SLEEP, BOOT = "sleep", "boot"
 BUSY = -1
 
 PATIENCE_US = 1_000_000
-"""If no job starts and no node boots for this time (us), waiting jobs do not fit."""
+"""If no job starts and no node boots for this time (us), free cores do not help waiting jobs."""
 
 LONGER_US = 60_000_000
 """Time between checks of jobs for which nodes are held (microseconds)."""
@@ -62,10 +62,10 @@ class Sleep:
             yield Wake(next_us, SLEEP)
 
     def _next_us(self, view: View, changed: bool) -> int:
-        """Return the time of the next call if no event occurs before it; 0 if no call is needed.
+        """Return the time of the next call if there are no events. Return 0 if no call is needed.
 
-        After a change the next call is soon, because jobs are started for the same message only
-        after this reaction.
+        After a change, the next call follows soon: jobs start only after this reaction has been
+        called.
         """
         assert self._since_us is not None
         if not (view.running or view.queue or view.waiting) and view.all_submitted:
@@ -80,7 +80,7 @@ class Sleep:
         if (view.queue or view.waiting) and len(self._asleep(view)):
             if changed:
                 times.append(view.now_us + PATIENCE_US)
-            if view.waiting:  # a policy receives no news when held jobs are requeued
+            if view.waiting:  # a policy is not informed when held jobs are requeued
                 times.append(view.now_us + LONGER_US)
         return min(times, default=0)
 
@@ -110,7 +110,7 @@ class Sleep:
     # ---- waking
 
     def _wake(self, view: View) -> Iterator[Proposal]:
-        """Wake the lowest sleeping nodes that waiting jobs may use, as many as they lack."""
+        """Wake the sleeping nodes that waiting jobs need, the lowest numbers first."""
         if not (view.queue or view.waiting):
             return
         asleep = self._asleep(view)
@@ -156,7 +156,6 @@ class Sleep:
     # ---- sleeping
 
     def _put_to_sleep(self, view: View) -> Iterator[Proposal]:
-        """Drain nodes that have been empty for long enough."""
         assert self._since_us is not None
         empty = np.flatnonzero(self._since_us != BUSY)
         due = empty[view.now_us - self._since_us[empty] >= self._after_us]

@@ -38,7 +38,7 @@ class SparePool:
             yield Drain(NodeSet.of(self._nodes), SPARE)
             return
         drained = view.machine.drained_for(SPARE)
-        self._nodes = {node for node in self._nodes if drained[node]}  # others may use nodes
+        self._nodes = {node for node in self._nodes if drained[node]}  # some may be in use
         missing = self._n_spares - len(self._nodes)
         if hit_waits:
             yield from self.use(set(self.ready(view)))
@@ -54,7 +54,7 @@ class SparePool:
         return sorted(node for node in self._nodes if spare[node])
 
     def use(self, nodes: set[int]) -> Iterator[Undrain]:
-        """Remove ``nodes`` from the pool; nodes that are not in the pool are ignored."""
+        """Remove ``nodes`` from the pool. Nodes that are not in the pool are ignored."""
         used = nodes & self._nodes
         if used:
             self._nodes -= used

@@ -38,10 +38,10 @@ from rebat.policies.variants import Difference, choice, text
 
 
 class NodeStealing:
-    """A reaction that takes a node of a victim when a job fails and no node is free.
+    """A reaction that stops a victim if a job fails while no node is free.
 
-    It stops the victim, which is the first running attempt in the order of the victim rule. If the
-    criterion rejects this victim, no other victim is tried.
+    The failed job continues on a node of the victim, which is the first running attempt in the
+    order of the victim rule. If the criterion rejects this victim, no other victim is tried.
     """
 
     def __init__(self, options: StealingOptions, context: Context) -> None:
@@ -56,7 +56,7 @@ class NodeStealing:
         self._once: set[str] | None = set() if dialect.chosen == "once" else None
 
     def react(self, view: View, news: News) -> Iterable[Proposal]:
-        """Decide on each hit attempt; each gets at most one victim."""
+        """Decide on each hit attempt. For each of them, stop at most one victim."""
         if not (news.failed or news.hit):
             return
         yield from self._give_up(view, news)
@@ -79,7 +79,7 @@ class NodeStealing:
                 yield from self._steal(view, failed, nodes, spared)
 
     def _give_up(self, view: View, news: News) -> Iterator[Release]:
-        """Cancel steals that are no longer useful, because nodes held by the waiting job failed.
+        """Cancel steals that became useless because nodes that the waiting job holds failed.
 
         The waiting job returns to the queue, and the victim continues (section 7.2.3).
         """
@@ -116,15 +116,11 @@ class NodeStealing:
             yield Stop(failed.attempt.id, Cause.NODE_FAILURE, When.NOW, Wait(on=victim_id))
 
     def _accepted(self, view: View, failed: Running, victim: Running, left: Remaining) -> bool:
-        """Return whether the criterion accepts the steal.
-
-        ``left`` is what remains of the victim.
-        """
+        """Return whether the criterion accepts a steal that leaves ``left`` of the victim."""
         failed_left = view.after_stop(failed.attempt.id)
         return self._criterion(self._case(view, failed, victim, failed_left, left))
 
     def _fits(self, view: View, failed: Running, nodes: Mask, victim: Running) -> bool:
-        """Return whether the failed job fits on these nodes and the victim's nodes."""
         mask, request = nodes.copy(), self._request(view, failed)
         victim.nodes.put(mask, True)
         mask &= ~(view.machine.down | view.machine.drained)
@@ -137,7 +133,10 @@ class NodeStealing:
         return Request.later(msgspec.structs.replace(attempt, n_nodes=least))
 
     def _victim(self, view: View, failed: Running, nodes: Mask, spared: set[str]) -> Running | None:
-        """Return the first candidate in the order of the victim rule; None if there is none."""
+        """Return the first candidate in the order of the victim rule.
+
+        Return None if there is none.
+        """
         candidates = [
             self._candidate(view, running)
             for running in view.running.values()
@@ -182,7 +181,7 @@ class NodeStealing:
 
 
 def check_margin(margin: str | float) -> None:
-    """Check the option hold_margin; raise InputError if it is not a number of seconds."""
+    """Raise InputError if the option hold_margin is not a number of seconds."""
     try:
         fits = margin == "auto" or 0 <= float(margin) <= 1e9
     except ValueError:

@@ -53,7 +53,7 @@ class Candidate(msgspec.Struct, frozen=True):
     lost_us: int
     """Work that an immediate interruption would lose on each node, in microseconds."""
     tie: tuple[Any, ...]
-    """Key that decides between victims of equal size; the victim with the smallest key is first."""
+    """Key that decides between victims of equal size. The victim with the smallest key is first."""
 
 
 TieOf = Callable[[Running, tuple[int, int]], tuple[Any, ...]]
@@ -66,26 +66,29 @@ TIES: dict[str, TieOf] = {
 }
 """Tie-breakers between victims of equal size.
 
-order: latest release (section 4.2), then the last in the order of releases.
-id: latest release, then ids as text (as in the program).
-run-time: shortest time since the start (section 1), then as order.
+order: latest release (section 4.2), then the last in the order of releases. id: latest release,
+then job ids as text (as in the program). run-time: shortest time since the start (section 1), then
+as order.
 """
 
 VictimKey = Callable[[Candidate], tuple[Any, ...]]
 
 
 def fewest_nodes(candidate: Candidate) -> tuple[Any, ...]:
-    """V1: fewest nodes; the option tie decides between equal sizes (default: latest release)."""
+    """V1: fewest nodes.
+
+    The option ``tie`` orders candidates of equal size (default: latest release).
+    """
     return (candidate.running.attempt.n_nodes, *candidate.tie)
 
 
 def latest_release(candidate: Candidate) -> tuple[Any, ...]:
-    """V2: latest release; of equal releases, the fewest nodes."""
+    """V2: latest release. Of candidates with equal releases, the one with the fewest nodes."""
     return (-candidate.release[0], *fewest_nodes(candidate))
 
 
 def least_lost_work(candidate: Candidate) -> tuple[Any, ...]:
-    """Least lost work x nodes since the last checkpoint (not in the paper); ties as in V1."""
+    """Least work x nodes lost since the last checkpoint (not in the paper). Ties as in V1."""
     lost = candidate.lost_us * candidate.running.attempt.n_nodes
     return (lost, *fewest_nodes(candidate))
 
@@ -155,8 +158,7 @@ def smaller_maximum_flow(steal: Steal) -> bool:
     """K3: the steal strictly reduces the longer of the two jobs' flows, computed from walltimes.
 
     Without the steal, the failed job waits for the earliest planned end of another attempt. With
-    the steal, the victim waits for the earlier of two ends: this end, and the end of the failed
-    job.
+    the steal, the victim waits for the earlier of this end and the end of the failed job.
     """
     failed_end = steal.next_end_us + steal.failed_left_us
     stolen_failed_end = steal.kill_us + steal.failed_left_us
@@ -194,9 +196,9 @@ TIMINGS: dict[str, When] = {
     "proactive": When.CHECKPOINT,
     "next": When.NEXT_CHECKPOINT,
 }
-"""When to stop the victim: T1, T2 and T3 of the paper. The failed job waits until the stop."""
+"""When the victim stops: timings T1, T2 and T3 of the paper. The failed job waits until then."""
 
 
 def earliest_end(running: list[Running]) -> int:
-    """Return the earliest planned end of these attempts; FOREVER_US if there are none."""
+    """Return the earliest planned end of these attempts. Return FOREVER_US if there are none."""
     return min((r.planned_end_us for r in running), default=FOREVER_US)

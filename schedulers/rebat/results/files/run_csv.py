@@ -156,9 +156,12 @@ def node_events_csv(ledger: Ledger) -> Iterator[str]:
 
 
 def _line(values: Sequence[Any]) -> str:
-    """Return a row. Numbers have six decimals; None and NaN become empty fields."""
-    form = _form(tuple(map(type, values)))
-    line = form % tuple([v if isinstance(v, _PRINTED) else name_field(str(v)) for v in values])
+    """Return a row. Floats have six decimals; None and NaN become empty fields."""
+    form, texts = _form(tuple(map(type, values)))
+    cells = list(values)
+    for place in texts:
+        cells[place] = name_field(str(cells[place]))
+    line = form % tuple(cells)
     if "nan" in line and any(map(_is_nan, values)):
         return _line([None if _is_nan(v) else v for v in values])
     return line
@@ -169,9 +172,10 @@ def _is_nan(value: Any) -> bool:
 
 
 @cache
-def _form(kinds: tuple[type, ...]) -> str:
-    """Return the format string of a row with values of these types."""
-    return ",".join(_cell(kind) for kind in kinds)
+def _form(kinds: tuple[type, ...]) -> tuple[str, list[int]]:
+    """Return the format string of a row of these types, and the positions of its texts."""
+    texts = [place for place, kind in enumerate(kinds) if not issubclass(kind, _PRINTED)]
+    return ",".join(map(_cell, kinds)), texts
 
 
 def _cell(kind: type) -> str:

@@ -21,11 +21,11 @@ UNSET = frozenset(("", "nan", "NaN", "NaT", "None", "null", "NULL", "N/A", "NA",
 
 _EPOCH = datetime(1970, 1, 1)
 _STEP_S = 900
-"""Time zones change their offset only at multiples of this time, a quarter of an hour."""
+"""Time zones change their offset only at multiples of this time: a quarter of an hour."""
 
 
 class Timestamps(NamedTuple):
-    """Times of a Parquet column in seconds since 1970, in UTC if ``zoned``, otherwise local."""
+    """Times of a Parquet column in seconds since 1970: UTC if ``zoned``, otherwise local time."""
 
     seconds: Floats
     zoned: bool
@@ -39,7 +39,7 @@ class Lengths(NamedTuple):
 
 Numbers = npt.NDArray[np.float64] | npt.NDArray[np.int64]
 Cells = list[str] | Numbers | Timestamps | Lengths
-"""Cells of a column: texts, or values of a Parquet type. NaN means unknown."""
+"""Cells of a column: texts, or values of a Parquet type. Unknown numbers are NaN."""
 
 
 class Place(NamedTuple):
@@ -55,7 +55,7 @@ class Place(NamedTuple):
 
 
 def texts(cells: Cells, column: TextColumn, place: Place) -> list[str]:
-    """Return cells as texts without surrounding spaces; unknown values are empty."""
+    """Return cells as texts without surrounding spaces. Unknown values are empty."""
     if isinstance(cells, Timestamps | Lengths):
         raise place.error(column.column, 0, "a time", "a text or a number")
     if isinstance(cells, list):
@@ -76,7 +76,7 @@ def _number_text(value: float) -> str:
 
 
 def numbers(cells: Cells, column: TextColumn, place: Place) -> Numbers:
-    """Return cells as numbers; NaN if unknown.
+    """Return cells as numbers. Unknown values are NaN.
 
     Raises
     ------
@@ -117,7 +117,7 @@ def _number(text: str) -> float | None:
 
 
 def spans_s(cells: Cells, column: SpanColumn, place: Place) -> Floats:
-    """Return durations in seconds; NaN if unknown."""
+    """Return durations in seconds. Unknown durations are NaN."""
     if isinstance(cells, Lengths):
         return cells.seconds
     if column.unit == "hms":
@@ -137,7 +137,7 @@ def _clock_spans(cells: Cells, column: SpanColumn, place: Place) -> Floats:
 
 
 def scaled(values: Numbers, unit: float) -> Floats:
-    """Return values in seconds; integers in units below a second stay exact to 1 us."""
+    """Return values in seconds. Integers in units below a second are exact to 1 us."""
     if values.dtype == np.int64 and unit < 1:
         per_second = round(1 / unit)
         whole, rest = np.divmod(values, per_second)
@@ -157,8 +157,8 @@ class TimeReader:
     Attributes
     ----------
     repeated : int
-        Number of local times in the hour that clocks repeat in autumn. They are assumed to be in
-        the first of the two hours.
+        Number of local times in the hour that occurs twice when clocks change in autumn. These
+        times are assumed to be in the first of the two hours.
     """
 
     def __init__(self, column: TimeColumn, zone: tzinfo) -> None:
@@ -172,7 +172,7 @@ class TimeReader:
         return lambda text: datetime.strptime(text, self.column.format)
 
     def seconds(self, cells: Cells, place: Place) -> Floats:
-        """Return times in seconds; NaN if unknown. 1970-01-01T00:00:00Z also means unknown.
+        """Return times in seconds. Unknown times, and 1970-01-01T00:00:00Z, become NaN.
 
         Raises
         ------
@@ -238,7 +238,7 @@ class TimeReader:
         if date.tzinfo is not None:
             return date.timestamp()
         local_s = (date - _EPOCH).total_seconds()
-        # if the column has a zone, both kinds of dates are allowed: convert each to UTC
+        # dates with a zone are allowed if the column has a zone: convert both kinds to UTC
         return float(self._utc(np.array([local_s]))[0]) if self.column.zone else local_s
 
     def _utc(self, local_s: Floats) -> Floats:
@@ -252,7 +252,7 @@ def _first(cells: Any) -> Any:
 
 
 def to_utc(local_s: Floats, zone: tzinfo) -> tuple[Floats, int]:
-    """Convert local times, in seconds since 1970, to UTC; count times in repeated hours.
+    """Return local times (in seconds since 1970) in UTC, and the number of times in repeated hours.
 
     >>> from zoneinfo import ZoneInfo
     >>> to_utc(np.array([3600.0]), ZoneInfo("Europe/Paris"))
@@ -267,7 +267,7 @@ def to_utc(local_s: Floats, zone: tzinfo) -> tuple[Floats, int]:
 
 
 def _offsets_s(step: float, zone: tzinfo) -> tuple[float, float]:
-    """Return the offset of the zone at the first and second occurrence of a local time."""
+    """Return the offsets of the zone at the first and at the second occurrence of a local time."""
     if math.isnan(step):
         return (np.nan, np.nan)
     try:

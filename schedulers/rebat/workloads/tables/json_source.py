@@ -79,7 +79,7 @@ def _read(path: Path) -> bytes:
 
 
 def _lines(data: bytes, where: str) -> list[Any]:
-    """Parse an object per line. An error in the first line states the expected formats."""
+    """Parse an object per line. If the first line is invalid, the error lists the valid formats."""
     rows = []
     for number, line in enumerate(data.splitlines(), 1):
         if line.strip():
@@ -106,7 +106,7 @@ def _column(rows: list[dict[str, Any]], name: str) -> list[str]:
 
 
 def value_at(row: Any, steps: list[str]) -> Any:
-    """Return the value at a path; None if the object has no value there.
+    """Return the value at a path. Return None if the object has no value there.
 
     >>> value_at({"a": [{"b": [1, 2]}, {"b": [3]}]}, ["a", "*", "b", "#"])
     3

@@ -63,7 +63,7 @@ class TimeColumn(TextColumn, frozen=True, kw_only=True):
 
 
 class SpanColumn(TextColumn, frozen=True, kw_only=True):
-    """A column of durations; the unit ``hms`` is Slurm's ``[D-]HH:MM:SS``."""
+    """A column of durations. The unit ``hms`` means Slurm's form ``[D-]HH:MM:SS``."""
 
     unit: SpanUnit = "s"
 
@@ -71,14 +71,14 @@ class SpanColumn(TextColumn, frozen=True, kw_only=True):
 class CountColumn(TextColumn, frozen=True, kw_only=True):
     """A column of numbers of nodes, GPUs or cores.
 
-    A node consists of ``per_node`` units; the number of nodes is rounded up.
+    A node consists of ``per_node`` of these units. The number of nodes is rounded up.
     """
 
     per_node: Positive = 1.0
 
 
 class MemoryColumn(TextColumn, frozen=True, kw_only=True):
-    """A column of requested memory; 1 GB is 1024 MB."""
+    """A column of requested memory. 1 GB is 1024 MB."""
 
     unit: MemoryUnit = "MB"
 
@@ -148,11 +148,15 @@ class TableMapping(Struct, frozen=True, kw_only=True):
 
     Attributes
     ----------
-    title, source, licence : str
-        Name of the data set, address of its description, terms of use.
+    title : str
+        Name of the data set.
+    source : str
+        Address of the description of the data set.
+    licence : str
+        Terms of use.
     columns : JobColumns
     where : dict of str to str or tuple of str
-        Values by column. Only rows with this value, or one of these values, are read.
+        Required values by column. Only rows with this value, or with one of these values, are read.
     machine : RecordedMachine
     csv : CsvLayout
     detect : tuple of str
@@ -170,13 +174,13 @@ class TableMapping(Struct, frozen=True, kw_only=True):
 
     @property
     def required(self) -> tuple[str, ...]:
-        """Columns that a table must have."""
+        """The columns that a table must have."""
         columns = (c.column for _, c in self.columns.items() if not c.optional)
         return tuple(dict.fromkeys((*columns, *self.where)))
 
     @property
     def read(self) -> tuple[str, ...]:
-        """Columns to read, including optional columns."""
+        """The columns to read, including optional columns."""
         columns = (c.column for _, c in self.columns.items())
         return tuple(dict.fromkeys((*columns, *self.where)))
 

@@ -41,7 +41,7 @@ def shipped_mappings() -> dict[str, Path]:
 
 
 def open_mapping(name: str | Path) -> TableMapping:
-    """Read a mapping, given as the name of an included mapping or a TOML file.
+    """Read a mapping. ``name`` is the name of an included mapping, or a TOML file.
 
     Raises
     ------
@@ -57,9 +57,10 @@ def open_mapping(name: str | Path) -> TableMapping:
 
 
 def detected_mapping(header: Sequence[str]) -> str | None:
-    """Return the name of the included mapping that fits a header; None if no mapping fits.
+    """Return the name of the included mapping that fits a header.
 
-    A mapping fits if the header has its required columns and the columns of ``detect``.
+    A mapping fits if the header has its required columns and the columns of ``detect``. Return None
+    if no mapping fits.
 
     Raises
     ------
@@ -79,7 +80,7 @@ def _identifying(name: str) -> set[str]:
 
 
 def mapping_of(table: dict[str, Any]) -> TableMapping:
-    """Convert the content of a mapping file. For an unknown key, the error lists the valid keys."""
+    """Return the mapping in a mapping file. For an unknown key, the error lists the valid keys."""
     _check_keys(table, TableMapping.__struct_fields__, "")
     content = dict(table)
     for key, kind in _TABLES.items():
@@ -120,7 +121,10 @@ def _check_table(value: Any, valid: Sequence[str], where: str) -> None:
 
 
 def _column(field: str, value: Any) -> Any:
-    """Expand a text to a column with default options."""
+    """Return the column that a value describes.
+
+    A text is the name of a column with default options.
+    """
     if isinstance(value, str):
         return {"column": value}
     _check_table(value, _FIELDS[field].__struct_fields__, f"columns.{field}")
@@ -128,7 +132,7 @@ def _column(field: str, value: Any) -> Any:
 
 
 def _choices(where: str) -> str | None:
-    """Return the choices of an option of a column, such as ``columns.submit.unit``."""
+    """Return the valid values of an option of a column, such as ``columns.submit.unit``."""
     _, field, option, *_ = *where.split("."), "", ""
     if field not in _FIELDS or option not in declared(_FIELDS[field]):
         return None
@@ -136,7 +140,7 @@ def _choices(where: str) -> str | None:
 
 
 def _check(mapping: TableMapping) -> None:
-    """Reject a mapping that lacks the size or the run time, or has invalid options."""
+    """Raise InputError if a mapping lacks the size or the run time, or has invalid options."""
     columns = mapping.columns
     for field, column in columns.items():
         if isinstance(column, TimeColumn):

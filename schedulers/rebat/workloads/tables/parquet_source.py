@@ -73,14 +73,14 @@ def _cells(array: Any, name: str, where: str) -> Cells:
 
 
 def _numbers(array: Any, whole: bool) -> Any:
-    """Return integers without missing values as int64, other numbers as float64."""
+    """Return integers without missing values as int64, and other numbers as float64."""
     if whole and not array.null_count and str(array.type) != "uint64":
         return array.cast("int64").to_numpy(zero_copy_only=False)
     return array.cast("float64", safe=False).to_numpy(zero_copy_only=False)
 
 
 def _seconds(array: Any, unit: str) -> Any:
-    """Return times or durations in seconds, with the resolution of the unit if possible."""
+    """Return times or durations in seconds. Missing values are NaN."""
     missing = array.is_null().to_numpy(zero_copy_only=False)
     counts = array.cast("int64").fill_null(0).to_numpy(zero_copy_only=False)
     whole, rest = np.divmod(counts, _PER_SECOND[unit])

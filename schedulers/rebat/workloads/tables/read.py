@@ -54,8 +54,8 @@ def read_table(path: Path, *, mapping: str | Path = AUTO, **options: Any) -> Wor
         Name of an included mapping, or a TOML file. ``"auto"`` uses the included mapping that fits
         the header of the table.
     **options
-        See `rebat.workloads.trace.TraceOptions`. ``tz`` is the time zone of dates without a zone; a
-        zone in the mapping overrides it.
+        See `rebat.workloads.trace.TraceOptions`. ``tz`` is the time zone of dates without a zone. A
+        zone in the mapping takes precedence.
 
     Returns
     -------
@@ -65,8 +65,8 @@ def read_table(path: Path, *, mapping: str | Path = AUTO, **options: Any) -> Wor
     Raises
     ------
     InputError
-        If the mapping or the table is invalid. The error names the file and its line, or for
-        Parquet and JSON the number of the job.
+        If the mapping or the table is invalid. The error names the file and the line. For Parquet
+        and JSON, it names the number of the job instead.
     """
     return import_table(path, mapping=mapping, **options).workload
 
@@ -74,7 +74,7 @@ def read_table(path: Path, *, mapping: str | Path = AUTO, **options: Any) -> Wor
 def import_table(
     path: Path, schedule: bool = False, *, mapping: str | Path = AUTO, **options: Any
 ) -> ImportedWorkload:
-    """Read a table as in `read_table`; with ``schedule``, also its recorded schedule.
+    """Read a table as in `read_table`. With ``schedule``, also return the recorded schedule.
 
     rebat assigns the node numbers of the recorded schedule. All attempts are assumed to be
     completed.
@@ -117,7 +117,7 @@ class _TraceBuilder:
         self._n_rows = 0
 
     def add(self, batch: RowBatch) -> None:
-        """Convert the cells of a batch."""
+        """Convert the cells of a batch and add them."""
         self._n_rows += len(batch.lines)
         if batch.lines:
             batch = _selected(batch, self.mapping, str(self.path))
@@ -187,11 +187,11 @@ class _TraceBuilder:
 
     @property
     def _has_interval(self) -> bool:
-        """Whether run times are computed as the difference of two times."""
+        """Whether run times are not in the table, but differences of two times."""
         return "run" not in self._fields
 
     def _times(self, count: int) -> tuple[Floats, Floats, Floats]:
-        """Return submission times, start times and run times; NaN if unknown."""
+        """Return submission times, start times and run times in seconds. Unknown times are NaN."""
         submit_s, start_s = self._floats("submit", count), self._floats("start", count)
         start_s = np.where(np.isnan(start_s), submit_s + self._floats("wait", count), start_s)
         end_s = self._floats("end", count)
@@ -200,7 +200,7 @@ class _TraceBuilder:
         return submit_s, start_s, run_s
 
     def _sizes(self, count: int) -> tuple[Floats, Floats]:
-        """Return requested and allocated nodes; 0 if unknown.
+        """Return requested and allocated nodes. Unknown numbers are 0.
 
         If the table has only one of the two columns, it is used for both.
         """
@@ -224,13 +224,13 @@ class _TraceBuilder:
         return np.concatenate(parts) if parts else np.full(count, "", dtype=object)
 
     def _ids(self, lines: Any) -> Any:
-        """Return the ids; numbers from 1 if there is no column of ids."""
+        """Return the ids of jobs. If there is no column of ids, return numbers from 1."""
         if self._parts.get("id"):
             return self._texts("id", len(lines))
         return np.array([str(number) for number in range(1, len(lines) + 1)], dtype=object)
 
     def _extras(self, count: int) -> Any:
-        """Return account, QOS and memory of each job; jobs with equal values share a dict."""
+        """Return account, QOS and memory of each job. Jobs with equal values share a dict."""
         fields = [field for field in ("account", "qos", "memory") if self._parts.get(field)]
         if not fields:
             return None
@@ -275,7 +275,7 @@ class _TraceBuilder:
 
 
 def _selected(batch: RowBatch, mapping: TableMapping, where: str) -> RowBatch:
-    """Return the rows that have the values in ``where``."""
+    """Return the rows that have the values required by ``mapping.where``."""
     mask = np.ones(len(batch.lines), dtype=np.bool_)
     place = Place(where, batch.lines)
     for name, wanted in mapping.where.items():

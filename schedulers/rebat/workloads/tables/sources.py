@@ -24,14 +24,14 @@ PARQUET, JSON, CSV = "Parquet", "JSON", "CSV"
 
 
 class RowBatch(NamedTuple):
-    """Rows of a table by column, with their line numbers in the file or their row numbers."""
+    """A batch of rows as columns, with the line number (or row number) of each row."""
 
     lines: list[int]
     columns: dict[str, Cells]
 
 
 def kind_of(path: Path) -> str:
-    """Return the kind of a table by its first bytes.
+    """Return the kind of a table, detected from its first bytes.
 
     Raises
     ------
@@ -51,7 +51,10 @@ def kind_of(path: Path) -> str:
 
 
 def header_of(path: Path) -> list[str]:
-    """Return the column names of a table; for CSV, the first line, split at commas."""
+    """Return the column names of a table.
+
+    For CSV, these are the texts in the first line between commas.
+    """
     kind = kind_of(path)
     if kind == PARQUET:
         return parquet_header(path)
@@ -108,7 +111,7 @@ def _names(reader: Iterator[list[str]], layout: CsvLayout) -> list[str]:
 def _row_groups(
     reader: Any, width: int, positions: list[int], where: str
 ) -> Iterator[tuple[list[int], list[tuple[str, ...]]]]:
-    """Yield line numbers and the fields at the positions, in groups of rows."""
+    """Yield line numbers, and the fields at the positions, in groups of rows."""
     pick = itemgetter(*positions, positions[0])  # with two or more positions, the result is a tuple
     lines: list[int] = []
     rows: list[tuple[str, ...]] = []

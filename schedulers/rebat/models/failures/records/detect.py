@@ -14,7 +14,7 @@ from rebat.models.failures.records import fta, lanl, plain
 from rebat.models.failures.records.record import opened
 
 AUTO = "auto"
-"""Value of the option ``format`` that requests detection."""
+"""Value of the option ``format`` for automatic detection."""
 
 EVENTS = "events"
 """The format of Batsim's own event files."""
@@ -54,7 +54,10 @@ def _form(lines: Iterable[str]) -> str | None:
 
 
 def _slurm(line: str) -> str | None:
-    """Return the format of parsable Slurm output by its column names; None for other lines."""
+    """Return the format of Slurm's parsable output, detected from its line of column names.
+
+    Return None for any other line.
+    """
     names = {name.lower() for name in re.findall(r"[A-Za-z]+", line)}
     if "nodename" in names and names & {"timestart", "start"}:
         return "sacctmgr"

@@ -26,7 +26,10 @@ from rebat.models.failures.records.slurm_merged import SLURMD_TIMEOUT_S, read_me
 
 
 class ReaderOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """Options of the readers; None: not set. Each format accepts only some of the options."""
+    """Options of the readers.
+
+    An option that is not set is None. Each format accepts some of the options.
+    """
 
     system: int | None = None
     platform: int | None = None
@@ -129,12 +132,12 @@ FORMATS = {
 
 
 def read_record(form: str, path: Path, options: ReaderOptions) -> Record:
-    """Read a record in this format; 'auto' detects the format.
+    """Read a record in this format. With 'auto', detect the format.
 
     Raises
     ------
     InputError
-        For an unknown format, an option of another format, and errors of the reader.
+        If the format is unknown, an option belongs to another format, or the reader fails.
     """
     if form == AUTO:
         form = detected(path)

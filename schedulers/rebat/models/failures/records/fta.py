@@ -36,17 +36,17 @@ class _Event(NamedTuple):
 
 
 def read_fta(path: Path, platform: int | None = None) -> Record:
-    """Read the outages of nodes; time 0 is the start time in the first line.
+    """Read the outages of nodes. Time 0 is the start time in the first line.
 
-    A node is down while any of its components is unavailable. All nodes, also those that are always
-    available, are numbered from 0 in the order of their node_id.
+    A node is down while any of its components is unavailable. All nodes in the table are numbered
+    from 0 in the order of their node_id, even if they never fail.
 
     Parameters
     ----------
     path : Path
         The table, plain, .gz or .xz.
     platform : int, optional
-        The platform_id; required if there are several.
+        The platform_id. It is required if the table has several platforms.
 
     Raises
     ------

@@ -34,19 +34,19 @@ class _Failure(NamedTuple):
 
 
 def read_lanl(path: Path, system: int | None) -> Record:
-    """Read the failures of one system; time 0 is the start of its first failure.
+    """Read the failures of one system. Time 0 is the start of its first failure.
 
     Nodes are numbered from zero (column ``nodenumz``). Overlapping or adjacent outages of a node
     are joined. The size of the machine is in the column ``nodes``. If the record contains larger
     node numbers (systems 11 and 14), the size is the largest node number plus 1. Lines without a
-    node are dropped; all lines of system 17 have no node.
+    node are dropped. No line of system 17 has a node.
 
     Parameters
     ----------
     path : Path
         The CSV file, plain, .gz or .xz.
     system : int or None
-        Number of the system; optional if the file has only one system.
+        Number of the system. It may be None if the file has only one system.
 
     Raises
     ------

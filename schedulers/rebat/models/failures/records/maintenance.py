@@ -20,7 +20,7 @@ class Period(NamedTuple):
 
 
 def read_periods(path: Path) -> list[Period]:
-    """Return the periods sorted by date; overlapping or adjacent periods are joined.
+    """Return the periods sorted by date. Overlapping or adjacent periods are joined.
 
     Raises
     ------
@@ -61,6 +61,9 @@ def _joined(periods: list[Period]) -> list[Period]:
 
 
 def within(date: datetime, periods: list[Period]) -> bool:
-    """Return whether a date is in one of the periods; the end of a period is not part of it."""
+    """Return whether a date is in one of the periods.
+
+    The end of a period is not part of the period.
+    """
     place = bisect_right(periods, date, key=lambda period: period.start)
     return place > 0 and date < periods[place - 1].end

@@ -71,14 +71,14 @@ def read_mira_ras(
     periods: Sequence[Period] = (),
     maintained: Maintained = "leave-out",
 ) -> Record:
-    """Read fatal events of Mira's compute nodes; time 0 is midnight of the day of the first event.
+    """Read fatal events of Mira's compute nodes. Time 0 is midnight of the day of the first event.
 
-    An event of a card takes down a node. An event of a node board takes down 32 nodes, of a
-    midplane 512 nodes, and of a rack 1,024 nodes. An event of a component (a link chip, a service
-    card, a coolant monitor) takes down the part of the machine to which the component belongs.
-    Events of I/O drawers and events without a location affect no compute node and are dropped.
-    Indented lines are messages of the previous event and are ignored. Overlapping outages of a node
-    are joined.
+    An event of a card takes down a node. An event of a node board takes down 32 nodes, an event of
+    a midplane 512 nodes, and an event of a rack 1,024 nodes. An event of a component (a link chip,
+    a service card, a coolant monitor) takes down the part of the machine to which the component
+    belongs. Events of I/O drawers and events without a location affect no compute node and are
+    dropped. Indented lines are messages of the previous event and are ignored. Overlapping outages
+    of a node are joined.
 
     Parameters
     ----------
@@ -122,7 +122,10 @@ def read_mira_ras(
 
 
 def _taken(events: Iterable[_Fatal], left_out: list[Period], lines: Lines) -> Iterator[_Fatal]:
-    """Yield the events that take nodes down outside maintenance; count all events."""
+    """Yield the events that take down compute nodes, except during maintenance.
+
+    Count all events.
+    """
     for event in events:
         if event.nodes is None:
             lines.dropped[event.kind] += 1
@@ -141,7 +144,7 @@ class _Maintenance(NamedTuple):
 
 
 def _maintained(record: Record, periods: list[_Maintenance]) -> Record:
-    """Return the record with the machine down in all periods; times before 0 are cut off.
+    """Return the record with the entire machine down in all periods. Periods are cut at time 0.
 
     For speed, only nodes whose outages overlap a period are processed one by one.
     """
@@ -170,7 +173,10 @@ def _spans(event: _Fatal, zero: datetime, shortest_us: int) -> Iterator[Span]:
 
 
 def _fatal_events(lines: Iterable[str], where: str) -> Iterator[_Fatal]:
-    """Yield the events; raise InputError if their number is not the number stated in line 1."""
+    """Yield the events of the log.
+
+    Raise InputError if their number differs from the number in line 1.
+    """
     stated, number, count = -1, 0, 0
     for number, line in enumerate(lines, 1):
         try:
@@ -218,8 +224,9 @@ def _date(text: str, name: str) -> datetime:
 
 @cache
 def _place(location: str) -> tuple[str, Ints | None]:
-    """Return the kind of part that an event takes down, and the nodes of this part. If the event
-    takes down no node, return the reason and None.
+    """Return the part that an event takes down (its kind) and the nodes of this part.
+
+    If the event takes down no node, return the reason and None.
     """
     if location in ("", "NULL"):
         return "no location", None

@@ -32,7 +32,7 @@ USED = "NODE_FAIL attempt"
 
 
 class FailedAttempt(NamedTuple):
-    """An attempt that a failed node ended; times are seconds since the Unix epoch."""
+    """An attempt that a failed node ended. Times are in seconds since the Unix epoch."""
 
     start_s: float
     end_s: float
@@ -58,9 +58,9 @@ def read_node_fail(
     """Read failures from the output of sacct, using the attempts that ended with NODE_FAIL.
 
     The time of a failure is the end of the attempts, when Slurm noticed the failure. If attempts
-    that end together have exactly one node in common, this node failed. Other attempts are dropped.
-    A failed node is up again when the next attempt starts on it. For the parameters see
-    `read_sacctmgr`.
+    that end within `TOGETHER_S` have exactly one node in common, this node failed. Other attempts
+    are dropped. A failed node is up again when the next attempt starts on it. For the parameters
+    see `read_sacctmgr`.
     """
     lines = Lines()
     records = read_attempts(path, zone, lines)
@@ -70,7 +70,10 @@ def read_node_fail(
 
 
 def read_attempts(path: Path, zone: str | None, lines: Lines) -> AttemptRecords:
-    """Read the output of sacct; count the attempts that did not end because of a failed node."""
+    """Return the attempts in the output of sacct.
+
+    Count the attempts without NODE_FAIL as dropped.
+    """
     table = read_sacct(path, zone_of(zone))
     attempts = jobs_of(table).attempts
     start_s, end_s = table.column("start_s"), table.column("end_s")
@@ -90,10 +93,10 @@ def read_attempts(path: Path, zone: str | None, lines: Lines) -> AttemptRecords:
 def downs_of(
     failed: Iterable[FailedAttempt], records: AttemptRecords, lines: Lines, used: str = USED
 ) -> list[DownRow]:
-    """Return the down intervals inferred from attempts, sorted by time, and count the attempts.
+    """Return the down intervals inferred from failed attempts, sorted by time.
 
-    Attempts whose failed node is unknown are dropped. The other attempts are counted under the name
-    ``used``.
+    Attempts whose failed node is unknown are counted as dropped. The other attempts are counted as
+    used, under the name ``used``.
     """
     identified = []
     for node, at_s, count in _culprits(failed):
@@ -111,7 +114,10 @@ def downs_of(
 
 
 def _culprits(failed: Iterable[FailedAttempt]) -> list[tuple[str | None, float, int]]:
-    """Return the node (None: unknown), time and number of attempts of each failure."""
+    """Return the failed node, the time and the number of attempts of each failure.
+
+    The node is None if it is unknown.
+    """
     groups: list[list[FailedAttempt]] = []
     for attempt in sorted(failed, key=lambda attempt: attempt.end_s):
         if groups and attempt.end_s - groups[-1][0].end_s <= TOGETHER_S:
@@ -127,7 +133,6 @@ def _culprits(failed: Iterable[FailedAttempt]) -> list[tuple[str | None, float, 
 
 
 def _starts_s(records: AttemptRecords, nodes: AbstractSet[str]) -> defaultdict[str, list[float]]:
-    """Return the times at which attempts start on each of these nodes."""
     start_s, hosts = records.table.column("start_s"), records.table.texts["hosts"]
     starts: defaultdict[str, list[float]] = defaultdict(list)
     for row in records.attempts.tolist():

@@ -114,7 +114,6 @@ def _mixed_formats() -> InputError:
 
 
 def _date_format(date: Date) -> str:
-    """Return the format of a date."""
     if isinstance(date, int):
         return "seconds"
     return "zone" if date.tzinfo else "date"
@@ -154,7 +153,7 @@ def _us(date: Date | None, zero: datetime | None) -> int:
 
 
 def _names(rows: Iterable[_Row]) -> tuple[str, ...]:
-    """Return the node names in order of appearance; empty if all are numbers."""
+    """Return the node names in order of appearance; no names if all nodes are numbers."""
     nodes = dict.fromkeys(row.node for row in rows)
     if all(name.isascii() and name.isdecimal() for name in nodes):
         longest = max(len(name.lstrip("0")) for name in nodes)

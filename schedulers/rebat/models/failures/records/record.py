@@ -27,22 +27,23 @@ class Record(msgspec.Struct, frozen=True, eq=False):
     events : list of MachineEvent
         Overlapping or adjacent outages of a node are joined. Failures at the same time are one
         event.
-    taken, dropped : Counter
-        Number of used lines for each kind of part that fails; number of dropped lines for each
-        reason.
+    taken : Counter
+        Number of used lines for each kind of part that fails.
+    dropped : Counter
+        Number of dropped lines for each reason.
     n_outages : int
         Number of outages of single nodes in the file.
     n_joined : int
         Number of outages in the file that were joined with another outage.
     origin : datetime, optional
-        Time 0 of the events; None if the times in the file are seconds.
+        Time 0 of the events, or None if the times in the file are seconds.
     n_nodes : int, optional
         Size of the machine, if the file states it.
     names : tuple of str
-        Names of nodes 0, 1, ... in the file; empty if nodes are numbers in the file.
+        Names of nodes 0, 1, ... in the file. There are no names if nodes are numbers in the file.
     sources : Counter
-        Number of outages (after joining) for each combination of records that contain them; empty
-        if there is only one record.
+        Number of outages (after joining) for each combination of records that contain them. The
+        counter is empty if there is only one record.
     """
 
     events: list[MachineEvent]

@@ -57,7 +57,7 @@ def counted_events(path: Path, zone: str | None, lines: Lines) -> NodeEvents:
 
 
 def zone_of(name: str | None) -> ZoneInfo:
-    """Return a time zone by its name; None is UTC."""
+    """Return the time zone with this name. None means UTC."""
     try:
         return ZoneInfo(name or "UTC")
     except (KeyError, ValueError, OSError):
@@ -68,10 +68,10 @@ def zone_of(name: str | None) -> ZoneInfo:
 def machine_events(
     downs: Iterable[DownRow], names: Sequence[str], origin_s: float
 ) -> list[MachineEvent]:
-    """Return down intervals as events of a machine of named nodes, from time 0 on.
+    """Return down intervals as failures and repairs of a machine of named nodes.
 
-    The events are those that `read_sacctmgr` returns. Intervals of nodes without a name are left
-    out.
+    The events are those that `read_sacctmgr` returns. Intervals of nodes that are not in ``names``,
+    and intervals that end before time 0, are left out.
     """
     numbers = {name: number for number, name in enumerate(names)}
     spans = (_span(row, numbers, origin_s) for row in downs if row.node in numbers)
@@ -79,13 +79,16 @@ def machine_events(
 
 
 def _span(row: DownRow, numbers: Mapping[str, int], zero_s: float) -> Span:
-    """Return a down interval from time 0 on; empty if it ended before time 0."""
+    """Return a down interval relative to time 0. If it ended before time 0, its length is 0."""
     down_us = max(_us(row.down_s, zero_s), 0)
     return Span(numbers[row.node], down_us, max(_us(row.up_s, zero_s), down_us))
 
 
 class DownSpans(NamedTuple):
-    """Down intervals of the nodes of a machine in seconds, and as spans that begin at time 0."""
+    """Down intervals of the nodes of a machine.
+
+    ``rows`` are in seconds since the Unix epoch. ``spans`` begin at time 0, which is ``zero_s``.
+    """
 
     zero_s: float
     rows: list[DownRow]
@@ -97,8 +100,8 @@ def spans_on(
 ) -> DownSpans:
     """Return down intervals on a machine of named nodes as spans.
 
-    Intervals of nodes without a name are counted as dropped. Time 0 is ``origin_s``, or the
-    beginning of the first interval.
+    Intervals of nodes that are not in ``names`` are counted as dropped. Time 0 is ``origin_s``, or
+    the beginning of the first interval.
     """
     numbers = {name: number for number, name in enumerate(names)}
     by_name: defaultdict[bool, list[DownRow]] = defaultdict(list)
@@ -124,7 +127,7 @@ def _drop(rows: Sequence[DownRow], reason: str, lines: Lines) -> None:
 def record_of(
     used: DownSpans, names: Sequence[str], zone: str | None, lines: Lines, where: str
 ) -> Record:
-    """Return the record with these down intervals; its origin is a local time.
+    """Return the record with these down intervals. Its time 0 is stated in the time zone ``zone``.
 
     Raises
     ------

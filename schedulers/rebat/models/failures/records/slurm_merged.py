@@ -32,7 +32,7 @@ SLURMD_TIMEOUT_S = 300.0
 
 WITH_EVENT, WITHOUT_EVENT = "NODE_FAIL attempt with an event", "NODE_FAIL attempt without an event"
 SOURCES = ONLY_EVENTS, BOTH, ONLY_ATTEMPTS = "only in events", "in both", "only in attempts"
-"""The records that contain an outage: events, attempts or both."""
+"""The records that contain an outage: the node events, the attempts, or both."""
 
 
 def cuts(down: DownRow, attempt: FailedAttempt) -> bool:
@@ -44,7 +44,7 @@ def cuts(down: DownRow, attempt: FailedAttempt) -> bool:
 
 
 class DownTimes:
-    """The down intervals of each node, joined and sorted."""
+    """The down intervals of each node, sorted by time; overlapping intervals are joined."""
 
     def __init__(self, rows: Iterable[DownRow]) -> None:
         self._rows: defaultdict[str, list[DownRow]] = defaultdict(list)
@@ -79,8 +79,10 @@ def read_merged(
 
     Parameters
     ----------
-    events, attempts : Path
-        Output of ``sacctmgr -P show event`` and of ``sacct -P -X -D``.
+    events : Path
+        Output of ``sacctmgr -P show event``.
+    attempts : Path
+        Output of ``sacct -P -X -D``.
     zone, names, origin_s
         See `slurm.read_sacctmgr`.
     slurmd_timeout_s : float
@@ -109,7 +111,7 @@ def read_merged(
 
 
 def _sources(rows: Iterable[DownRow], failed: Iterable[FailedAttempt]) -> Counter[str]:
-    """Count the outages of nodes by the records that contain them."""
+    """Return the number of outages for each combination of records that contain them."""
     rows_of: defaultdict[str, list[DownRow]] = defaultdict(list)
     for row in rows:
         rows_of[row.node].append(row)
@@ -126,7 +128,10 @@ def _sources(rows: Iterable[DownRow], failed: Iterable[FailedAttempt]) -> Counte
 
 
 def _source(outage: DownRow, rows: list[DownRow], attempts: list[FailedAttempt]) -> str:
-    """Return which records contain an outage, from the rows that begin during the outage."""
+    """Return the kind of records that contain an outage: one of `SOURCES`.
+
+    ``rows`` are the down intervals of the node; those that begin during the outage belong to it.
+    """
     kinds = {row.kind for row in rows if outage.down_s <= row.down_s <= outage.up_s}
     if kinds == {WITHOUT_EVENT}:
         return ONLY_ATTEMPTS
