@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Benchmarks of the main features: ``make bench``, or ``python -m benchmarks [names]``.
 
-Each benchmark only prints its measurements, and tests nothing. Real traces are read from the folder
-in the environment variable REBAT_TRACES (default: ../shared/traces), and skipped if they are
-missing.
+Each benchmark only prints its measurements, and tests nothing. Real traces are in the folder that
+the environment variable REBAT_TRACES names (default: ../shared/traces). Benchmarks of missing
+traces are skipped.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ TRACES = Path(os.environ.get("REBAT_TRACES", ROOT.parent / "shared" / "traces"))
 
 
 def best_of(times: int, action: Callable[[], object]) -> float:
-    """Return the shortest wall-clock time of several repetitions (s), after a warm-up run."""
+    """Return the shortest wall-clock time (s) of several repetitions, after a warm-up run."""
     action()
     spans = []
     for _ in range(times):
@@ -48,7 +48,7 @@ def timed(name: str, workload: Workload, policy: str, events: Sequence[MachineEv
 
 
 def november() -> Workload | None:
-    """Return Mira's workload of November 2018 (5,321 jobs); None if the trace is missing."""
+    """Return Mira's workload of November 2018 (5,321 jobs), or None if the trace is missing."""
     trace = TRACES / "mira-2018-09_2018-12.swf.gz"
     if not trace.exists():
         print(f"(skipped: no {trace.name} in the folder of traces)")
@@ -57,7 +57,7 @@ def november() -> Workload | None:
 
 
 def engine() -> None:
-    """A month of Mira, without failures and with an MTBF of 1 h."""
+    """Time a month of Mira, without failures and with an MTBF of 1 h."""
     month = november() or mira_like("june-2017", 0)
     events = generate_events(Authors(3600, 3600), 49_152, seed=0)
     longer = add_young_daly(month, n_nodes=49_152, mtbf_s=3600, rounding="ceil")
@@ -68,7 +68,7 @@ def engine() -> None:
 
 
 def growth() -> None:
-    """Growth of the run time with the number of jobs, on CEA-Curie."""
+    """Measure how the run time grows with the number of jobs, on CEA-Curie."""
     trace = TRACES / "CEA-Curie-2011-2.1-cln.swf.gz"
     if not trace.exists():
         print(f"(skipped: no {trace.name} in the folder of traces)")
@@ -80,7 +80,7 @@ def growth() -> None:
 
 
 def process() -> None:
-    """Entire processes: --help, and the default month with two policies."""
+    """Time entire processes: --help, and the default month with two policies."""
     commands = {
         "rebat --help": ["--help"],
         "rebat run (default month, two policies)": [
@@ -99,7 +99,7 @@ BENCHMARKS = {"engine": engine, "process": process, "growth": growth}
 
 
 def main(names: Sequence[str]) -> None:
-    """Run the benchmarks with these names, or all."""
+    """Run the benchmarks with these names, or all benchmarks."""
     for name in names or BENCHMARKS:
         print(f"-- {name}: {(BENCHMARKS[name].__doc__ or '').splitlines()[0]}")
         BENCHMARKS[name]()

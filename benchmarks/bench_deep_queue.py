@@ -44,7 +44,7 @@ def deep_queue(n_jobs: int, seed: int = 0) -> Workload:
 
 
 def seconds(n_jobs: int, policy: str) -> float:
-    """Return the processor time of one complete run; kernels must already be compiled."""
+    """Return the processor time of one complete run. The kernels must already be compiled."""
     workload, scheduler = deep_queue(n_jobs), preset(policy)
     start = time.process_time()
     simulate(workload, scheduler)

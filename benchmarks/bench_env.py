@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Steps per second of the environment: ``python -m benchmarks.bench_env [SECONDS]``.
 
-For each decision, an agent that chooses the first valid action plays for this number of seconds
-(default: 10) in one process, then in two processes with AsyncVectorEnv.
+For each decision, an agent plays for this number of seconds (default: 10) in one process, then in
+two processes with AsyncVectorEnv. The agent chooses the first valid action.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def alone(settings: dict[str, Any], seconds: float) -> tuple[float, float]:
 
 
 def together(settings: dict[str, Any], seconds: float, processes: int = 2) -> float:
-    """Return the steps per second in several processes; resets are not counted as steps."""
+    """Return the steps per second in several processes. Resets do not count as steps."""
     env = gymnasium.vector.AsyncVectorEnv([partial(make, settings)] * processes)
     _, info = env.reset(seed=0)
     steps, start = 0, time.perf_counter()
@@ -63,7 +63,7 @@ def together(settings: dict[str, Any], seconds: float, processes: int = 2) -> fl
 
 
 def main(seconds: float) -> None:
-    """Measure each decision."""
+    """Measure the steps per second for each decision."""
     for name, settings in SETTINGS.items():
         alone(settings, 1)  # compile the kernels
         rate, episodes = alone(settings, seconds)

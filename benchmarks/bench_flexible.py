@@ -28,7 +28,7 @@ LAW = "renewal:mtbf=1h"
 
 
 def stage(jobs: int, arrivals: str, failing: bool) -> Stage:
-    """Return the machine of the paper with its mixed workload of ``jobs`` jobs."""
+    """Return the prepared run of ``jobs`` jobs of the paper's mixed workload on its machine."""
     load = 80.0 if arrivals != "zero" else None
     workload = flexible_load(0, FlexibleLoad(jobs=jobs, arrivals=arrivals, load=load))
     law = parse_law(LAW) if failing else None
@@ -72,7 +72,7 @@ def growth() -> None:
 
 
 def waiting() -> None:
-    """Time the count of the reservations (of 2,000) that depend on 60 running jobs."""
+    """Time the kernel that counts dependent reservations: 2,000 reservations, 60 running jobs."""
     rng = np.random.default_rng(0)
     run_end, run_size = rng.integers(1, 10**6, 60), rng.integers(1, 40, 60)
     start = np.sort(rng.integers(1, 5 * 10**7, 2_000))

@@ -19,7 +19,7 @@ REPETITIONS = 200
 
 
 def milliseconds(n_jobs: int, need: int) -> float:
-    """Return the median time of several instances, without the first run, which compiles."""
+    """Return the median time of several instances, without the first run (compilation)."""
     rng = np.random.default_rng(1)
     spans = []
     for _ in range(REPETITIONS + 1):
@@ -33,7 +33,7 @@ def milliseconds(n_jobs: int, need: int) -> float:
 
 
 def main() -> None:
-    """Print a table."""
+    """Print the table of times."""
     print(f"{'jobs':>6} {'sizes':>6} {'need':>6} {'ms':>9}")
     for n_jobs in (30, 300):
         for need in (4, 16, 64):

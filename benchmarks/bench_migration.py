@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Run time with cores of nodes, compaction and other migration, on one core.
+"""Run time with nodes of several cores, compaction and other migration, on one core.
 
 python -m benchmarks.bench_migration [days] [growth]
 """

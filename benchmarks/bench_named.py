@@ -32,7 +32,7 @@ def engine_seconds(workload: Workload, policy: Preset, repetitions: int = 3) -> 
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Print a line per workload and scheduler; default: a generated month of Mira."""
+    """Print a line per workload and scheduler. The default is a generated month of Mira."""
     names = sys.argv[1:] if arguments is None else arguments
     workloads = [load_workload(Path(name)) for name in names]
     for workload in workloads or [mira_like("june-2017", 0)]:

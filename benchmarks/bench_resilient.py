@@ -55,7 +55,7 @@ def scenarios_per_second(
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Print a table."""
+    """Print the table of rates."""
     counts = [int(argument) for argument in (sys.argv[1:] if arguments is None else arguments)]
     print(f"{'jobs':>6} {'heuristic':<12} {'reservations':<12} {'LPT':>12} {'LA':>12}")
     for n_jobs in counts or SCENARIOS:

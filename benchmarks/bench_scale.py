@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Growth of a run with the number of jobs: processor seconds and peak memory of each process.
 
-Jobs of 1 to 128 nodes and 10 s to 5 h on 4,096 nodes at 70 % load, EASY backfilling, an MTBF of 1 h
-of the machine, Young/Daly checkpoints. A million jobs are about ten months. Each number of jobs
-runs in a separate process, from the file to the results.
+Jobs have 1 to 128 nodes and run for 10 s to 5 h. The machine has 4,096 nodes, a load of 70 % and an
+MTBF of 1 h. The runs use EASY backfilling and Young/Daly checkpoints. A million jobs are about ten
+months. For each number of jobs, a separate process reads the file, simulates and writes the
+results.
 
 Run: ``python -m benchmarks.bench_scale [JOBS ...]`` (default: 10000 100000 1000000)
 """

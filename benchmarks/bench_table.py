@@ -66,7 +66,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         table, mapping = Path(folder) / f"jobs.{form}", Path(folder) / "mapping.toml"
         mapping.write_text(MAPPING)
-        # in another process, so that the memory of this step is not part of the peak
+        # in another process, so that the peak does not include this step
         code = f"from benchmarks.bench_table import *; write_table(Path({str(table)!r}), {count})"
         subprocess.run([sys.executable, "-c", code], check=True)
         begin = time.perf_counter()

@@ -48,7 +48,7 @@ def decide(boxes: Boxes, laws: NodeLaws, uptime_s: Floats) -> None:
 
 
 def months() -> None:
-    """A month of Mira in midplanes, conservative, without failures."""
+    """Time a month of Mira in midplanes with conservative backfilling, without failures."""
     month = november() or mira_like("june-2017", 0)
     laws = parse_law(LAW).nodes(49_152, 0)
     for policy in POLICIES:

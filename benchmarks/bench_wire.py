@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Decisions per second over ZeroMQ, alternately in the protocols of Batsim 4 and 5.
 
-Run: ``python -m benchmarks.bench_wire [REPETITIONS]``. The scheduler is a separate process. Times
-include the engine, which replaces Batsim.
+Run: ``python -m benchmarks.bench_wire [REPETITIONS]``. The scheduler is a separate process. The
+times include the engine, which replaces Batsim.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Ask = Callable[[bytes], bytes]
 
 
 def scheduler(endpoint: str, count: int) -> None:
-    """Serve a number of simulations, one after another."""
+    """Serve ``count`` simulations, one after another."""
     for _ in range(count):
         conversation = Conversation(lambda _: session_for(POLICY, {}), whole_instants=True)
         serve(endpoint, conversation.answer, conversation.finished, timeout_s=60)
@@ -68,7 +68,7 @@ def decisions_in(replies: list[bytes], decode: Callable[[bytes], Reply]) -> int:
 def timed(
     version: int, endpoint: str, play: Callable[[Ask], None], decode: Callable[[bytes], Reply]
 ) -> tuple[float, float]:
-    """Run a simulation; return messages and decisions per second."""
+    """Run a simulation. Return messages and decisions per second."""
     replies: list[bytes] = []
     with connect(endpoint, timeout_s=60) as ask:
 

@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 MACHINERY = ("importlib", "<frozen", "click/", "runpy", "__main__")
-"""Files whose frames are left out, because they only call the measured code."""
+"""Files whose frames are omitted, because they only call the measured code."""
 DEEPEST = 11
 """Maximum number of frames in a stack."""
 
 Tree = dict[str, tuple[float, Any]]
-"""For each label of a frame, its seconds and the frames that it calls."""
+"""For each label of a frame: its seconds, and the frames that it calls."""
 
 
 def tree_of(path: Path, rate_hz: float) -> Tree:
@@ -35,7 +35,7 @@ def tree_of(path: Path, rate_hz: float) -> Tree:
 
 
 def labels(stack: str) -> Iterator[str]:
-    """Yield the frames of a stack as "function (module)", without equal neighbours."""
+    """Yield the frames of a stack as "function (module)". Omit consecutive duplicates."""
     last = ""
     for frame in stack.split(";"):
         name, _, place = frame.partition(" (")
@@ -48,7 +48,7 @@ def labels(stack: str) -> Iterator[str]:
 
 
 def draw(axes: Any, level: Tree, left_s: float, depth: int, full_s: float) -> None:
-    """Draw the frames of a level next to each other, and below each the frames that it calls."""
+    """Draw the frames of a level next to each other, and the frames that each calls below it."""
     for label, (spent, below) in sorted(level.items()):
         colour = f"C{sum(map(ord, label)) % 10}"
         axes.barh(-depth, spent, 0.95, left_s, color=colour, alpha=0.55, edgecolor="w", lw=0.4)

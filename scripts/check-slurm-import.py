@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Check rebat's imports with a real Slurm, whose accounting is exported as documented.
+"""Check rebat's imports of accounting exports from a real Slurm.
 
-Needs a Slurm of at least two nodes with accounting, and the right to set nodes down:
+The script needs a Slurm with at least two nodes and accounting, and the right to set nodes down:
 
     export SLURM_ACCOUNTING=1 SLURM_NODES=4
     eval "$(scripts/one-machine-slurm.sh up)"
     scripts/check-slurm-import.py
     scripts/one-machine-slurm.sh down
 
-It submits jobs that succeed, fail, reach their limit and are cancelled, and takes a node down under
-a job. Then it compares the imported jobs, attempts and down times with the actual ones. This takes
-two to three minutes. Exit status 0: equal; 1: different.
+It submits jobs that succeed, fail, reach their limit and are cancelled, and sets the node of a
+running job down. Then it compares the imported jobs, attempts and down times with the actual ones.
+This takes two to three minutes. Exit status 0: equal; 1: different.
 """
 
 from __future__ import annotations
@@ -27,8 +27,7 @@ from pathlib import Path
 from rebat.accounting.sacct import EXPORT, EXPORT_EVENTS
 
 SLACK_S = 3.0
-"""Tolerance in seconds: Slurm's times are whole seconds, and a job ends some time after the cause.
-"""
+"""Tolerance in seconds. Slurm's times are whole seconds, and jobs end some time after the cause."""
 
 NODE = "node2"
 
@@ -56,7 +55,7 @@ def wait_for(job: str, state: str) -> None:
 
 
 def play() -> tuple[dict[str, str], tuple[float, float]]:
-    """Submit jobs and take a node down; return the expected causes by job, and the down time."""
+    """Submit jobs and set a node down. Return the expected causes by job, and the down time."""
     ends = {submit("sleep 2"): "completed" for _ in range(3)}
     ends[submit("sleep 2; exit 3")] = "job failed"
     ends[submit("sleep 600", "--time=1")] = "walltime"
@@ -79,7 +78,7 @@ def play() -> tuple[dict[str, str], tuple[float, float]]:
     ends[cancelled] = "cancelled"
     while slurm("squeue", "--noheader"):
         time.sleep(1)
-    time.sleep(10)  # the database is updated some seconds later
+    time.sleep(10)  # Slurm updates the database some seconds later.
     return ends | {f"{hit} before": "node failure"}, (down_s, up_s)
 
 
@@ -109,7 +108,7 @@ def imported(folder: Path, since_s: float) -> None:
 
 
 def differences(folder: Path, ends: dict[str, str], down: tuple[float, float]) -> list[str]:
-    """Return lines on the differences between the imports and the actual jobs."""
+    """Return lines that describe differences between the imports and the actual jobs."""
     causes = {}
     with (folder / "past/recorded/rebat_attempts.csv").open() as file:
         for row in csv.DictReader(file):
@@ -129,7 +128,7 @@ def differences(folder: Path, ends: dict[str, str], down: tuple[float, float]) -
 
 
 def main() -> None:
-    """Play, import and compare."""
+    """Submit the jobs, import the accounting, and compare."""
     begin_s = time.time() - 1
     ends, down = play()
     with tempfile.TemporaryDirectory() as folder:

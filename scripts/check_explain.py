@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Check the stories of ``rebat explain`` against the records of a run.
 
-The stories of random jobs are read as JSON, in complete and in grouped form. Every fact is compared
-with rebat_plans.npz, the tables of jobs and attempts, and the node events. The comparison uses only
-numpy and pandas, not the code that writes the stories.
+The script reads the stories of random jobs as JSON, in complete and in grouped form. Every fact is
+compared with rebat_plans.npz, the tables of jobs and attempts, and the node events. The comparison
+uses only numpy and pandas, not the code that writes the stories.
 
     rebat run mira-like-june-2017 -p baseline -p easy -p sfsj --mtbf 1h --downtime 1h \
         --checkpoint young-daly --explain --out out/june
     python scripts/check_explain.py out/june/baseline
 
-The exit status is 1 if a fact differs. With --plant, a recorded start is changed after the stories
-are read, so that the check must fail.
+The exit status is 1 if a fact differs. With --plant, the script changes a recorded start after it
+has read the stories, so that the check must fail.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Wrong(Exception):
 
 
 def same(label: str, stated: Any, recorded: Any) -> None:
-    """Raise Wrong if a fact differs. Numbers may differ by half a microsecond."""
+    """Raise Wrong if a fact differs from the records. Numbers may differ by half a microsecond."""
     if isinstance(stated, float) or isinstance(recorded, float):
         equal = stated is not None and math.isclose(stated, recorded, rel_tol=0, abs_tol=5e-7)
     else:
@@ -128,7 +128,7 @@ class Records:
 
 
 def moves(records: Records, name: str) -> list[tuple[int, int | None, int | None]]:
-    """Return (plan, from, to) of an attempt's moves; a time is None without a reservation."""
+    """Return (plan, from, to) of each move of an attempt. A time is None without a reservation."""
     start = records.attempts.loc[name, "start_time"]
     before: int | None = None
     sequence: list[tuple[int, int | None, int | None]] = []
@@ -145,12 +145,12 @@ def moves(records: Records, name: str) -> list[tuple[int, int | None, int | None
 
 
 def to_us(seconds: float) -> int:
-    """Return seconds as whole microseconds; -1 if there is no time."""
+    """Return seconds as whole microseconds, or -1 if there is no time."""
     return -1 if math.isnan(seconds) else round(seconds * 1e6)
 
 
 def check_causes(records: Records, stated: list[dict], plan: int, own: str) -> None:
-    """Compare the causes of a move with the plan, and with the tables."""
+    """Compare the causes of a move with the recorded plan and with the tables."""
     at_us = int(records.plan["at_us"][plan])
     if at_us == to_us(records.attempts.loc[own, "queued_time"]):
         same("causes on arrival", stated, [])
@@ -179,7 +179,7 @@ TIME_OF = {
 
 
 def check_subject(attempt: Any, cause: dict, at_us: int) -> None:
-    """Compare the attempt of a cause with its row."""
+    """Compare the attempt that a cause names with its row in the table of attempts."""
     if cause["kind"] in TIME_OF:
         same(f"time of {cause['kind']}", to_us(attempt[TIME_OF[cause["kind"]]]), at_us)
     if cause["kind"] == "stop":
@@ -189,7 +189,7 @@ def check_subject(attempt: Any, cause: dict, at_us: int) -> None:
 
 
 def check_move(records: Records, name: str, stated: dict, expected: tuple) -> None:
-    """Compare one planned start."""
+    """Compare one planned start with the records."""
     plan, before, now = expected
     same("time of a move", stated["at_s"], records.plan["at_us"][plan] / 1e6)
     same("from", stated.get("from_s"), None if before is None else before / 1e6)
@@ -203,7 +203,7 @@ def check_move(records: Records, name: str, stated: dict, expected: tuple) -> No
 
 
 def check_obstacle(records: Records, name: str, stated: dict, row: tuple[int, int, int]) -> None:
-    """Compare one obstacle, and check that it is true."""
+    """Compare one obstacle with the records, and check that it existed."""
     plan, kind, value = row
     at_us, free = int(records.plan["at_us"][plan]), int(records.plan["n_free"][plan])
     size = int(records.attempts.loc[name, "size"])
@@ -227,7 +227,7 @@ def check_obstacle(records: Records, name: str, stated: dict, row: tuple[int, in
 
 
 def lost(attempt: Any) -> float:
-    """Return the run time of an attempt that was not kept, or was lost later."""
+    """Return the run time of an attempt whose work was lost at its end or later."""
     if attempt["cause"] not in LOSSES:
         return float(attempt["lost_seconds"])
     ran = attempt["finish_time"] - attempt["start_time"]
@@ -282,7 +282,7 @@ def on(nodes: str, node: int) -> bool:
 
 
 def check_story(records: Records, job: str, story: dict[str, Any]) -> int:
-    """Compare a complete story; return the number of sentences."""
+    """Compare a complete story with the records. Return the number of sentences."""
     attempts = records.attempts[records.attempts["job_id"] == job].sort_values("attempt")
     ran = attempts[attempts["start_time"].notna()]
     same("attempts", story["attempts"], len(ran))
@@ -306,7 +306,7 @@ def check_story(records: Records, job: str, story: dict[str, Any]) -> int:
 
 
 def check_attempt(records: Records, name: str, moments: list[dict]) -> Counter[str]:
-    """Compare the moments of an attempt; return the number of compared moments by kind."""
+    """Compare the moments of an attempt. Return the number of compared moments by kind."""
     of = {kind: [m for m in moments if m["kind"] == kind] for kind in ("obstacle", "reason")}
     planned = [m for m in moments if m["kind"] in ("planned", "moved", "unplanned")]
     attempt, checked = records.attempts.loc[name], Counter[str]()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Draw the figures of each findings page again, from the kept results.
+"""Draw the figures of each findings page again, from stored results.
 
 Run it from a checkout::
 
@@ -17,7 +17,7 @@ from rebat.campaign.kinds import KINDS
 from rebat.papers.common.parts import Picture
 
 FINDINGS = Path(__file__).parents[1] / "docs/findings"
-# By folder with kept results: beginnings of the titles of the pictures on its page.
+# For each folder with stored results: beginnings of the titles of the pictures on its page.
 FIGURES: dict[str, tuple[str, ...]] = {
     "node-stealing": ("june-2017: SFSJ / Baseline",),
     "silent-errors": ("synthetic: percentages above R-LIST-0, P = 10,000",),
@@ -33,7 +33,7 @@ FIGURES: dict[str, tuple[str, ...]] = {
 
 
 def pictures(results: Path) -> list[Picture]:
-    """Return the pictures of the report of kept results."""
+    """Return the pictures in the report of stored results."""
     data = read_data(results)
     return [
         picture
@@ -45,7 +45,7 @@ def pictures(results: Path) -> list[Picture]:
 
 
 def panels(folder: str) -> list[str]:
-    """Return the panels of the pictures that the page of a folder shows, each an SVG document."""
+    """Return the panels of the pictures on the page of a folder, each as an SVG document."""
     drawn, svgs = pictures(FINDINGS / folder / "results.parquet"), []
     for title in FIGURES[folder]:
         shown = [picture for picture in drawn if picture.title.startswith(title)]

@@ -4,8 +4,8 @@
 
     python scripts/fit_failure_models.py LANL_RECORD MIRA_RECORD MIRA_MAINTENANCE
 
-writes failure_events/models.toml. Obtain the records from their publishers: Los Alamos'
-LA-UR-05-7318 and LogAider's filtered fatal events of Mira with its maintenance periods.
+This command writes failure_events/models.toml. Obtain the records from their publishers: Los
+Alamos' LA-UR-05-7318 and LogAider's filtered fatal events of Mira with its maintenance periods.
 
 The MTBF and the mean repair time are those of the record. The shape of the gaps and the sigma of
 the repairs are the most likely values, given these means.
@@ -32,10 +32,13 @@ from rebat.models.failures.records.record import Record
 from rebat.models.failures.samples import samples
 
 SYSTEMS = (3, 4, 5, 8, 9, 12, 18, 19, 20)
-"""Systems with at least 128 nodes and 250 failures, except 11, whose record has an invalid node."""
+"""Systems with at least 128 nodes and 250 failures.
+
+System 11 is omitted, because its record has an invalid node.
+"""
 
 SMALLEST_SHARE = 0.01
-"""Minimum share of the failures of a size of groups; other sizes are left out."""
+"""Minimum share of the failures that groups of a size must have. Other sizes are omitted."""
 
 LANL = "Los Alamos National Laboratory, LA-UR-05-7318 (Schroeder and Gibson 2006)"
 MIRA = (
@@ -103,7 +106,7 @@ def _lognormal(mean_s: float, sigma: float) -> NodeLaws:
 
 
 def _likeliest(law: Callable[[float], NodeLaws], times_s: Floats) -> float:
-    """Return the second parameter of the most likely law with a given mean."""
+    """Return the second parameter of the most likely law whose mean is that of ``times_s``."""
     fit = minimize_scalar(
         lambda value: -law(value).log_density(times_s).sum(), bounds=(0.1, 5), method="bounded"
     )

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measure how often rebat's 95 % intervals contain the true value, by simulation.
 
-Prints the table of docs/explanation/intervals.md:
+This command prints the table of docs/explanation/intervals.md:
 
     python scripts/interval_coverage.py
 """
@@ -16,7 +16,7 @@ import numpy as np
 from rebat.results.intervals import interval
 
 SAMPLES = 2_000
-"""Samples per cell. Near 95 %, the standard error of a share is at most 0.5 points."""
+"""Number of samples per cell. Near 95 %, the standard error of a share is at most 0.5 points."""
 
 SIZES = (5, 6, 9, 10, 20, 30)
 
@@ -29,7 +29,7 @@ LAWS: Mapping[str, tuple[Draw, float, float]] = {
     "log-normal, skewness 6": (lambda rng, n: rng.lognormal(0, 1, n), exp(0.5), 1.0),
     "two points, 0 or 1": (lambda rng, n: rng.integers(0, 2, n).astype(float), 0.5, 0.5),
 }
-"""Sampler, mean and median of each law."""
+"""For each law: function that draws a sample, mean, and median."""
 
 
 def coverage(draw: Draw, truth: float, n: int, of_median: bool) -> float:
@@ -43,7 +43,7 @@ def coverage(draw: Draw, truth: float, n: int, of_median: bool) -> float:
 
 
 def main() -> None:
-    """Print a row per law, with the coverage by number of values: of means, then of medians."""
+    """Print a row per law: the coverage of means, then of medians, by number of values."""
     print("| values of | " + " | ".join(f"{n}" for n in SIZES) + " |")
     print("|---" * (len(SIZES) + 1) + "|")
     for of_median, words in ((False, "mean"), (True, "median")):

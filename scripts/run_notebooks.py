@@ -17,7 +17,7 @@ FOLDER = Path(__file__).parents[1] / "docs" / "notebooks"
 
 
 def executed(path: Path) -> nbformat.NotebookNode:
-    """Return a notebook with its output. Files that it writes are deleted."""
+    """Return a notebook with its output. Delete the files that it writes."""
     notebook = nbformat.read(path, as_version=4)
     with tempfile.TemporaryDirectory() as folder:
         client = NotebookClient(notebook, timeout=300, resources={"metadata": {"path": folder}})

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hooks of mkdocs: insert commands, axes and metrics from the code, and needs of blocks."""
+"""Hooks of mkdocs. They insert commands, axes and metrics from the code into pages.
+
+They also state the requirements of code blocks.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ NEEDS = re.compile(r"^<!-- needs: (.*?) -->$", re.MULTILINE)
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Return the text of a page with its inserts; mkdocs calls this for each page."""
+    """Return the text of a page with its insertions. mkdocs calls this for each page."""
     text = NEEDS.sub(r"*Needs \1:*\n", markdown)
     if "<!-- commands -->" in text:
         text = text.replace("<!-- commands -->", "\n".join(commands()))

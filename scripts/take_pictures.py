@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Take new pictures for docs/images (README and site) from real runs.
 
-Needs ``pip install playwright`` and the program chromium. Run it from a checkout::
+The script needs the package playwright and the program chromium. Run it from a checkout::
 
     python scripts/take_pictures.py
 """
@@ -22,7 +22,7 @@ FLAGS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-backgroun
 
 
 def month() -> rebat.Result:
-    """Run the generated June of Mira under failures, Baseline and SFSJ."""
+    """Run the generated June of Mira with failures, under the policies Baseline and SFSJ."""
     failures = rebat.failures(**FAILURES)
     policies = ["baseline", "sfsj"]
     return rebat.run("mira-like-june-2017", policies, failures=failures, checkpoint="young-daly")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Train an agent for the choice of victims, and compare it with rules on other months.
+"""Train an agent that chooses victims, and compare it with rules on other months.
 
 Usage::
 
@@ -76,7 +76,7 @@ class Named:
 
 
 def start_weights() -> np.ndarray:
-    """Return weights with which the agent decides like V1, unless V1's choice is invalid."""
+    """Return weights with which the agent chooses V1's victim, if this choice is valid."""
     weights = np.zeros(len(VICTIM.candidate) + len(VICTIM.context) + 1)
     weights[NAMES.index("rank V1")] = -2.0
     weights[-1] = -3.0
@@ -134,7 +134,7 @@ def score(
 
 
 def measured(month: Workload, seed: int, policy: Any) -> dict[str, float]:
-    """Simulate a month; return its measures in hours and node-hours, and the number of steals."""
+    """Simulate a month. Return its metrics in hours and node-hours, and the number of steals."""
     scenario = ScenarioOptions(seed=seed, **OPTIONS).scenario()
     result = staged(prepared(month, scenario), scenario).run(policy)
     flow, size = result.rows.column("flow"), result.rows.column("size")
@@ -164,7 +164,7 @@ def evaluate(folder: Path, n_months: int) -> None:
 
 
 def changes(runs: list[dict[str, Any]]) -> dict[str, dict[str, list[float | None]]]:
-    """Return the paired change of the agent by policy and measure: mean and ends of interval."""
+    """Return the agent's paired changes by policy and metric: mean and ends of the interval."""
     table: dict[str, dict[str, list[float | None]]] = {}
     for base in POLICIES:
         table[base] = {}
@@ -194,7 +194,7 @@ def table(folder: Path) -> str:
 
 
 def main(arguments: list[str]) -> None:
-    """Train or evaluate."""
+    """Run the command that the arguments name: train, evaluate or table."""
     match arguments:
         case ["train", folder, *minutes]:
             train(Path(folder), float(minutes[0]) if minutes else 12)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Write a table of numbers of training clusters: published, in closed form, and simulated.
+"""Write a table with numbers of training clusters: published, by a formula, and simulated.
 
 ``python scripts/training_validation.py docs/findings/training/validation.md``
 """
@@ -26,7 +26,7 @@ MINUTE, HOUR = 60.0, 3600.0
 
 
 class Row(NamedTuple):
-    """A published number and its case; times are in minutes. Default interval: Young's optimum."""
+    """A published number and its case. Times are in minutes. Default interval: Young's optimum."""
 
     number: str
     title: str

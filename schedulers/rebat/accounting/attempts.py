@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The attempts of each job in accounting records, cut at failures of their nodes."""
+"""The attempts of each job in accounting records. An attempt ends at a failure of its nodes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Indices = npt.NDArray[np.int64]
 
 
 class Correction(NamedTuple):
-    """A correction: an attempt is cut at the failure of one of its nodes. Times are Unix times."""
+    """A correction: an attempt must end earlier, at a failure of a node. Times are Unix times."""
 
     job: str
     start_s: float
@@ -35,12 +35,13 @@ class JoinedJobs(NamedTuple):
     Attributes
     ----------
     last : array
-        Row of the last attempt that started; if none started, the row of the last record.
+        Row of each job's last attempt that started. If none started, this is the row of its last
+        record.
     submit_s : array
-        First submission of each job.
+        First submission of each job, in seconds since the Unix epoch.
     started : array of bool
     n_attempts : array
-        Number of attempts that started.
+        Number of attempts of each job that started.
     attempts : array
         Rows of all attempts that started, in order of job, submission and start.
     dropped : Counter
@@ -95,10 +96,10 @@ def jobs_of(table: AttemptTable) -> JoinedJobs:
 def corrections_of(
     table: AttemptTable, attempts: Indices, downs: Iterable[DownRow]
 ) -> dict[int, Correction]:
-    """Return, by row, the corrections of attempts that continue after a node failure.
+    """Return the corrections of attempts that continue after a node failure, by row.
 
-    An attempt is cut at the first failure of one of its nodes, or at its start if a node was
-    already down.
+    An attempt is shortened to the first failure of one of its nodes. If a node was already down, it
+    is shortened to its start.
     """
     start = table.column("start_s")[attempts]
     end = table.column("end_s")[attempts]
@@ -121,7 +122,7 @@ def corrections_of(
 
 
 def merged_downs(rows: Iterable[DownRow]) -> Iterator[DownRow]:
-    """Yield the down intervals of each node, with overlapping and adjacent intervals joined."""
+    """Yield the down intervals of each node. Overlapping and adjacent intervals are joined."""
     by_node: defaultdict[str, list[DownRow]] = defaultdict(list)
     for row in rows:
         by_node[row.node].append(row)
@@ -139,6 +140,6 @@ def merged_downs(rows: Iterable[DownRow]) -> Iterator[DownRow]:
 
 
 def end_of(table: AttemptTable) -> float:
-    """Return the last time in the records, in seconds since the Unix epoch."""
+    """Return the last time that the records contain, in seconds since the Unix epoch."""
     times = [table.column(name) for name in ("submit_s", "start_s", "end_s")]
     return max((float(np.nanmax(t)) for t in times if not np.isnan(t).all()), default=math.nan)

@@ -10,7 +10,7 @@ from functools import lru_cache
 from rebat.core.errors import InputError
 
 MAX_NAMES = 500_000
-"""Maximum number of names of a list."""
+"""Maximum number of names in a list."""
 
 _LIST = re.compile(r"[A-Za-z0-9._\-\[\],]+\Z")
 _ITEM = re.compile(r"(?:[^,\[\]]|\[[^\[\]]*\])+")
@@ -24,7 +24,7 @@ def check_list(text: str) -> int:
     Raises
     ------
     InputError
-        If the text is not a list of node names, or has too many names.
+        If the text is not a list of node names, or if the list has too many names.
     """
     if not _LIST.match(text) or _ITEM.sub("", text).strip(","):
         raise _bad(text)
@@ -52,7 +52,7 @@ def _bad(text: str) -> InputError:
 
 @lru_cache(maxsize=4096)
 def names_of(text: str) -> frozenset[str]:
-    """Return the names in a list; an empty set if the list is unset."""
+    """Return the names in a list, or an empty set if the list is unset."""
     return frozenset(sorted_names([text])) if text else frozenset()
 
 
@@ -83,7 +83,7 @@ def _node_set(lists: Iterable[str]):  # type: ignore[no-untyped-def]
 
 
 def _pieces(lists: Iterable[str]) -> set[str]:
-    """Return the distinct parts of lists, which are few for the lists of a machine."""
+    """Return the distinct parts of lists. All lists of a machine have only few distinct parts."""
     pieces: set[str] = set()
     for text in lists:
         if "[" not in text:

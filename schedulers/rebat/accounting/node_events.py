@@ -21,12 +21,13 @@ BASE_STATE = 15
 """Mask of the base state in StateRaw. All other bits are flags."""
 
 DOWN, FAIL, REBOOT = 1, 8192, 1 << 20
-"""Base state of a node that is down, and values of flags."""
+"""Base state of a node that is down, and the flags of failed and rebooting nodes."""
 
 
 class DownRow(NamedTuple):
-    """A down interval of a node, in seconds since the Unix epoch. If the node is still down, its
-    end is infinite.
+    """A down interval of a node, in seconds since the Unix epoch.
+
+    If the node is still down, its end is infinite.
     """
 
     node: str
@@ -138,7 +139,7 @@ def _add(
 
 
 def _kind(fields: dict[str, str]) -> str:
-    """Return the kind of an event (down, fail or reboot), or why it is not a failure."""
+    """Return the kind of an event (down, fail or reboot), or the reason why it is no failure."""
     state = fields.get("state", "").upper()
     raw = fields.get("stateraw", "")
     if raw:

@@ -31,7 +31,7 @@ Fields = dict[str, str]
 def read_pbs(path: Path, zone: tzinfo, strict: bool = False) -> AttemptTable:
     """Read accounting logs of OpenPBS, plain or .gz.
 
-    An E record ends a job; an R record ends an attempt. A job whose last record is an S record is
+    An E record ends a job. An R record ends an attempt. A job whose last record is an S record is
     still running. A job with only a Q record never started. Times are Unix times, so ``zone`` is
     not used.
 
@@ -89,7 +89,7 @@ def _ended_early(
     if job not in queued:
         table.dropped[f"{reason} of jobs without a Q record"] += 1
     elif job in started or job in ended:
-        table.dropped[f"{reason} of started jobs"] += 1  # an E or R record follows later
+        table.dropped[f"{reason} of started jobs"] += 1  # an E or R record will follow
     else:
         ended.add(job)
         _attempt(table, problems, line, job, queued[job][1], "CANCELLED")
@@ -158,7 +158,7 @@ def _numbers(fields: Fields) -> dict[str, float]:
 
 
 def _hosts(fields: Fields) -> list[str]:
-    """Return the hosts of an attempt; a vnode counts as its host."""
+    """Return the hosts of an attempt. A vnode is replaced by its host."""
     names = _VNODE.findall(fields.get("exec_vnode", ""))
     return list(dict.fromkeys(names or _HOST.findall(fields.get("exec_host", ""))))
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows of parsable Slurm output (``-P``). In it, delimiters and line ends are not escaped."""
+"""Rows of parsable Slurm output (``-P``), which does not escape delimiters and line ends."""
 
 from __future__ import annotations
 
@@ -95,8 +95,8 @@ def joined_rows(
     """Yield rows with the number of fields of the header.
 
     Lines are joined until the fields are complete, because names may contain line ends. If a row
-    has too many fields, surplus delimiters are treated as part of the free-text fields. If
-    not exactly one repair is plausible, the row is left out and recorded as a problem.
+    has too many fields, surplus delimiters are treated as part of the free-text fields. A row is
+    omitted and recorded as a problem unless exactly one repair is plausible.
     """
     n_fields = len(names)
     buffer, begin, held, complete = "", 0, 0, False
@@ -137,7 +137,7 @@ def _repaired(
 ) -> Iterator[Row]:
     """Treat surplus delimiters as part of the free-text fields.
 
-    Yield the repaired row if exactly one repair is plausible; otherwise, record a problem.
+    If exactly one repair is plausible, yield the repaired row. Otherwise, record a problem.
     """
     reason = "more fields than columns, because a name contains the delimiter"
     extra = len(fields) - len(names)
@@ -160,7 +160,7 @@ def _repaired(
 
 
 def _shares(total: int, parts: int) -> Iterator[list[int]]:
-    """Yield all ways to divide a number into ordered parts, up to 5,000 ways."""
+    """Yield the ways to divide a number into ordered parts, but at most 5,000 ways."""
     for count, bars in enumerate(combinations(range(total + parts - 1), parts - 1)):
         if count == 5000:
             return

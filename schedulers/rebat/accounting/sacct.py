@@ -71,11 +71,11 @@ _PATTERNS = {
     "reqmem": r"[\d.]*[KMGTP]?[cn]?",
     "partition": r"[^\s=/]*",
 }
-"""Patterns of the values of columns, used to find delimiters inside names."""
+"""Patterns of the values of columns. They help to find delimiters inside names."""
 
 Convert = Callable[[str], float]
 
-# possible names of each column, the best first
+# possible names of each column, in order of preference
 _TEXT = {
     "job": ("jobid",),
     "raw": ("jobidraw",),
@@ -106,12 +106,13 @@ def read_sacct(path: Path, zone: tzinfo, strict: bool = False) -> AttemptTable:
     zone : tzinfo
         Time zone of local times. Unix times need no zone.
     strict : bool
-        Whether the first invalid line is an error; otherwise such lines are dropped and counted.
+        Whether the first invalid line is an error. Otherwise, invalid lines are dropped and
+        counted.
 
     Raises
     ------
     InputError
-        If the file is not the output of sacct, or required columns are missing.
+        If the file is not the output of sacct, or if required columns are missing.
     """
     with open_text(path, newline="\n", errors="replace") as text:
         first = text.readline(1_000_000)
@@ -220,7 +221,7 @@ def _table(rows: Iterator[tuple[int, Fields]], clock: Clock, problems: Problems)
 
 
 def _reader(have: set[str], clock: Clock) -> Callable[[Fields], tuple[dict[str, float], Fields]]:
-    """Return a function that converts the fields of a row."""
+    """Return a function that converts the fields of a row. ``have`` are the available columns."""
     texts = [(to, name) for to, names in _TEXT.items() for name in names if name in have]
     times = [(to, name) for to, name in _TIMES.items() if name in have]
     numbers = [
@@ -253,7 +254,7 @@ def _hosts(text: str) -> str:
 
 
 def _check(texts: Fields, values: dict[str, float]) -> None:
-    """Check a row and complete its end and duration."""
+    """Check a row, and compute its end or duration if it is missing."""
     raw = texts["raw"]
     if not raw or not raw[0].isdigit() or len(raw) > 64:
         raise InputError(f"invalid job id {raw[:40]!r}", expected="a number")

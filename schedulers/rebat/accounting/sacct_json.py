@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The output of ``sacct --json`` as rows of ``sacct -P``. Keys differ between versions."""
+"""The output of ``sacct --json`` as rows of ``sacct -P``. Its keys differ between versions."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _inner(job: dict[str, Any], key: str) -> dict[str, Any]:
 
 
 def _number(value: Any) -> Any:
-    """Return a number; newer versions write ``{"set": true, "infinite": false, "number": 5}``."""
+    """Return a number. Newer versions write ``{"set": true, "infinite": false, "number": 5}``."""
     if isinstance(value, dict):
         return value.get("number") if value.get("set", True) and not value.get("infinite") else None
     return value
@@ -72,7 +72,7 @@ def _text(value: Any) -> str:
 
 
 def _count(job: dict[str, Any], kind: str) -> Any:
-    """Return the number of nodes, cores or MB, allocated or requested."""
+    """Return the allocated (or, if unknown, requested) number of nodes, cores or MB of a job."""
     tres = _inner(job, "tres")
     for key in ("allocated", "requested"):
         rows = tres.get(key)

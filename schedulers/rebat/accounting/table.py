@@ -31,7 +31,8 @@ class AttemptTable:
     Attributes
     ----------
     numbers : dict of array
-        Times in seconds since the Unix epoch, durations in seconds, counts and MB; NaN if unset.
+        Times in seconds since the Unix epoch, durations in seconds, counts and MB. Unset values are
+        NaN.
     texts : dict of list
         ``raw`` is the unique id of the job in the batch system, ``job`` is the id that users see,
         and ``hosts`` is the list of nodes.
@@ -42,7 +43,7 @@ class AttemptTable:
     notes : list of str
         Sentences about lines that cannot be read.
     where : str
-        File.
+        Path of the file.
     """
 
     def __init__(self, where: str) -> None:
@@ -58,7 +59,7 @@ class AttemptTable:
         return len(self.lines)
 
     def add(self, line: int, numbers: dict[str, float], texts: dict[str, str]) -> None:
-        """Append a row; missing numbers become NaN, and missing texts become empty."""
+        """Append a row. Missing numbers become NaN, and missing texts become empty."""
         for name, column in self.numbers.items():
             column.append(numbers.get(name, np.nan))
         job = texts.get("job", "")

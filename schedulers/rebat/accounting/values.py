@@ -56,8 +56,8 @@ class Clock:
     """Conversion of recorded times to seconds since the Unix epoch.
 
     Times can be Unix times (epochs). Local times without a zone are in ``zone``. When clocks go
-    back in autumn, an hour repeats; times in this hour are assumed to be in the first of the two
-    hours, and ``repeated`` counts distinct times in this hour.
+    back in autumn, an hour repeats. Times in this hour are assumed to be in the first of the two
+    hours. ``repeated`` is the number of distinct times in this hour.
     """
 
     def __init__(self, zone: tzinfo) -> None:
@@ -95,7 +95,7 @@ class Clock:
 
 @lru_cache(maxsize=100_000)
 def duration_s(text: str) -> float:
-    """Return a duration in seconds; NaN if it is unset or unlimited.
+    """Return a duration in seconds, or NaN if it is unset or unlimited.
 
     >>> duration_s("1-02:00:00"), duration_s("05:30"), duration_s("UNLIMITED")
     (93600.0, 330.0, nan)
@@ -111,7 +111,7 @@ def duration_s(text: str) -> float:
 
 @lru_cache(maxsize=100_000)
 def number(text: str) -> float:
-    """Return a number of at least 0; NaN if it is unset."""
+    """Return a number of at least 0, or NaN if it is unset."""
     if text in UNSET or text in ("UNLIMITED", "Partition_Limit"):
         return NAN
     try:
@@ -124,13 +124,13 @@ def number(text: str) -> float:
 
 
 def minutes_s(text: str) -> float:
-    """Return a number of minutes in seconds."""
+    """Convert a number of minutes to seconds."""
     return 60.0 * number(text)
 
 
 @lru_cache(maxsize=100_000)
 def memory_mb(text: str) -> float:
-    """Return memory in MB, NaN if not readable; ignore suffixes (per core or per node).
+    """Return memory in MB, or NaN if it is not readable. Suffixes (per core or node) are ignored.
 
     >>> memory_mb("4G"), memory_mb("100Mc"), memory_mb("")
     (4096.0, 100.0, nan)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""rebat as a scheduler of pybatsim, which loads it by file (3.2.1) or by entry point (4.0).
+"""rebat as a scheduler of pybatsim. pybatsim 3.2.1 loads it by file, 4.0 by entry point.
 
 ``pybatsim "$(rebat pybatsim-path)" -o '{"policy": "sfsj"}'``. pybatsim derives the class name from
-the file name; this determines the spelling of both names.
+the file name. This determines the spelling of both names.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 try:
     from batsim.batsim import BatsimScheduler
-except ModuleNotFoundError:  # pybatsim 4 has a module with another name
+except ModuleNotFoundError:  # this module has another name in pybatsim 4
     from pybatsim.batsim.batsim import BatsimScheduler
 
 from rebat.core import decisions as d
@@ -25,7 +25,7 @@ from rebat.wire.workload_ids import check_workloads
 
 
 class RebatScheduler(BatsimScheduler):  # type: ignore[misc]
-    """A scheduler that collects pybatsim's callbacks to a message, and executes the reply.
+    """A scheduler that collects pybatsim's callbacks in a message, and executes the reply.
 
     The options are those of ``rebat serve --options``. Batsim's ``--sched-cfg`` overrides them.
     """
@@ -98,7 +98,7 @@ class RebatScheduler(BatsimScheduler):  # type: ignore[misc]
         self._add(e.SimulationEnded)
 
     def onNoMoreEvents(self) -> None:
-        """Decide when the message is complete."""
+        """Make decisions, because the message is now complete."""
         now_us = to_us(self.bs.time())
         reply = self._handle(e.Message(now_us, tuple(self._events)))
         for decision in reply.decisions:

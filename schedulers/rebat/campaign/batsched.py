@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Schedules to compare: recorded by Batsched, of a running Batsched, and of presets."""
+"""Schedules to compare: recorded by Batsched, of a running Batsched, and of rebat's presets."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ VARIANTS = {
     "batsched-easy": "easy_bf",
     "batsched-fcfs": "fcfs",
 }
-"""Batsched's name (option ``-v``) of the scheduler that corresponds to each preset."""
+"""For each preset, Batsched's name (option ``-v``) of the corresponding scheduler."""
 
 PROGRAM = "batsched"
 START_S = 120.0
@@ -39,7 +39,7 @@ POLL_S = 0.05
 
 
 def recorded() -> dict[str, dict[str, Path]]:
-    """Return the files of the recorded schedules in rebat, by workload and preset."""
+    """Return the files of the schedules included in rebat, by workload, then by preset."""
     files: dict[str, dict[str, Path]] = {}
     for name in names("workloads", ".json"):
         for policy, variant in VARIANTS.items():
@@ -50,13 +50,13 @@ def recorded() -> dict[str, dict[str, Path]]:
 
 
 def recorded_of(workload: Path) -> dict[str, Path]:
-    """Return the recorded schedules of a workload by preset; empty for a file of the user."""
+    """Return the included schedules of a workload, by preset. A user's file has none."""
     shipped = names("workloads", ".json")
     return next((files for name, files in recorded().items() if shipped[name] == workload), {})
 
 
 def installed() -> str | None:
-    """Return the path of the program batsched, if it is on the PATH."""
+    """Return the path of the program batsched, or None if it is not on the PATH."""
     return shutil.which(PROGRAM)
 
 
@@ -76,7 +76,7 @@ def played(
     timeout_s: float,
     on_progress: OnProgress | None = None,
 ) -> JobsFile:
-    """Return the schedule of the Batsched at ``endpoint``, simulated on the embedded engine.
+    """Return the schedule of the Batsched that listens at ``endpoint``, on the embedded engine.
 
     Raises
     ------

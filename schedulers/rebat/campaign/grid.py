@@ -49,12 +49,12 @@ _FAILURES = FailuresIn.__struct_fields__
 def runs(document: Document) -> list[RunSpec]:
     """Check all names, and return the runs of all grids in the order of the file.
 
-    Equal runs of several grids have the same key (`keys`) and are executed once.
+    If a run is in several grids, it has the same key in each (see `keys`) and is executed once.
 
     Raises
     ------
     InputError
-        If the file has an error; the message names the position.
+        If the file has an error. The message names the position.
     """
     workloads = sources(document.tables, document.path.parent, document.trace)
     folder = document.path.parent.absolute()
@@ -95,7 +95,7 @@ def _grid(table: dict[str, Any], where: str, workloads: Named) -> GridIn:
 
 
 def _swept(grid: GridIn, where: str) -> GridIn:
-    """Return the grid with a policy for each value of ``[grid.sweep]``."""
+    """Return the grid. Replace each policy by a policy for each value of ``[grid.sweep]``."""
     check_values([*grid.policies, *grid.failure_free], grid.sweep, f"{where}.sweep")
     named = {
         key: swept(getattr(grid, key), grid.sweep, f"{where}.{key}")
@@ -105,7 +105,7 @@ def _swept(grid: GridIn, where: str) -> GridIn:
 
 
 def _with_cores(table: dict[str, Any], where: str) -> dict[str, Any]:
-    """Move ``cores_per_node`` from the failures, where older files have it, to the grid."""
+    """Move ``cores_per_node`` to the grid. In older files, it is among the failures."""
     failures = table.get("failures")
     if not isinstance(failures, dict) or "cores_per_node" not in failures:
         return table
@@ -144,7 +144,7 @@ def _expand(grid: GridIn, where: str, workloads: Named, folder: Path) -> Iterato
 def _without_failures(
     grid: GridIn, free: Scenario, scenarios: Sequence[Scenario]
 ) -> list[Scenario]:
-    """Return the scenarios of ``failure_free`` policies, one for each kind of checkpoints."""
+    """Return the scenarios for ``failure_free`` policies, one for each kind of checkpoints."""
     if not grid.failure_free_checkpoints:
         return [free]
     kinds = dict.fromkeys(scenario.checkpoint for scenario in scenarios)
@@ -205,7 +205,10 @@ def _silent_errors(
 def _failures(
     table: dict[str, Any] | None, where: str, folder: Path, source: Source
 ) -> list[FailureScenario | None]:
-    """Return all combinations of parameter values and seeds; or use the workload's seed."""
+    """Return all combinations of parameter values and seeds.
+
+    If ``seeds`` is 'workload', use the seed of the workload.
+    """
     if table is None:
         return [None]
     options = convert({key: table[key] for key in table if key in _FAILURES}, FailuresIn, where)
@@ -277,7 +280,7 @@ def _law(name: str, values: Mapping[str, Any], correlation: Correlation, where: 
 
 
 def _each(field: FieldInfo, value: Any, where: str, folder: Path | None) -> list[Any]:
-    """Return the values of a parameter; files are relative to the folder."""
+    """Return the values of a parameter. File names are relative to the folder."""
     values = value if isinstance(value, list) else [value]
     parsed = [read(field, value, where) for value in values]
     nonempty(parsed, where)
@@ -285,7 +288,7 @@ def _each(field: FieldInfo, value: Any, where: str, folder: Path | None) -> list
 
 
 def _check_names(spec: RunSpec) -> None:
-    """Check all names that are resolved later, and all texts that are parsed later."""
+    """Check all names that only the runs resolve, and all texts that only the runs parse."""
     from rebat.results.measures.summary import parse_selection, parse_window
 
     place = f"grid {spec.grid!r}"

@@ -39,16 +39,16 @@ def checkpoints(
     ----------
     checkpoint : CheckpointIn, optional
     scenario : FailureScenario, optional
-        Failures, whose MTBF is the default MTBF of the checkpoints.
+        Failures. Their MTBF is the default MTBF of the checkpoints.
     n_nodes : int, optional
-        Number of nodes that the grid states, for laws with a rate per node.
+        Number of nodes that the grid states. It is needed for laws with a rate per node.
     where : str
         Place in the file, for errors.
 
     Raises
     ------
     InputError
-        If a parameter has no effect, or the MTBF is unknown.
+        If a parameter has no effect, or if the MTBF is unknown.
     """
     if checkpoint is None or checkpoint.model == "none":
         return [None]
@@ -67,12 +67,12 @@ def checkpoints(
 
 
 def several(value: Any) -> list[Any]:
-    """Return the values of a parameter that can have several values."""
+    """Return the values of a parameter as a list. A single value becomes a list."""
     return value if isinstance(value, list) else [value]
 
 
 def _check_parameters(checkpoint: CheckpointIn, where: str) -> None:
-    """Reject parameters that are set, but have no effect."""
+    """Raise InputError if a parameter is set, but has no effect."""
     used, default = _PARAMETERS[checkpoint.model], CheckpointIn(model=checkpoint.model)
     for name in CheckpointIn.__struct_fields__:
         if name in ("model", *used) or getattr(checkpoint, name) == getattr(default, name):
@@ -90,7 +90,10 @@ def _check_parameters(checkpoint: CheckpointIn, where: str) -> None:
 def _mtbf(
     checkpoint: CheckpointIn, scenario: FailureScenario | None, n_nodes: int | None, where: str
 ) -> Any:
-    """Return the MTBF of the machine: of the checkpoints, the failures, or a law per node."""
+    """Return the MTBF of the machine.
+
+    It is set for the checkpoints or the failures, or follows from a law per node.
+    """
     if checkpoint.mtbf is not None:
         return checkpoint.mtbf
     mtbf_s = scenario.mtbf_s if scenario else None

@@ -13,13 +13,13 @@ from rebat.runs.options import Count, ScenarioOptions
 from rebat.runs.reading import Duration
 
 _DEFAULTS = ScenarioOptions()
-"""Defaults, which are those of the command line."""
+"""Defaults. They equal those of the command line."""
 
 
 class FailuresIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """``[grid.failures]``, including the parameters of the law.
+    """``[grid.failures]``. The table includes the parameters of the law.
 
-    For ``group`` and the cascade options see `Correlation`.
+    For ``group`` and the cascade options, see `Correlation`.
     """
 
     law: str | None = None
@@ -28,7 +28,7 @@ class FailuresIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     file: str | None = None
     """Event file, for the law ``trace``."""
     seeds: list[int] | Literal["workload"] | None = None
-    """Seeds of the failures; 'workload': the seed of each workload."""
+    """Seeds of the failures. If 'workload', each workload's own seed is used."""
     horizon: Duration | None = None
     begin: Duration = 0
     group: int = _DEFAULTS.failure_group
@@ -54,7 +54,7 @@ class CheckpointIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class SilentErrorsIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """``[grid.silent_errors]``: rates or probabilities, combined with the seeds of the failures.
 
-    ``seeds`` is used only if no failures are drawn.
+    ``seeds`` is used only if no failures are drawn at random.
     """
 
     rate: float | list[float] | None = None
@@ -73,7 +73,7 @@ class GridIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     failure_free_checkpoints: bool = True
     """Whether the runs of ``failure_free`` policies have checkpoints."""
     sweep: dict[str, list[Any]] = {}
-    """Values of the names in braces in policies, see `sweeps`."""
+    """Values that replace the names in braces in policies (see `sweeps`)."""
     failures: dict[str, Any] | None = None
     checkpoint: CheckpointIn | None = None
     silent_errors: SilentErrorsIn | None = None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables of results whose metadata contain the other data of the reports.
+"""Tables of results that also contain, as metadata, all other data of the reports.
 
 From these tables, reports can be written again without the runs and their inputs.
 """
@@ -30,7 +30,7 @@ class ReportData(msgspec.Struct, frozen=True):
     provenance, unfinished
         See `Report`.
     kinds : dict
-        Result of `Kind.gather` for each kind of unit with results.
+        The result of `Kind.gather`, for each kind of unit with results.
     title : str
         Title of the campaign, for a report that does not check the claims of a paper.
     """
@@ -83,7 +83,7 @@ def read_data(table: Path) -> ReportData:
 
 
 def decoded(text: bytes | msgspec.Raw, kind: type[T], table: Path) -> T:
-    """Decode a part of the report data."""
+    """Decode the part ``text`` of the report data of a table."""
     try:
         return msgspec.json.decode(text, type=kind)
     except msgspec.DecodeError as error:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The table of the kinds of units."""
+"""The table of the kinds of units. A unit is one task of a campaign, for example a simulation."""
 
 from __future__ import annotations
 
@@ -21,14 +21,16 @@ REPORTS: dict[str, str] = {
     "silent-errors": silent_errors.NAME,
     "torus": torus.NAME,
 }
-"""Kind of unit of each report that a campaign file can select."""
+"""For each report that a campaign file can select, the kind of unit."""
 
 FILES = tuple(dict.fromkeys(name for kind in KINDS.values() for name in kind.files))
-"""Files that units of any kind can write to a folder."""
+"""Names of the files that units of any kind can write to a folder."""
 
 
 def kind_of(grid: dict[str, Any], where: str, tables: dict[str, Any]) -> Kind:
-    """Return the kind of a grid, from its key ``kind``, its other keys, or the tables of the file.
+    """Return the kind of the units of a grid.
+
+    The key ``kind`` determines it. Otherwise, other keys of the grid or tables of the file do.
 
     Raises
     ------

@@ -24,17 +24,17 @@ from rebat.runs.unit import Unit
 
 _TOP = ("name", "title", "grid", "report")
 _OWN = {key: kind for kind in KINDS.values() for key in kind.tables}
-"""Kind of unit for each key of a file that only one kind reads."""
+"""For each key of a file that only one kind of unit reads, this kind."""
 
 
 class Campaign(msgspec.Struct, frozen=True):
-    """A campaign: its units, and the names by which its results are recognised."""
+    """A campaign: its units, and the name and file name that its results folder stores."""
 
     owner: Owner
     """Name and file of the campaign, stored in the results folder."""
     units: list[Unit]
     notes: list[str] = []
-    """Notes on units that are left out."""
+    """Notes about units that are omitted."""
     title: str = ""
 
     @property
@@ -59,7 +59,7 @@ def open_campaign(file: Path, trace: Path | None = None) -> Campaign:
     Raises
     ------
     InputError
-        If the file has an error; the message names the key.
+        If the file has an error. The message names the key.
     """
     try:
         return campaign_of(_toml(file), file, trace)
@@ -75,15 +75,15 @@ def campaign_of(tables: dict[str, Any], file: Path, trace: Path | None = None) -
     tables : dict
         The content of the file.
     file : Path
-        The path of the file, which does not have to exist. File names in the tables are relative to
-        its folder.
+        The path of the file. The file does not have to exist. File names in the tables are relative
+        to its folder.
     trace : Path, optional
         See `open_campaign`.
 
     Raises
     ------
     InputError
-        If the tables have an error; the message names the key.
+        If the tables have an error. The message names the key.
     """
     name = _name(tables, file)
     documents = _by_kind(tables, file, trace)
@@ -98,7 +98,7 @@ def campaign_of(tables: dict[str, Any], file: Path, trace: Path | None = None) -
 
 
 def _toml(file: Path) -> dict[str, Any]:
-    """Read the tables of a file. Reject NUL characters, which file names cannot contain."""
+    """Read the tables of a file. Reject NUL characters, because file names cannot contain them."""
     text = read_text(file)
     try:
         tables = tomllib.loads(text)
@@ -113,7 +113,7 @@ def _toml(file: Path) -> dict[str, Any]:
 
 
 def _texts(value: Any) -> Iterator[str]:
-    """Yield all texts and keys in a value."""
+    """Yield all texts and keys that a value contains."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict | list):
@@ -131,7 +131,7 @@ def _name(tables: dict[str, Any], file: Path) -> str:
 
 
 def _title(tables: dict[str, Any]) -> str:
-    """Return the title of the report: the title or the name in the file."""
+    """Return the title of the report: the title in the file, or else the name in the file."""
     title = tables.get("title", tables.get("name", ""))
     if not isinstance(title, str):
         raise InputError(f"is {title!r}", "title", "a text")
@@ -139,7 +139,7 @@ def _title(tables: dict[str, Any]) -> str:
 
 
 def _by_kind(tables: dict[str, Any], file: Path, trace: Path | None) -> dict[str, Document]:
-    """Return the part of the file for each kind of unit with a grid."""
+    """For each kind of unit with a grid, return the part of the file that concerns it."""
     check_keys(tables, (*_TOP, *_OWN), "")
     rows = required(tables, "grid", list, "one or more tables [[grid]]")
     reported = _reported(tables)
@@ -159,7 +159,7 @@ def _by_kind(tables: dict[str, Any], file: Path, trace: Path | None) -> dict[str
 
 
 def _reported(tables: dict[str, Any]) -> Kind | None:
-    """Return the kind of unit of the report that the file selects."""
+    """Return the kind of unit of the report that the file selects, if any."""
     name = tables.get("report")
     if name is not None and (not isinstance(name, str) or name not in REPORTS):
         raise unknown_name("report", str(name), REPORTS)
@@ -167,7 +167,7 @@ def _reported(tables: dict[str, Any]) -> Kind | None:
 
 
 def _check_effects(tables: dict[str, Any], documents: dict[str, Document]) -> None:
-    """Reject tables for a kind of unit that has no grid."""
+    """Raise InputError if a table is for a kind of unit that has no grid."""
     for key, kind in _OWN.items():
         if key in tables and kind.name not in documents:
             raise InputError("has no effect", key, f"at least one grid with {kind.mark}")

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Results of many runs in few files.
+"""Results of many units in few files.
 
-A pack is a file with one result per line, sorted by key. A line is compact JSON that ends with
-its checksum. A pack is either complete or absent. ``packed.jsonl`` contains the results
-of earlier calls; ``packed-KEY.jsonl`` contains results of the current call, which are newer.
+A *pack* is a file with one result per line, sorted by the key of the unit. A line is compact JSON
+that ends with its checksum. A pack is either complete or absent. ``packed.jsonl`` contains the
+results of earlier calls of the command. ``packed-KEY.jsonl`` contains results of the current call,
+which are newer.
 """
 
 from __future__ import annotations
@@ -24,20 +25,20 @@ PACKS = "packed*.jsonl"
 PACK_NAME = r"packed(?:-[0-9a-f]{64})?\.jsonl"
 
 _SEAL = 66
-"""Length of the end of a line, which consists of the checksum, a quotation mark and a brace."""
+"""Length of the end of a line: the checksum, a quotation mark and a brace."""
 _KEY = re.compile(rb'\{"key":"([0-9a-f]{64})"')
 _HEAD = re.compile(_KEY.pattern + rb',"status":"(ok|failed)",')
 
 
 class ResultHead(NamedTuple):
-    """The part of a result that is read to count results."""
+    """The part of a result that is decoded to count results."""
 
     key: str
     status: Literal["ok", "failed"]
 
 
 class _OpenPack:
-    """An open pack, which remains readable when another pack replaces it."""
+    """An open pack. It stays readable when another pack replaces it in the folder."""
 
     def __init__(self, path: Path) -> None:
         self.descriptor = os.open(path, os.O_RDONLY)
@@ -59,14 +60,14 @@ class PackedLine(NamedTuple):
 
 
 class DamagedLine(NamedTuple):
-    """A damaged line: the key of its result (None if it is not readable) and its position."""
+    """A damaged line: the key of its result (None if it is unreadable) and its position."""
 
     key: str | None
     place: str
 
 
 def checked(line: bytes) -> ResultHead | None:
-    """Return key and status of a line; None if it does not match its checksum."""
+    """Return key and status of a line, or None if the line does not match its checksum."""
     digest = hashlib.sha256(line[:-_SEAL])
     digest.update(b'"}')
     if line[-_SEAL:] != b'%s"}' % digest.hexdigest().encode():
@@ -76,7 +77,7 @@ def checked(line: bytes) -> ResultHead | None:
 
 
 class Packs:
-    """The packs of a folder at the time of the last `refresh`. The folder may be missing."""
+    """The packs of a folder as of the last `refresh`. The folder may be missing."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -88,10 +89,10 @@ class Packs:
         self.refresh()
 
     def refresh(self) -> None:
-        """Read the packs again if files changed.
+        """If files changed, read the packs again.
 
-        The oldest pack is read last, because a running campaign writes a result to it before it
-        removes another copy.
+        The oldest pack is read last, because a running campaign writes a result to it before
+        removing another copy.
         """
         stamp = [(path.name, *_version(path)) for path in self._files()]
         if stamp == self._stamp:
@@ -103,7 +104,7 @@ class Packs:
 
     @property
     def scattered(self) -> bool:
-        """Whether `merge` would change the packs even if there are no newer results."""
+        """Whether `merge` would change the packs even without newer results."""
         return bool(self.bad) or any(path.name != PACK for path in self._files())
 
     def add(self, results: dict[str, bytes]) -> None:
@@ -112,7 +113,7 @@ class Packs:
             self._write(f"packed-{min(results)}.jsonl", results, results.__getitem__)
 
     def merge(self, results: dict[str, bytes], removed: Container[str] = ()) -> None:
-        """Write all packs and these newer results to one pack; drop removed and damaged results."""
+        """Write all packs and these newer results to one pack. Omit removed and damaged results."""
         self.refresh()
         keys = {key for key in (*self.lines, *results) if key not in removed}
         old = self._files()
@@ -126,10 +127,10 @@ class Packs:
         with atomic_path(self.folder / name) as temporary, temporary.open("wb") as file:
             file.writelines(text(key) + b"\n" for key in sorted(keys))
             file.flush()
-            os.fsync(file.fileno())  # next, remove other copies of these results
+            os.fsync(file.fileno())  # then remove other copies of these results
 
     def _files(self) -> list[Path]:
-        """Return the packs; the pack of earlier calls is the last."""
+        """Return the packs. The pack of earlier calls is last."""
         return sorted(self.folder.glob(PACKS), key=lambda path: (path.name == PACK, path.name))
 
     def _index(self, path: Path) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The report of a campaign: a page per kind of unit."""
+"""The report of a campaign. It has a page for each kind of unit."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from rebat.papers.common.parts import Report
 def write_report(campaign: Campaign, results: Path, folder: Path) -> list[Path]:
     """Write ``report.html`` and ``report.md`` to a folder and return their paths.
 
-    If the units are of several kinds, each kind has its own page, ``report-KIND``. The folder also
-    contains a ``results.parquet``, from which `write_pages` can write the report again.
+    If there are several kinds of units, each kind has its own page, ``report-KIND``. The folder
+    also contains a ``results.parquet``. From this file, `write_pages` can write the report again.
 
     Raises
     ------
     InputError
-        If there are no results, or the folder contains the result of another command.
+        If there are no results, or if the folder contains the result of another command.
     """
     check_no_result(folder)
     store = Store(results)
@@ -48,12 +48,13 @@ def write_report(campaign: Campaign, results: Path, folder: Path) -> list[Path]:
 
 
 def write_pages(table: Path, folder: Path) -> list[Path]:
-    """Write the reports from a table of `write_report`, without other input.
+    """Write the reports again from the table that `write_report` wrote, without other input.
 
     Raises
     ------
     InputError
-        For a file without report data, or a folder that contains the result of another command.
+        If the file contains no report data, or if the folder contains the result of another
+        command.
     """
     check_no_result(folder)
     data = read_data(table)
@@ -80,7 +81,7 @@ def _title(report: Report, campaign: str) -> str:
 
 
 def provenance(campaign: Campaign, store: Store) -> list[str]:
-    """Return the program version, the campaign and its progress."""
+    """Return lines with the program version, the campaign and its progress."""
     status = store.status(campaign.units)
     return [
         f"rebat {rebat.__version__}, campaign {campaign.owner.name} ({campaign.owner.file})",

@@ -24,7 +24,7 @@ from rebat.executors.table import executor as executor_named
 from rebat.runs.unit import Unit
 
 MOST_NAMED = 10
-"""Maximum number of damaged results in warnings."""
+"""Maximum number of damaged results that a warning lists."""
 
 
 def run_campaign(
@@ -50,8 +50,8 @@ def run_campaign(
         The results folder (see `store`). With Dask and batch systems, this folder and the input
         files must have the same paths on all workers.
     workers : int, optional
-        Number of worker processes (default: one per core, or with a batch system the number in one
-        job).
+        Number of worker processes. By default, this is one per core; with a batch system, it is the
+        number of workers in one job.
     executor : str
         A key of `executors.table.EXECUTORS`.
     address : str, optional
@@ -101,7 +101,7 @@ def run_campaign(
             if tasks:
                 _prepare(todo)
                 try:
-                    # Otherwise, an interrupt outside the executor would not end the executor.
+                    # Without this, an interrupt outside the executor would not end the executor.
                     with closing(chosen(tasks, perform, lost, resources)) as outcomes:
                         _collect(outcomes, store, tally)
                 finally:
@@ -144,13 +144,13 @@ def missing(
 
 
 def _others(states: Mapping[str, State], todo: Sequence[Unit]) -> Counter[State]:
-    """Return the number of units in each state, without the units to perform."""
+    """Return the number of units in each state. The units to perform are not counted."""
     keys = {unit.key for unit in todo}
     return Counter(state for key, state in states.items() if key not in keys)
 
 
 def warn_of_damage(store: Store, states: Mapping[str, State], remedy: str) -> None:
-    """Warn of damaged results."""
+    """Warn of damaged results. ``remedy`` states what happens to them."""
     damaged = store.damaged(states)
     for place in damaged[:MOST_NAMED]:
         warn(f"{place}: does not match its checksum, or has no checksum; {remedy}")
@@ -159,7 +159,7 @@ def warn_of_damage(store: Store, states: Mapping[str, State], remedy: str) -> No
 
 
 def _prepare(units: Sequence[Unit]) -> None:
-    """Check the inputs, and compile the kernels, so that workers do not all compile them."""
+    """Check the inputs, and compile the kernels once, so that no worker has to compile them."""
     by = [(kind, [unit for unit in units if unit.kind == kind.name]) for kind in KINDS.values()]
     for kind, own in by:
         kind.check(own)
@@ -169,7 +169,7 @@ def _prepare(units: Sequence[Unit]) -> None:
 
 
 def _workers(workers: int | None, executor: str) -> int:
-    """Return the number of workers (default: one per core; for a batch system 0)."""
+    """Return the number of workers. The default is one per core, or 0 for a batch system."""
     if workers is not None:
         return max(1, workers)
     return 0 if executor in SYSTEMS else len(os.sched_getaffinity(0))

@@ -43,7 +43,7 @@ def _perform(unit: Unit, folder: Path | None) -> dict[str, Any]:
 
 
 def _without_paths(text: str, spec: RunSpec) -> str:
-    """Remove paths from an error, so that it does not depend on the folder of the campaign."""
+    """Remove paths from an error text, so that it does not depend on the campaign's folder."""
     if spec.source.file:
         text = text.replace(spec.source.file, Path(spec.source.file).name)
     return text.replace(f"{spec.folder}/", "") if spec.folder else text
@@ -63,11 +63,11 @@ def _warm_up(selected: Sequence[Unit]) -> None:
         try:
             simulate(jobs, scheduler_of(unit.spec), machine_events=events)
         except RebatError:
-            continue  # the runs of this policy report the error
+            continue  # the runs of this policy will report the error
 
 
 class SimulationExtras(msgspec.Struct, frozen=True):
-    """Data that the report needs besides the results: its name, tables, figures, provenance."""
+    """Data of the report in addition to the results: its name, tables, figures and provenance."""
 
     which: str
     tables: list[Table]

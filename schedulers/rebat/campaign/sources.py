@@ -13,10 +13,10 @@ from rebat.runs.spec import Source
 from rebat.workloads.trace import TraceOptions, trace_options
 
 SEED = "#"
-"""Separator between the name of a workload and its seed, if there are several seeds."""
+"""If a workload has several seeds, this separates its name from the seed."""
 
 Named = Mapping[str, Mapping[str, Source]]
-"""Sources by name of the workload in grids, and by name in results (one per seed)."""
+"""For each name of a workload in grids, its sources by name in results (one per seed)."""
 
 _GENERATED = ("generator", "seed", "seeds")
 _TRACE = ("file", *TraceOptions.__struct_fields__)
@@ -25,7 +25,7 @@ _TRACE_KINDS: dict[str, tuple[type, ...]] = {
     **dict.fromkeys(("first_s", "last_s"), (float, int)),
     "months": (str, list),
 }
-"""TOML types of the trace options that are not texts."""
+"""TOML types of the trace options whose values are not texts."""
 
 _KIND_NAMES = {int: "a whole number", float: "a number", str: "a text"}
 """Names of TOML types, for errors about trace options."""
@@ -39,14 +39,14 @@ def sources(tables: Mapping[str, Any], folder: Path, trace: Path | None) -> Name
     tables : mapping
         All tables of the file.
     folder : Path
-        Folder of relative files.
+        Folder to which file names are relative.
     trace : Path, optional
         File that replaces all workload files.
 
     Raises
     ------
     InputError
-        If the file has an error; the message names the key.
+        If the file has an error. The message names the key.
     """
     workloads = required(tables, "workloads", dict, "a table [workloads.NAME] per workload")
     return {
@@ -104,7 +104,7 @@ def _file(table: dict[str, Any], where: str, folder: Path, trace: Path | None) -
 
 
 def check_source(source: Source) -> None:
-    """Check the generator, or the ending and the options of the file.
+    """Check a generator's name and options, or a file's ending and options.
 
     Raises
     ------

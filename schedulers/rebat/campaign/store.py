@@ -4,12 +4,12 @@
 - ``runs/KEY.json``: the result of a unit with its checksum. The file is either complete or absent.
 - ``runs/packed.jsonl``: the results of many units (see `packs`).
 - ``results.parquet``, ``campaign.json``: tables of all results.
-- ``folders/KEY/``: the files of a unit, if requested.
-- ``timings.csv``: a log.
+- ``folders/KEY/``: the files of a unit, if they were requested.
+- ``timings.csv``: a log of the durations of units.
 
 Equal results produce equal files, except for the log. A folder belongs to the campaign named in
-``campaign.json``. rebat removes only files of a campaign: results whose key is the hash of their
-identity, and files that a unit writes.
+``campaign.json``. rebat removes only files that a campaign wrote. It recognises results because
+their key is the hash of their identity, and the other files of units by their names.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from rebat.runs.unit import Unit, key_of
 TABLE = "results.parquet"
 OVERVIEW = "campaign.json"
 MANY = 1000
-"""Minimum number of results for which packs are used."""
+"""Minimum number of results for which packs (see `packs`) are used."""
 
 State = Literal["ok", "failed", "missing", "damaged"]
 """State of the result of a unit. A damaged result counts as missing."""
@@ -45,11 +45,11 @@ _LEFT_OVER = re.compile(
     rf"\.(?:{_KEY.pattern}\.json|{PACK_NAME}|"
     rf"{'|'.join(map(re.escape, (*FILES, TABLE, OVERVIEW)))})\.\w+"
 )
-"""Pattern of temporary file names in this folder, see `core.files.atomic_path`."""
+"""Pattern of temporary file names in this folder (see `core.files.atomic_path`)."""
 
 
 class Owner(msgspec.Struct, frozen=True):
-    """The campaign of a folder: its name, and the name of its file without the folder."""
+    """The campaign of a folder: its name, and the name of its file (without the file's folder)."""
 
     name: str
     file: str
@@ -58,7 +58,7 @@ class Owner(msgspec.Struct, frozen=True):
 class UnitResult(msgspec.Struct, frozen=True, kw_only=True):
     """The content of a result file: the metrics of a unit, or the error if it failed.
 
-    ``sha256`` is the checksum of all other fields, see `checksum`.
+    ``sha256`` is the checksum of all other fields (see `checksum`).
     """
 
     key: str
@@ -70,13 +70,16 @@ class UnitResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def checksum(result: UnitResult) -> str:
-    """Return the sha256 of the compact JSON of a result with an empty checksum."""
+    """Return the sha256 of the compact JSON of a result in which the checksum is empty."""
     bare = msgspec.structs.replace(result, sha256="")
     return hashlib.sha256(msgspec.json.encode(bare)).hexdigest()
 
 
 class Status(msgspec.Struct, frozen=True, kw_only=True):
-    """Progress of a campaign in distinct units. ``stale`` results belong to no unit."""
+    """Progress of a campaign, as numbers of distinct units.
+
+    ``stale`` is the number of results that belong to no unit.
+    """
 
     total: int
     ok: int
@@ -91,7 +94,7 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def unfinished(self) -> str:
-        """The progress in words if results are missing or failed, otherwise empty."""
+        """The progress in words if results are missing or failed. Otherwise empty."""
         return f"partial: {self.sentence}" if self.ok < self.total else ""
 
 
@@ -121,7 +124,7 @@ class Store:
         write_text(self.run_path(result.key), text + "\n")
 
     def read(self, key: str) -> UnitResult | None:
-        """Return the result of a unit; None if it is missing or damaged."""
+        """Return the result of a unit, or None if it is missing or damaged."""
         result = self._single(key)
         if result is None and key in self.packs.lines:
             text = self.packs.lines[key].text
@@ -129,7 +132,7 @@ class Store:
         return result and msgspec.structs.replace(result, sha256="")
 
     def _single(self, key: str) -> UnitResult | None:
-        """Return the result of a unit from its own file; None if it is missing or damaged."""
+        """Return the result of a unit from its own file, or None if it is missing or damaged."""
         result = self._decoded(key)
         valid = result and result.key == key and result.sha256 == checksum(result)
         return result if valid else None
@@ -148,7 +151,7 @@ class Store:
         for key in dict.fromkeys(unit.key for unit in units):
             result = self._single(key) if key in alone else None
             states[key] = result.status if result else "damaged" if key in alone else "missing"
-        self.packs.refresh()  # after the single files: a running campaign packs them
+        self.packs.refresh()  # after the single files: a running campaign moves them to packs
         bad = {line.key for line in self.packs.bad}
         for key in [key for key, state in states.items() if state in ("missing", "damaged")]:
             if key in self.packs.lines:
@@ -165,7 +168,7 @@ class Store:
         return [*map(str, files), *(line.place for line in bad)]
 
     def _alone(self) -> set[str]:
-        """Return the names of the results that have their own file."""
+        """Return the names of the results that are in their own files."""
         return {path.stem for path in (self.folder / "runs").glob("[!.]*.json")}
 
     def pack(self, keys: Iterable[str]) -> None:
@@ -175,7 +178,7 @@ class Store:
         self._remove_single(results)
 
     def merge(self, units: Sequence[Unit]) -> None:
-        """Move all results of these units to one pack if there are many."""
+        """If there are many results of these units, move all of them to one pack."""
         self.packs.refresh()
         keys = {unit.key for unit in units}
         alone = keys & self._alone()
@@ -186,7 +189,7 @@ class Store:
             self._remove_single(results)
 
     def _texts(self, keys: Iterable[str]) -> dict[str, bytes]:
-        """Return results in single files as lines of a pack, without damaged results."""
+        """Return results in single files as lines of a pack. Omit damaged results."""
         results = ((key, self._single(key)) for key in keys)
         return {key: msgspec.json.encode(result) for key, result in results if result}
 
@@ -195,7 +198,7 @@ class Store:
             self.run_path(key).unlink(missing_ok=True)
 
     def has_files(self, key: str, names: Sequence[str]) -> bool:
-        """Return whether a unit has all its files; the last of ``names`` is written last."""
+        """Return whether the last of a unit's files exists. It is written after all others."""
         return not names or (self.run_folder(key) / names[-1]).exists()
 
     def log_time(self, key: str, seconds: float) -> None:
@@ -204,7 +207,7 @@ class Store:
             log.write(f"{key},{seconds:.3f}\n")
 
     def stale(self, units: Sequence[Unit]) -> list[str]:
-        """Return the keys of a campaign's results that belong to other units."""
+        """Return the keys of results of campaigns that belong to no unit in ``units``."""
         needed = {unit.key for unit in units}
         self.packs.refresh()
         keys = self._alone() | self.packs.lines.keys()
@@ -212,7 +215,7 @@ class Store:
         return sorted(key for key in keys - needed if self._is_ours(key))
 
     def _is_ours(self, key: str) -> bool:
-        """Return whether a campaign wrote the result or folder of this name."""
+        """Return whether a campaign wrote the result or folder with this name."""
         result = self._decoded(key) or self.read(key)
         if result is not None:
             return key_of(result.identity) == key
@@ -232,7 +235,7 @@ class Store:
         )
 
     def clean(self, units: Sequence[Unit]) -> int:
-        """Remove results of other units and temporary files; return the number of results."""
+        """Remove other units' results and temporary files. Return how many results were removed."""
         stale = self.stale(units)
         for key in stale:
             self.run_path(key).unlink(missing_ok=True)
@@ -254,7 +257,7 @@ class Store:
 
     @contextmanager
     def locked(self, owner: Owner) -> Iterator[None]:
-        """Lock the folder for this campaign. The lock of a killed process is released.
+        """Lock the folder for this campaign. If a process is killed, its lock is released.
 
         Raises
         ------
@@ -285,7 +288,7 @@ class Store:
         Raises
         ------
         InputError
-            If the folder belongs to another campaign; the error names this campaign.
+            If the folder belongs to another campaign. The error names that campaign.
         """
         try:
             present = msgspec.json.decode((self.folder / OVERVIEW).read_bytes(), type=Owner)

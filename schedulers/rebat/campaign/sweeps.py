@@ -18,12 +18,12 @@ _PLACE = re.compile(r"\{(\w+)\}")
 
 
 def swept(policies: Sequence[str], values: Mapping[str, Sequence[Any]], where: str) -> list[str]:
-    """Return the policies; one with names in braces becomes a policy per combination of values.
+    """Return the policies. Replace names in braces by each combination of their values.
 
     Raises
     ------
     InputError
-        If a name in braces has no values, or no policy uses some values.
+        If a name in braces has no values, or if no policy uses a name that has values.
 
     >>> swept(["baseline", "baseline:depth={depth}"], {"depth": ["easy", "none"]}, "grid")
     ['baseline', 'baseline:depth=easy', 'baseline:depth=none']
@@ -32,7 +32,7 @@ def swept(policies: Sequence[str], values: Mapping[str, Sequence[Any]], where: s
 
 
 def check_values(policies: Sequence[str], values: Mapping[str, Sequence[Any]], where: str) -> None:
-    """Reject empty lists, duplicate values, and values that no policy uses."""
+    """Raise InputError for empty lists, duplicate values, and values that no policy uses."""
     used = {name for policy in policies for name in _PLACE.findall(policy)}
     for name, listed in values.items():
         nonempty(listed, f"{where}.{name}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables of a campaign's results: results.parquet (tidy) and campaign.json."""
+"""Tables of a campaign's results: results.parquet (a row per value) and campaign.json."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _OF_ROWS = {"metric", "value", *(name for kind in KINDS.values() for name in kind.details)}
-"""Columns that are not equal in all rows of a unit."""
+"""Columns whose values differ between the rows of a unit."""
 
 PART = 5_000
-"""Number of units whose rows are in memory at the same time."""
+"""Number of units whose rows are in memory together."""
 
 
 def write_tables(store: Store, campaign: Campaign) -> None:
@@ -45,9 +45,9 @@ def _errors(store: Store, campaign: Campaign) -> dict[str, str]:
 
 
 def columns_of(campaign: Campaign) -> dict[str, type]:
-    """Return the columns of the table with their types, for the kinds in the campaign.
+    """Return the columns of the table with their types, for the kinds of units in the campaign.
 
-    If several kinds share a column, it has the same meaning for all.
+    If several kinds have the same column, it has the same meaning for all.
     """
     kinds = [KINDS[name] for name in dict.fromkeys(unit.kind for unit in campaign.units)]
     columns: dict[str, type] = {"kind": str, "grid": str}
@@ -60,7 +60,7 @@ def columns_of(campaign: Campaign) -> dict[str, type]:
 
 
 def _write_parquet(store: Store, campaign: Campaign) -> None:
-    """Write a row per grid, unit and metric. Columns of other kinds of unit are empty."""
+    """Write a row per grid, unit and metric. Columns of other kinds of units are empty."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

@@ -12,10 +12,10 @@ from rebat.console.progress import CampaignProgress, OnCampaignProgress
 
 
 class Tally:
-    """A counter of outcomes that reports progress.
+    """Counts outcomes and reports progress.
 
-    The campaign has ``total`` units, and this call performs ``n_tasks`` of them. ``others`` is the
-    number of other units in each state.
+    The campaign has ``total`` units. This call performs ``n_tasks`` of them. ``others`` is the
+    number of the other units in each state.
     """
 
     def __init__(

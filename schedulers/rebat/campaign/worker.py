@@ -23,7 +23,7 @@ class Task(msgspec.Struct, frozen=True):
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """The outcome of a unit whose result a worker has written."""
+    """The outcome of a unit. A worker has already written its result."""
 
     key: str
     error: str | None
@@ -31,7 +31,7 @@ class Outcome(msgspec.Struct, frozen=True):
 
 
 def perform(task: Task) -> Outcome:
-    """Perform a unit in a worker and write its result or error."""
+    """Perform a unit in a worker, and write its result or error."""
     began = time.perf_counter()
     unit, store = task.unit, Store(task.results)
     kind = KINDS[unit.kind]
@@ -46,7 +46,7 @@ def perform(task: Task) -> Outcome:
 
 
 def lost(task: Task, reason: str) -> Outcome:
-    """Write the error of a unit whose worker process ended unexpectedly."""
+    """Write an error for a unit whose worker process ended unexpectedly."""
     Store(task.results).write(_failed(task.unit, reason))
     return Outcome(task.unit.key, reason, 0.0)
 

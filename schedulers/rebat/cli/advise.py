@@ -87,7 +87,7 @@ def advise(
     What do failures cost today? Which job sizes, users and queues bear this cost? Which scheduler
     rule would reduce this cost, and which jobs would wait longer? How many spare nodes should the
     cluster have? How often should jobs checkpoint? Each answer is a sentence with a 95 % interval
-    and a figure. With fewer than five seeds there is no answer.
+    and a figure. If fewer than five seeds complete, there is no answer.
 
     \b
     Example:

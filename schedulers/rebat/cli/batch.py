@@ -148,7 +148,7 @@ def batch(
     A node failure aborts the job on this node. The job waits for the repair. Then the policy
     chooses nodes again, and the job starts from the beginning (Vardas et al. 2022). For each seed,
     all policies have the same jobs and failures. batch.csv has one row per policy, list of boxes,
-    duration and seed; lost_node_s is the node time of aborted attempts.
+    duration and seed. Its column lost_node_s is the node time of aborted attempts.
 
     \b
     Example (one bar of Figure 4a of the paper):
@@ -178,7 +178,7 @@ def batch(
         for duration_s in dict.fromkeys(durations)
     ]
     numbers = range(5 if seeds is None else seeds) if seed is None else (seed,)
-    todo = [  # all batches of a seed use the same drawn failures
+    todo = [  # all batches of a seed have the same failures
         Batch(
             machine,
             sizes[0],
@@ -224,12 +224,15 @@ def _run(todo: Sequence[Batch]) -> Results:
 
 
 Reporter = Callable[[int, str, int], Callable[[int, float], None]]
-"""Function of completed batches, current batch and its jobs; returns a progress callback."""
+"""Function of the number of completed batches, the current batch and its number of jobs.
+
+It returns a progress callback.
+"""
 
 
 @contextmanager
 def _progress(total: int) -> Iterator[Reporter]:
-    """Show a bar on a terminal; otherwise print a line after 2 s and then every 10 s."""
+    """Show a progress bar on a terminal. Otherwise, print a line after 2 s and then every 10 s."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 

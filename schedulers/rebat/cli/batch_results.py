@@ -37,7 +37,7 @@ class BatchMeans(msgspec.Struct, frozen=True, kw_only=True):
     Attributes
     ----------
     duration_s, policy, list
-        The case; ``list`` is None for policies that do not choose from a list of boxes.
+        The case. If the policy does not choose from a list of boxes, ``list`` is None.
     n
         Number of seeds.
     completion_s, completion_low_s, completion_high_s
@@ -47,12 +47,12 @@ class BatchMeans(msgspec.Struct, frozen=True, kw_only=True):
     lost_node_s
         Mean node time of aborted attempts, in node-seconds.
     less_than_linear, less_than_rps
-        For faps and ceiling: relative saving of mean completion time compared with slurm-linear,
-        and compared with rps on the same list. None for other policies, or if the compared policy
-        did not run.
+        Relative saving of mean completion time, for faps and ceiling only: compared with
+        slurm-linear, and compared with rps on the same list. None for other policies, or if the
+        compared policy did not run.
     change, change_low, change_high
-        Change of the completion time relative to the first policy, paired by seed; None for the
-        first policy.
+        Relative change of the completion time from the first policy, paired by seed, with its
+        interval. None for the first policy.
     """
 
     duration_s: float
@@ -143,7 +143,7 @@ def _means(case: BatchCase, cases: Sequence[BatchCase], results: Results) -> Bat
 
 
 def _gain(case: BatchCase, base: BatchCase, results: Results) -> float | None:
-    """Return the relative saving of mean completion time; None if ``case`` or ``base`` is None."""
+    """Return the relative saving of mean completion time, or None if a case is missing."""
     expected = _by_seed(results, base)
     if case.policy not in ("faps", "ceiling") or not expected:
         return None

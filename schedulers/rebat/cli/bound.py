@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``rebat bound``: lower bounds on a makespan, and proved guarantees of heuristics."""
+"""``rebat bound``: lower bounds on a makespan, and guarantees of heuristics."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Instance(NamedTuple):
-    """Jobs and failure scenarios, as arrays in the form of ``models.silent_errors``."""
+    """Jobs and failure scenarios, as arrays in the format of ``models.silent_errors``."""
 
     name: str
     unit: str
@@ -33,9 +33,9 @@ class Instance(NamedTuple):
     failures: NDArray[np.int64]
     released_together: bool
     too_large: int = 0
-    """Number of jobs that are left out because they are larger than the machine."""
+    """Number of jobs that are omitted because they are larger than the machine."""
     n_killed: int = 0
-    """Number of attempts of the run that were killed."""
+    """Number of killed attempts of the run."""
 
 
 @click.command()
@@ -56,7 +56,7 @@ def bound(workload: Path, nodes: int | None, failures_of: Path | None, as_json: 
     """Print lower bounds on the makespan of WORKLOAD, and the guarantees of R-LIST and R-SHELF.
 
     WORKLOAD is any workload that 'rebat run' reads, or a job set of 'rebat makespan'. Jobs larger
-    than the machine are left out, because batch systems reject them. There are two lower bounds
+    than the machine are omitted, because batch systems reject them. There are two lower bounds
     (equations 5 and 6 of RR-9296). The first bound is the longest total run time of all attempts of
     a job. The second bound is the area of all attempts (nodes x time), divided by the number of
     nodes. No makespan is shorter than the larger of the two bounds. The makespan of R-LIST or
@@ -103,11 +103,11 @@ def _is_job_set(path: Path) -> bool:
     try:
         return "P" in msgspec.json.decode(read_text(path), type=dict[str, msgspec.Raw])
     except msgspec.DecodeError:
-        return False  # the reader of workloads reports the error
+        return False  # the reader of workloads will report the error
 
 
 def _of_workload(jobs: Workload, nodes: int | None, failures_of: Path | None) -> Instance:
-    """Return the instance with times in microseconds; the time of a job is at most its walltime."""
+    """Return the instance of a workload. Times are in microseconds, and at most the walltime."""
     import numpy as np
 
     from rebat.core.jobs import duration_us
@@ -144,9 +144,10 @@ def _of_workload(jobs: Workload, nodes: int | None, failures_of: Path | None) ->
 
 
 def failed_attempts(run: Path, jobs: Collection[str]) -> tuple[dict[str, int], int]:
-    """Return the number of failed attempts by job, and the number of all killed attempts.
+    """Return the number of failed attempts of each job, and the total number of killed attempts.
 
-    The last attempt of a job does not count as failed."""
+    The last attempt of a job does not count as failed.
+    """
     from rebat.core.attempts import split_attempt
     from rebat.results.files.batsim_files import FAILED, KILLED, SUCCESS, read_jobs
 
@@ -162,7 +163,7 @@ def failed_attempts(run: Path, jobs: Collection[str]) -> tuple[dict[str, int], i
 
 
 class ScenarioBounds(NamedTuple):
-    """Bounds of a failure scenario, in the time unit of the instance; None if none is proved."""
+    """Bounds of a failure scenario, in the time unit of the instance. An unproved bound is None."""
 
     scenario: int
     errors: int
@@ -204,7 +205,7 @@ def _scenarios(instance: Instance) -> list[ScenarioBounds]:
 
 
 def _ratios(n_procs: int) -> tuple[float, float]:
-    """Return the proved ratios of R-LIST-0, and of R-LIST-m with the rule LJF."""
+    """Return the proved ratios of R-LIST-0, and of R-LIST-m with the priority rule LJF."""
     return 2 - 1 / n_procs, 3 - 4 / (n_procs + 1)
 
 

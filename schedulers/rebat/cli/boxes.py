@@ -106,7 +106,7 @@ def boxes(
 def _best(
     listed: BoxList, law: Path | None, duration: float | None, busy: str | None
 ) -> SafestBox | None:
-    """Return the free box with the lowest failure probability; None without a law."""
+    """Return the free box with the lowest failure probability. If there is no law, return None."""
     from rebat.core.nodes import NodeSet
     from rebat.models.failures.node_table import read_nodes
 

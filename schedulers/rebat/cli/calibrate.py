@@ -57,11 +57,11 @@ def calibrate(
     WORKLOAD contains the recorded jobs. PAST is the folder with the recorded schedule of these
     jobs. Create both with a single 'rebat workload import' command.
 
-    rebat simulates several policies. The four policies whose waiting times are nearest to the
-    recorded waiting times are also simulated with 80 to 95 % of the nodes, because nodes of the
-    real machine can be down, drained or reserved. The output contains the nearest policy and number
-    of nodes, their distance from the recorded waiting times, and the waiting times by job size and
-    queue.
+    rebat simulates several policies. It selects the four policies whose waiting times are nearest
+    to the recorded waiting times. It also simulates these with 80 to 95 % of the nodes, because
+    nodes of the real machine can be down, drained or reserved. The output contains the nearest
+    policy and number of nodes, their distance from the recorded waiting times, and the waiting
+    times by job size and queue.
 
     \b
     Example:

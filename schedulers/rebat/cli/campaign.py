@@ -34,7 +34,7 @@ TRACE = click.option(
 
 
 def _with_file(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the arguments of every subcommand: campaign file, results folder and trace."""
+    """Add the arguments that all subcommands have: campaign file, results folder and trace."""
     return FILE_ARGUMENT(RESULTS(TRACE(command)))
 
 
@@ -263,7 +263,7 @@ def clean(file: Path, results: Path | None, trace: Path | None) -> None:
 
 
 def _open(file: Path, results: Path | None, trace: Path | None) -> tuple[Campaign, Path]:
-    """Open a campaign and print its notes; return the campaign and its results folder."""
+    """Open a campaign and print its notes. Return the campaign and its results folder."""
     from rebat.campaign.opening import open_campaign
 
     opened = open_campaign(file, trace)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command line as the user wrote it, which is recorded with a result."""
+"""The command line as the user wrote it. It is recorded with a result."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class RecordedCommand(LawCommand):
 
 
 def given_options() -> dict[str, list[Any]]:
-    """Return the texts of the current command line, by option or name of an argument.
+    """Return the texts of the current command line, by long option or name of an argument.
 
-    A flag has an empty list of texts. Parameters without effect on the result are left out.
+    A flag has an empty list of texts. Parameters in `WITHOUT_EFFECT` are omitted.
     """
     ctx = click.get_current_context()
     blank = click.Context(ctx.command, parent=ctx.parent, resilient_parsing=True)
@@ -46,7 +46,7 @@ def given_options() -> dict[str, list[Any]]:
 
 
 def arguments_of(command: str, given: dict[str, list[Any]]) -> list[str]:
-    """Return a command as a list of arguments, from its options as the user wrote them."""
+    """Return a command as a list of arguments. ``given`` is the result of `given_options`."""
     arguments = [command]
     for name, texts in given.items():
         if not name.startswith("-"):

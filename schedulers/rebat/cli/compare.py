@@ -189,7 +189,7 @@ def _batsched(runs: Iterator[Compared], out: Path | None, force: bool, as_json: 
 def _print_record(
     record: dict[str, Any], results: dict[str, Comparison], out: Path | None, force: bool
 ) -> None:
-    """Write the comparisons to a folder, then print the record and the folder as JSON."""
+    """Write the comparisons to a folder. Print the record and the path of the folder as JSON."""
     _save(results, out, force)
     print_json({**record, "out": out}, f"the differences are in {out}")
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rebat.results.compare.schedules import Comparison
 
 TIMEOUT_S = 600.0
-"""Maximum time to wait for a reply of Batsched."""
+"""Maximum time to wait for a reply of Batsched, in seconds."""
 
 Compared = tuple[str, str, "Comparison"]
 """A result: preset, source of Batsched's schedule (``recorded`` or ``running``), comparison."""
@@ -26,13 +26,13 @@ def with_batsched(
 ) -> Iterator[Compared]:
     """Compare each policy with the recorded schedule and with a running Batsched.
 
-    The running Batsched listens at ``endpoint``. If there is no endpoint, the program batsched on
-    the PATH is started. In a comparison, A is Batsched and B is the embedded engine.
+    The running Batsched listens at ``endpoint``. If ``endpoint`` is None, the function starts the
+    program batsched on the PATH. In a comparison, A is Batsched and B is the embedded engine.
 
     Raises
     ------
     InputError
-        If there is neither a recorded schedule of the workload nor a program batsched.
+        If there is no recorded schedule of the workload, and no program batsched.
     """
     from rebat.campaign.batsched import (
         VARIANTS,
@@ -75,7 +75,7 @@ def with_batsched(
 
 
 def batsched_record(compared: Compared) -> dict[str, Any]:
-    """Return a comparison as plain data; A is Batsched and B is the embedded engine."""
+    """Return comparisons as plain data. A is Batsched and B is the embedded engine."""
     from rebat.results.compare.records import comparison_facts
 
     policy, source, result = compared

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Shell completion of values: policies with axes, failure laws, generators and metrics.
 
-A function here has the signature that ``shell_complete`` of a click parameter requires: context,
-parameter and incomplete text. Modules are imported when the shell requests a completion.
+The public functions have the signature that ``shell_complete`` of a click parameter requires:
+context, parameter and incomplete text. Modules are imported only when the shell requests a
+completion.
 """
 
 from __future__ import annotations
@@ -21,14 +22,14 @@ Helps = Mapping[str, str]
 
 
 class Keys(NamedTuple):
-    """The keys that a text NAME:KEY=VALUE,... can have, and the choices of a key."""
+    """The keys, with help texts, that a text NAME:KEY=VALUE,... can have, and their choices."""
 
     helps: Helps
     choices: Callable[[str], Iterable[str]]
 
 
 def items_of(helps: Helps, before: str, part: str, after: str = "") -> Items:
-    """Return the candidates that begin with ``part``; put ``before`` and ``after`` around each."""
+    """Return the candidates that begin with ``part``, each between ``before`` and ``after``."""
     return [
         CompletionItem(f"{before}{name}{after}", help=_line(text))
         for name, text in helps.items()
@@ -63,14 +64,14 @@ def notation(text: str, names: Helps, keys_of: Callable[[str, dict[str, str]], K
 
 
 def _choices(names: Iterable[str], before: str, value: str) -> Items:
-    """Return the choices of a key; in a value like ``a+b``, the last part is completed."""
+    """Return the choices of a key. In a value like ``a+b``, complete only the last part."""
     joined, plus, part = value.rpartition("+")
     used = joined.split("+")
     return items_of({n: "" for n in names if n not in used}, f"{before}{joined}{plus}", part)
 
 
 def _line(text: str | None) -> str | None:
-    """Return a help text as one line; None if it is empty."""
+    """Return a help text as one line, or None if it is empty."""
     return " ".join((text or "").split()) or None
 
 
@@ -145,7 +146,7 @@ def _law_parameters(name: str, values: dict[str, str]) -> Keys:
 
 
 def _values(kind: Any) -> tuple[str, ...]:
-    """Return the values of a Boolean or literal type; empty for other types."""
+    """Return the values of a Boolean or literal type. Other types have no list of values."""
     if kind is bool:
         return ("true", "false")
     return tuple(map(str, get_args(kind))) if str(get_origin(kind)) == "typing.Literal" else ()
@@ -169,7 +170,7 @@ def _generator_options(name: str, values: dict[str, str]) -> Keys:
 
 
 def complete_metric(ctx: click.Context, param: click.Parameter, incomplete: str) -> Items:
-    """Complete the name of a metric; metrics by size class end in ``:all``."""
+    """Complete the name of a metric. If it is measured by size class, append ``:all``."""
     return items_of(_metrics(), "", incomplete)
 
 

@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 def diff_policies(out: Path, a: str | None, b: str | None, nodes: bool, as_json: bool) -> None:
     """Find the first decision at which the policies A and B differ.
 
-    OUT is a folder of 'rebat run --out'. Default: the first two policies of the folder. Before this
-    decision, both runs are equal. The command prints the decision of each policy, the state before
-    it, and how the jobs of the decision ended under each policy.
+    OUT is a folder of 'rebat run --out'. The default of A and B are the first two policies of the
+    folder. Before this decision, both runs are equal. The command prints the decision of each
+    policy, the state before it, and how the jobs of the decision ended under each policy.
 
     \b
     Example:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def used_options() -> UsedOptions:
-    """Return the options on this command line by parameter name, each in its long spelling."""
+    """Return the long spelling of each option on this command line, by parameter name."""
     context = click.get_current_context()
     return {
         option.name: next(text for text in reversed(option.opts) if text.startswith("--"))

@@ -52,7 +52,7 @@ def explain(folder: Path, job: str, complete: bool, as_json: bool) -> None:
 
 
 def _record(result: Story) -> dict[str, Any]:
-    """Return a story as plain data; each moment contains its sentence."""
+    """Return a story as plain data. Each moment contains its sentence."""
     import msgspec
 
     from rebat.results.explain.sentences import sentence, verdict

@@ -33,12 +33,13 @@ from rebat.core.errors import InputError
 def export(run: Path, form: str, tracks: int, out: Path) -> None:
     """Write a run in the format of another program. RUN is the folder of one policy.
 
-    The trace has a track per node, or per group of consecutive nodes if the machine has more nodes
-    than --tracks. A slice is an attempt, an outage (down) or a hold (held). The arguments of a
-    slice of an attempt are columns of rebat_attempts.csv. All tracks of an attempt show the
-    arguments attempt, cause, why and nodes. Its first track also shows all other arguments, its
-    recovery and its checkpoints. If a job took the nodes of an attempt, an arrow leads from this
-    attempt to the next attempt of the job. Curves show nodes in use, the queue and free nodes.
+    The trace has a track per node. If the machine has more nodes than --tracks, it has a track per
+    group of consecutive nodes. A slice is an attempt, an outage (down) or a hold (held). The
+    arguments of a slice of an attempt are columns of rebat_attempts.csv. All tracks of an attempt
+    show the arguments attempt, cause, why and nodes. Its first track also shows all other
+    arguments, its recovery and its checkpoints. If a job took the nodes of an attempt, an arrow
+    leads from this attempt to the next attempt of the job. Curves show nodes in use, the queue and
+    free nodes.
 
     Open the file in the viewer; plain and compressed files work. The viewer runs in the browser and
     does not upload the file. To export a run as an SWF trace, use 'rebat workload export'.

@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 
 Fits = list[tuple["Sample", list["Fitted"]]]
 N_FITS = 12
-"""Number of fits: four families of laws for each of three samples."""
+"""Number of fits: four families of laws for each of the three samples."""
 
 MOST_LEMONS = 10
-"""Maximum number of lemon nodes that are printed as text; JSON contains all."""
+"""Maximum number of lemon nodes in the printed text. The JSON output contains all of them."""
 
 
 SIGNIFICANT = 0.05
-"""Probability below which a change of the rate is reported as significant."""
+"""The p-value of Laplace's test below which a change of the rate is significant."""
 
 
 @click.command()
@@ -143,7 +143,7 @@ def describe(
 
 
 def _machine(nodes: int | None, workload: Path | None) -> tuple[int, tuple[str, ...]]:
-    """Return the number of nodes, and their names if the workload has them."""
+    """Return the number of nodes, and their names (empty if the workload has no names)."""
     from rebat.library.node_names import names_in, node_list
     from rebat.workloads.load import load_workload
 
@@ -172,7 +172,7 @@ def _record(
 
 
 def _named(node: int, names: Sequence[str], values: dict[str, Any]) -> dict[str, Any]:
-    """Return the number of a node, its name if it has one, and ``values``."""
+    """Return a row: the number of a node, its name if it has one, and ``values``."""
     return {"node": node, **({"name": names[node]} if names else {}), **values}
 
 

@@ -117,8 +117,8 @@ def import_(
 ) -> None:
     """Convert a failure record to an event file.
 
-    Prints how many lines were read and used, and how many were dropped for which reason. Joins
-    outages of a node that overlap or are adjacent.
+    Prints the numbers of lines read and used, and the number of lines dropped for each reason.
+    Joins outages of a node that overlap or are adjacent.
 
     \b
     Examples (a machine of 512 nodes and its fitted laws; Mira; your own table):
@@ -179,7 +179,7 @@ def _windowed(record: Record, begin: str | None, end: str | None) -> list[Machin
 
 
 def _date_us(text: str, origin: datetime | None, option: str) -> int:
-    """Convert a date, or a duration since the start of the record, to microseconds."""
+    """Convert a date, or a time since the start of the record, to microseconds of the record."""
     try:
         return to_us(parse_duration(text))
     except InputError:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``rebat failures``: node failures as Batsim event files, failure laws of nodes as tables."""
+"""``rebat failures``: node failures as Batsim event files, and failure laws of nodes as tables."""
 
 from __future__ import annotations
 

@@ -104,9 +104,9 @@ def goodput(as_json: bool, out: Path | None, **options: Any) -> None:
     """Compute the effective training time (ETTR) of one job on many nodes.
 
     ETTR is the productive time divided by the wall-clock time. The command computes it with a
-    formula, and also simulates it on the engine, with a 95 % interval. During the detection of a
-    failure, no other failure can hit the job, because the job does not run. During the writing or
-    loading of a checkpoint, a failure can hit the job.
+    formula, and also simulates it on the engine, with a 95 % interval. While a failure is being
+    detected, the job does not run, so no other failure can hit it. While the job writes or loads a
+    checkpoint, a failure can hit it.
 
     \b
     Examples:

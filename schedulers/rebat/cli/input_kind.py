@@ -50,7 +50,7 @@ def _misplaced(path: Path, kind: str, expected: str) -> InputError:
 
 
 def _start(path: Path) -> str:
-    """Return the first characters of a text file; an empty text for other files."""
+    """Return the first characters of a text file. For other files, return an empty text."""
     from rebat.models.failures.records.record import opened
 
     try:

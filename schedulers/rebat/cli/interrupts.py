@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ctrl-C, SIGTERM and SIGHUP as exceptions, so that all cleanup code runs."""
+"""Ctrl-C, SIGTERM and SIGHUP as exceptions, so that all cleanup code runs when they arrive."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ _RAISED = {
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Raise Interrupted, Terminated or HungUp in the block when the signal arrives.
+    """Within this context, raise Interrupted, Terminated or HungUp when the signal arrives.
 
     Python drops exceptions in some places, for example in the callback of a weak reference. In this
-    case, the signal is sent again until its exception propagates. A signal that the process ignores
-    (``nohup``) stays ignored.
+    case, the signal is sent again until its exception propagates. If the process ignores a signal
+    (``nohup``), the signal stays ignored.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -60,7 +60,7 @@ def _raise(number: int, _: object) -> None:
 
 
 def _send_again(dropped: Any) -> None:
-    """Send the signal again if Python dropped its exception."""
+    """If Python dropped the exception of a signal, send the signal again."""
     for number, kind in _RAISED.items():
         if dropped.exc_type is kind:
             threading.Timer(SOON_S, os.kill, (os.getpid(), number)).start()

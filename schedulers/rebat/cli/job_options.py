@@ -59,7 +59,7 @@ _OPTIONS: dict[str, tuple[str, dict[str, Any]]] = {
         },
     ),
 }
-"""Option and details for each field of `executors.resources.Jobs`."""
+"""For each field of `executors.resources.Jobs`: its option and the details of the option."""
 
 
 def job_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -70,7 +70,7 @@ def job_options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def with_jobs(options: dict[str, Any]) -> dict[str, Any]:
-    """Return the options; the options of cluster jobs are combined in ``jobs``.
+    """Return the options. Those of cluster jobs are combined under the key ``jobs``.
 
     Raises
     ------

@@ -101,14 +101,14 @@ COMMANDS: dict[str, tuple[str, str]] = {
 """Module and help line of each command. Thanks to this table, --help imports no command."""
 
 COMPLETE = "_REBAT_COMPLETE"
-"""Environment variable with which a shell requests completions, see `rebat.cli.shells`."""
+"""Environment variable with which a shell requests completions (see `rebat.cli.shells`)."""
 
 EARLIER = {"partitions": "boxes"}
-"""Current names of renamed commands, by earlier name."""
+"""Current names of renamed commands, by former name."""
 
 
 class ReaderGone(Exception):
-    """The reader of standard output closed the pipe."""
+    """The program that reads standard output closed the pipe."""
 
 
 @contextmanager
@@ -153,7 +153,7 @@ class LazyGroup(OnceGroup):
         return items_of(names, "", incomplete) + options
 
     def make_context(self, *arguments: Any, **more: Any) -> click.Context:
-        """Parse the arguments; print the text of --help and --version."""
+        """Parse the arguments. If they include --help or --version, print its text."""
         with _translated_errors():
             return super().make_context(*arguments, **more)
 
@@ -188,8 +188,8 @@ def main(arguments: list[str] | None = None) -> Any:
 
     If Batsim 5 would abort, ``rebat simulate --protocol 5`` ends with the exit status of Batsim 5.
 
-    Ctrl-C ends the command with status 130, SIGTERM with 143 and SIGHUP with 129, each with one
-    line on standard error. If the reader of standard output closes it (``| head``), the command
+    Ctrl-C ends the command with exit status 130, SIGTERM with 143, and SIGHUP with 129. Each prints
+    one line on standard error. If the reader of standard output closes it (``| head``), the command
     ends silently with 141. After an interruption, each output file is either complete or absent,
     and earlier files are kept.
     """
@@ -219,7 +219,7 @@ def main(arguments: list[str] | None = None) -> Any:
 
 
 def prepare_completion() -> None:
-    """Answer a shell that requests completions."""
+    """If a shell requests completions, register the classes that answer it."""
     if COMPLETE in os.environ:
         from rebat.cli.shells import register
 

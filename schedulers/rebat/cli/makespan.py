@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from rebat.papers.silent_errors.makespans import MakespanRow
 
 _CHUNK = 4096
-"""Number of rows that are written together."""
+"""Number of rows that are written in one step."""
 
 _Ratios = dict[tuple[str, str], tuple[float, int]]
-"""Sum and number of the ratios of makespan to lower bound, for each heuristic and rule."""
+"""For each heuristic and rule: sum and number of the ratios of makespan to lower bound."""
 
 
 @click.command()
@@ -119,7 +119,7 @@ def _with_ratios(rows: Iterable[MakespanRow], ratios: _Ratios) -> Iterator[Makes
 
 
 def _verdict(ratios: _Ratios) -> str:
-    """Return a sentence on the heuristic and rule with the (first) lowest mean ratio."""
+    """Return a sentence on the heuristic and rule with the lowest mean ratio."""
     means = {pair: total / count for pair, (total, count) in ratios.items()}
     heuristic, rule = best = min(means, key=means.__getitem__)
     return (
@@ -129,7 +129,7 @@ def _verdict(ratios: _Ratios) -> str:
 
 
 def _csv(rows: Iterable[MakespanRow]) -> Iterator[str]:
-    """Yield the table in chunks of lines; the first chunk begins with the header."""
+    """Yield the table in chunks of lines. The first chunk begins with the header."""
     from rebat.papers.silent_errors.makespans import MakespanRow
 
     lines = iter(rows)

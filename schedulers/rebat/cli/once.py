@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Errors for repeated options with one value, because click would ignore all but the last."""
+"""Errors for options that are repeated but accept one value. click would use the last value."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ class OnceGroup(click.Group):
 
 
 def reject_repeated(command: click.Command, arguments: list[str], parent: click.Context) -> None:
-    """Check the arguments of a command for repeated options; click reports all other errors.
+    """Check the arguments of a command for repeated options. click reports all other errors.
 
     Raises
     ------
     InputError
-        If an option with one value is repeated.
+        If an option that accepts one value is repeated.
     """
     ctx = click.Context(command, parent=parent, resilient_parsing=True, **command.context_settings)
     _, positional, options = command.make_parser(ctx).parse_args(list(arguments))

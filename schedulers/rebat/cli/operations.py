@@ -47,18 +47,18 @@ def operations(
 ) -> None:
     """Write a file of operations that drain nodes for maintenance and undrain them.
 
-    The file has one JSON object per line, in order of time. Pass it to 'rebat run --operations',
-    or to Batsim with --events and --forward-unknown-events:
+    The file has one JSON object per line, in order of time. Pass it to 'rebat run --operations', or
+    to Batsim with --events and --forward-unknown-events:
 
     \b
       {"timestamp": 3600, "type": "drain", "nodes": "0-3"}
       {"timestamp": 7200, "type": "undrain", "nodes": "0-3"}
       {"timestamp": 7200, "type": "migrate", "job": "17", "nodes": "5"}
 
-    The drain of a group of nodes begins one second after the end of the previous drain, because
-    Batsim may report operations at the same time in several messages.
+    The drain of a group of nodes begins one second after the end of the previous drain. If both
+    were at the same time, Batsim might report them in separate messages.
 
-    By default, a drain stops the jobs of the node immediately. They write a checkpoint and return
+    By default, a drain stops the jobs on the node immediately. They write a checkpoint and return
     to the head of the queue. The node stays in service if one of its jobs cannot write a
     checkpoint. It also stays in service if the operation contains "spanning": false and one of its
     jobs runs on several nodes. With the policy axis drain=wait, the jobs on a drained node continue

@@ -25,8 +25,8 @@ def output_file(
 ) -> Callable[[Command], Command]:
     """Add ``-o/--out`` and ``--force`` to a command. Only ``--force`` replaces existing files.
 
-    ``others`` are parameters of the command that name additional output files. ``folder`` is its
-    parameter for a result folder, if there is one; in this case, the command also receives
+    ``others`` are names of the command's parameters for additional output files. ``folder`` is the
+    name of its parameter for a result folder. If ``folder`` is set, the command also receives
     ``force``.
     """
 
@@ -52,4 +52,4 @@ def _check_absent(path: Path | None, force: bool) -> None:
 
 
 workload_file = output_file("Workload to write (.json, .json.gz or .parquet).", WORKLOAD_OUT)
-"""Decorator with these options for commands that write a workload."""
+"""Decorator that adds these options to a command that writes a workload."""

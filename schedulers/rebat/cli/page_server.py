@@ -33,7 +33,7 @@ HEADERS = {
 
 
 def serve_page(page: str, port: int, open_browser: bool) -> None:
-    """Serve a page at 127.0.0.1 until an interruption; ``port`` 0 selects a free port.
+    """Serve a page at 127.0.0.1 until an interruption. If ``port`` is 0, select a free port.
 
     Raises
     ------
@@ -66,10 +66,10 @@ class _PageServer(ThreadingHTTPServer):
 
 @contextmanager
 def _doorway(address: str) -> Iterator[Path]:
-    """Yield a file that redirects to the address, and that only this user can read.
+    """Yield a file that redirects to the address. Only this user can read the file.
 
-    The browser opens this file, because other users can see the arguments of the browser, which
-    must not contain the token.
+    The browser opens this file instead of the address: other users can see the arguments of the
+    browser, which must not contain the token.
     """
     with tempfile.TemporaryDirectory(prefix="rebat-view-") as folder:
         path = Path(folder) / "index.html"
@@ -86,7 +86,7 @@ def _open(doorway: Path) -> None:
 
 
 def _handler(page: bytes, token: str) -> type[BaseHTTPRequestHandler]:
-    """Return a handler that sends the page if token and host are right, otherwise status 403."""
+    """Return a handler that sends the page if token and host are correct, otherwise status 403."""
     expected = f"/{token}/".encode()
 
     class Handler(BaseHTTPRequestHandler):

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rebat.library.policy_check.verdict import CheckedRule, PolicyCheck
 
 EVERY_S = 2.0
-"""Seconds between progress lines."""
+"""Time between progress lines in seconds."""
 
 
 @click.group()
@@ -102,7 +102,7 @@ def check(
 
 
 def _lines(checked: PolicyCheck, out: Path | None) -> list[str]:
-    """Return the verdict, and a row for each check."""
+    """Return the lines of the output: the verdict, and a row for each check."""
     lines = [checked.verdict]
     for row in checked.checks:
         lines.append(f"  {row.state:<10}  {row.name:<10}  {row.meaning} (cases: {row.cases})")

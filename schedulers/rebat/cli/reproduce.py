@@ -32,7 +32,7 @@ def reproduce(result: Path, inputs: Path | None, out: Path | None, as_json: bool
     """Run a result again and compare the bytes of all its files.
 
     OUT is a folder of 'rebat run --out'. Its file provenance.json contains the command, the
-    versions and the hashes of the inputs. Paths of inputs are relative to the current folder. The
+    versions and the hashes of the inputs. Relative paths of inputs start at the current folder. The
     command first prints the versions and inputs that have changed. Then it runs the recorded
     command, and prints a verdict and a row per file.
 

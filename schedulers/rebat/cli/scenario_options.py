@@ -77,7 +77,7 @@ PREPARATION = (
 def scenario_options(*names: str, **helps: str) -> Callable[[Command], Command]:
     """Add the options of these fields of `ScenarioOptions` to a command, in this order.
 
-    ``helps`` replaces the help texts of options that have a narrower meaning in the command.
+    ``helps`` replaces the help texts of options whose meaning is narrower in this command.
     """
     options = declared(ScenarioOptions)
     return with_options([_option(options[name], helps.get(name)) for name in names])

@@ -151,7 +151,7 @@ def serve(
 
 
 def _check(policies: tuple[str, ...], options: dict[str, Any]) -> None:
-    """Report errors in the policies before Batsim connects."""
+    """Report errors in the policies before a Batsim connects."""
     from rebat.policies.options import configure
 
     for policy in policies:
@@ -160,7 +160,7 @@ def _check(policies: tuple[str, ...], options: dict[str, Any]) -> None:
         configured = configure(policy, options)
         try:
             configured.make()
-        except InputError as error:  # --sched-cfg of Batsim may override the option
+        except InputError as error:  # Batsim's --sched-cfg may override it
             log(f"warning: {error}")
 
 
@@ -214,12 +214,12 @@ def _serve_one(
 
 
 def _conversation(policy: str, options: dict[str, Any], protocol: int | None) -> Conversation:
-    """Return a conversation whose session uses these options and the options from Batsim."""
+    """Return a conversation whose session uses these options and those that Batsim sends."""
     from rebat.policies.options import parse_options
     from rebat.wire.conversation import Conversation, session_for
 
     def make(config: str) -> Session:
-        assert conversation.wire is not None  # the session has read the configuration
+        assert conversation.wire is not None  # the session has read its configuration
         where = "Batsim's --sched-cfg"
         if conversation.wire.version == 5:
             where = "the text after Batsim's -s"
@@ -250,7 +250,7 @@ def log(text: str) -> None:
 
 
 class Refusals:
-    """Printer of the proposals that the session refused."""
+    """Prints the proposals that the session refused."""
 
     MOST = 20
 
@@ -268,7 +268,7 @@ class Refusals:
 
 
 def _launch_commands(address: str, protocol: int | None) -> list[str]:
-    """Return the commands that start Batsim, one for each version that can connect."""
+    """Return the commands that start Batsim: one for each version that can connect."""
     where = address.replace("0.0.0.0", "localhost")
     commands = {
         4: "batsim -p PLATFORM.xml -w WORKLOAD.json [--events FAILURES] -e out/run "
@@ -282,7 +282,7 @@ def _launch_commands(address: str, protocol: int | None) -> list[str]:
 
 
 def _warn_of_missing_flags(conversation: Conversation) -> None:
-    """Warn of missing options of Batsim 4; Batsim 5 does not have these options."""
+    """Warn if options of Batsim 4 are missing. Batsim 5 does not have these options."""
     session, wire = conversation.session, conversation.wire
     began = session.began if session else None
     if began is None or wire is None or wire.version != 4:

@@ -3,7 +3,7 @@
 
 The scripts differ from those of click, because values like ``baseline:depth=easy,react=`` contain
 colons, equals signs and commas. Bash splits words at colons and equals signs, and click's script
-for fish splits them at commas. The scripts add no space after a value that can continue.
+for fish splits them at commas. If a value can be continued, the scripts add no space after it.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ class RebatBash(BashComplete):
         return words, self._word
 
     def get_completions(self, args: list[str], incomplete: str) -> list[CompletionItem[str]]:
-        """Return the candidates without the beginning that bash treats as separate words."""
+        """Return the candidates without the part that bash treats as separate words."""
         breaks = set(os.environ.get("COMP_BREAKS", "")) & set(":=")
         start = 1 + max((self._word.rfind(sign) for sign in breaks), default=-1)
         items = with_option(super().get_completions(args, incomplete), self._word)
@@ -141,7 +141,7 @@ class RebatFish(WholeWord, FishComplete):
 
 
 def with_option(items: list[CompletionItem[str]], word: str) -> list[CompletionItem[str]]:
-    """Return complete words for a word like ``--policy=base``; click returns only values."""
+    """For a word like ``--policy=base``, return complete words. click returns only values."""
     option, equals, _ = word.partition("=")
     if not equals or not word.startswith("--"):
         return items
@@ -154,7 +154,7 @@ SHELLS: dict[str, type[ShellComplete]] = {"bash": RebatBash, "zsh": RebatZsh, "f
 
 
 def register() -> None:
-    """Register these classes with click."""
+    """Register the completion classes of this module with click."""
     from click.shell_completion import add_completion_class
 
     for name, shell in SHELLS.items():
@@ -162,5 +162,5 @@ def register() -> None:
 
 
 def script(shell: str, cli: click.Command, variable: str) -> str:
-    """Return the script for a shell; ``variable`` is the environment variable of requests."""
+    """Return the completion script of a shell. It sets the environment variable ``variable``."""
     return SHELLS[shell](cli, {}, "rebat", variable).source()

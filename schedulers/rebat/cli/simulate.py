@@ -24,7 +24,7 @@ _FLAGS = (
     "forward_profiles_on_submission",
     "forward_unknown_events",
 )
-"""Options of Batsim 4. (In Batsim 5, the scheduler requests features in its first message.)"""
+"""Options of Batsim 4 that enable features. In Batsim 5, the scheduler's first message does."""
 
 
 @click.command()
@@ -125,7 +125,7 @@ def simulate(protocol: int, quiet: bool, **options: Any) -> None:
     """Run any Batsim scheduler on the embedded engine instead of Batsim.
 
     Options with the same name as in Batsim have the same meaning. The engine has no network model.
-    If a job needs a network model (parallel tasks), the command ends with an error; use Batsim for
+    If a job needs a network model (parallel tasks), the command ends with an error. Use Batsim for
     these jobs. If a decision would make Batsim 5 abort, the exit status is that of Batsim: 134, 139
     (crash) or 1 (simulation cannot continue).
 
@@ -152,7 +152,7 @@ def _simulate4(
     export: str | None,
     **options: Any,
 ) -> list[Path]:
-    """Simulate as Batsim 4 does; return the written files."""
+    """Simulate as Batsim 4 does, and return the written files."""
     from rebat.engine.engine import Engine
     from rebat.models.failures.events import EventFile, read_event_file
     from rebat.runs.single import write_batsim_files
@@ -181,7 +181,7 @@ def _simulate5(
     export: str | None,
     **options: Any,
 ) -> list[Path]:
-    """Simulate as Batsim 5 does; return the written files."""
+    """Simulate as Batsim 5 does, and return the written files."""
     import msgspec
 
     from rebat.engine.batsim5 import Engine5
@@ -227,7 +227,7 @@ def _simulate5(
 
 
 def _engine_options(options: dict[str, Any], **more: Any) -> EngineOptions:
-    """Return the options of the engine; ``more`` takes precedence."""
+    """Return the options of the engine. Those in ``more`` take precedence."""
     from rebat.core.units import to_us
     from rebat.engine.options import EngineOptions
 

@@ -33,7 +33,7 @@ class DurationType(click.ParamType[float]):
 
 
 class FiniteRange(click.FloatRange):
-    """A finite number in a range. NaN is rejected because it passes every comparison."""
+    """A finite number in a range. NaN is rejected, although it would pass the range check."""
 
     def convert(self, value: Any, param: Any, ctx: Any) -> float:
         number = float(super().convert(value, param, ctx))
@@ -111,5 +111,5 @@ FOLDER = click.Path(path_type=Path, file_okay=False)
 SEED = click.IntRange(min=0)
 NODES = click.IntRange(min=1)
 PROTOCOL = click.Choice([4, 5])
-"""Versions of Batsim, as integers."""
+"""Option type for a version of Batsim, as an integer."""
 MACHINE = MachineSize()

@@ -101,7 +101,8 @@ def validate(
     prepare'.
 
     In a recorded run ('rebat workload import --schedule') jobs may share nodes, run longer than
-    their walltime, and change their size. These findings are listed, but do not count as errors.
+    their walltime, and change their size. rebat lists these findings, but does not count them as
+    errors.
 
     \b
     Example:
@@ -155,7 +156,7 @@ def validate(
 
 
 def _usual_kinds(source: RecordSource) -> frozenset[str]:
-    """Return the kinds of findings that do not count as errors in a run."""
+    """Return the kinds of findings that do not count as errors, given the source of the run."""
     from rebat.results.validate.findings import OF_MACHINES
 
     if not source.format:
@@ -164,14 +165,14 @@ def _usual_kinds(source: RecordSource) -> frozenset[str]:
 
 
 def _by_rebat(jobs: Path) -> bool | None:
-    """Return True if JOBS is a run of rebat (which resubmits killed jobs), None if unknown."""
+    """Return True if JOBS is the jobs.csv of a run of rebat. Otherwise, return None (unknown)."""
     from rebat.results.files.tables import table_in
 
     return table_in(jobs.parent, "rebat_jobs").is_file() or None
 
 
 def _ended(jobs: Path) -> frozenset[str]:
-    """Return the jobs that a run of rebat stopped at the horizon."""
+    """Return the jobs that a run of rebat stopped at the end of the simulation."""
     from rebat.core.attempts import Cause
     from rebat.results.files.rows import Rows
     from rebat.results.files.tables import table_in
@@ -185,7 +186,7 @@ def _ended(jobs: Path) -> frozenset[str]:
 
 
 def _hung_us(jobs: Path) -> dict[str, int]:
-    """Return the time for which attempts of a run of rebat hung after a failure, by id."""
+    """Return the time (us) for which each attempt of a run of rebat hung after a failure, by id."""
     from rebat.core.attempts import resubmission_id
     from rebat.core.recovery import HUNG
     from rebat.results.files.rows import Rows
@@ -202,7 +203,7 @@ def _hung_us(jobs: Path) -> dict[str, int]:
 
 
 def _six_digits(jobs: Path) -> bool | None:
-    """Return whether the policy in the summary of the run writes six digits; None if unknown."""
+    """Return whether the policy in the summary writes six digits, or None if it is unknown."""
     import msgspec
 
     from rebat.core.errors import RebatError
@@ -216,7 +217,7 @@ def _six_digits(jobs: Path) -> bool | None:
 
 
 def _record(table: JobsFile, errors: Sequence[Finding], usual: Sequence[Finding]) -> dict[str, Any]:
-    """Return all findings as plain data; findings that do not count as errors are last."""
+    """Return all findings as plain data. Findings that do not count as errors are separate."""
     return {
         "jobs": table.path,
         "valid": not errors,
@@ -227,7 +228,7 @@ def _record(table: JobsFile, errors: Sequence[Finding], usual: Sequence[Finding]
 
 
 def _listed(findings: Sequence[Finding]) -> list[dict[str, Any]]:
-    """Return findings, sorted by kind as in the text."""
+    """Return findings as plain data, sorted by kind as in the text."""
     from rebat.results.validate.findings import KINDS
 
     return [

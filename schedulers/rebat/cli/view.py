@@ -104,7 +104,7 @@ def _timelines(out: Path, policies: tuple[str, ...]) -> list[Timeline]:
 
 
 def _stories(folder: Path) -> dict[str, str] | None:
-    """Return the story of each job as text; None if the run did not record its plans."""
+    """Return the story of each job as text, or None if the run did not record its plans."""
     from rebat.console.progress import counting_bar
     from rebat.results.explain.book import RunBook
     from rebat.results.explain.sentences import lines
@@ -122,7 +122,7 @@ def _stories(folder: Path) -> dict[str, str] | None:
 
 
 def _check_window(span: tuple[int, int] | None, timelines: list[Timeline]) -> None:
-    """Reject a window after the end of all runs."""
+    """Raise an error if the window begins after the end of all runs."""
     from rebat.core.errors import InputError
     from rebat.core.units import format_duration, to_s
 

@@ -37,8 +37,8 @@ def check(conversation: Path, protocol: int | None, as_json: bool) -> None:
     """Check each message of a recorded conversation.
 
     This command is for authors of schedulers. It reports messages that rebat does not understand,
-    and replies whose form makes Batsim abort. It also reports messages whose meaning changes when
-    rebat reads and writes them. The exit status is 1 if a message is reported.
+    and replies whose form makes Batsim abort. It also reports messages whose meaning changes if
+    rebat reads and rewrites them. The exit status is 1 if a message is reported.
 
     CONVERSATION has a JSON object per line: the form of 'rebat serve --record', or objects with
     "from" ("batsim" or "edc") and "raw" or "message".

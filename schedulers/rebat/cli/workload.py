@@ -49,8 +49,8 @@ def generate(name: str, seed: int, out: Path) -> None:
     cirne-berman: rigid, moldable and malleable jobs (Prabhakaran et al. 2018). Jobs: either
     mix=mixed, moldable-rigid or malleable-rigid and jobs=1000, or the number of each kind:
     rigid=400,moldable=300,malleable=300. Arrivals: arrivals=zero, poisson or a trace file; except
-    for zero, also load=80 (percent, from the first to the last arrival) or gap_s=60 (mean gap).
-    Further parameters: processors=500, accuracy=1 (run time / estimate).
+    with zero, also load=80 (percent, from the first to the last arrival) or gap_s=60 (mean time
+    between arrivals). Further parameters: processors=500, accuracy=1 (run time / estimate).
 
     cluster-day: a day of 8 nodes with 16 cores (Rodríguez-Pascual et al. 2019). Parameters: load=50
     (percent), parallelism=2 and length_s=1800 (means), nodes, cores, hours, accuracy=1,
@@ -114,9 +114,9 @@ def generate(name: str, seed: int, out: Path) -> None:
 def flex(file: Path, out: Path, own_spares: str | None, **options: Any) -> None:
     """Make rigid jobs moldable or malleable, or give them spare nodes.
 
-    FILE is a workload or a trace. The options set the share of its rigid jobs that changes. No job
-    gets more nodes than the machine has. Speedups follow Downey's model. With the same seed, a
-    higher share selects the same jobs and additional jobs.
+    FILE is a workload or a trace. The options set the shares of its rigid jobs that become moldable
+    or malleable. No job gets more nodes than the machine has. Speedups follow Downey's model. With
+    the same seed, a higher share selects the same jobs plus additional ones.
 
     A job with spare nodes requests more nodes than it needs. It continues when some of its nodes
     fail. Run these jobs with malleable=fixed and react=replacement.
@@ -192,7 +192,7 @@ def prepare(file: Path, out: Path, **options: Any) -> None:
 
 
 def _in_words(scenario: ScenarioOptions) -> str:
-    """Return a text that describes the preparation."""
+    """Return a text that describes the checkpoints and silent errors that were added."""
     texts = []
     if scenario.checkpoint == "perfect":
         texts.append("perfect checkpoints")

@@ -91,7 +91,7 @@ def _lines(facts: dict[str, Any]) -> list[str]:
 
 
 def _machine(machine: dict[str, Any]) -> dict[str, Any]:
-    """Return the facts about a recorded machine that are printed."""
+    """Return the printed data of a recorded machine."""
     partitions = machine.get("partitions")
     named = partitions.items() if isinstance(partitions, dict) else ()
     facts = {"node names": machine.get("nodes"), "cores per node": machine.get("cores_per_node")}

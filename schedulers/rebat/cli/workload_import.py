@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class TraceCommand(click.Command):
-    """A command whose help ends with lists: formats, mappings, and commands to export records."""
+    """A command whose help lists formats, mappings, and commands that export records."""
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         from rebat.accounting.sacct import EXPORT, EXPORT_EVENTS
@@ -253,7 +253,7 @@ def _write_schedule(
     out: Path,
     events: Path | None,
 ) -> list[str]:
-    """Write the result of a recorded schedule, and return lines about it."""
+    """Write the result of a recorded schedule. Return lines of text about it."""
     from rebat.library.recorded import recorded_result
 
     recorded = recorded_result(schedule, form, trace, out, events)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Results as JSON, in the form of ``--json``."""
+"""Results as JSON, in the format of ``--json``."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Output of commands: messages on standard error, and results on standard output.
 
-Commands save results before they print them, so no result is lost if printing fails.
+Commands save results before they print them. Therefore, no result is lost if printing fails.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ def warn(text: str) -> None:
 
 
 def print_result(text: str, saved: str) -> None:
-    """Print a result on standard output; errors contain ``saved``, the place of its files.
+    """Print a result on standard output. An error states ``saved``: where its files are.
 
     Raises
     ------
     Unprinted
-        If standard output cannot be written, except if the reader closed the pipe, which `main`
-        handles.
+        If standard output cannot be written. If the reader closed the pipe, `main` handles the
+        error instead.
     """
     try:
         click.echo(text)
@@ -51,7 +51,7 @@ def print_result(text: str, saved: str) -> None:
 
 
 def silence(stream: TextIO) -> None:
-    """Discard the buffer of a failed stream, because Python would flush it at exit."""
+    """Discard the buffer of a failed stream. Otherwise, Python would flush it at exit."""
     try:
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
     except (OSError, ValueError, AttributeError):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Progress of simulations, campaigns and counts, printed on standard error."""
+"""Progress of simulations, campaigns and counts. It is printed on standard error."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rebat.engine.engine import OnProgress
 
 
 class CampaignProgress(msgspec.Struct, frozen=True, kw_only=True):
-    """Progress of a campaign in distinct runs. ``left`` includes runs that a limit excludes."""
+    """Progress of a campaign in distinct runs. ``left`` includes runs that ``limit`` excludes."""
 
     total: int
     done: int
@@ -33,13 +33,13 @@ OnCampaignProgress = Callable[[CampaignProgress], None]
 
 
 class Count(Protocol):
-    """Progress callback with the number done and, if the total has changed, the new total."""
+    """Progress callback with the number of completed items and, if it changed, the total ``of``."""
 
     def __call__(self, done: int, of: int | None = None) -> None: ...
 
 
 EVERY_S = 10.0
-"""Seconds between progress lines if standard error is not a terminal."""
+"""Time between progress lines, in seconds, if standard error is not a terminal."""
 
 
 @contextmanager
@@ -86,7 +86,7 @@ def _occasional_lines(label: str) -> OnProgress:
 def counting_bar(label: str, total: int, every_s: float | None = None) -> Iterator[Count]:
     """Show a count: a bar on a terminal, otherwise a line every ``every_s`` seconds.
 
-    The default of ``every_s`` is 10. The total may increase.
+    The default of ``every_s`` is 10. The total may increase during the count.
     """
     from rich.console import Console
     from rich.progress import Progress
@@ -123,7 +123,7 @@ def at_work(label: str) -> Iterator[None]:
 
 @contextmanager
 def compiling_notice() -> Iterator[None]:
-    """Print a notice if the kernels have to be compiled (once per machine and version)."""
+    """If the kernels have to be compiled (once per machine and version), print a notice."""
     from rebat.kernels.compiled import is_compiled
 
     if not is_compiled():

@@ -9,11 +9,11 @@ from html import escape
 import msgspec
 
 WIDTH = 10_000
-"""Maximum width of a table that is not printed on a terminal."""
+"""Maximum width of a table, in characters, if it is not printed on a terminal."""
 
 
 class Sheet(msgspec.Struct, frozen=True):
-    """A table of texts. The first ``words`` columns contain words, the other columns numbers."""
+    """A table of texts. The first ``words`` columns contain words, and the others numbers."""
 
     title: str
     caption: str
@@ -22,7 +22,7 @@ class Sheet(msgspec.Struct, frozen=True):
     words: int = 1
 
     def text(self) -> str:
-        """Return the table as text; on a terminal, with colours and folded to its width."""
+        """Return the table as text. On a terminal, it has colours and fits the terminal's width."""
         from rich.box import SIMPLE_HEAD
         from rich.console import Console
         from rich.markup import escape as plain

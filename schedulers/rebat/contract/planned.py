@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The planned starts of queued attempts, which a policy reports if the run records its plans."""
+"""The planned starts of queued attempts. A policy reports them if the run records its plans."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _NOWHERE: Flags = np.empty(0, dtype=np.bool_)
 
 
 class PlannedStarts(msgspec.Struct):
-    """The queue in its order, with the planned starts, as arrays of shape (n,); times are in us.
+    """The queue in its order, with the planned starts, as arrays of shape (n,). Times are in us.
 
     Attributes
     ----------
@@ -35,13 +35,13 @@ class PlannedStarts(msgspec.Struct):
     durations_us : int64 array
         Planned duration of each attempt.
     starts_us : int64 array
-        Planned start of each attempt; NO_START if it has no reservation.
+        Planned start of each attempt, or NO_START if it has no reservation.
     behind : int64 array
-        If the policy starts attempts in order: serial of the attempt that must start before; -1 if
-        there is none. Otherwise the array is empty.
+        For each attempt, the serial number of the attempt that must start before, or -1 if there is
+        none. If the policy does not start attempts in order, the array is empty.
     placeless : bool array
-        Whether the free nodes include no place for the attempt, for example no free box. The array
-        is empty if an attempt fits whenever enough nodes are free.
+        Whether the free nodes have no suitable place for the attempt, for example no free box. If
+        attempts fit whenever enough nodes are free, the array is empty.
     """
 
     serials: Ints
@@ -78,7 +78,7 @@ class PlannedStarts(msgspec.Struct):
     def of_attempts(
         cls, attempts: Iterable[Attempt], starts_us: Mapping[str, int]
     ) -> PlannedStarts:
-        """Return the planned starts of these attempts, see `of`."""
+        """Return the planned starts of these attempts (see `of`)."""
         rows = [
             (a.serial, a.n_nodes, a.walltime_us, starts_us.get(a.id, NO_START)) for a in attempts
         ]

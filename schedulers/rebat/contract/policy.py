@@ -17,8 +17,8 @@ from rebat.core.attempts import Attempt, Running
 class News(msgspec.Struct):
     """Events of one message, for ``Policy.react``.
 
-    The session stops and requeues the attempts in ``hit``, unless the policy makes other proposals
-    for them.
+    The session stops and requeues the attempts in ``hit``. To prevent this, a policy makes other
+    proposals for them.
     """
 
     arrived: list[Attempt] = []
@@ -34,7 +34,7 @@ class News(msgspec.Struct):
     hit: list[Running] = []
     """Running attempts on nodes that failed."""
     called_off: list[str] = []
-    """Ids of attempts in ``hit`` whose scheduled stops were cancelled."""
+    """Ids of the attempts in ``hit`` that were to be stopped later. These stops are cancelled."""
     held_hit: list[str] = []
     """Ids of waiting jobs for which a held node failed."""
     woken: list[str] = []
@@ -55,31 +55,27 @@ class Changes(msgspec.Struct):
     resubmitted: list[Attempt] = []
     """Attempts that entered the queue after an interruption or a silent error."""
     started: list[Running] = []
-    """Attempts that the previous plan started; refused starts are in ``refused``."""
+    """Attempts that the previous plan started. Refused starts are in ``refused``."""
     ended: list[Running] = []
-    """Attempts that ended without being stopped, and holds that were released."""
+    """Attempts that ended without being stopped, and sets of held nodes that were released."""
     stopped: list[Running] = []
     """Attempts that were stopped and released their nodes."""
     moved: list[Running] = []
-    """Attempts that were started by a move or a reaction, not by a plan."""
+    """Attempts that started by a move or a reaction instead of a plan."""
     held: list[Running] = []
-    """New holds (nodes held for a job), represented as running attempts."""
+    """Sets of nodes that are now held for a job (*holds*), represented as running attempts."""
     failed_nodes: list[int] = []
     """Nodes that became unusable: they failed or were drained."""
     failed_under: list[str] = []
-    """Id of the holder of each node that became unusable while an attempt or a hold held it."""
+    """For each node that became unusable while an attempt or a hold held it: id of this holder."""
     rejuvenated_nodes: list[int] = []
     """Nodes that became usable again."""
     rejuvenated_under: list[str] = []
-    """Id of the holder of each node that became usable again while an attempt held it."""
+    """For each node that became usable again while an attempt held it: id of this attempt."""
     failures: int = 0
-    """Number of failures and drains of nodes, including those of nodes that are already usable
-    again.
-    """
+    """Number of failures and drains of nodes. It includes nodes that are usable again."""
     repairs: int = 0
-    """Number of repairs and undrains of nodes, including those of nodes that are already unusable
-    again.
-    """
+    """Number of repairs and undrains of nodes. It includes nodes that are unusable again."""
     refused: list[Refusal] = []
     """Proposals that were refused, or accepted and then cancelled."""
     withdrawn: list[str] = []
@@ -90,7 +86,7 @@ class Changes(msgspec.Struct):
     def withdraw(self, attempt: Attempt) -> None:
         """Record that a reaction removed an attempt from the queue.
 
-        If no plan has received the attempt yet, its entry in the changes is removed instead.
+        If no plan has received the attempt yet, instead remove its entry from the changes.
         """
         for entries in (self.arrived, self.resubmitted):
             if attempt in entries:
@@ -101,8 +97,7 @@ class Changes(msgspec.Struct):
     def leave(self, running: Running, records: list[Running]) -> None:
         """Record in ``records`` that an attempt or a hold released its nodes.
 
-        If no plan has received the attempt or hold yet, its entry in the changes is removed
-        instead.
+        If no plan has received the attempt or hold yet, instead remove its entry from the changes.
         """
         if self.moved or self.held:
             for unplanned in (self.moved, self.held):
@@ -128,14 +123,14 @@ class Changes(msgspec.Struct):
 
 
 class Policy:
-    """Base class of schedulers; a custom scheduler needs only ``plan``."""
+    """Base class of schedulers. A custom scheduler only needs the method ``plan``."""
 
     def react(self, view: View, news: News) -> Iterable[Proposal]:
         """Return proposals for running attempts.
 
-        The session calls this method before ``plan`` for every message with news. A message that
-        only acknowledges decisions has no news. The session carries out each proposal before it
-        requests the next one.
+        The session calls this method before ``plan``, for every message except those that only
+        acknowledge decisions. The session carries out each proposal before it requests the next
+        one.
 
         By default, this method proposes nothing. The session then stops the attempts on failed
         nodes and requeues them at the head of the queue, from their last checkpoints.
@@ -147,17 +142,18 @@ class Policy:
         raise NotImplementedError
 
     def planned(self, view: View) -> PlannedStarts | None:
-        """Return the planned starts of queued attempts, after a plan has been carried out.
+        """Return the planned starts of queued attempts.
 
-        The session calls this method only if the run records its plans (``rebat run --explain``).
-        The method only reports reservations of the policy, and makes no decisions.
+        The session calls this method after each plan, if the run records its plans (``rebat run
+        --explain``). The method only reports reservations of the policy. It must not make
+        decisions.
 
         By default, the policy has no reservations, and this method returns None.
         """
         return None
 
     def reasons(self, view: View) -> Mapping[str, str]:
-        """Return, by attempt id, a sentence that explains why a queued attempt waits.
+        """Return sentences that explain why queued attempts wait, by attempt id.
 
         The session calls this method after ``planned``. ``rebat explain`` prints the sentences.
         """

@@ -29,15 +29,15 @@ class Requeue(msgspec.Struct, frozen=True):
 
 
 class Move(msgspec.Struct, frozen=True):
-    """Step after a stop: continue immediately on these nodes; the shape must allow their number.
+    """Step after a stop: continue immediately on these nodes.
 
-    If the number of nodes changes, a moldable job restarts from the beginning, because it cannot be
-    resized.
+    The shape of the job must allow the number of nodes. If this number changes, a moldable job
+    restarts from the beginning, because it cannot be resized.
 
     Each node must be usable. It must belong to the job, be free, or belong to an attempt that is
-    being stopped. The session holds free nodes immediately, and other nodes when they are released.
-    If a held node fails before the job is stopped, the job continues to run. If it fails later, the
-    remaining work is requeued with ``priority``.
+    being stopped. The session holds free nodes for the job immediately, and other nodes when they
+    are released. If a held node fails before the job is stopped, the job continues to run. If a
+    held node fails later, the remaining work is requeued with ``priority``.
     """
 
     nodes: NodeSet
@@ -47,8 +47,9 @@ class Move(msgspec.Struct, frozen=True):
 class Wait(msgspec.Struct, frozen=True):
     """Step after a stop: hold the usable nodes of the job, and requeue it when the wait ends.
 
-    The wait ends at the first of these events: the session executes or cancels the stop of another
-    attempt (its id is ``on``); the time ``until_us`` is reached; the policy proposes a ``Release``.
+    The wait ends at the first of three events: the session executes or cancels the stop of the
+    attempt with the id ``on``, the time ``until_us`` is reached, or the policy proposes a
+    ``Release``.
     """
 
     on: str = ""
@@ -60,9 +61,9 @@ Then = Requeue | Move | Wait | End
 
 
 class Stop(msgspec.Struct, frozen=True):
-    """Stop a running attempt, now or at a checkpoint; then continue with ``then``.
+    """Stop a running attempt, now or at a checkpoint. Then take the step ``then``.
 
-    ``why`` is a label for the records.
+    ``why`` is a reason for the records.
     """
 
     attempt_id: str
@@ -99,7 +100,7 @@ class Reject(msgspec.Struct, frozen=True):
 
 
 class Release(msgspec.Struct, frozen=True):
-    """End the wait of a job, and cancel the stop for which the job waits."""
+    """End the wait of a job, and cancel the stop for which it waits."""
 
     job_id: str
 
@@ -112,7 +113,7 @@ class Wake(msgspec.Struct, frozen=True):
 
 
 class Drain(msgspec.Struct, frozen=True):
-    """Start no more attempts on these nodes; running attempts continue.
+    """Start no more attempts on these nodes. Running attempts continue.
 
     ``why`` is the reason. A node may be drained for several reasons. It returns to service when no
     reason is left.
@@ -130,7 +131,7 @@ class Undrain(msgspec.Struct, frozen=True):
 
 
 class Note(msgspec.Struct, frozen=True):
-    """Record that a requested operation is not carried out, with the reason."""
+    """Record that an operation of the administrator is not carried out, with the reason."""
 
     operation: str
     reason: str

@@ -21,7 +21,7 @@ from rebat.models.speedup import Speedup
 
 
 class Machine(Protocol):
-    """Nodes of the machine; arrays are copies of shape (n,)."""
+    """Nodes of the machine. Arrays are copies of shape (n,)."""
 
     @property
     def n_nodes(self) -> int:
@@ -29,30 +29,33 @@ class Machine(Protocol):
 
     @property
     def free(self) -> npt.NDArray[np.bool_]:
-        """Which nodes are usable and not held."""
+        """A mask of the nodes that are usable and not held."""
 
     @property
     def cores_per_node(self) -> int:
-        """Cores per node (c); 1 if Batsim's hosts are nodes. Node k has the cores kc to kc+c-1."""
+        """Cores per node (c), or 1 if Batsim's hosts are nodes. Node k has cores kc to kc+c-1."""
 
     @property
     def tags(self) -> npt.NDArray[np.int32]:
-        """Serial of the attempt that holds each node; -1 for a node that is not held."""
+        """Serial number of the attempt that holds each node, or -1 if the node is not held."""
 
     @property
     def down(self) -> npt.NDArray[np.bool_]:
-        """Which nodes have failed and are not yet repaired."""
+        """A mask of the nodes that have failed and are not yet repaired."""
 
     @property
     def drained(self) -> npt.NDArray[np.bool_]:
-        """Which nodes are drained, for any reason."""
+        """A mask of the nodes that are drained for any reason."""
 
     def drained_for(self, why: str, only: bool = False) -> npt.NDArray[np.bool_]:
-        """Return which nodes are drained for this reason; with ``only``, for no other reason."""
+        """Return a mask of the nodes that are drained for this reason.
+
+        If ``only`` is set, omit nodes that are also drained for another reason.
+        """
 
     @property
     def uptime_us(self) -> npt.NDArray[np.int64]:
-        """Uptime of each node in microseconds; 0 for a node that is down."""
+        """Uptime of each node in microseconds, or 0 if the node is down."""
 
     @property
     def age_us(self) -> npt.NDArray[np.int64]:
@@ -63,7 +66,7 @@ class Machine(Protocol):
 
 
 class Submission(msgspec.Struct, frozen=True, gc=False):
-    """A job as submitted by the user."""
+    """A job as the user submitted it."""
 
     id: str
     n_nodes: int
@@ -83,11 +86,11 @@ class WaitingJob(Protocol):
 
     @property
     def on(self) -> str:
-        """Id of the attempt for whose stop the job waits; empty if there is none."""
+        """Id of the attempt whose stop ends the wait. Empty if there is none."""
 
     @property
     def held(self) -> Running | None:
-        """The nodes held for the job, as a running attempt; None if no node is left."""
+        """The nodes held for the job, as a running attempt, or None if no node is left."""
 
     @property
     def n_held(self) -> int:
@@ -103,7 +106,7 @@ class WaitingJob(Protocol):
 
 
 class View(Protocol):
-    """Current state of the simulation; times are in microseconds."""
+    """Current state of the simulation. Times are in microseconds."""
 
     @property
     def now_us(self) -> int:
@@ -127,7 +130,7 @@ class View(Protocol):
 
     @property
     def running(self) -> Mapping[str, Running]:
-        """Running attempts by id, in order of start, including attempts being stopped."""
+        """Running attempts by id, in order of start. They include attempts being stopped."""
 
     @property
     def stopping(self) -> Mapping[str, object]:
@@ -150,13 +153,13 @@ class View(Protocol):
         """The nodes of the machine."""
 
     def job(self, job_id: str) -> Submission:
-        """Return the submission of a job that has not ended, or has only just ended.
+        """Return the submission of a job that has not ended, or that ended in this message.
 
         Raise KeyError for other jobs.
         """
 
     def checkpointing(self, attempt_id: str) -> Checkpointing | None:
-        """Return the checkpointing of an attempt; None if it writes no checkpoints."""
+        """Return the checkpointing of an attempt, or None if it writes no checkpoints."""
 
     def after_stop(self, attempt_id: str, when: When = When.NOW) -> Remaining:
         """Return what would remain of a running attempt after a stop, and the delay of the stop."""
@@ -164,22 +167,25 @@ class View(Protocol):
     def walltime_after_us(
         self, attempt_id: str, remaining: Remaining, n_nodes: int | None = None
     ) -> int:
-        """Return the walltime of the remaining work on ``n_nodes`` (default: the same number)."""
+        """Return the walltime (us) of the remaining work on ``n_nodes`` (default: as before)."""
 
     def walltime_on_us(self, attempt_id: str, n_nodes: int) -> int:
-        """Return the walltime of a queued attempt that starts on ``n_nodes`` nodes.
+        """Return the walltime (us) of a queued attempt that starts on ``n_nodes`` nodes.
 
         For a running moldable job, this is its walltime if it restarts on ``n_nodes`` nodes.
         """
 
     def image_us(self, attempt_id: str) -> int:
-        """Return the cost (us) of an image of an attempt and of the restart (``When.IMAGE``)."""
+        """Return the cost (us) of a checkpoint by the batch system and the restart from it.
+
+        See ``When.IMAGE``.
+        """
 
     def why_not_image(self, attempt_id: str) -> Refusal | None:
-        """Return why a running attempt cannot be checkpointed now; None if it can."""
+        """Return why the batch system cannot checkpoint a running attempt, or None if it can."""
 
     def of_tag(self, tag: int) -> Running | None:
-        """Return the running attempt with this tag (see ``machine.tags``); None for a hold."""
+        """Return the running attempt with this tag (see ``machine.tags``), or None for a hold."""
 
     def obstacle(self, nodes: NodeSet) -> int:
-        """Return the first of these nodes that is unusable or held; -1 if there is none."""
+        """Return the first of these nodes that is unusable or held, or -1 if there is none."""

@@ -32,47 +32,48 @@ class Cause(StrEnum):
     NODE_FAILURE = "node failure"
     STOLEN = "stolen"
     MOVED = "moved"
-    """The job continues on other nodes."""
+    """The job stopped to continue on other nodes."""
     PREEMPTED = "preempted"
-    """The attempt made room for another job."""
+    """The attempt was stopped to free nodes for another job."""
     HORIZON = "horizon"
-    """rebat ended an eternal job."""
+    """rebat ended a job that has no end."""
     MOLDED = "molded"
-    """The attempt never ran, because the job started on another number of nodes as a new attempt.
-    """
+    """The attempt never ran: the job started on another number of nodes, as a new attempt."""
     REJECTED = "rejected"
     CANCELLED = "cancelled"
-    """A user or an administrator ended the job. This cause exists only in recorded runs."""
+    """A user or an administrator ended the job. Only recorded runs have this cause."""
 
 
 class When(StrEnum):
-    """When a running attempt is stopped, which determines how much work it keeps."""
+    """When a running attempt is stopped. This determines how much work it keeps."""
 
     NOW = "now"
-    """Immediately; the attempt keeps the work of its last checkpoint."""
+    """Immediately. The attempt keeps only the work of its last checkpoint."""
     CHECKPOINT = "checkpoint"
     """After a checkpoint that starts now."""
     NEXT_CHECKPOINT = "next checkpoint"
     """After the next regular checkpoint of the attempt."""
     RESIZE = "resize"
-    """Immediately and without losing work; only for malleable jobs that move."""
+    """Immediately, without losing work. Only malleable jobs that move can do this."""
     IMAGE = "image"
-    """Immediately and without losing work, because the batch system writes an image. The job spends
-    the time for the image when it continues (section 3 of Rodríguez-Pascual et al. 2019).
+    """Immediately, without losing work, because the batch system writes a checkpoint.
+
+    The job spends the time for this checkpoint when it continues (section 3 of Rodríguez-Pascual et
+    al. 2019).
     """
 
 
 SECOND_ORDER = "for a failed job"
-"""Label of preemptions for a job that a failure interrupted."""
+"""Reason of a preemption in favour of a job that a failure interrupted."""
 
 SPARE = "spare"
 """Reason of the drains of spare nodes, which replace failed nodes."""
 
 OVER = frozenset({Cause.COMPLETED, Cause.JOB_FAILED})
-"""Causes of the end of jobs that did all their work, including a closing checkpoint."""
+"""Causes of the end of jobs that did all their work, including the final checkpoint."""
 
 INTERRUPTED = frozenset({Cause.NODE_FAILURE, Cause.STOLEN, Cause.MOVED, Cause.PREEMPTED})
-"""Causes of ends after which the job continues in another attempt, from its last checkpoint."""
+"""Causes of the end of an attempt after which its job continues from the last checkpoint."""
 
 
 def job_name(job_id: str) -> str:
@@ -85,7 +86,7 @@ def job_name(job_id: str) -> str:
 
 
 def resubmission_id(job_id: str, number: int) -> str:
-    """Return the id of a resubmission of a job; the first resubmission has number 1.
+    """Return the id of a resubmission of a job. The first resubmission has number 1.
 
     >>> resubmission_id("w0!12", 3)
     'w0!12#3'
@@ -94,7 +95,7 @@ def resubmission_id(job_id: str, number: int) -> str:
 
 
 def split_attempt(name: str) -> tuple[str, int]:
-    """Return the id of the job, and the number of the resubmission (0 if it is none).
+    """Return the id of the job, and the number of the resubmission (0 for the original job).
 
     >>> split_attempt("12#3"), split_attempt("12"), split_attempt("12#03")
     (('12', 3), ('12', 0), ('12#03', 0))
@@ -122,7 +123,7 @@ def check_ids(ids: Collection[str]) -> None:
     Raises
     ------
     InputError
-        If a job has the id of a resubmission of another job; the error names the first.
+        If a job has the id of a resubmission of another job. The error names the first.
     """
     unique = set(ids)
     for name in ids:
@@ -141,7 +142,7 @@ def taken_id(name: str, base: str) -> InputError:
 
 
 class Attempt(msgspec.Struct, frozen=True, gc=False, array_like=True):
-    """A request for nodes, without the real run time, which schedulers must not know.
+    """A request for nodes. The real run time is not included: schedulers must not know it.
 
     Attributes
     ----------
@@ -158,7 +159,7 @@ class Attempt(msgspec.Struct, frozen=True, gc=False, array_like=True):
         Number of the attempt of the job: 0 for the original attempt, 1 for the first resubmission.
     n_nodes : int
     walltime_us : int
-        Maximum run time; FOREVER_US if the user set no walltime.
+        Maximum run time in microseconds, or FOREVER_US if the user set no walltime.
     submit_us, queued_us : int
         Submission time of the original job, and time at which this attempt entered the queue.
     priority : int

@@ -21,8 +21,8 @@ EXTRA = "extra_data"
 class ProfileForm(NamedTuple):
     """A type of profile: its names in Batsim 4 and 5, and the names of its fields.
 
-    In files, the fields have the same names in both versions: the keys of ``fields``. The values
-    are their names in messages.
+    The keys of ``fields`` are the names in files, which both versions share. The values are the
+    names in messages of Batsim 5.
     """
 
     four: str
@@ -62,8 +62,9 @@ FORMS = (
         "DefinedAmountsSpreadUniformly",
     ),
 )
-"""Types of profiles that both versions have. If a Batsim 5 type has several forms, the first is the
-default.
+"""Types of profiles that both versions have.
+
+If several forms have the same Batsim 5 type, the first one is the default.
 """
 
 BY_FOUR = {form.four: form for form in FORMS}
@@ -85,7 +86,7 @@ def form_of_five(kind: str, strategy: Any) -> ProfileForm | None:
 
 
 def complete(name: str, workload: str) -> str:
-    """Return a name with its workload; complete ids stay unchanged.
+    """Return a name with its workload in front. Complete ids stay unchanged.
 
     >>> complete("d10", "w0"), complete("w1!d10", "w0")
     ('w0!d10', 'w1!d10')
@@ -94,7 +95,7 @@ def complete(name: str, workload: str) -> str:
 
 
 def local(name: str, workload: str) -> str:
-    """Return an id without its workload if it is ``workload``; other ids stay unchanged.
+    """If an id belongs to ``workload``, return it without the workload. Other ids stay unchanged.
 
     >>> local("w0!d10", "w0"), local("w1!d10", "w0")
     ('d10', 'w1!d10')
@@ -106,13 +107,13 @@ def local(name: str, workload: str) -> str:
 
 
 def packed(fields: dict[str, Any]) -> Any:
-    """Return the value of ``extra_data`` for additional fields: an object, a list or text."""
+    """Return the value of ``extra_data`` for additional fields: an object, a list or a text."""
     alone = fields.get(EXTRA) if len(fields) == 1 else None
     return alone if isinstance(alone, str | list) else fields
 
 
 def packed_text(fields: dict[str, Any]) -> str:
-    """Return the text of ``extra_data`` in a message; empty if there are no additional fields."""
+    """Return the text of ``extra_data`` in a message. Without additional fields, it is empty."""
     value = packed(fields) if fields else ""
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
@@ -120,8 +121,8 @@ def packed_text(fields: dict[str, Any]) -> str:
 def unpacked(value: Any, reserved: Container[str]) -> dict[str, Any]:
     """Return the additional fields in a value of ``extra_data``.
 
-    Text that is no JSON object becomes the field ``extra_data``, and so does an object with a
-    reserved key.
+    If the value is a text other than a JSON object, or if it is an object with a reserved key, it
+    becomes the field ``extra_data``.
 
     >>> unpacked('{"user": "u1"}', ()), unpacked("text", ()), unpacked("", ())
     ({'user': 'u1'}, {'extra_data': 'text'}, {})
@@ -129,7 +130,7 @@ def unpacked(value: Any, reserved: Container[str]) -> dict[str, Any]:
     Raises
     ------
     InputError
-        If the value has another type, which Batsim rejects.
+        If the value has another type. Batsim rejects such values.
     """
     if value is None or value == "":
         return {}
@@ -142,7 +143,7 @@ def unpacked(value: Any, reserved: Container[str]) -> dict[str, Any]:
 
 
 def object_in(text: str) -> dict[str, Any] | None:
-    """Return the JSON object in a text; None for any other text."""
+    """Return the JSON object in a text, or None if the text is not a JSON object."""
     if not text.lstrip().startswith("{"):
         return None
     try:
@@ -158,7 +159,9 @@ GENERIC = "generic"
 
 
 def line_of_five(line: dict[str, Any]) -> dict[str, Any]:
-    """Return a line of an event file in Batsim 4's form; lines without an object stay unchanged.
+    """Return a line of an event file in Batsim 4's form.
+
+    Lines whose ``data`` is not the text of an object stay unchanged.
 
     >>> line_of_five({"type": "generic", "timestamp": 9, "data": '{"type": "drain"}'})
     {'type': 'drain', 'timestamp': 9}
@@ -172,7 +175,7 @@ def line_of_five(line: dict[str, Any]) -> dict[str, Any]:
 
 
 def line_to_five(line: dict[str, Any]) -> dict[str, Any]:
-    """Return a line of an event file in Batsim 5's form, with its content as text in ``data``."""
+    """Return a line of an event file in Batsim 5's form. Its content becomes the text ``data``."""
     if line.get("type") == GENERIC and isinstance(line.get("data"), str):
         return {"type": GENERIC, "timestamp": line["timestamp"], "data": line["data"]}
     content = {key: value for key, value in line.items() if key != "timestamp"}

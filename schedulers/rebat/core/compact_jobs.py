@@ -15,7 +15,7 @@ import numpy.typing as npt
 from rebat.core.jobs import Job, Workload
 
 NO_EXTRA: dict[str, Any] = {}
-"""The additional fields of all jobs that have none. One shared object saves memory."""
+"""The additional fields of all jobs without such fields. One shared object saves memory."""
 
 _NO_WALLTIME = -1
 
@@ -53,7 +53,7 @@ class CompactJobs(Sequence[Job]):
         self._profile_names = list(profiles)
 
     def changed(self, times: Iterable[tuple[int | None, str]]) -> CompactJobs:
-        """Return the jobs with other walltimes (us) and profiles; the other columns are shared."""
+        """Return the jobs with other walltimes (us) and profiles. The other columns are shared."""
         other, profiles = copy(self), dict[str, int]()
         other._walltime_us, other._profiles = array("q"), array("i")
         for walltime_us, profile in times:
@@ -63,7 +63,7 @@ class CompactJobs(Sequence[Job]):
         other._profile_names = list(profiles)
         return other
 
-    # ---- columns, which are faster to read than jobs
+    # ---- columns (faster to read than jobs)
 
     def submit_us(self) -> npt.NDArray[np.int64]:
         """Return the submission times in microseconds."""
@@ -74,12 +74,12 @@ class CompactJobs(Sequence[Job]):
         return map(self._id, range(len(self)))
 
     def profile_uses(self) -> dict[str, int]:
-        """Return the number of jobs by profile, in the order of the first job of each profile."""
+        """Return the number of jobs of each profile, in the order of its first job."""
         uses = np.bincount(self._profiles, minlength=len(self._profile_names))
         return dict(zip(self._profile_names, uses.tolist(), strict=True))
 
     def sized_profiles(self) -> Iterator[tuple[str, int, int]]:
-        """Yield profiles with the numbers of nodes of their jobs, and the number of these jobs."""
+        """Yield (profile, number of nodes, number of jobs) for each pair that occurs."""
         sizes = np.array(self._n_nodes, dtype=np.int64)
         base = int(sizes.max(initial=0)) + 1
         codes = np.array(self._profiles, dtype=np.int64)
@@ -117,7 +117,7 @@ class CompactJobs(Sequence[Job]):
         return self._ids[self._id_ends[place] : self._id_ends[place + 1]].decode()
 
     def at(self, place: int) -> Job:
-        """Return a job; ``place`` is from 0 to n - 1 and is not checked."""
+        """Return a job. ``place`` must be from 0 to n - 1; it is not checked."""
         walltime_us = self._walltime_us[place]
         return Job(
             self._id(place),
@@ -140,7 +140,7 @@ class CompactJobs(Sequence[Job]):
 
 
 def compact(jobs: Sequence[Job]) -> CompactJobs:
-    """Return jobs as columns; `CompactJobs` are returned unchanged."""
+    """Return jobs as columns. If they are already `CompactJobs`, return them unchanged."""
     return jobs if isinstance(jobs, CompactJobs) else CompactJobs(jobs)
 
 
@@ -151,7 +151,7 @@ def with_times(
 ) -> Workload:
     """Return the workload with another walltime (us) and profile of each job.
 
-    ``times`` may add entries to ``profiles`` while it is read.
+    The iterable ``times`` may add entries to ``profiles`` while the function reads it.
     """
     jobs = compact(workload.jobs).changed(times)
     return msgspec.structs.replace(workload, jobs=jobs, profiles=profiles)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cores (processors) of nodes: node k with c cores has cores ``c k`` to ``c k+c-1``.
 
-The cores of a node fail and drain together. Failure laws and operations refer to nodes; machine
+The cores of a node fail and drain together. Failure laws and operations refer to nodes. Machine
 events refer to cores. Examples: 125 nodes of 4 processors (Prabhakaran et al. 2018, section V) and
 8 nodes of 16 cores (Rodríguez-Pascual et al. 2019, section 4).
 """
@@ -14,7 +14,7 @@ from rebat.core.sizes import check_machine
 
 
 def groups_of(n_processors: int, cores_per_node: int) -> int:
-    """Return the number of nodes of a machine.
+    """Return the number of nodes of a machine with this number of processors.
 
     Raises
     ------

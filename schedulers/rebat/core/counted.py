@@ -5,7 +5,7 @@ from __future__ import annotations
 
 
 def counted(count: int, noun: str, several: str = "") -> str:
-    """Return a count with its noun; ``several`` is the plural if it is not the noun with an "s".
+    """Return a count with its noun. The plural is ``several``, by default the noun with an "s".
 
     >>> counted(1, "job"), counted(12, "job"), counted(0, "policy", "policies")
     ('1 job', '12 jobs', '0 policies')

@@ -28,7 +28,7 @@ def csv_field(text: str) -> str:
 
 
 def guarded(text: str) -> str:
-    """Return text in a form that no spreadsheet evaluates.
+    """Return text that no spreadsheet evaluates: if necessary, with an apostrophe at the beginning.
 
     >>> guarded("=1+1"), guarded("alice"), guarded("-1.5"), guarded("-a")
     ("'=1+1", 'alice', '-1.5', "'-a")
@@ -37,7 +37,7 @@ def guarded(text: str) -> str:
 
 
 def original(text: str) -> str:
-    """Return the original text of a guarded text.
+    """Return the original text. This is the inverse of `guarded`.
 
     >>> original("'=1+1"), original("alice"), original("''-a")
     ('=1+1', 'alice', "'-a")
@@ -53,7 +53,7 @@ def name_field(text: str) -> str:
 
 
 def csv_line(values: Iterable[object]) -> str:
-    """Return a line of a CSV file; texts are guarded, and None becomes an empty field."""
+    """Return a line of a CSV file. Texts are guarded, and None becomes an empty field."""
     cells = (name_field(v) if isinstance(v, str) else "" if v is None else str(v) for v in values)
     return ",".join(cells) + "\n"
 

@@ -11,9 +11,10 @@ from rebat.core.nodes import NodeSet
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """Base class of decisions. ``at_us`` is the time at which the decision takes effect (us).
+    """Base class of decisions.
 
-    It is the time of the message, or a later time.
+    ``at_us`` is the time at which the decision takes effect, in microseconds. It is the time of the
+    message, or later.
     """
 
     at_us: int
@@ -33,13 +34,13 @@ class RejectJob(Decision, frozen=True):
 
 
 class KillJobs(Decision, frozen=True):
-    """Kill running jobs. Jobs that were already reported as completed are an error."""
+    """Kill running jobs. A job that was already reported as completed is an error."""
 
     job_ids: tuple[str, ...]
 
 
 class CallMeLater(Decision, frozen=True):
-    """Request a message at a later time. Batsim 4 does not return the name of the call."""
+    """Request a message at a later time. In Batsim 4, this message does not name the call."""
 
     when_us: int
     name: str = ""
@@ -54,7 +55,7 @@ class RegisterProfile(Decision, frozen=True):
 
 
 class RegisterJob(Decision, frozen=True):
-    """Submit a new job with a registered profile. ``job`` needs profile, res and subtime."""
+    """Submit a new job with a registered profile. ``job`` needs keys profile, res and subtime."""
 
     job_id: str
     job: dict[str, Any]
@@ -69,7 +70,7 @@ class ContinueRegistration(Decision, frozen=True):
 
 
 class SetMetadata(Decision, frozen=True):
-    """Attach text without double quotes to a job; the text appears in jobs.csv."""
+    """Attach text without double quotes to a job. Batsim writes the text to jobs.csv."""
 
     job_id: str
     metadata: str

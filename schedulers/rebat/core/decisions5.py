@@ -8,13 +8,13 @@ from rebat.core.nodes import NodeSet
 
 
 class PeriodicCall(Decision, frozen=True):
-    """Request messages at the multiples of a period, counted from time 0."""
+    """Request a message at every multiple of a period since time 0."""
 
     name: str
     period_us: int
     offset_us: int = 0
     n_periods: int | None = None
-    """Number of calls; None: calls continue until `StopCall`."""
+    """Number of calls. If None, calls continue until `StopCall`."""
 
 
 class StopCall(Decision, frozen=True):

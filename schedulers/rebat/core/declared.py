@@ -19,7 +19,7 @@ T = TypeVar("T", bound=msgspec.Struct)
 
 
 class Declared(msgspec.Struct, frozen=True):
-    """An option.
+    """An option, as a field of a struct declares it.
 
     Attributes
     ----------
@@ -28,7 +28,7 @@ class Declared(msgspec.Struct, frozen=True):
     kind : type
         Type of the values, without None.
     choices : tuple of str
-        All valid values, if they are limited to a list.
+        The valid values, if the type is a list of values. Otherwise empty.
     default : Any
     limits : dict
         The limits ``ge``, ``gt``, ``le`` and ``lt`` that are set.
@@ -86,13 +86,13 @@ def _metas(hint: Any) -> list[msgspec.Meta]:
 
 
 def _bare(hint: Any) -> Any:
-    """Return a type without annotations and without None."""
+    """Return the type inside annotations and a union with None."""
     inner = get_args(hint)[0] if get_origin(hint) is Annotated else without_none(hint)
     return hint if inner is hint else _bare(inner)
 
 
 def without_none(kind: Any) -> Any:
-    """Return the type T of a union of T and None; return other types unchanged."""
+    """Return the type T of a union of T and None. Return other types unchanged."""
     if get_origin(kind) not in (Union, UnionType):
         return kind
     (bare,) = (part for part in get_args(kind) if part is not type(None))
@@ -107,7 +107,7 @@ def converted(values: Mapping[str, Any], struct: type[T]) -> T:
     Raises
     ------
     InputError
-        If an argument has a wrong type or is out of range; the error names the argument.
+        If an argument has a wrong type or is out of range. The error names the argument.
     """
     options = declared(struct)
     plain = {name: _plain(value, options.get(name)) for name, value in values.items()}

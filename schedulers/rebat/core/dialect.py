@@ -9,11 +9,11 @@ import msgspec
 from msgspec import Meta
 
 Semantics = Literal["paper", "authors"]
-"""How the remaining work of a job is computed: as in the paper, or as in the authors' program."""
+"""How the remaining work of a job is computed: as in the paper, or as in its authors' program."""
 
 
 class Dialect(msgspec.Struct, frozen=True):
-    """A choice for each of these details."""
+    """A choice, for each of these details, between the paper and the program."""
 
     semantics: Semantics = "paper"
     passes: Annotated[
@@ -88,7 +88,7 @@ class Dialect(msgspec.Struct, frozen=True):
 
     @property
     def two_passes(self) -> bool:
-        """Whether there are two passes after a failure."""
+        """Whether the session calls the policy in two passes after a failure."""
         return self.passes == "two"
 
 

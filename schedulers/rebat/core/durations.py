@@ -20,7 +20,7 @@ FORM = (
 
 
 class Family(NamedTuple):
-    """A family of distributions of durations: its parameters, its mean and a draw, in seconds."""
+    """A family of distributions of durations: its parameters, mean and random draw, in seconds."""
 
     parameters: tuple[str, ...]
     mean: Callable[..., float]
@@ -50,7 +50,7 @@ class DurationPart(msgspec.Struct, frozen=True):
 
 
 class RandomDuration(msgspec.Struct, frozen=True):
-    """A random duration: a mixture of distributions."""
+    """A random duration. Its distribution is a mixture of distributions."""
 
     parts: tuple[DurationPart, ...]
 

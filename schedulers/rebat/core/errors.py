@@ -9,7 +9,7 @@ from typing import Any
 
 
 class RebatError(Exception):
-    """Base class of all errors that rebat raises intentionally. The text is a single line."""
+    """Base class of all errors that rebat raises intentionally. The error text is a single line."""
 
     exit_status = 2
     """Exit status of a command that ends with this error."""
@@ -35,12 +35,12 @@ class InputError(RebatError):
 
     @property
     def what(self) -> str:
-        """The earlier name of ``problem``."""
+        """The former name of ``problem``."""
         warnings.warn("InputError.what is now called problem", DeprecationWarning, stacklevel=2)
         return self.problem
 
     def at(self, where: str) -> InputError:
-        """Return the error with another place before its place, such as a file before a line."""
+        """Return the error with ``where`` in front of its place, such as a file before a line."""
         place = f"{where}: {self.where}" if self.where else where
         return InputError(self.problem, place, self.expected)
 
@@ -50,11 +50,11 @@ class BatsimAbort(RebatError):
 
 
 class PolicyError(RebatError):
-    """Error of a policy: in a strict run, the session refused a proposal."""
+    """Error of a policy: the session refused its proposal in a strict run."""
 
 
 def unknown_name(kind: str, name: str, choices: object) -> InputError:
-    """Return the error for a name that is not in a table; the error lists the valid names."""
+    """Return the error for a name that is not in a table. The error lists the valid names."""
     names = sorted(str(choice) for choice in choices)  # type: ignore[attr-defined]
     near = difflib.get_close_matches(str(name).lower(), names, n=1)
     hint = f"; did you mean {near[0]}?" if near else ""

@@ -11,7 +11,7 @@ from rebat.core.nodes import NodeSet
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """Base class of events; ``at_us`` is the time in microseconds."""
+    """Base class of events. ``at_us`` is the time of the event in microseconds."""
 
     at_us: int
 
@@ -23,7 +23,7 @@ class SimulationBegan(Event, frozen=True):
     config: dict[str, Any]
     """Batsim's configuration (``dynamic-jobs-enabled``, ...)."""
     profiles: dict[str, dict[str, dict[str, Any]]]
-    """Profiles by workload and name."""
+    """Profiles by name of the workload and name of the profile."""
     workloads: dict[str, str]
     resources: list[dict[str, Any]] = []
     """Compute resources, as listed by Batsim."""
@@ -34,32 +34,33 @@ class JobSubmitted(Event, frozen=True):
 
     job_id: str
     job: dict[str, Any]
-    """JSON of the job in the workload, except that ``id`` is the complete id."""
+    """JSON of the job in the workload. Only ``id`` differs: it is the complete id."""
     profile: dict[str, Any] | None = None
-    """JSON of the profile; None unless profiles are forwarded on submission."""
+    """JSON of the profile, or None if the simulator does not forward profiles with jobs."""
 
 
 class JobCompleted(Event, frozen=True):
-    """An execution ended."""
+    """An execution of a job ended."""
 
     job_id: str
     state: str
-    """COMPLETED_SUCCESSFULLY, COMPLETED_FAILED, COMPLETED_WALLTIME_REACHED or COMPLETED_KILLED. If
-    the state and ``return_code`` contradict each other, the state is right.
+    """COMPLETED_SUCCESSFULLY, COMPLETED_FAILED, COMPLETED_WALLTIME_REACHED or COMPLETED_KILLED.
+
+    If the state and ``return_code`` contradict each other, the state is correct.
     """
     return_code: int
     nodes: NodeSet
 
 
 class JobsKilled(Event, frozen=True):
-    """A kill was carried out. ``progress`` contains only jobs that had not completed before."""
+    """The simulator killed jobs. ``progress`` contains only jobs that ran until the kill."""
 
     job_ids: tuple[str, ...]
     progress: dict[str, Any] = {}
 
 
 class CallRequested(Event, frozen=True):
-    """The time of a CallMeLater is reached. Batsim 4 does not report the name of the call."""
+    """The requested time of a call is reached. Batsim 4 does not report the name of the call."""
 
     name: str = ""
     last: bool = False
@@ -71,7 +72,7 @@ class NodesFailed(Event, frozen=True):
 
     nodes: NodeSet
     cause: str | None = None
-    """Cause of the failure, if the simulator states it; Batsim does not."""
+    """Cause of the failure, if the simulator states it. Batsim does not state it."""
 
 
 class NodesRejuvenated(Event, frozen=True):
@@ -89,7 +90,7 @@ class NoMoreExternalEvents(Event, frozen=True):
 
 
 class Notified(Event, frozen=True):
-    """Any other notification or event, unchanged."""
+    """Any other notification or event, in its original form."""
 
     kind: str
     data: dict[str, Any] = {}
@@ -100,7 +101,7 @@ class SimulationEnded(Event, frozen=True):
 
 
 class Message(msgspec.Struct, frozen=True):
-    """A message of the simulator: time of sending, and the events since the previous message."""
+    """A message of the simulator: its time, and the events since the previous message."""
 
     now_us: int
     events: tuple[Event, ...]

@@ -22,12 +22,12 @@ import msgspec
 from rebat.core.errors import InputError
 
 _LINES = 1024
-"""Number of lines that are written together."""
+"""Number of lines that are written in one step."""
 
 
 @contextmanager
 def atomic_path(path: Path) -> Iterator[Path]:
-    """Yield a temporary path; its content replaces ``path`` if the block succeeds.
+    """Yield a temporary path. If the block succeeds, the file at this path replaces ``path``.
 
     Symbolic links are followed. An existing file keeps its mode. If ``path`` is a special file
     (device, pipe), the content is copied into this file after the block.
@@ -43,15 +43,15 @@ def atomic_path(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def _sibling(path: Path) -> Iterator[Path]:
-    """Yield a temporary file in the folder of the file; rename it after the block.
+    """Yield a temporary file in the folder of ``path``, and rename it to ``path`` after the block.
 
-    For a symbolic link, this is the folder of the linked file.
+    If ``path`` is a symbolic link, the linked file is replaced.
     """
     target = Path(os.path.realpath(path))
     target.parent.mkdir(parents=True, exist_ok=True)
     temporary = _temporary_name(target, target.parent)
     try:
-        temporary.open("xb").close()  # the mode respects the umask of the user
+        temporary.open("xb").close()  # the user's umask determines the mode
         yield temporary
         if target.exists():
             shutil.copymode(target, temporary)
@@ -62,7 +62,7 @@ def _sibling(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def _through(path: Path) -> Iterator[Path]:
-    """Yield a temporary file elsewhere; copy its content into a special file after the block."""
+    """Yield a temporary file. After the block, copy its content into the special file ``path``."""
     with tempfile.TemporaryDirectory() as folder:
         temporary = Path(folder) / path.name
         temporary.touch()
@@ -98,12 +98,12 @@ def write_errors(path: Path, temporary: Path | None = None) -> Iterator[None]:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a text file; see `write_parts`."""
+    """Write a text file (see `write_parts`)."""
     write_parts(path, (text,))
 
 
 def write_lines(path: Path, lines: Iterable[str]) -> None:
-    """Write a text file line by line; see `write_parts`."""
+    """Write a text file line by line (see `write_parts`)."""
     rest = iter(lines)
     write_parts(path, iter(lambda: "".join([f"{line}\n" for line in islice(rest, _LINES)]), ""))
 
@@ -114,28 +114,28 @@ def write_json(path: Path, record: Any) -> None:
 
 
 def write_parts(path: Path, parts: Iterable[str]) -> None:
-    """Write a text file in parts, which saves memory; see `write_bytes`."""
+    """Write a text file in parts, which saves memory (see `write_bytes`)."""
     write_bytes(path, (part.encode() for part in parts))
 
 
 def write_bytes(path: Path, parts: Iterable[bytes]) -> None:
     """Write a file in parts.
 
-    If the name ends in .gz, the file is compressed, without a time stamp.
+    If the name ends in .gz, the file is compressed. It contains no time stamp.
     """
     with atomic_path(path) as temporary, temporary.open("wb") as file:
         file.writelines(_compressed(parts) if path.suffix == ".gz" else parts)
 
 
 def _compressed(parts: Iterable[bytes]) -> Iterator[bytes]:
-    compressor = zlib.compressobj(level=9, wbits=31)  # the same bytes as gzip.compress(mtime=0)
+    compressor = zlib.compressobj(level=9, wbits=31)  # bytes as of gzip.compress(mtime=0)
     for part in parts:
         yield compressor.compress(part)
     yield compressor.flush()
 
 
 def file_hash(path: Path) -> str:
-    """Return the sha256 of a file's content; raise InputError if it cannot be read."""
+    """Return the sha256 of a file's content. If the file cannot be read, raise InputError."""
     try:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
@@ -144,14 +144,14 @@ def file_hash(path: Path) -> str:
 
 
 def read_text(path: Path, errors: str = "strict") -> str:
-    """Return the content of a text file, plain or .gz; raise InputError if that fails."""
+    """Return the content of a text file, plain or .gz. If this fails, raise InputError."""
     with open_text(path, errors=errors) as lines:
         return lines.read()
 
 
 @contextmanager
 def open_text(path: Path, newline: str | None = None, errors: str = "strict") -> Iterator[IO[str]]:
-    """Open a text file, plain or .gz, for reading; raise InputError if that fails.
+    """Open a text file, plain or .gz, for reading. If this fails, raise InputError.
 
     The encoding is UTF-8, with or without a byte order mark. For ``newline`` and ``errors`` see
     `open`.

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Results folders, which are written under a temporary name and moved into place at the end.
 
-A temporary folder is locked while its process runs, so that other commands see that the folder is
-in use. Each command removes the temporary folders of killed commands. If another command writes a
-result to the same place in the meantime, its result is not changed.
+A temporary folder is locked while its process runs, so that other commands do not remove it. Each
+command removes the temporary folders of killed commands. If another command writes a result to the
+same place in the meantime, its result is not changed.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ _SIGNALS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
 
 @contextmanager
 def atomic_folder(path: Path, force: bool = False) -> Iterator[Path]:
-    """Yield a temporary folder that replaces ``path`` if the block succeeds.
+    """Yield a temporary folder. If the block succeeds, this folder replaces ``path``.
 
     A list of the files is added to the folder (`core.manifest`). ``path`` must be new or an empty
-    folder. With ``force``, it may also contain an earlier result, which is then replaced. A result
-    whose files have changed, or a folder with other files, is never replaced.
+    folder. If ``force`` is set, ``path`` may also contain an earlier result, which is then
+    replaced. A result whose files have changed, or a folder with other files, is never replaced.
 
     Raises
     ------
     InputError
         Before the block: if the folder cannot be replaced or created, or another command is writing
-        to it. After the block: if another command created ``path`` in the meantime; the new result
-        then keeps another name, which the error states.
+        to it. After the block: if another command created ``path`` in the meantime. In this case,
+        the new result has another name, which the error states.
     """
     target = Path(os.path.realpath(path))
     with write_errors(path, target):
@@ -68,7 +68,7 @@ def atomic_folder(path: Path, force: bool = False) -> Iterator[Path]:
 
 @contextmanager
 def _prepared(path: Path) -> Iterator[None]:
-    """Create and lock the parent of a folder; remove temporary folders of killed commands."""
+    """Create and lock the parent of a folder. Remove temporary folders of killed commands."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with _guarded(path.parent):
         _sweep(path)
@@ -76,7 +76,7 @@ def _prepared(path: Path) -> Iterator[None]:
 
 
 def _put(temporary: Path, path: Path, before: str) -> Path:
-    """Move a result to ``path``, or to another name if ``path`` exists; return the new path."""
+    """Move a result to ``path``, or to another name if ``path`` exists. Return its new path."""
     if _manifest(path) != before or not _replaceable(path, temporary):
         return _put_under_new_name(temporary, path)
     if path.exists():
@@ -103,7 +103,7 @@ def _replaceable(path: Path, temporary: Path) -> bool:
 
 
 def _taken(path: Path, force: bool) -> str:
-    """Return a folder's list of files; raise InputError if it must not be replaced."""
+    """Return the list of files in a folder. If it must not be replaced, raise InputError."""
     if path.exists() and not path.is_dir():
         raise InputError("is a file", str(path), "a new or empty folder")
     if not path.exists() or not any(path.iterdir()):
@@ -126,7 +126,7 @@ def _taken(path: Path, force: bool) -> str:
 
 
 def _manifest(path: Path) -> str:
-    """Return the text of the list of files in a folder; empty if there is no list."""
+    """Return the text of the list of files in a folder, or an empty text if there is no list."""
     try:
         return (path / MANIFEST).read_text()
     except (OSError, UnicodeDecodeError):
@@ -134,7 +134,7 @@ def _manifest(path: Path) -> str:
 
 
 def _move_files(source: Path, target: Path) -> None:
-    """Move all files from one folder to another; move the list of files last."""
+    """Move all files from one folder to another. The list of files is moved last."""
     for file in sorted(
         (path for path in source.rglob("*") if path.is_file()), key=lambda p: p.name == MANIFEST
     ):
@@ -183,7 +183,7 @@ def _is_own(folder: Path) -> bool:
 
 
 def _locked(folder: Path) -> int | None:
-    """Return a file descriptor that locks a folder while it is open; None if locking fails."""
+    """Lock a folder. Return a file descriptor that holds the lock until it is closed, or None."""
     handle = None
     try:
         handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
@@ -200,7 +200,7 @@ def _guarded(folder: Path) -> Iterator[None]:
     """Lock a folder against other commands during the block."""
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        with suppress(OSError):  # some file systems cannot lock folders
+        with suppress(OSError):  # some file systems do not support locks of folders
             fcntl.flock(handle, fcntl.LOCK_EX)
         yield
     finally:
@@ -211,8 +211,8 @@ def _guarded(folder: Path) -> Iterator[None]:
 def _undisturbed() -> Iterator[None]:
     """Delay signals that end a command until the end of the block.
 
-    A signal mask of the main thread is not sufficient, because another thread may receive a signal
-    whose handler then runs in the main thread.
+    A signal mask of the main thread is not sufficient: another thread may receive a signal, and its
+    handler then runs in the main thread.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -223,6 +223,6 @@ def _undisturbed() -> Iterator[None]:
         yield
     finally:
         for name, handler in before.items():
-            signal.signal(name, handler or signal.SIG_DFL)  # None: not set by Python
+            signal.signal(name, handler or signal.SIG_DFL)  # None: not a Python handler
         for number in received:
             signal.raise_signal(number)

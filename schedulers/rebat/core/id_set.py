@@ -6,19 +6,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 _BITS = 256
-"""Number of ids per mask."""
+"""Number of ids per mask (an integer with a bit per id)."""
 
 _MOST_DIGITS = 15
 
 _RECENT = 2**16
-"""Number of texts up to which a set of texts is used, which is faster."""
+"""Number of ids up to which they are stored as a set of texts, which is faster."""
 
 
 class IdSet:
-    """A growing set of texts. A text that ends in a number, like ``w0!12``, needs about one bit.
+    """A growing set of texts, with about one bit for a text that ends in a number, like ``w0!12``.
 
-    This is only true if the numbers are close to each other. Other texts need as much memory as in
-    a set.
+    Texts without a number, or with numbers that are far apart, need as much memory as in a set.
 
     >>> ids = IdSet(["w0!7", "w0!07", "a"])
     >>> ["w0!7" in ids, "w0!07" in ids, "7" in ids, "a" in ids]
@@ -59,7 +58,7 @@ class IdSet:
 
 
 def _place(text: str) -> tuple[tuple[str, int], int] | None:
-    """Return the mask and the bit for a text that ends in a number; None for other texts."""
+    """Return the mask and the bit of a text that ends in a number, or None for other texts."""
     prefix, mark, digits = text.rpartition("!")
     if not (digits.isascii() and digits.isdecimal() and len(digits) <= _MOST_DIGITS):
         return None

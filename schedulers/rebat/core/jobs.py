@@ -54,11 +54,12 @@ class Workload(msgspec.Struct, frozen=True):
     profiles : dict
         Batsim profile JSON by name.
     notes : tuple of str
-        Texts on the origin of the workload, and on changes that an importer made to its jobs.
+        Sentences about the origin of the workload, and about changes that an importer made to its
+        jobs.
     machine : dict, optional
-        The recorded machine, from accounting records: ``nodes`` (names in folded form, in the order
-        of the node numbers), ``cores_per_node``, ``partitions`` (nodes by name), ``origin_s`` (time
-        0 in seconds since the Unix epoch).
+        The recorded machine, from accounting records: ``nodes`` (names in compact form like
+        ``node[1-4]``, in the order of the node numbers), ``cores_per_node``, ``partitions`` (nodes
+        by name), ``origin_s`` (time 0 in seconds since the Unix epoch).
     """
 
     name: str
@@ -73,15 +74,16 @@ Profiles = Mapping[str, dict[str, Any]]
 """Batsim profile JSON by name."""
 
 PROBES = "rebat"
-"""Workload name of probe jobs, which never run. rebat registers them only because Batsim
-acknowledges registrations (`wire.instants`).
+"""Workload name of probe jobs, which never run.
+
+rebat registers them only because Batsim acknowledges registrations (`wire.instants`).
 """
 
 MAX_TASKS = 1_000_000
 """Maximum number of executions of a composed profile, including repeats."""
 
 MAX_DEPTH = 100
-"""Maximum depth of composed profiles."""
+"""Maximum depth of nested composed profiles."""
 
 
 def duration_us(profiles: Profiles, name: str, speed_flops: float | None = 1e9) -> int:
@@ -129,7 +131,7 @@ def check_profiles(profiles: Profiles) -> None:
 
 
 class _Extent(NamedTuple):
-    """Extent of a profile: duration (us), number of executions, and levels of composition."""
+    """Extent of a profile: duration (us), number of executions, and depth of nested profiles."""
 
     us: int
     tasks: int = 1
@@ -139,7 +141,7 @@ class _Extent(NamedTuple):
 def _extents(
     profiles: Profiles, names: Sequence[str], alone_us: Callable[[str, dict[str, Any]], int]
 ) -> dict[str, _Extent]:
-    """Return the extents of these profiles and of all their parts."""
+    """Return the extent of each of these profiles and of all their parts."""
     extents: dict[str, _Extent] = {}
     for name in _parts_first(profiles, names):
         profile = profiles[name]
@@ -171,7 +173,7 @@ def _composed(name: str, profile: dict[str, Any], parts: Sequence[_Extent]) -> _
 
 
 def _parts_first(profiles: Profiles, names: Sequence[str]) -> Iterable[str]:
-    """Return these profiles and all their parts, with the parts of a profile before it."""
+    """Return these profiles and all their parts. The parts of a profile come before the profile."""
     parts: dict[str, list[str]] = {}
     open_names = list(reversed(names))
     while open_names:
@@ -205,7 +207,7 @@ def _parts(profiles: Profiles, name: str) -> list[str]:
 
 
 def _length_us(profile: dict[str, Any], speed_flops: float | None) -> int | None:
-    """Return the run time of a profile that is not composed, in microseconds; None if unknown."""
+    """Return the run time (us) of a profile that is not composed, or None if it is unknown."""
     kind = profile.get("type")
     if kind == "delay":
         return delay_us(profile)
@@ -230,7 +232,7 @@ def delay_us(profile: dict[str, Any]) -> int:
 
 
 def number(fields: dict[str, Any], key: str, most: float, kind: str = "a number") -> float:
-    """Return a field as a number; raise InputError unless it is from 0 to ``most``."""
+    """Return a field as a number. If it is not from 0 to ``most``, raise InputError."""
     value: Any = fields.get(key)
     plain = isinstance(value, (int, float)) and not isinstance(value, bool)
     if plain and 0 <= value <= most:
@@ -240,16 +242,16 @@ def number(fields: dict[str, Any], key: str, most: float, kind: str = "a number"
 
 
 def with_parts(profiles: Profiles, name: str) -> dict[str, dict[str, Any]]:
-    """Return a profile and its parts by name; see `check_profiles` for the errors."""
+    """Return a profile and its parts by name. For the errors, see `check_profiles`."""
     if name in profiles and profiles[name].get("type") != "composed":
         return {name: profiles[name]}
     return {part: profiles[part] for part in _parts_first(profiles, (name,))}
 
 
 def leg_durations_us(profiles: Profiles, name: str, speed_flops: float = 1e9) -> Iterator[int]:
-    """Yield the run time of each part of a profile in microseconds, in the order of execution.
+    """Yield the run time (us) of each part of a profile, in the order of execution.
 
-    See `duration_us` for the errors.
+    For the errors, see `duration_us`.
     """
     profile = profiles[name]
     if profile.get("type") != "composed":
@@ -261,13 +263,13 @@ def leg_durations_us(profiles: Profiles, name: str, speed_flops: float = 1e9) ->
 
 
 def batsim_number(us: int) -> int | float:
-    """Return a time as Batsim workloads contain it: in seconds, as an integer if possible."""
+    """Return a time in the form of Batsim's workloads: in seconds, as an integer if possible."""
     whole, part = divmod(us, 1_000_000)
     return us / 1_000_000 if part else whole
 
 
 def job_fields(job: Job, job_id: str = "") -> dict[str, Any]:
-    """Return the Batsim JSON of a job, optionally with another id; extra fields are last."""
+    """Return the Batsim JSON of a job, optionally with another id. Additional fields are last."""
     fields: dict[str, Any] = {"id": job_id or job.id, "subtime": batsim_number(job.submit_us)}
     if job.walltime_us is not None:
         fields["walltime"] = batsim_number(job.walltime_us)

@@ -22,7 +22,7 @@ def write_manifest(folder: Path) -> None:
 
 
 def listed(folder: Path) -> dict[str, str]:
-    """Return the names and hashes in a folder's list; empty if there is no list."""
+    """Return the names and hashes in a folder's list of files. Without a list, return no names."""
     try:
         lines = (folder / MANIFEST).read_text().splitlines()
     except (OSError, UnicodeDecodeError):
@@ -32,7 +32,7 @@ def listed(folder: Path) -> dict[str, str]:
 
 
 def not_ours(folder: Path, apart: str | None = None) -> str | None:
-    """Return the first file or folder that is not listed or has changed; None if there is none.
+    """Return the first file or folder that is not listed or has changed, or None if there is none.
 
     The content of the subfolder ``apart`` is ignored.
     """
@@ -58,7 +58,7 @@ def check_no_result(folder: Path) -> None:
     Raises
     ------
     InputError
-        If the folder contains a result; the error names the folder.
+        If the folder contains a result. The error names the folder.
     """
     if (folder / MANIFEST).exists():
         error = "contains the result of another command"

@@ -48,9 +48,10 @@ class NodeSet:
     __slots__ = ("_packed", "intervals", "size")
 
     def __init__(self, intervals: Intervals, size: int | None = None) -> None:
-        """Create a set from canonical (ascending, separate) intervals; else use ``from_intervals``.
+        """Create a set from canonical intervals: ascending, disjoint and not adjacent.
 
-        ``size`` is the number of nodes; None means unknown.
+        For other intervals, use ``from_intervals``. ``size`` is the number of nodes, or None if it
+        is unknown.
         """
         self.intervals = intervals
         self._packed = b""
@@ -59,19 +60,19 @@ class NodeSet:
         self.size = size
 
     def pack(self) -> None:
-        """Reduce the memory of a set that will rarely be used."""
+        """Store a set that will rarely be used in less memory."""
         if self.size and not self._packed and self.intervals[-1, 1] < 2**31:
             self._packed = self.intervals.astype(np.int32).tobytes()
             del self.intervals
 
     @property
     def packed(self) -> bytes:
-        """The intervals as bytes (int32), for `unpacked`; empty for an empty set."""
+        """The intervals as bytes (int32), which `unpacked` reads. An empty set has no bytes."""
         return self._packed or self.intervals.astype(np.int32).tobytes()
 
     @classmethod
     def unpacked(cls, size: int, packed: bytes) -> NodeSet:
-        """Return the set from the result of ``packed``, with this number of nodes."""
+        """Return the set from the bytes of ``packed``. ``size`` is its number of nodes."""
         nodes = cls(NO_INTERVALS, size)
         if packed:
             nodes._packed = packed
@@ -87,7 +88,7 @@ class NodeSet:
         return zip(ends, ends, strict=True)
 
     def __getattr__(self, name: str) -> Any:
-        # Python calls this only for missing attributes, so sets that are not packed have no
+        # Python calls this only for missing attributes. Therefore, sets that are not packed have no
         # overhead.
         if name != "intervals":
             raise AttributeError(name)
@@ -125,7 +126,7 @@ class NodeSet:
         return cls(intervals, len(nodes))
 
     def first(self, count: int) -> NodeSet:
-        """Return the ``count`` lowest nodes; the set must have at least ``count`` nodes.
+        """Return the ``count`` lowest nodes. The set must have at least ``count`` nodes.
 
         >>> NodeSet.parse("0-3 5 7-9").first(6)
         NodeSet('0-3 5 7')
@@ -151,7 +152,7 @@ class NodeSet:
 
     @property
     def lowest(self) -> int:
-        """The lowest node; the set must not be empty."""
+        """The lowest node. The set must not be empty."""
         return int(self.intervals[0, 0])
 
     @property
@@ -163,12 +164,12 @@ class NodeSet:
         return np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)
 
     def of_each(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Return the entries of these nodes in an array over all nodes, ascending by node."""
+        """Return the entries of these nodes, in ascending order, of an array over all nodes."""
         parts = [values[first : last + 1] for first, last in self.intervals.tolist()]
         return np.concatenate(parts) if parts else values[:0]
 
     def where(self, mask: npt.NDArray[np.bool_]) -> NodeSet:
-        """Return the nodes of this set whose entries in a mask over all nodes are set."""
+        """Return the nodes of this set that are also set in a mask over all nodes."""
         return NodeSet.of_sorted(self.ids[self.of_each(mask)])
 
     def put(self, mask: npt.NDArray[np.bool_], value: bool) -> None:

@@ -11,17 +11,18 @@ from rebat.core.dialect import PAPER, Dialect
 from rebat.core.recovery import Recovery
 
 SilentErrors = Literal["accept", "retry"]
-"""Whether a job ends (accept) or runs again (retry) when its attempt ends with an error."""
+"""What happens when an attempt ends with an error: its job ends (accept) or runs again (retry)."""
 
 
 MAX_ATTEMPTS = 10_000
-"""Default maximum number of interrupted attempts of a job. A job that needs more attempts cannot
-complete on this machine.
+"""Default maximum number of interrupted attempts of a job.
+
+A job that needs more attempts probably cannot complete on this machine.
 """
 
 
 class YoungDaly(msgspec.Struct, frozen=True):
-    """Checkpointing of jobs whose profiles contain no checkpoint fields; times are in seconds.
+    """Checkpoints of jobs whose profiles contain no checkpoint fields. Times are in seconds.
 
     ``mtbf_s`` is the MTBF of the machine. Run times and walltimes already include the checkpoints.
     """
@@ -79,5 +80,5 @@ class SessionOptions(msgspec.Struct, frozen=True):
 
     @property
     def starts_cost(self) -> bool:
-        """Whether a restart costs time even if the job writes no checkpoints."""
+        """Whether a restart costs time even if the job wrote no checkpoint."""
         return self.resize_cost != "0" or bool(self.recovery and "init" in self.recovery.stages)

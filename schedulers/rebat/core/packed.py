@@ -3,7 +3,7 @@
 
 A run of millions of jobs appends millions of records, which are read a few times after the run.
 `Packed` stores the last block of items as objects, and earlier blocks as bytes (MessagePack) in a
-temporary file. The file is in memory up to a size of `MOST_BYTES`; if it is larger, it is in the
+temporary file. Up to a size of `MOST_BYTES`, the file is in memory. If it is larger, it is in the
 folder TMPDIR.
 """
 
@@ -26,7 +26,7 @@ T = TypeVar("T", bound=msgspec.Struct)
 Ints = npt.NDArray[np.int64]
 
 BLOCK = 16384
-"""Number of items in a block. It is so large that runs of a month are not packed."""
+"""Number of items in a block. It is so large that runs of a month are not packed at all."""
 
 MOST_BYTES = 2**22
 """Maximum size in bytes of a temporary file in memory."""
@@ -41,8 +41,8 @@ class Packing(Generic[T]):
     numbers : sequence of str
         Integer fields, as dotted names.
     names : sequence of str
-        Fields with few distinct values, such as texts, as dotted names. A column contains their
-        codes.
+        Fields with few distinct values, such as texts, as dotted names. A column contains integer
+        codes of the values.
     text : str, optional
         Field with texts that can be read without the items.
     """
@@ -84,13 +84,13 @@ class Packed(Sequence[T]):
     # ---- growing
 
     def append(self, item: T) -> None:
-        """Add an item; raise InputError if the temporary file cannot be written."""
+        """Add an item. If the temporary file cannot be written, raise InputError."""
         self._last.append(item)
         if len(self._last) == BLOCK:
             self._pack()
 
     def amend(self, place: int, **changes: Any) -> None:
-        """Change fields of an item other than `texts` and the fields with few values."""
+        """Change fields of an item, except `texts` and the fields with few distinct values."""
         block, offset = divmod(place, BLOCK)
         if block == len(self._blocks):
             for name, value in changes.items():
@@ -167,7 +167,10 @@ class Packed(Sequence[T]):
         return self._open[1][offset]
 
     def column(self, name: str) -> Ints:
-        """Return a field of all items; for a field with few values, their codes in `values`."""
+        """Return a field of all items. If it has few distinct values, return their codes.
+
+        The codes are indices in the list that `values` returns.
+        """
         parts = []
         for start, _, _ in self._blocks:
             self._file.seek(start + self._start(name))
@@ -176,7 +179,7 @@ class Packed(Sequence[T]):
 
     @property
     def _items_start(self) -> int:
-        """Where the items begin in a block, in bytes."""
+        """The position, in bytes, at which the items begin in a block."""
         return len(self._packing.getters) * BLOCK * 8
 
     def _start(self, name: str) -> int:
@@ -189,13 +192,13 @@ class Packed(Sequence[T]):
         return list(self._codes[name])
 
     def having(self, name: str, *values: str) -> npt.NDArray[np.bool_]:
-        """Return the mask of the items whose field has one of these values."""
+        """Return a mask of the items whose field has one of these values."""
         column, all_values = self.column(name), self.values(name)
         codes = [code for code, value in enumerate(all_values) if value in values]
         return np.isin(column, codes)
 
     def texts(self) -> Iterator[str]:
-        """Yield the text of each item, see `Packing`."""
+        """Yield the text of each item (see `Packing`)."""
         assert self._packing.text is not None
         for start, n_items, n_texts in self._blocks:
             self._file.seek(start + self._items_start + n_items)
@@ -203,14 +206,14 @@ class Packed(Sequence[T]):
         yield from map(self._packing.text, self._last)
 
     def where(self, mask: npt.NDArray[np.bool_]) -> Iterator[T]:
-        """Yield the items of a mask in order."""
+        """Yield the items that a mask selects, in order."""
         for block in range(len(self._blocks) + 1):
             offsets = np.flatnonzero(mask[block * BLOCK : (block + 1) * BLOCK]).tolist()
             if offsets:
                 yield from map(self._items(block).__getitem__, offsets)
 
     def _items(self, block: int) -> list[T]:
-        """Return the items of a block; the last block is not packed."""
+        """Return the items of a block. The last block is not packed."""
         if block == len(self._blocks):
             return self._last
         start, size, _ = self._blocks[block]
@@ -226,13 +229,13 @@ _encoded = msgspec.msgpack.Encoder().encode
 
 
 def _plain(value: Any) -> Any:
-    """Return an object that MessagePack does not know as plain values."""
+    """Convert an object that MessagePack does not support to plain values."""
     if isinstance(value, NodeSet):
         return value.size, value.packed
     raise NotImplementedError(type(value))
 
 
 def _object(kind: type, value: Any) -> Any:
-    """Return the object that `_plain` wrote."""
+    """Return the object that `_plain` converted."""
     assert kind is NodeSet
     return NodeSet.unpacked(*value)

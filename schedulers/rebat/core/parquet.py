@@ -12,7 +12,7 @@ from rebat.core.errors import InputError, not_installed
 
 
 def arrow(path: Path) -> tuple[Any, Any]:
-    """Return pyarrow and pyarrow.parquet; raise InputError if they are not installed."""
+    """Return pyarrow and pyarrow.parquet. If they are not installed, raise InputError."""
     try:
         import pyarrow as pa
         import pyarrow.parquet as pq

@@ -3,8 +3,8 @@
 
 After a failure, the job first hangs: it keeps its nodes while the failure is detected and
 diagnosed, and the job is rescheduled. During this time, failures of its nodes have no effect. Then
-a policy decides, and the job continues on other nodes: it initialises and loads its checkpoint. If
-a failure hits the job in these two stages, they restart.
+a policy decides, and the job continues on other nodes: it initialises, then loads its checkpoint.
+If a failure hits the job in one of these two stages, both begin again.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ HUNG = ("detect", "diagnose", "reschedule")
 STAGES = (*HUNG, "init")
 
 ANY = ""
-"""Key of the durations for all causes that are not listed."""
+"""Key of the durations for all causes that have no key."""
 
 
 class StageDurations(msgspec.Struct, frozen=True):
@@ -37,7 +37,7 @@ class StageDurations(msgspec.Struct, frozen=True):
 
 
 class Recovery(msgspec.Struct, frozen=True):
-    """The stages of a recovery before the checkpoint is loaded, and the seed of the draws."""
+    """The durations of the stages before the checkpoint is loaded, and the seed of the draws."""
 
     detect: str = "0"
     diagnose: str = "0"
@@ -47,7 +47,7 @@ class Recovery(msgspec.Struct, frozen=True):
 
     @property
     def stages(self) -> dict[str, StageDurations]:
-        """The stages that take time, by name."""
+        """The stages that take time, with their durations, by name."""
         texts = {name: getattr(self, name) for name in STAGES}
         return {name: parse_stage(text) for name, text in texts.items() if text not in ("0", "0s")}
 
@@ -62,7 +62,7 @@ class Recovery(msgspec.Struct, frozen=True):
     ) -> dict[str, int]:
         """Draw the duration of each stage in microseconds.
 
-        Equal keys always yield equal durations.
+        Equal arguments ``key`` always yield equal durations.
         """
         durations = {}
         for name, stage in stages.items():
@@ -81,7 +81,7 @@ def parse_stage(text: str | float) -> StageDurations:
     Raises
     ------
     InputError
-        If the text has another form, or contains no duration for the other causes.
+        If the text has another form, or if it contains no duration for all other causes.
     """
     by_cause = {}
     for part in str(text).split("/"):

@@ -21,7 +21,7 @@ class Rigid(msgspec.Struct, frozen=True, tag_field="kind", tag="rigid"):
 
 
 class Moldable(msgspec.Struct, frozen=True, tag_field="kind", tag="moldable"):
-    """A job that runs on one of these numbers of nodes; the number is chosen at the start."""
+    """A job that runs on one of several numbers of nodes. The number is chosen at the start."""
 
     sizes: tuple[int, ...]
 
@@ -71,7 +71,7 @@ def shape_of(fields: Mapping[str, Any]) -> Shape:
 
 
 def fields_of(shape: Shape) -> dict[str, Any]:
-    """Return the JSON fields of a shape (no fields for a rigid shape); see `shape_of`.
+    """Return the JSON fields of a shape (see `shape_of`). A rigid shape has no fields.
 
     >>> fields_of(Malleable(2, 31))
     {'shape': {'kind': 'malleable', 'min': 2, 'max': 31}}
@@ -82,7 +82,7 @@ def fields_of(shape: Shape) -> dict[str, Any]:
 
 
 def kind_of(shape: Shape) -> str:
-    """Return the name of a shape's kind."""
+    """Return the name of a shape's kind, for example ``malleable``."""
     return next(name for name, kind in KINDS.items() if kind is type(shape))
 
 

@@ -22,7 +22,7 @@ def folder(kind: str) -> Path:
 
 
 def names(kind: str, *endings: str) -> dict[str, Path]:
-    """Return the path of each input of a kind; names have no file extension.
+    """Return the path of each input of a kind, by name without file extension.
 
     Inputs in subfolders are named ``folder/name``.
 
@@ -42,7 +42,7 @@ def names(kind: str, *endings: str) -> dict[str, Path]:
 
 
 def located(path: Path, kind: str, *endings: str) -> Path:
-    """Return the path of a user's file, or otherwise of the included input with this name.
+    """Return the path of a user's file. If it does not exist, return the included input's path.
 
     Raises
     ------

@@ -6,7 +6,7 @@ from __future__ import annotations
 from rebat.core.errors import InputError
 
 MAX_NODES = 10_000_000
-"""Maximum number of nodes of a machine, or of its cores if cores are scheduled."""
+"""Maximum number of nodes of a machine. If cores are scheduled, this is the limit for cores."""
 
 
 def check_machine(n_nodes: int, where: str = "nodes") -> int:
@@ -15,7 +15,7 @@ def check_machine(n_nodes: int, where: str = "nodes") -> int:
     Raises
     ------
     InputError
-        If it exceeds `MAX_NODES`.
+        If the number exceeds `MAX_NODES`.
     """
     if n_nodes > MAX_NODES:
         raise InputError(f"is {n_nodes}", where, f"at most {MAX_NODES} nodes")

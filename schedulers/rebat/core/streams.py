@@ -9,7 +9,7 @@ import numpy as np
 
 
 def stream(seed: int, *names: str | int) -> np.random.Generator:
-    """Return the random generator of a named stream; different names are independent.
+    """Return the random generator of a named stream. Streams with different names are independent.
 
     >>> bool(stream(1, "sizes").random() == stream(1, "sizes").random())
     True

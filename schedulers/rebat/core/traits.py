@@ -23,17 +23,17 @@ class Traits(msgspec.Struct, frozen=True, gc=False):
     Attributes
     ----------
     memory_mb : float or None
-        Memory of each task in MB; None: unknown.
+        Memory of each task in MB, or None if unknown.
     checkpointable : bool
         Whether the batch system can checkpoint and restart the job without help of the application.
     partition : str
-        Requested partition; empty if the job requests none.
+        Requested partition. Empty if the job requests no partition.
     eternal : bool
         Whether the job has no end. rebat ends it when only eternal jobs are left.
     user, queue : str
-        Owner of the job, and queue to which it was submitted; empty if unknown.
+        Owner of the job, and queue to which it was submitted. Empty if unknown.
     priority_class : int
-        Priority set by the user or the site; higher classes are first.
+        Priority set by the user or the site. Higher classes come first.
     """
 
     memory_mb: float | None = None
@@ -53,7 +53,7 @@ _NAMES = frozenset(Traits.__struct_fields__)
 
 
 def traits_of(fields: Mapping[str, Any]) -> Traits:
-    """Return the traits in a job's JSON.
+    """Return the `Traits` that a job's JSON contains.
 
     >>> traits_of({"res": 4, "memory_mb": 250, "checkpointable": False}).memory_mb
     250.0
@@ -61,7 +61,7 @@ def traits_of(fields: Mapping[str, Any]) -> Traits:
     Raises
     ------
     InputError
-        If a field has an invalid value; the error names the field.
+        If a field has an invalid value. The error names the field.
     """
     names = [name for name in _NAMES.intersection(fields) if fields[name] is not None]
     if not names:

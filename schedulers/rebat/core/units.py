@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Times in microseconds as integers, the resolution of Batsim's messages (`%.6f`).
+"""Times as integers in microseconds, which is the resolution of Batsim's messages (`%.6f`).
 
 Equal times are equal integers, so the engine and the plans need no tolerance. Names that end in
 ``_us`` are integers in microseconds. Names that end in ``_s`` are seconds.
@@ -15,7 +15,7 @@ from rebat.core.errors import InputError
 
 US_PER_S = 1_000_000
 FOREVER_US = 2**62
-"""A time later than any other time, for jobs, outages and waits without an end."""
+"""A time after all other times. It marks jobs, outages and waits without an end."""
 
 MAX_SECONDS = 1e11
 """Maximum time or duration in seconds (3,000 years)."""
@@ -83,7 +83,7 @@ def format_duration(seconds: float) -> str:
 
 
 def exact(seconds: Any) -> str:
-    """Return a duration as text, in the largest unit in which no digit is lost.
+    """Return a duration as text, in the largest unit that needs no rounding.
 
     >>> exact(5400), exact(3600.25)
     ('1.5 h', '3600.25 s')

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The embedded engine, which behaves like Batsim 4.2.1 for delay profiles on an ideal network."""
+"""The embedded engine. For delay profiles on an ideal network, it behaves like Batsim 4.2.1."""

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The behaviour of Batsim 5.0.0-rc2 for delay profiles that differs from Batsim 4.2.1.
+"""Differences between Batsim 5.0.0-rc2 and Batsim 4.2.1 for delay profiles.
 
 - Batsim 5 checks neither the size of an allocation nor whether its nodes are free. It has no
   failures: an external event is a text.
-- Jobs may be registered at any time; a feature decides whether the simulation waits for the end.
-- Without the features ``dynamic_registration`` and ``profile_reuse``, the end of the first job of
-  a profile removes this profile and its parts. Their names stay taken.
+- Jobs may be registered at any time. A feature decides whether the simulation waits for them.
+- Without the features ``dynamic_registration`` and ``profile_reuse``, the end of the first job of a
+  profile removes this profile and its parts. Their names cannot be used again.
 - Sequences that the scheduler registers can run. Their parts may be from other workloads.
 - If a call is requested for a time in the past, it is sent immediately. Calls may be periodic.
 
-All profiles are stored under complete ids, ``w0!d10``.
+All profiles are stored under complete ids, like ``w0!d10``.
 """
 
 from __future__ import annotations
@@ -143,13 +143,13 @@ class Engine5(PeriodicCalls, Engine):
         self._outbox += self._take_notices()
 
     def _check_times(self, reply: d.Reply) -> None:
-        """Accept all times, because the decoder has checked them; forget unused profiles."""
+        """Accept all times, because the decoder has checked them. Delete unused profiles."""
         ended, self._ended_since = self._ended_since, []
         for job in ended:
             self._forget_profile(job)
 
     def _on_decision(self, decision: d.Decision) -> None:
-        """Carry out a decision for a later time. A job that ends at that time is not killed."""
+        """Carry out a decision at its time. A job that ends at the same time is not killed."""
         if isinstance(decision, d.KillJobs):
             self._push(self.now_us, super()._on_decision, decision)
         else:
@@ -157,7 +157,7 @@ class Engine5(PeriodicCalls, Engine):
 
     def _on_submissions(self, jobs: list[Placed]) -> None:
         super()._on_submissions(jobs)
-        if self._begins:  # the notice is part of the same message
+        if self._begins:  # the same message contains the notice
             self._outbox += self._take_notices()
 
     def _over(self) -> bool:
@@ -176,7 +176,7 @@ class Engine5(PeriodicCalls, Engine):
         """Do nothing: Batsim 5 does not record which nodes are free."""
 
     def _is_forgotten(self, job: EngineJob) -> bool:
-        """Return whether the scheduler knows that a job ended; then Batsim forgets the job."""
+        """Return whether the scheduler knows that a job ended. Batsim then deletes the job."""
         if not job.state:
             return False
         unsent = (event for event in self._outbox if isinstance(event, JobCompleted))
@@ -223,7 +223,7 @@ class Engine5(PeriodicCalls, Engine):
         self._outbox.append(JobsKilled(at_us=self.now_us, job_ids=tuple(jobs), progress=killed))
 
     def _collect(self, job: EngineJob) -> None:
-        """Forget a job's profile when the scheduler knows that the job ended or was rejected."""
+        """Delete a job's profile when the scheduler knows that the job ended or was rejected."""
         if self.options.dynamic_jobs and self.options.profile_reuse:
             return
         if job.state == REJECTED:
@@ -267,7 +267,7 @@ class Engine5(PeriodicCalls, Engine):
         if profile not in self._all:
             raise self._abort(AbortRule.UNKNOWN_PROFILE, f"{profile} of job {decision.job_id}")
         walltime_us = to_us(fields["walltime"]) if "walltime" in fields else None
-        if walltime_us == 0:  # reported as no walltime, but kills the job at its start
+        if walltime_us == 0:  # Batsim reports no walltime, but kills the job at its start
             del fields["walltime"]
         fields["subtime"] = to_s(self.now_us)
         job = EngineJob(

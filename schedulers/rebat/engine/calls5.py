@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls that a scheduler requests from Batsim 5: single (also in the past), or periodic."""
+"""Calls that a scheduler requests from Batsim 5: a single call or periodic calls.
+
+A single call may be requested for a time in the past.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ class PeriodicCalls(EngineState):
     """The part of the engine that carries out requests for calls."""
 
     _periodic: dict[str, tuple[d5.PeriodicCall, int, int]]
-    """Periodic calls by name, with the time of the next call and the number of past calls."""
+    """Periodic calls by name, with the time of the next call and the number of calls so far."""
 
     def _call_me_later(self, decision: d.CallMeLater) -> None:
         self._calls += 1
@@ -45,7 +48,7 @@ class PeriodicCalls(EngineState):
         self._push(at_us, self._on_tick, None)
 
     def _on_tick(self, _: None) -> None:
-        """Send all periodic calls of this instant, in the order of their requests."""
+        """Send all periodic calls of the current time, in the order of their requests."""
         for name, (call, at_us, n_done) in list(self._periodic.items()):
             if at_us != self.now_us:
                 continue

@@ -41,7 +41,7 @@ class Decisions(EngineState):
         return job
 
     def _static_job(self, job_id: str) -> EngineJob | None:
-        """Return a static job that is not submitted yet, or that has ended."""
+        """Return a static job that is not submitted yet or has ended, or None if there is none."""
         placed = self._static.find(job_id)
         if placed is None:
             return None
@@ -54,7 +54,7 @@ class Decisions(EngineState):
         return job_id in self._jobs or self._static.find(job_id) is not None
 
     def _make_static(self, workload: str, job: Job) -> EngineJob:
-        """Create and return a static job at its submission."""
+        """Create a static job at its submission, and return it."""
         job_id = f"{workload}!{job.id}"
         if job_id in self._jobs:
             return self._jobs[job_id]
@@ -72,7 +72,7 @@ class Decisions(EngineState):
         return made
 
     def _full_name(self, workload: str, profile: str) -> str:
-        """Return the name of a workload's profile."""
+        """Return the complete name of a workload's profile."""
         return profile
 
     def _static_profiles(self, workload: str) -> dict[str, dict[str, Any]]:
@@ -105,7 +105,7 @@ class Decisions(EngineState):
         )
 
     def _start(self, job: EngineJob, nodes: NodeSet, legs: Iterator[int]) -> None:
-        """Start a job on these nodes; ``legs`` are the delays of its profile, in order."""
+        """Start a job on these nodes. ``legs`` are the delays of its profile, in order."""
         job.nodes, job.start_us = nodes, self.now_us
         self._running += 1
         job.legs = legs

@@ -3,13 +3,12 @@
 
 Observed behaviour of Batsim that the engine reproduces:
 
-- All events of an instant are in one message. They are in the order in which their sources began to
-  wait for them: for a completion, this is the start of the job; for a submission, the previous
-  submission; for a machine event, the previous machine event. Sources that began to wait at the
-  same time keep their order.
-- The immediate effects of a reply (kills, acknowledged registrations) are in another message of the
-  same instant. If no more jobs will be submitted or no more events will occur, this message also
-  contains the notices of this.
+- All events at the same time are in one message. They are in the order in which their sources began
+  to wait for them. For a completion, this is the start of the job. For a submission or a machine
+  event, it is the previous one. Sources that began to wait at the same time keep their order.
+- The immediate effects of a reply (kills, acknowledged registrations) are in another message with
+  the same time. If no more jobs will be submitted, or if no more events will occur, this message
+  also contains the corresponding notice.
 - The simulation ends when all jobs have ended, no call is pending, every event of a file has
   occurred and, with dynamic jobs, the registration is finished. Failures that are drawn during the
   simulation do not prolong the simulation.
@@ -56,7 +55,7 @@ class External:
         """Create the source from events that are grouped by time.
 
         If ``ends`` is True, the simulation does not end before the last event. The attribute
-        ``left`` states whether events are left.
+        ``left`` states whether the source has more events.
         """
         self.events, self.ends, self.left = events, ends, False
 
@@ -85,7 +84,8 @@ class Engine(Decisions):
     Raises
     ------
     InputError
-        If the workload needs a network model, or a machine event is for nodes outside the machine.
+        If the workload needs a network model, or if a machine event is for nodes outside the
+        machine.
     """
 
     def __init__(
@@ -118,7 +118,7 @@ class Engine(Decisions):
         self._add_static_jobs("w0", compact(workload.jobs))
 
     def _add_static_jobs(self, workload: str, jobs: CompactJobs) -> None:
-        """Add the jobs of a workload; raise InputError if a job needs a network."""
+        """Add the jobs of a workload. If a job needs a network model, raise InputError."""
         for name, uses in jobs.profile_uses().items():
             profile = self._full_name(workload, name)
             try:
@@ -150,7 +150,7 @@ class Engine(Decisions):
     # ---- the loop
 
     def run(self, scheduler: Scheduler, on_progress: OnProgress | None = None) -> None:
-        """Simulate to the end; regularly call ``on_progress`` with time, ended jobs and all jobs.
+        """Simulate to the end. Regularly call ``on_progress`` with time, ended jobs and all jobs.
 
         Raises
         ------
@@ -197,7 +197,7 @@ class Engine(Decisions):
             self._pass(min(until_us, self._heap[0][0] if self._heap else until_us))
 
     def _pass(self, until_us: int) -> None:
-        """Advance to a time during which the scheduler decides."""
+        """Advance to a time at or before the time of the scheduler's reply."""
         self._advance(until_us)
 
     def _check_times(self, reply: Reply) -> None:
@@ -208,10 +208,10 @@ class Engine(Decisions):
                 raise self._abort(AbortRule.DATE_ORDER, f"decision at {to_s(decision.at_us)} s")
 
     def _advance(self, until_us: int, single: bool = False) -> None:
-        """Set the time, and process all its events, or with ``single`` only the first.
+        """Set the time, and process all events until then. If ``single`` is set, process only one.
 
-        When a source has no more events, its notice is normally part of the next message. If an
-        event of another source follows at the same time, the notice is part of the current message.
+        When a source has no more events, the next message normally contains its notice. If an event
+        of another source follows at the same time, the current message contains the notice.
         """
         self.now_us, join = until_us, False
         while self._heap and self._heap[0][0] <= until_us:
@@ -225,7 +225,7 @@ class Engine(Decisions):
             self._outbox += self._take_notices()
 
     def _stuck(self) -> bool:
-        """Return whether only failures can still occur, and no failure is needed for the end."""
+        """Return whether only failures can still occur, and the simulation can end without them."""
         if len(self._heap) > len(self._files):  # each event file has at most one entry in the heap
             return False
         if not self._heap:
@@ -330,7 +330,7 @@ def _hosts(n_nodes: int) -> list[dict[str, Any]]:
 
 
 def used_profiles(workload: Workload) -> dict[str, dict[str, Any]]:
-    """Return the profiles that static jobs use, because Batsim loads no other profiles."""
+    """Return the profiles that static jobs use. Batsim loads no other profiles."""
     used: dict[str, dict[str, Any]] = {}
     for name in compact(workload.jobs).profile_uses():
         if name not in used:

@@ -26,7 +26,7 @@ NO_LEGS: Iterator[int] = iter(())
 
 
 class EndedJob(msgspec.Struct, gc=False, array_like=True):
-    """A Batsim job that ended or was rejected; times are in us, -1 if it never ran."""
+    """A Batsim job that ended or was rejected. Times are in us, and -1 if it never ran."""
 
     id: str
     n_nodes: int
@@ -44,7 +44,7 @@ class EndedJob(msgspec.Struct, gc=False, array_like=True):
 
 
 class EngineJob(EndedJob, gc=False, kw_only=True):
-    """A Batsim job, static or registered, until its end."""
+    """A Batsim job, static or registered by the scheduler, until its end."""
 
     submission: Job | dict[str, Any] | None = None
     """Content of the submission event: the job, or the JSON of a registered job.
@@ -53,12 +53,15 @@ class EngineJob(EndedJob, gc=False, kw_only=True):
     """
     return_code: int = 0
     profiles: dict[str, dict[str, Any]] = {}
-    """The profile of the job with its parts, even if Batsim has deleted them. Jobs may share it."""
+    """The profile of the job with its parts, even if Batsim has deleted them.
+
+    Several jobs may share this dictionary.
+    """
     submitted: bool = False
     legs: Iterator[int] = NO_LEGS
     """Remaining delays of a running job, in order."""
     place: int = -1
-    """Position in the list of ended jobs; -1 before the end."""
+    """Position in the list of ended jobs, or -1 before the end."""
 
     @property
     def running(self) -> bool:
@@ -75,7 +78,7 @@ def ended(job: EngineJob) -> EndedJob:
 
 
 def again(job: EndedJob, place: int) -> EngineJob:
-    """Return the ended job at this position as an `EngineJob`, for decisions about it."""
+    """Return the ended job at this position as an `EngineJob`, for later decisions about it."""
     return EngineJob(*_fields_of(job), submitted=True, place=place)
 
 
@@ -83,12 +86,12 @@ ENDED = Packing(EndedJob, ("n_nodes", "submit_us", "start_us", "end_us"), ("stat
 
 
 def ended_jobs(jobs: Iterable[EndedJob] = ()) -> Packed[EndedJob]:
-    """Return ended jobs in the form that the engine stores."""
+    """Return ended jobs in the compact form in which the engine stores them."""
     return Packed(ENDED, jobs)
 
 
 def registered_job(job_id: str, fields: dict[str, Any]) -> EngineJob:
-    """Return the job in the JSON of REGISTER_JOB; raise InputError if Batsim would abort."""
+    """Return the job that REGISTER_JOB describes. If Batsim would abort, raise InputError."""
     if any(mark in job_id for mark in "(),|}"):
         raise InputError("a job id must not contain ( ) , | or }", f"job {job_id!r}")
     workload, _, name = job_id.partition("!")
@@ -118,9 +121,9 @@ def registered_job(job_id: str, fields: dict[str, Any]) -> EngineJob:
 
 
 def progress(profiles: dict[str, dict[str, Any]], name: str, elapsed_us: int) -> dict[str, Any]:
-    """Return the progress of a job in the form of a message JOB_KILLED.
+    """Return the progress of a job as a message JOB_KILLED contains it.
 
-    For composed profiles, it includes the current task.
+    For composed profiles, it includes the progress of the current part.
     """
     profile = profiles[name]
     if profile["type"] != "composed":

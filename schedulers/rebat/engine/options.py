@@ -17,14 +17,16 @@ class EngineOptions(msgspec.Struct, frozen=True):
     workload_path: str = ""
     forward_unknown_events: bool = False
     list_resources: bool = False
-    """Whether to list every host in the first message, as Batsim does. Schedulers other than rebat
-    need this list, which is long for a large machine.
+    """Whether to list every host in the first message, as Batsim does.
+
+    Schedulers other than rebat need this list. It is long for a large machine.
     """
     latency_us: int = 0
-    """Delay between a decision and its effect, as on a platform with network latency."""
+    """Delay (us) between a decision and its effect, as on a platform with network latency."""
     split_instants: bool = False
-    """Whether to send each event of an instant in a separate message, for tests of schedulers.
-    Batsim does this if messages take time.
+    """Whether to send each event in a separate message, even if several have the same time.
+
+    This is for tests of schedulers. Batsim sends events separately if messages take time.
     """
     speed_flops: float = 1e9
     """Speed of the nodes in flop/s."""

@@ -28,14 +28,14 @@ from rebat.engine.static_jobs import StaticJobs
 from rebat.models.node_pool import NodePool
 
 HELD = 0
-"""Tag of all nodes in use, because the engine does not record which job uses a node."""
+"""Tag of all nodes in use. The engine does not record which job uses a node."""
 
 Happening = Callable[[Any], None]
 """Function that handles a pending event."""
 
 
 class EngineState:
-    """The state of a simulation, with the changes of state that need no decision."""
+    """State of a simulation, and the changes of state that need no decision."""
 
     def __init__(self, n_nodes: int, options: EngineOptions) -> None:
         self.options = options
@@ -48,8 +48,7 @@ class EngineState:
         self._static = StaticJobs()
         self._jobs: dict[str, EngineJob] = {}
         """Jobs that have not ended, jobs whose end the scheduler does not know, and registered
-        jobs.
-        """
+        ones."""
         self._gone: list[str] = []
         """Static jobs that ended since the last message."""
         self._n_registered = 0
@@ -72,7 +71,7 @@ class EngineState:
     # ---- jobs
 
     def _runnable(self, workload: str, profile: str) -> dict[str, dict[str, Any]]:
-        """Return a profile and its parts; raise InputError if it needs a network."""
+        """Return a profile and its parts. If it needs a network model, raise InputError."""
         profiles = with_parts(self.profiles[workload], profile)
         duration_us(profiles, profile, self.options.speed_flops)
         return profiles
@@ -84,7 +83,7 @@ class EngineState:
         self._use(job.workload, job.profile)
 
     def _use(self, workload: str, profile: str, n_jobs: int = 1) -> None:
-        """Count jobs with this profile."""
+        """Add a number of jobs to the count of jobs that use this profile."""
         uses = self._uses.setdefault(workload, {})
         uses[profile] = uses.get(profile, 0) + n_jobs
 
@@ -104,11 +103,11 @@ class EngineState:
         )
 
     def _forwarded(self, job: EngineJob) -> dict[str, Any]:
-        """Return the profile in the submission of a job."""
+        """Return the profile that the submission of a job contains."""
         return self.profiles[job.workload][job.profile]
 
     def _begin_leg(self, job: EngineJob) -> bool:
-        """Start the next delay of a job; return whether there was a next delay."""
+        """Start the next delay of a job. Return whether there was a next delay."""
         leg_us = next(job.legs, None)
         if leg_us is None:
             return False
@@ -160,7 +159,7 @@ class EngineState:
         self._pool.release(nodes)
 
     def _collect(self, job: EngineJob) -> None:
-        """Forget the profile of a job that ended, if no other job uses the profile."""
+        """If a job ended and no other job uses its profile, delete the profile."""
         uses = self._uses[job.workload]
         uses[job.profile] -= 1
         if not uses[job.profile] and not self.options.profile_reuse:

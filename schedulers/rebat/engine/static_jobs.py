@@ -20,7 +20,7 @@ _CHUNK = 4096
 
 
 class StaticJobs:
-    """The jobs of all workloads. There may be millions, so job objects are created at access.
+    """The jobs of all workloads. There may be millions, so job objects are created on access.
 
     The attribute ``n`` is the number of jobs.
     """
@@ -46,16 +46,16 @@ class StaticJobs:
             yield group
 
     def _order(self) -> npt.NDArray[np.int32]:
-        """Return the places of the jobs, sorted by submission."""
+        """Return the positions of the jobs, sorted by submission."""
         columns = [jobs.submit_us() for _, jobs in self._workloads]
         submit_us = np.concatenate([np.empty(0, dtype=np.int64), *columns])
         return np.argsort(submit_us, kind="stable").astype(np.int32)
 
     def find(self, job_id: str) -> Placed | None:
-        """Return the job with an id such as ``w0!12``; None if there is none.
+        """Return the job with an id such as ``w0!12``, or None if there is none.
 
-        The run time of the first call, and of each call that finds a job, is proportional to the
-        number of jobs.
+        The first call, and each call that finds a job, takes time proportional to the number of
+        jobs.
         """
         if self._ids is None:
             self._ids = IdSet(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-with suppress(ImportError):  # agents run as policies even if Gymnasium is not installed
+with suppress(ImportError):  # agents can run as policies even if Gymnasium is not installed
     from rebat.env.registration import register
 
     register()
@@ -30,7 +30,7 @@ _MODULES = {
     "REWARDS": "rewards",
     "RULES": "agents",
 }
-"""Module of each public name."""
+"""For each public name, its module."""
 
 __all__ = [*_MODULES]  # noqa: PLE0604
 

@@ -19,7 +19,7 @@ _NAMES = list(VICTIM.candidate)
 
 
 def _first_of_rank(observation: Observation, mask: ActionMask, rank: str) -> int:
-    """Return the action of a rule: its first candidate, or no candidate if that is invalid."""
+    """Return the first candidate under a victim rule. If it is invalid, choose none."""
     candidates, _ = VICTIM.split(observation)
     ranks = np.where(candidates[:, 0] > 0, candidates[:, _NAMES.index(rank)], np.inf)
     row = int(ranks.argmin())
@@ -27,22 +27,22 @@ def _first_of_rank(observation: Observation, mask: ActionMask, rank: str) -> int
 
 
 def fewest_nodes(observation: Observation, mask: ActionMask) -> int:
-    """Choose the victim by rule V1."""
+    """Choose the victim of rule V1 (see `RANKS`)."""
     return _first_of_rank(observation, mask, "rank V1")
 
 
 def latest_release(observation: Observation, mask: ActionMask) -> int:
-    """Choose the victim by rule V2."""
+    """Choose the victim of rule V2 (see `RANKS`)."""
     return _first_of_rank(observation, mask, "rank V2")
 
 
 def least_lost_work(observation: Observation, mask: ActionMask) -> int:
-    """Choose the victim by the rule least-lost-work."""
+    """Choose the victim of the rule least-lost-work."""
     return _first_of_rank(observation, mask, "rank lost")
 
 
 def first_fit(observation: Observation, mask: ActionMask) -> int:
-    """Choose the first valid candidate, or no candidate if none is valid."""
+    """Choose the first valid candidate. If there is none, choose no candidate."""
     return int(mask.argmax())
 
 
@@ -52,11 +52,11 @@ RULES: dict[str, Agent] = {
     "least-lost-work": least_lost_work,
     "first-fit": first_fit,
 }
-"""Agents that decide by a rule of a scheduler. 'first-fit' is the rule of greedy."""
+"""Agents that apply a rule of a scheduler. 'first-fit' is the rule of the scheduler greedy."""
 
 
 class RandomAgent:
-    """An agent that chooses a random valid action. Equal seeds make equal choices."""
+    """An agent that chooses a random valid action. With equal seeds, its choices are equal."""
 
     def __init__(self, seed: int) -> None:
         self._rng = np.random.default_rng(seed)
@@ -67,15 +67,18 @@ class RandomAgent:
 
 
 class LinearAgent(msgspec.Struct, frozen=True):
-    """An agent that chooses the valid action with the largest score, a linear function.
+    """An agent that chooses the valid action with the largest score.
+
+    The score is a linear function of the features.
 
     Attributes
     ----------
     decision : str
+        'victim' or 'queue' (see `AgentPolicy`).
     candidate : float64 array, shape (F,)
         Weights of the features of a candidate.
     context : float64 array, shape (C + 1,)
-        Weights of the context, and a constant, for the score of the action "no candidate".
+        Weights of the context features, and a constant, for the score of the action "no candidate".
     """
 
     decision: str
@@ -83,7 +86,7 @@ class LinearAgent(msgspec.Struct, frozen=True):
     context: npt.NDArray[np.float64]
 
     def __call__(self, observation: Observation, mask: ActionMask) -> int:
-        """Return the valid action with the largest score, or the first of several."""
+        """Return the valid action with the largest score. If several have it, return the first."""
         candidates, context = self.layout.split(observation.astype(np.float64))
         scores = np.append(
             (candidates * self.candidate).sum(axis=1),
@@ -108,7 +111,7 @@ class LinearAgent(msgspec.Struct, frozen=True):
         Raises
         ------
         InputError
-            If the number of weights is wrong, or a weight is not finite.
+            If the number of weights is wrong, or if a weight is not finite.
         """
         layout = LAYOUTS[decision]
         n_candidate, n = len(layout.candidate), len(layout.candidate) + len(layout.context) + 1
@@ -131,7 +134,7 @@ class LinearAgent(msgspec.Struct, frozen=True):
 
     @staticmethod
     def load(path: str | Path, sha256: str = "") -> LinearAgent:
-        """Read an agent. If ``sha256`` is set, it is the expected hash of the file.
+        """Read an agent from a file. If ``sha256`` is set, it is the expected hash of the file.
 
         Raises
         ------

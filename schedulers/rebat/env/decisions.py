@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A policy in which an agent chooses the next queued attempt, or the attempt to interrupt.
 
-An agent is a function of an observation and an action mask that returns an action. The action is
-the row of a candidate, or K for no candidate. The same class of policies is used in the environment
-and as a policy in other runs.
+An agent is a function of an observation and an action mask. It returns an action: the row of a
+candidate, or K for no candidate. The same class of policies is used in the environment and as a
+policy in other runs.
 """
 
 from __future__ import annotations
@@ -40,20 +40,20 @@ from rebat.policies.reactions.stealing import NodeStealing, StealingOptions
 from rebat.policies.reactions.victims import VICTIMS, Candidate, earliest_end
 
 Agent = Callable[[Observation, ActionMask], int]
-"""Function of observation, shape (K * F + C,), and mask, shape (K + 1,); returns an action."""
+"""Function of observation, shape (K * F + C,), and mask, shape (K + 1,). It returns an action."""
 
 K = 16
 """Default number of candidates."""
 
 BASES = {"victim": "sfsj", "queue": "greedy"}
-"""Default scheduler for each decision. The agent replaces one rule of the scheduler."""
+"""Default scheduler for each decision. The agent replaces one of its rules."""
 
 RANKS = ("fewest-nodes", "latest-release", "least-lost-work")
-"""Victim rules. An agent observes the rank of each candidate under these rules."""
+"""Rules that rank victims. An agent observes the rank of each candidate under each rule."""
 
 
 def checked(action: Any, mask: ActionMask) -> int:
-    """Return an action of an agent; raise ValueError if the mask excludes it."""
+    """Return an action of an agent. If the mask excludes it, raise ValueError."""
     number = int(action)
     if number != action or not 0 <= number < len(mask) or not mask[number]:
         valid = ", ".join(map(str, np.flatnonzero(mask).tolist()))
@@ -64,9 +64,9 @@ def checked(action: Any, mask: ActionMask) -> int:
 class AgentStealing(NodeStealing):
     """Node stealing with a victim that an agent chooses.
 
-    The candidates are K running attempts: the first ones under each rule of `RANKS`, sorted by the
-    first rule. An action is valid if the failed job would fit and the criterion accepts the victim.
-    If there is no valid candidate, the agent is not called.
+    The candidates are K running attempts: those ranked first by the rules in `RANKS`. They are
+    sorted by the first rule. An action is valid if the failed job would fit, and if the criterion
+    of the scheduler accepts the victim. If there is no valid candidate, the agent is not called.
     """
 
     def __init__(
@@ -76,9 +76,9 @@ class AgentStealing(NodeStealing):
         self._agent, self._n_candidates = agent, n_candidates
 
     def _victim(self, view: View, failed: Running, nodes: Mask, spared: set[str]) -> Running | None:
-        """Return the victim that the agent chooses; None if it chooses not to steal."""
+        """Return the victim that the agent chooses, or None if it chooses not to steal."""
         if self._timing != When.NOW and not nodes.any():
-            return None  # the failed job has no node to hold
+            return None  # the failed job holds no node
         candidates = [
             self._candidate(view, running)
             for running in view.running.values()
@@ -96,7 +96,7 @@ class AgentStealing(NodeStealing):
         return rows[action].running if action < len(rows) else None
 
     def _shown(self, candidates: list[Candidate]) -> tuple[list[Candidate], list[list[float]]]:
-        """Return the candidates for the agent, and their scaled ranks."""
+        """Return the candidates for the agent, and their scaled ranks (rank / K, at most 1)."""
         n, k = len(candidates), self._n_candidates
         orders = [
             sorted(range(n), key=[VICTIMS[rule](c) for c in candidates].__getitem__)
@@ -145,7 +145,7 @@ class AgentStealing(NodeStealing):
 
 
 class AgentQueue(Planning):
-    """List scheduling without reservations; an agent chooses the next attempt.
+    """List scheduling without reservations, in which an agent chooses the next attempt.
 
     The candidates are the first K attempts of the queue. The agent is called until it chooses no
     candidate, or until no candidate fits. If no attempt runs, it must choose a candidate.
@@ -158,7 +158,7 @@ class AgentQueue(Planning):
         self._opened = False
 
     def plan(self, view: View, changes: Changes) -> Iterator[Proposal]:
-        """Return the attempts to start now; reject jobs larger than the machine."""
+        """Yield the attempts to start now. Reject jobs larger than the machine."""
         if not self._opened:
             self._queue.on_machine(view.n_nodes)
             self._opened = True
@@ -208,7 +208,7 @@ class AgentQueue(Planning):
 
 
 class AgentPolicy(Policy):
-    """A scheduler in which an agent takes one kind of decision.
+    """A scheduler in which an agent makes one kind of decision.
 
     To run an agent like any other policy, derive a class from this class and set its attributes.
     Arguments of the constructor replace the attributes and the method `agent`.
@@ -218,8 +218,8 @@ class AgentPolicy(Policy):
     decision : {'victim', 'queue'}
         Which job to interrupt for a failed job, or which queued attempt is next.
     base : str
-        The scheduler that takes all other decisions; empty: see `BASES`. With 'victim' it needs
-        react=stealing. With 'queue' its planning is replaced.
+        The scheduler that makes all other decisions. If empty, it is the one in `BASES`. With
+        'victim', it needs react=stealing. With 'queue', its planning is replaced.
     candidates : int
         Number of candidates in an observation (K).
     """
@@ -242,25 +242,25 @@ class AgentPolicy(Policy):
         )
 
     def agent(self, observation: Observation, mask: ActionMask) -> int:
-        """Return the action for an observation; see `Agent`."""
+        """Return the action for an observation (see `Agent`)."""
         raise NotImplementedError
 
     def react(self, view: View, news: News) -> Iterable[Proposal]:
-        """Return the proposals of the reactions; the agent may choose the victims."""
+        """Return the proposals after failures. The agent may choose the victims."""
         return self._scheduler.react(view, news)
 
     def plan(self, view: View, changes: Changes) -> Iterable[Proposal]:
-        """Return the starts; the agent may choose them."""
+        """Return the attempts to start. The agent may choose them."""
         return self._scheduler.plan(view, changes)
 
 
 def base_of(decision: str, base: str = "") -> Point:
-    """Return the scheduler that takes all other decisions.
+    """Return the scheduler that makes all other decisions.
 
     Raises
     ------
     InputError
-        If the decision is unknown, or the agent cannot take it in this scheduler.
+        If the decision is unknown, or if the agent cannot make it in this scheduler.
     """
     if decision not in BASES:
         raise unknown_name("decision", decision, BASES)
@@ -283,7 +283,7 @@ def _counts(point: Point) -> bool:
 
 
 def agent_scheduler(point: Point, decision: str, agent: Agent, n_candidates: int) -> Scheduler:
-    """Return the scheduler with one of its rules replaced by an agent.
+    """Return the scheduler in which an agent replaces one of the rules.
 
     Raises
     ------

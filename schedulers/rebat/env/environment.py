@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Gymnasium environment: an agent takes one kind of decision of a batch scheduler."""
+"""The Gymnasium environment: an agent makes one kind of decision of a batch scheduler."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ except ImportError as error:
     raise not_installed(str(error.name), "rebat.env", "rl") from error
 
 MOST_EMPTY = 100
-"""Maximum number of drawn episodes without a decision that a reset skips."""
+"""Maximum number of random episodes without a decision that a reset skips."""
 
 DEFAULTS = {"mtbf": "1h", "checkpoint": "young-daly"}
 """Defaults of options that differ from `rebat run`."""
 
 UNUSED = ("operations", "seed", "window", "select", "walltime_kills", "accounting")
-"""Options of a scenario that are not available in an environment."""
+"""Options of a scenario that an environment does not support."""
 
 Workloads = WorkloadLike | Sequence[WorkloadLike]
 
 
 class BatchScheduling(gymnasium.Env[Observation, Any]):
-    """A simulation of a window of a workload, in which an agent takes one kind of decision.
+    """A simulation of a window of a workload, in which an agent makes one kind of decision.
 
     A reset draws a workload, a window and a failure seed. The machine is empty at the start of the
     window. The episode ends when all jobs of the window have ended.
@@ -53,11 +53,11 @@ class BatchScheduling(gymnasium.Env[Observation, Any]):
     workload : Workload, str, Path, or a sequence
         One or several workloads, each as in `rebat.run`.
     window : str or float, optional
-        Length of a window, like "1d"; None: the entire workload.
+        Length of a window, like "1d". If None, the window is the entire workload.
     base : str
-        The scheduler that takes all other decisions (see `AgentPolicy`).
+        The scheduler that makes all other decisions (see `AgentPolicy`).
     candidates : int
-        Number of candidates (K).
+        Maximum number of candidates in an observation (K).
     reward : str or function
         A name in `REWARDS`, or a function of `Totals`.
     validate : bool
@@ -75,9 +75,9 @@ class BatchScheduling(gymnasium.Env[Observation, Any]):
     -----
     Observations are described in `rebat.env.observation`. The action is the row of a candidate, or
     K for no candidate. ``info["action_mask"]`` and `action_masks` mark the valid actions. If an
-    action is invalid, the environment carries out K instead (or the first valid action, if K is
-    invalid), and sets ``info["invalid_action"]``. ``info["draw"]`` identifies the episode;
-    ``reset(options=info["draw"])`` repeats it.
+    action is invalid, the environment carries out K instead, and sets ``info["invalid_action"]``.
+    If K is also invalid, it carries out the first valid action. ``info["draw"]`` identifies the
+    episode. To repeat it, call ``reset(options=info["draw"])``.
     """
 
     metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012 (declared by Gymnasium)
@@ -110,14 +110,16 @@ class BatchScheduling(gymnasium.Env[Observation, Any]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Observation, dict[str, Any]]:
-        """Start an episode; return the first observation and its ``info``.
+        """Start an episode. Return the first observation and its ``info``.
 
-        ``options`` selects an episode: the dictionary ``info["draw"]`` of an earlier reset.
+        ``options`` may be the dictionary ``info["draw"]`` of an earlier reset, to repeat its
+        episode.
 
         Raises
         ------
         InputError
-            If the episode, or each of `MOST_EMPTY` random episodes, has no decision.
+            If the selected episode has no decision, or if `MOST_EMPTY` random episodes in a row
+            have none.
         """
         super().reset(seed=seed)
         for _ in range(1 if options else MOST_EMPTY):
@@ -178,12 +180,12 @@ class BatchScheduling(gymnasium.Env[Observation, Any]):
         return info | ({"draw": msgspec.structs.asdict(draw)} if draw else {})
 
     def action_masks(self) -> ActionMask:
-        """Return which actions are valid now: 1 for a valid action, shape (K + 1,)."""
+        """Return a mask of the actions that are valid now, shape (K + 1,). 1 means valid."""
         return self._mask
 
     @property
     def ledger(self) -> Ledger:
-        """The records of the running episode, which stay valid after its end."""
+        """The records of the running episode. They stay available after its end."""
         if self._episode is None:
             raise InputError("no episode is running", "ledger", "reset() first")
         return self._episode.session.ledger
@@ -207,7 +209,7 @@ def _listed(workload: Workloads) -> list[WorkloadLike]:
 
 
 def _scenario_options(options: dict[str, Any]) -> ScenarioOptions:
-    """Return the options of the scenario with the defaults of the environment."""
+    """Return the options of the scenario. The defaults are those of the environment."""
     names = [name for name in ScenarioOptions.__struct_fields__ if name not in UNUSED]
     for name in options:
         if name not in names:

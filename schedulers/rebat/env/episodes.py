@@ -38,14 +38,14 @@ Question = tuple[Observation, ActionMask]
 
 
 class Draw(msgspec.Struct, frozen=True):
-    """The randomly drawn part of an episode.
+    """The random choices that identify an episode.
 
     Attributes
     ----------
     workload : int
-        Number of the workload.
+        Index of the workload.
     first : int
-        Number of the job, in order of submission, at whose submission the window begins.
+        Index of a job in order of submission. The window begins at its submission.
     seed : int
         Seed of the failures.
     """
@@ -65,12 +65,12 @@ class Episodes:
     options : ScenarioOptions
         Failures, checkpoints and the machine.
     window_s : float or None
-        Length of a window in seconds; None: the entire workload.
+        Length of a window in seconds. If None, the window is the entire workload.
 
     Raises
     ------
     InputError
-        If a workload cannot be read, or options contradict each other.
+        If a workload cannot be read, or if options contradict each other.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class Episodes:
         self._n_first = [self._count(submits) for submits in self._submits]
 
     def _count(self, submits: list[int]) -> int:
-        """Return the number of jobs at which a window can begin that fits in the workload."""
+        """Return the number of jobs at which a complete window can begin."""
         if self._window_us is None or not submits:
             return 1
         return max(1, bisect_left(submits, submits[-1] - self._window_us))
@@ -98,7 +98,7 @@ class Episodes:
         return Draw(workload, first, int(rng.integers(2**31)))
 
     def chosen(self, options: dict[str, Any]) -> Draw:
-        """Return the episode that options of a reset select; raise InputError if there is none."""
+        """Return the episode that a reset's options select. If there is none, raise InputError."""
         try:
             draw = msgspec.convert(options, Draw)
         except msgspec.ValidationError as error:
@@ -111,7 +111,7 @@ class Episodes:
         return draw
 
     def stage(self, draw: Draw) -> tuple[Workload, Scenario]:
-        """Return the jobs of an episode, which begins at time 0, and its scenario."""
+        """Return the jobs of an episode, shifted so that it begins at time 0, and its scenario."""
         workload, submits = self._workloads[draw.workload], self._submits[draw.workload]
         failures = self._scenario.failures
         scenario = msgspec.structs.replace(
@@ -146,7 +146,7 @@ class EpisodeSetting(msgspec.Struct, frozen=True):
 
     @staticmethod
     def of(decision: str, base: str, n_candidates: int, validate: bool) -> EpisodeSetting:
-        """Return the setting; raise InputError if the scheduler does not have this decision."""
+        """Return the settings. If the scheduler does not have this decision, raise InputError."""
         return EpisodeSetting(decision, base_of(decision, base), n_candidates, validate)
 
 
@@ -184,11 +184,11 @@ class Episode:
         return action
 
     def start(self) -> Question | None:
-        """Simulate until the first decision; return None if the episode ends before it."""
+        """Simulate until the first decision. If the episode ends before it, return None."""
         return self._continue()
 
     def answer(self, action: int) -> Question | None:
-        """Simulate until the next decision; return None at the end of the episode."""
+        """Simulate until the next decision. At the end of the episode, return None."""
         return self._continue(action)
 
     def _continue(self, *action: int) -> Question | None:
@@ -198,7 +198,7 @@ class Episode:
 
     @property
     def totals(self) -> Totals:
-        """The totals until now."""
+        """The totals from the start of the episode until now."""
         return self._meter.settle() if self._greenlet.dead else self._meter.read()
 
     @property

@@ -20,39 +20,39 @@ from rebat.core.attempts import Attempt, Priority, Running
 from rebat.core.units import US_PER_S
 
 Observation = npt.NDArray[np.float32]
-"""Shape (K * F + C,), values from 0 to 1."""
+"""An observation: shape (K * F + C,), values from 0 to 1."""
 
 ActionMask = npt.NDArray[np.int8]
-"""Shape (K + 1,): 1 for a valid action. Action K chooses no candidate."""
+"""A mask of actions: shape (K + 1,), 1 for a valid action. Action K chooses no candidate."""
 
 MINUTE_US = 60 * US_PER_S
 LONGEST_US = 30 * 24 * 60 * MINUTE_US
-"""Durations are scaled to log(1 + minutes) / log(1 + 43,200); 1 means 30 days or more."""
+"""Largest scaled duration (30 days). The scale is log(1 + minutes) / log(1 + 43,200)."""
 
 MOST = 2**16
-"""Counts are scaled to log(1 + n) / log(1 + 65,536)."""
+"""Largest scaled count. The scale is log(1 + n) / log(1 + 65,536)."""
 
 _PER_TIME = 1 / log1p(LONGEST_US / MINUTE_US)
 _PER_COUNT = 1 / log1p(MOST)
 
 
 def scaled_time(us: float) -> float:
-    """Return a duration in microseconds on a logarithmic scale from 0 to 1 (30 days)."""
+    """Return a duration (us) on a logarithmic scale. 0 us is 0, and 30 days or more is 1."""
     return min(1.0, log1p(max(0.0, us) / MINUTE_US) * _PER_TIME)
 
 
 def scaled_count(n: float) -> float:
-    """Return a count on a logarithmic scale from 0 to 1 (65,536)."""
+    """Return a count on a logarithmic scale. 0 is 0, and 65,536 or more is 1."""
     return min(1.0, log1p(max(0.0, n)) * _PER_COUNT)
 
 
 class ObservationLayout(msgspec.Struct, frozen=True):
-    """Features of an observation: name and definition, in order.
+    """Features of an observation: their names and definitions, in order.
 
     Attributes
     ----------
     candidate : dict
-        Features of a candidate. In rows without a candidate, all features are 0, including
+        Features of a candidate. If a row has no candidate, all its features are 0, including
         ``present``.
     context : dict
         Features of the machine, the queue and the failed job.
@@ -68,7 +68,7 @@ class ObservationLayout(msgspec.Struct, frozen=True):
     def flat(
         self, rows: Sequence[Sequence[float]], context: Sequence[float], n_candidates: int
     ) -> Observation:
-        """Return the observation of at most K candidates in a context."""
+        """Return the observation of at most K candidates (``rows``) in a context, as one array."""
         n_features = len(self.candidate)
         observation = np.zeros(self.size(n_candidates), dtype=np.float32)
         if rows:
@@ -138,7 +138,7 @@ QUEUE = ObservationLayout(
 """Layout of the observations for the decision ``queue``."""
 
 LAYOUTS = {"victim": VICTIM, "queue": QUEUE}
-"""Layout of the observations by decision."""
+"""For each decision, the layout of its observations."""
 
 
 def machine_features(view: View, n_free: int, n_queued: int) -> list[float]:
@@ -155,7 +155,7 @@ def machine_features(view: View, n_free: int, n_queued: int) -> list[float]:
 def victim_row(
     view: View, running: Running, failed_nodes: int, lost_us: int, valid: bool
 ) -> list[float]:
-    """Return the features of a candidate, except its ranks and ``resubmission``."""
+    """Return the features of a candidate, without its ranks and ``resubmission``."""
     attempt, now_us, n_nodes = running.attempt, view.now_us, view.n_nodes
     return [
         1.0,

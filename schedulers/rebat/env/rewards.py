@@ -49,7 +49,7 @@ class Totals(msgspec.Struct):
 
 
 Reward = Callable[[Totals], float]
-"""Function of the totals. Its value at the end is the sum of the rewards of an episode."""
+"""Function of the totals. Its value at the end of an episode is the sum of the rewards."""
 
 
 def flow(totals: Totals) -> float:
@@ -88,7 +88,7 @@ REWARDS: dict[str, Reward] = {
 
 
 def reward_of(reward: str | Reward) -> Reward:
-    """Return a reward by name; a function is returned unchanged.
+    """Return the reward with this name. If ``reward`` is a function, return it.
 
     Raises
     ------
@@ -103,7 +103,7 @@ def reward_of(reward: str | Reward) -> Reward:
 
 
 class Meter:
-    """A meter that adds up the totals of a session. `handle` replaces the method of the session.
+    """Adds up the totals of a session. Call its method `handle` instead of the session's.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ class Meter:
         self._n_attempts = 0
 
     def handle(self, message: Message) -> Reply:
-        """Add the time since the previous message; then pass the message to the session."""
+        """Add the time since the previous message. Then pass the message to the session."""
         self._pass(message.now_us)
         reply = self._session.handle(message)
         if self._validate:
@@ -144,7 +144,7 @@ class Meter:
         totals.idle_node_us += elapsed_us * (totals.n_nodes - busy)
 
     def read(self) -> Totals:
-        """Return the totals until now, with the losses of the attempts that have ended."""
+        """Return the totals until now. Losses are included only for attempts that have ended."""
         attempts = self._session.ledger.attempts
         for place in range(self._n_attempts, len(attempts)):
             record = attempts[place]
@@ -153,7 +153,7 @@ class Meter:
         return self.totals
 
     def settle(self) -> Totals:
-        """Return the totals at the end, including losses that became known later."""
+        """Return the totals at the end. They include losses that became known later."""
         attempts = self._session.ledger.attempts
         self.totals.lost_node_us = sum(lost_us(r) * r.attempt.n_nodes for r in attempts)
         self._n_attempts = len(attempts)

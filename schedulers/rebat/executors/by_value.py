@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tasks as bytes for worker processes, including classes that a script or notebook defines.
 
-cloudpickle can write these classes, except structs of msgspec, because the fields of a struct are
-fixed when its class is created. Therefore, this module writes the class of a struct as its fields,
-followed by its other attributes.
+cloudpickle can serialise these classes. Structs of msgspec are an exception, because the fields of
+a struct are fixed when its class is created. Therefore, this module serialises the class of a
+struct as its fields, followed by its other attributes.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def by_value(task: Any) -> bytes:
 
 class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
     def reducer_override(self, obj: Any) -> Any:
-        """Return the way to write an object; NotImplemented means the way of cloudpickle."""
+        """Return how to serialise an object. If it is NotImplemented, cloudpickle decides."""
         if isinstance(obj, type) and issubclass(obj, msgspec.Struct) and not _importable(obj):
             return _struct, _creation(obj), _other_attributes(obj), None, None, _add
         return super().reducer_override(obj)
@@ -54,7 +54,7 @@ def _importable(kind: type) -> bool:
 
 
 def _creation(kind: type[msgspec.Struct]) -> tuple[Any, ...]:
-    """Return the arguments of `_struct`."""
+    """Return the arguments with which `_struct` creates a class again."""
     own = inspect.get_annotations(kind)
     fields = [_parts(field) for field in msgspec.structs.fields(kind) if field.name in own]
     config = {name: getattr(kind.__struct_config__, name) for name in _CONFIG}
@@ -75,7 +75,7 @@ def _struct(name: str, fields: Any, bases: Any, namespace: Any, config: Any) -> 
 
 
 def _other_attributes(kind: type[msgspec.Struct]) -> dict[str, Any]:
-    """Return methods, properties and class variables."""
+    """Return methods, properties and class variables of a class."""
     skipped = _OF_MSGSPEC | set(kind.__struct_fields__) | {"__post_init__"}
     return {name: value for name, value in kind.__dict__.items() if name not in skipped}
 

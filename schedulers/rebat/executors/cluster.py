@@ -4,7 +4,7 @@
 This process runs the Dask scheduler, which listens on the network. Connections need TLS keys in
 both directions. Each start creates new keys in the results folder. The jobs are cancelled when the
 process ends. If the process is killed, connected workers end immediately. Jobs that start later end
-after the death timeout of Dask.
+after Dask's death timeout.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ def on_cluster(
     Raises
     ------
     InputError
-        If the batch system or dask-jobqueue is missing, or the batch system rejects a job.
+        If the batch system or dask-jobqueue is missing, or if the batch system rejects a job.
     RebatError
-        If all jobs end before their workers connect, or the cluster is lost. Completed outcomes
+        If all jobs end before their workers connect, or if the cluster is lost. Completed outcomes
         are kept.
     """
     _check(system, resources)
@@ -79,7 +79,7 @@ def _check(system: System, resources: Resources) -> None:
 
 @contextmanager
 def _keys(folder: Path) -> Iterator[Any]:
-    """Yield new keys in a private folder; remove keys of earlier processes that were killed."""
+    """Yield new keys in a private folder. Remove keys of earlier processes that were killed."""
     from distributed.security import Security
 
     keys = folder / KEYS
@@ -143,7 +143,7 @@ def _address(system: System, interface: str | None) -> str:
 
 
 def _new_job(system: System, resources: Resources, keys: Any, address: str, name: str) -> Any:
-    """Return a job that is not yet submitted."""
+    """Return a job of the batch system. It is not submitted yet."""
     from dask import config
 
     options = job_options(system, resources.jobs)

@@ -15,17 +15,16 @@ from rebat.executors.resources import Resources
 from rebat.executors.systems import System, queued
 
 LOOK_S = 10.0
-"""Seconds between queries of the queue. More frequent queries would burden the batch system."""
+"""Time between queries of the queue, in seconds. Shorter times would burden the batch system."""
 STILLBORN = 3
-"""Number of consecutive jobs without a worker after which ended jobs are not replaced."""
+"""If this many consecutive jobs end without a worker, ended jobs are not replaced."""
 
 
 class Crew:
-    """The batch jobs, with ``per_job`` workers each. Jobs that end (walltime, failure) are
-    replaced.
+    """The batch jobs, with ``per_job`` workers each.
 
-    ``new_job`` is a function of a name that creates a dask-jobqueue job. ``cluster`` contains the
-    Dask scheduler.
+    Jobs that end (walltime, failure) are replaced. ``new_job`` is a function of a name that creates
+    a dask-jobqueue job. ``cluster`` contains the Dask scheduler.
     """
 
     def __init__(
@@ -51,7 +50,7 @@ class Crew:
         Raises
         ------
         InputError
-            If the batch system rejects a job; the error contains the message of the batch system.
+            If the batch system rejects a job. The error contains the message of the batch system.
         """
         self.n_lacking = n_jobs
         if refused := self._submit():
@@ -90,7 +89,7 @@ class Crew:
             self._report(len(names), self.reported_status[1])
 
     def _note_reported(self, workers: set[str]) -> None:
-        """Record jobs whose workers are connected. A worker is named JOB, or JOB-NUMBER."""
+        """Record the jobs whose workers are connected. A worker is named JOB, or JOB-NUMBER."""
         jobs = workers | {name.rpartition("-")[0] for name in workers}
         new = (jobs & self.jobs.keys()) - self.reported
         if new:
@@ -104,7 +103,7 @@ class Crew:
             return
         missing = {name for name, job in self.jobs.items() if job.job_id not in queue}
         self._drop_ended(missing & self.unlisted)
-        self.unlisted = missing  # ended if two listings lack it: queues may list new jobs late
+        self.unlisted = missing  # ended if missing twice: queues may list new jobs late
         refused = self._submit()
         if refused and not n_workers:
             raise RebatError(f"executor {self.system.name}: {refused}")
@@ -113,7 +112,7 @@ class Crew:
         self._report(n_workers, refused or (f"{n_pending} pending" if n_pending else ""))
 
     def _drop_ended(self, ended: set[str]) -> None:
-        """Forget ended jobs. Replace them, unless too many jobs ended without a worker."""
+        """Delete ended jobs. Replace them, unless too many jobs ended without a worker."""
         for name in ended:
             del self.jobs[name]
             self.stillborn += name not in self.reported
@@ -123,9 +122,9 @@ class Crew:
             raise RebatError(f"executor {self.system.name}: {problem}; see {self.folder}/jobs")
 
     def _submit(self) -> str:
-        """Submit the missing jobs; return the batch system's message if it rejects a job."""
+        """Submit the missing jobs. If the batch system rejects a job, return its message."""
         new = {name: self.new_job(name) for name in self._names(self.n_lacking)}
-        self.jobs |= new  # recorded before the submission, so that an interrupt cancels the jobs
+        self.jobs |= new  # before the submission, so that an interrupt cancels the jobs
 
         async def submitted() -> list[Any]:
             return await asyncio.gather(*new.values(), return_exceptions=True)
@@ -149,7 +148,7 @@ class Crew:
 
 
 def _message(text: str) -> str:
-    r"""Return the message of the batch system that an error of dask-jobqueue contains.
+    r"""Return the message of the batch system in an error of dask-jobqueue.
 
     >>> _message("Command exited\nstderr:\nsbatch: error: invalid partition\n\n")
     'sbatch: error: invalid partition'

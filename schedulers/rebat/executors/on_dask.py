@@ -21,7 +21,7 @@ from rebat.core.errors import InputError, RebatError, not_installed
 from rebat.executors.resources import Lost, R, Resources, T, Work, reason
 
 SILENT = logging.CRITICAL + 1
-"""Log level that hides all messages; an interrupted cluster would print many."""
+"""Log level that hides all messages. An interrupted cluster would otherwise print many."""
 WATCH_S = 1.0
 
 
@@ -33,7 +33,7 @@ def on_dask(
     Raises
     ------
     InputError
-        If Dask is not installed or the cluster cannot be reached.
+        If Dask is not installed, or if the cluster cannot be reached.
     RebatError
         If the cluster is lost. Completed outcomes are kept.
     """
@@ -48,7 +48,7 @@ def outcomes(
     lost: Lost[T, R],
     watch: Callable[[], None] = lambda: None,
 ) -> Iterator[R]:
-    """Yield outcomes as they complete; call ``watch`` after each one and once a second."""
+    """Yield outcomes as they complete. Call ``watch`` after each one and once a second."""
     ended: queue.SimpleQueue[Any] = queue.SimpleQueue()
     of: dict[Any, T] = {}
 
@@ -74,7 +74,7 @@ def outcomes(
 
 
 _DROPPED = object()
-"""Marks a task whose outcome was lost with its worker."""
+"""Value that represents an outcome that was lost with its worker."""
 
 
 def _outcome(future: Any, task: T, lost: Lost[T, R], left: int, watch: Callable[[], None]) -> Any:
@@ -132,7 +132,7 @@ def _client(workers: int, address: str | None) -> Iterator[Any]:
 
 @contextmanager
 def _own_cluster(workers: int) -> Iterator[Any]:
-    """Run a cluster on this machine that only this process can use, with private files."""
+    """Run a cluster on this machine that only this process can use. Its files are private."""
     from distributed import LocalCluster
     from distributed.security import Security
 
@@ -159,10 +159,10 @@ def _own_cluster(workers: int) -> Iterator[Any]:
 
 @contextmanager
 def without_pages() -> Iterator[None]:
-    """Disable the logs of tornado and Dask, and the pages of Dask's HTTP servers.
+    """Disable the logs of tornado and Dask, and the web pages of Dask's HTTP servers.
 
-    The pages require no keys. While a cluster is closed, and for a moment afterwards, tornado and
-    Dask report broken connections as errors.
+    The pages require no keys. The logs are disabled because tornado and Dask report broken
+    connections as errors while a cluster is closed, and for a moment afterwards.
     """
     from dask import config
 
@@ -175,11 +175,11 @@ def without_pages() -> Iterator[None]:
 
 @contextmanager
 def out_of_reach() -> Iterator[None]:
-    """Block Ctrl-C and SIGHUP in processes and threads started in the block.
+    """Block Ctrl-C and SIGHUP in processes and threads that are started in the block.
 
     Terminals send these signals to all processes of a command, but only the main thread of this
-    process should handle them. It receives a signal that is sent during the block at the end of the
-    block.
+    process should handle them. If a signal arrives during the block, the main thread receives it at
+    the end of the block.
     """
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})
     try:

@@ -5,7 +5,7 @@ Tasks may contain objects of classes that a script or notebook defines, because 
 these classes by value. Workers read only data that this process sends.
 
 If a worker process dies, another worker tries its task once more. If this worker also dies, the
-task is passed to ``lost``. Other tasks are not affected.
+function ``lost`` receives the task and returns its outcome. Other tasks are not affected.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from rebat.core.errors import InputError, RebatError
 from rebat.executors.resources import Lost, R, Resources, T, Work, reason
 
 TRIES = 2
-"""Number of attempts for a task whose worker dies."""
+"""Maximum number of attempts for a task whose worker dies."""
 
 
 class _Worker(Generic[T]):
-    """A process that performs one task at a time, and the end of its pipe in this process."""
+    """A process that performs one task at a time, and the pipe to it."""
 
     def __init__(self, context: SpawnContext, work: Work[T, Any]) -> None:
         self.pipe, theirs = context.Pipe()
@@ -68,7 +68,7 @@ class _Worker(Generic[T]):
             self.pipe.send_bytes(content)
 
     def death(self) -> str:
-        """Wait for the end of the process, and return a text on how it died."""
+        """Wait for the end of the process. Return a text that states how it died."""
         self.process.join(10)
         code = self.process.exitcode
         return f"signal {-code}" if code is not None and code < 0 else f"exit code {code}"
@@ -82,10 +82,10 @@ class _Worker(Generic[T]):
 
 @contextmanager
 def _without_main() -> Iterator[None]:
-    """Prevent that processes started in the block run the user's script again.
+    """Prevent processes that are started in the block from running the user's script again.
 
-    multiprocessing finds the main module through ``__file__`` and ``__spec__``, see
-    `multiprocessing.spawn.get_preparation_data`. Tasks do not need the main module.
+    multiprocessing finds the main module through ``__file__`` and ``__spec__`` (see
+    `multiprocessing.spawn.get_preparation_data`). Tasks do not need the main module.
     """
     main = vars(sys.modules["__main__"])
     hidden: dict[str, Any] = {name: main[name] for name in ("__file__", "__spec__") if name in main}
@@ -109,18 +109,18 @@ def _serve(pipe: Any, work: Work[Any, Any]) -> None:
                 task = pipe.recv()
             except (EOFError, OSError):
                 break
-            except Exception as error:  # the class of the task cannot be created here
+            except Exception as error:  # this process cannot create the task's class
                 pipe.send(_Trouble(reason(error)))
             else:
                 pipe.send(_answer(work, task))
-                if not imported:  # no garbage collection of the imported modules
+                if not imported:  # exclude imported modules from garbage collection
                     gc.collect()
                     gc.freeze()
                     imported = True
 
 
 class _Trouble(NamedTuple):
-    """An error in a worker, which is sent instead of an outcome."""
+    """An error in a worker. It is sent instead of an outcome."""
 
     text: str
 
@@ -133,7 +133,7 @@ def _answer(work: Work[Any, Any], task: Any) -> Any:
 
 
 def _die_with_parent() -> None:
-    """Exit when the parent dies, so that a killed parent leaves no workers."""
+    """Exit when the parent process dies, so that no workers are left."""
     parent = parent_process()
     if parent is not None:
         connection.wait([parent.sentinel])
@@ -168,7 +168,7 @@ def _collect(
     work: Work[T, R],
     lost: Lost[T, R],
 ) -> Iterator[R]:
-    """Handle the outcome or death of a worker; send the next task to it or its replacement."""
+    """Handle the outcome or the death of a worker. Send the next task to it or its replacement."""
     task = worker.task
     assert task is not None
     try:

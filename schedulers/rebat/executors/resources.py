@@ -15,15 +15,16 @@ T = TypeVar("T")
 R = TypeVar("R")
 Work = Callable[[T], R]
 Lost = Callable[[T, str], R]
-"""Function of a task whose worker died and the reason, which returns the outcome."""
+"""Function of a task whose worker died, and of the reason. It returns the outcome."""
 OnCrew = Callable[[int, str], None]
-"""Callback with the number of connected workers and a note about the missing workers."""
+"""Callback with the number of connected workers and a note about missing workers."""
 
 
 class Jobs(msgspec.Struct, frozen=True, kw_only=True):
     """A job of a batch system that runs workers.
 
-    If a value is None or empty, Dask's ``jobqueue.yaml`` or the default of dask-jobqueue applies.
+    If a value is None or empty, the value in Dask's ``jobqueue.yaml`` or the default of
+    dask-jobqueue is used.
     """
 
     queue: str | None = None
@@ -49,7 +50,7 @@ class Resources(msgspec.Struct, frozen=True, kw_only=True):
     """Resources of an executor. Each executor uses some of the fields."""
 
     workers: int = 1
-    """Number of workers; 0 means the number of workers of one job of the batch system."""
+    """Number of workers. 0 means the number of workers of one job of the batch system."""
     address: str | None = None
     """Address of a Dask scheduler."""
     jobs: Jobs = Jobs()

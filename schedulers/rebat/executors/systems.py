@@ -17,10 +17,10 @@ from typing import Any, NamedTuple
 from rebat.executors.resources import Jobs
 
 MEMORY_GIB = 2
-"""Default memory of a worker."""
+"""Default memory of a worker in GiB."""
 PATIENCE_S = 30.0
 _ENDED = {"C", "DONE", "EXIT", "F", "X", "Z"}
-"""States of ended jobs, which some systems still list."""
+"""States of ended jobs. Some systems still list ended jobs."""
 
 
 def _clock(seconds: float) -> str:
@@ -50,9 +50,9 @@ class System(NamedTuple):
     cluster: str
     submit: str
     listing: tuple[str, ...]
-    """Command that prints a line per job. A line begins with the job number."""
+    """Command that prints a line per job. Each line begins with the number of the job."""
     column: int
-    """Column of the state in a line."""
+    """Index of the column that contains the state."""
     runs: str
     """State of a running job."""
     account: str = "account"
@@ -84,7 +84,7 @@ SYSTEMS = {
 
 
 def listed(system: System, text: str) -> dict[str, str]:
-    """Return the state of each job in a listing, by number, without ended jobs."""
+    """Return the state of each job in a listing, by job number. Omit ended jobs."""
     lines = [line.split() for line in text.splitlines()]
     states = {
         number[0]: words[system.column]
@@ -95,7 +95,7 @@ def listed(system: System, text: str) -> dict[str, str]:
 
 
 def queued(system: System) -> dict[str, str] | None:
-    """Return the state of each job in the queue, by number; None if the queue does not answer."""
+    """Return the state of each queued job, by job number, or None if the queue does not answer."""
     try:
         done = subprocess.run(
             system.listing, capture_output=True, text=True, timeout=PATIENCE_S, check=True
@@ -106,7 +106,7 @@ def queued(system: System) -> dict[str, str] | None:
 
 
 def jobqueue() -> Any:
-    """Import dask-jobqueue, and restore the handler of Ctrl-C, which the import replaces.
+    """Import dask-jobqueue. Restore the handler of Ctrl-C, because the import replaces it.
 
     Raises
     ------
@@ -122,7 +122,10 @@ def jobqueue() -> Any:
 
 
 def cores_per_job(system: System, jobs: Jobs) -> int:
-    """Return the number of workers per job: from the options, Dask's configuration, or 1."""
+    """Return the number of workers per job. It is set in the options or in Dask's configuration.
+
+    The default is 1.
+    """
     import dask
 
     jobqueue()  # the import loads the configuration
@@ -152,7 +155,7 @@ def job_options(system: System, jobs: Jobs) -> dict[str, Any]:
         "memory": memory or f"{MEMORY_GIB * cores} GiB",
         "job_extra_directives": also("job-extra-directives", jobs.extra),
         "job_script_prologue": also("job-script-prologue", jobs.prologue),
-        # The dashboard is not encrypted, so it is only reachable on the node.
+        # The dashboard is not encrypted. Therefore, it can be reached only on its node.
         "worker_extra_args": [*also("worker-extra-args", ()), "--dashboard-address", "127.0.0.1:0"],
         **{name: value for name, value in options.items() if value is not None},
     }

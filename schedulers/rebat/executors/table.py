@@ -3,8 +3,8 @@
 
 An executor applies a function to many tasks: in local processes, on Dask, in jobs of a batch
 system, or in this process. It yields outcomes as they complete. If a worker dies, its task is tried
-again. If this also fails, the task is passed to ``lost``. Other tasks are not affected. If an
-executor is closed before its end, it ends its workers.
+again. If this attempt also fails, the function ``lost`` receives the task and returns its outcome.
+Other tasks are not affected. If an executor is closed before its end, it ends its workers.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def inline(
 def _on_dask(
     tasks: Sequence[T], work: Work[T, R], lost: Lost[T, R], resources: Resources
 ) -> Generator[R]:
-    """Import the executor only now, because most commands use processes."""
+    """Run the executor for Dask. It is imported only now, because most commands use processes."""
     from rebat.executors.on_dask import on_dask
 
     return on_dask(tasks, work, lost, resources)
@@ -38,7 +38,7 @@ def _on_dask(
 def _on_cluster(
     name: str, tasks: Sequence[T], work: Work[T, R], lost: Lost[T, R], resources: Resources
 ) -> Generator[R]:
-    """Import the executor of a batch system when it is used."""
+    """Run the executor for a batch system. It is imported only now."""
     from rebat.executors.cluster import on_cluster
 
     return on_cluster(SYSTEMS[name], tasks, work, lost, resources)
@@ -54,7 +54,7 @@ EXECUTORS: dict[str, Executor] = {
 
 
 def executor(name: str) -> Executor:
-    """Return the executor with this name. If it is unknown, the error lists the choices."""
+    """Return the executor with this name. If the name is unknown, the error lists the choices."""
     if name not in EXECUTORS:
         raise unknown_name("executor", name, EXECUTORS)
     return EXECUTORS[name]

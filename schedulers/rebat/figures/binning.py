@@ -15,11 +15,11 @@ from rebat.results.measures.timeline import CAUSES, Timeline
 Float = npt.NDArray[np.float64]
 
 PALE = 0.75
-"""Share of white in the colour of progress that a checkpoint saved, but that was lost later."""
+"""Share of white in the colour of work that was lost although a checkpoint contained it."""
 
 
 class Rectangles(NamedTuple):
-    """Rectangles in the plane of time (microseconds) and nodes (first to last)."""
+    """Rectangles in the plane of time (microseconds) and nodes (first to last), as arrays."""
 
     start: npt.NDArray[Any]
     end: npt.NDArray[Any]
@@ -31,7 +31,7 @@ def binned(timeline: Timeline, window_us: tuple[int, int], rows: int, columns: i
     """Return an image of all nodes in a window: rows x columns x 3, values from 0 to 1.
 
     Node 0 is at the top. A pixel has the mean colour of the node time that it represents. Kept work
-    has one colour; lost work has the colour of its cause. Down nodes are black, held nodes pale
+    has one colour. Lost work has the colour of its cause. Down nodes are black, held nodes pale
     grey, and free nodes white.
     """
     image, cover = np.zeros((rows, columns, 3)), np.zeros((rows, columns))
@@ -47,11 +47,12 @@ def binned(timeline: Timeline, window_us: tuple[int, int], rows: int, columns: i
 def coverage(
     rectangles: Rectangles, window_us: tuple[int, int], n_nodes: int, rows: int, columns: int
 ) -> Float:
-    """Return the share of each pixel that rectangles cover: rows x columns.
+    """Return the share of each pixel that is covered by rectangles: rows x columns.
 
-    Overlaps are added. The result is exact: the edges of each rectangle are changes of the covered
-    share, and the cumulative sums of these changes in both directions are the shares. The run time
-    is linear in the number of rectangles plus the number of pixels.
+    Where rectangles overlap, their shares are added. The result is exact: the edges of each
+    rectangle are changes of the covered share, and the cumulative sums of these changes in both
+    directions are the shares. The run time is linear in the number of rectangles plus the number of
+    pixels.
     """
     first, last = window_us
     wide, high = columns / (last - first), rows / n_nodes
@@ -67,7 +68,7 @@ def coverage(
 
 
 def _changes(edges: list[Float]) -> Iterator[tuple[Float, npt.NDArray[np.int64]]]:
-    """Yield the changes of the covered share at the two edges (positive, then negative)."""
+    """Yield the changes of the covered share at the two edges: first positive, then negative."""
     for sign, edge in zip((1, -1), edges, strict=True):
         pixel = np.floor(edge).astype(np.int64)
         into = edge - pixel
@@ -76,7 +77,7 @@ def _changes(edges: list[Float]) -> Iterator[tuple[Float, npt.NDArray[np.int64]]
 
 
 def _layers(timeline: Timeline) -> Iterator[tuple[tuple[float, ...], Rectangles]]:
-    """Yield rectangles by colour."""
+    """Yield each colour with the rectangles of this colour."""
     from matplotlib.colors import to_rgb
 
     blocks, cause = timeline.blocks, timeline.cause[timeline.blocks.owner]
@@ -97,8 +98,8 @@ def _layers(timeline: Timeline) -> Iterator[tuple[tuple[float, ...], Rectangles]
 def tail_us(timeline: Timeline) -> npt.NDArray[np.int64]:
     """Return the lost time at the end of each attempt, in microseconds.
 
-    In an interrupted attempt, all time after the recovery and the kept progress is lost. For every
-    attempt, saved progress that was lost later is added.
+    If an attempt was interrupted, all time after the recovery and the kept progress is lost. For
+    every attempt, progress that a checkpoint saved but that was lost later is added.
     """
     run = timeline.end_us - timeline.start_us
     unkept = run - np.minimum(timeline.pattern.recovery_us + timeline.kept_us, run)

@@ -20,10 +20,10 @@ from rebat.figures.canvas import (
 from rebat.results.intervals import Interval
 
 Series = Mapping[str, Mapping[str, Sequence[float]]]
-"""Values (one per failure scenario) by policy and group on the x axis."""
+"""Values (one per failure scenario) by policy, then by group on the x axis."""
 
 Panel = tuple[str, Series, Mapping[str, float]]
-"""A panel: label of the y axis, boxes by policy and group, dots by group."""
+"""A panel: label of the y axis, boxes by policy and group, and single values (dots) by group."""
 
 
 def in_time_units(title: str, series: Series, dots: Mapping[str, float]) -> Panel:
@@ -41,7 +41,7 @@ def in_time_units(title: str, series: Series, dots: Mapping[str, float]) -> Pane
 
 
 def svg_of(figure: Any) -> str:
-    """Return a figure as an SVG element without a date; equal data have equal ids."""
+    """Return a figure as an SVG element. It contains no date, and equal data have equal ids."""
     import matplotlib as mpl
 
     buffer = io.StringIO()
@@ -53,7 +53,7 @@ def svg_of(figure: Any) -> str:
 
 
 def _short(svg: str) -> str:
-    """Remove metadata, substitute fonts, and decimals below 1/100 pt."""
+    """Remove metadata, substitute fonts, and decimals below 1/100 pt from an SVG."""
     svg = re.sub(r"\s*<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
     svg = re.sub(r"(font-family: 'DejaVu Sans')[^;\"]*(, sans-serif)", r"\1\2", svg)
     svg = re.sub(r' transform="rotate\(-0 [^"]*"', "", svg)
@@ -72,8 +72,8 @@ def boxes(
 ) -> str:
     """Draw panels of boxes in a row, as SVG.
 
-    With ``one_line``, a line is drawn at 1, for ratios. Dots are values without failures (Figure
-    1).
+    If ``one_line`` is set, draw a line at 1, for ratios. The dots of a panel are the values without
+    failures (Figure 1).
     """
     figure = new_figure(5.2 * len(panels), 3.4)
     axes = figure.subplots(1, len(panels), squeeze=False)[0]
@@ -142,9 +142,9 @@ def lines(panels: Sequence[tuple[str, Mapping[str, Sequence[tuple[float, float]]
 
 
 def stacks(bars: Mapping[str, Mapping[str, float]], y_label: str) -> str:
-    """Draw stacked bars (shares by bar and part, as in Figure 3), without parts that are always 0.
+    """Draw stacked bars (shares by bar and part, as in Figure 3). Omit parts that are always 0.
 
-    The colour of a part depends on its position among all parts, so that figures with the same
+    The colour of a part depends on its position among all parts. Therefore, figures with the same
     parts have the same colours.
     """
     figure = new_figure(max(1.6 + 0.9 * len(bars), 4.6), 3.6)  # includes the legend
@@ -167,7 +167,7 @@ def stacks(bars: Mapping[str, Mapping[str, float]], y_label: str) -> str:
 
 
 def whiskers(estimates: Sequence[Interval], unit: float = 1.0) -> list[list[float]]:
-    """Return the lengths of whiskers below and above bars; 0 if there is no interval."""
+    """Return the lengths of whiskers below and above bars. They are 0 if there is no interval."""
     ends = [(e.mean, e.low, e.high) for e in estimates]
     return [
         [0.0 if low is None else (mean - low) / unit for mean, low, _ in ends],

@@ -15,7 +15,7 @@ COLOURS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#b
 """Paul Tol's bright scheme, which is suitable for colour-blind readers."""
 
 _MANY = 20
-"""Number of colours in the largest scheme of distinct colours of matplotlib."""
+"""Number of colours in matplotlib's largest scheme of distinct colours."""
 
 
 _POLICIES = {
@@ -36,13 +36,13 @@ _POLICIES = {
     "greedy": "#882255",
     "greedy-sfsj": "#44aa99",
 }
-"""Colours of policies that are often compared. They differ from the colours of ends of attempts."""
+"""Colours of policies that are often compared. No colour is also used for ends of attempts."""
 
 _OTHERS = ("#222222", "#cc6611", "#117733", "#332288", "#882255", "#44aa99", "#999933", "#777777")
 
 
 def policy_colours(names: Iterable[str]) -> dict[str, Any]:
-    """Return a distinct colour per policy; well-known policies have fixed colours.
+    """Return a distinct colour per policy. Policies in `_POLICIES` have fixed colours.
 
     >>> policy_colours(["mine", "baseline"])
     {'mine': '#cc6611', 'baseline': '#222222'}
@@ -61,7 +61,7 @@ def policy_colours(names: Iterable[str]) -> dict[str, Any]:
 
 
 def colours(n: int) -> list[Any]:
-    """Return n distinct colours, from the bright scheme if it has enough."""
+    """Return n distinct colours. If the bright scheme has enough, they are from this scheme."""
     import matplotlib as mpl
 
     if n <= len(COLOURS):
@@ -76,13 +76,13 @@ _UNITS = (("days", 86_400.0), ("h", 3600.0), ("min", 60.0), ("s", 1.0))
 
 
 def time_unit(values_s: Iterable[float]) -> tuple[str, float]:
-    """Return name and seconds of the largest unit in which at least one value is 1 or more."""
+    """Return name and length (s) of the largest unit in which at least one value is 1 or more."""
     largest = max(map(abs, values_s), default=0.0)
     return next(((name, size) for name, size in _UNITS if largest >= size), _UNITS[-1])
 
 
 def label(name: str) -> str:
-    """Escape a name, so that matplotlib neither hides it nor shows it as a formula."""
+    """Escape a name, so that matplotlib does not hide it or show it as a formula."""
     text = name.replace("$", r"\$")
     return f" {text}" if text.startswith("_") else text
 
@@ -114,7 +114,7 @@ def logarithmic(axes: Any, extent: float) -> None:
 
 
 def written(figure: Any, sink: IO[Any], **options: Any) -> None:
-    """Draw a figure into a file, without warnings and with full numbers at ticks."""
+    """Draw a figure into a file. Print no warnings, and write the complete numbers at ticks."""
     for axes in figure.axes:
         for formatter in (axes.xaxis.get_major_formatter(), axes.yaxis.get_major_formatter()):
             if hasattr(formatter, "set_useOffset"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The colours of attempts in figures: one for kept work, and one for each cause of a loss."""
+"""The colours of attempts in figures: one for kept work, and one for each cause of lost work."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ HELD_COLOUR = "#d5d5d5"
 """The colour of nodes that are held for a job that does not run on them."""
 
 STOPPED = INTERRUPTED | {Cause.SILENT_ERROR}
-"""Causes of ends after which the work since the last checkpoint must be repeated."""
+"""Causes of the end of an attempt after which work since the last checkpoint must be repeated."""
 
 KEPT_COLOUR = CAUSE_COLOURS[Cause.COMPLETED]
-"""The colour of kept work, for any cause of the end."""
+"""The colour of kept work. It does not depend on the cause of the end."""
 
 
 def kept_colour(cause: Cause) -> str:
@@ -38,7 +38,7 @@ def kept_colour(cause: Cause) -> str:
 
 
 def lost_colour(cause: Cause) -> str | None:
-    """Return the colour that marks the work lost to this cause; None if it is not in `STOPPED`."""
+    """Return the colour of work lost to this cause, or None if the cause is not in `STOPPED`."""
     return CAUSE_COLOURS[cause] if cause in STOPPED else None
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Comparison of two runs of a workload: differences of starts, and waiting times."""
+"""Figure that compares two runs of a workload: differences of starts, and waiting times."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def cores_at_instants(
     cores : int
         Number of cores per node.
     pointed_out : collection of int
-        Jobs drawn in strong colours with their numbers; other jobs are pale.
+        Jobs to draw in strong colours with their numbers. Other jobs are pale.
     """
     rows = sum(len(owner) // cores for owner in instants.values())
     figure = new_figure(5.6, 0.6 * len(instants) + 0.22 * rows)
@@ -63,7 +63,7 @@ def _panel(axis: Any, owner: Ints, pointed_out: Collection[int]) -> None:
 
 
 def _colours(owner: Ints, pointed_out: Collection[int]) -> npt.NDArray[np.float64]:
-    """Return colours of shape (nodes, cores, 3); free cores are white."""
+    """Return colours of shape (nodes, cores, 3). Free cores are white."""
     from matplotlib.colors import hsv_to_rgb
 
     strong = np.isin(owner, list(pointed_out))

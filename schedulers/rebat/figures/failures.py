@@ -21,7 +21,7 @@ _LEFT_OUT = 0.005
 
 
 class FailurePanel(NamedTuple):
-    """Durations of a kind (s), and the share of longer durations: recorded, and by fitted law."""
+    """Durations of a kind in seconds, and the share of longer durations: recorded, and by law."""
 
     title: str
     times_s: Floats
@@ -30,7 +30,7 @@ class FailurePanel(NamedTuple):
 
 
 def draw_failures(panels: Sequence[FailurePanel], times_s: Floats, title: str, path: Path) -> None:
-    """Write a figure with the panels, and the number of failures over time (s)."""
+    """Write a figure with the panels, and the number of failures over time (seconds)."""
     figure = new_figure(11.0, 7.6)
     *places, last = figure.subplots(2, 2).ravel()
     names = sorted({name for panel in panels for name in panel.laws})
@@ -43,7 +43,7 @@ def draw_failures(panels: Sequence[FailurePanel], times_s: Floats, title: str, p
 
 
 def _times(axis: Any, panel: FailurePanel, shades: Mapping[str, Any]) -> None:
-    """Draw durations on a logarithmic axis, because they differ by orders of magnitude."""
+    """Draw durations on a logarithmic axis, because they span orders of magnitude."""
     axis.set_title(panel.title, fontsize=11)
     if not len(panel.times_s):
         axis.text(0.5, 0.5, "none", ha="center", transform=axis.transAxes)

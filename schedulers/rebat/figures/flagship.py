@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The time line of a job: attempts, recovery stages, lost work and cumulative ETTR."""
+"""The time line of a job: attempts, recovery stages, lost work and cumulative ETTR.
+
+ETTR is the effective training time ratio.
+"""
 
 from __future__ import annotations
 
@@ -37,14 +40,14 @@ _LOOKS = {
 """Text and colour of each kind of part."""
 
 _POINTS = 600
-"""Number of equidistant points of a line of ETTR, in addition to the ends of parts."""
+"""Number of equidistant points of an ETTR line. The ends of parts are additional points."""
 
 
 def flagship_figure(ledgers: Mapping[str, Ledger], job: str) -> Any:
     """Draw the history of a job: two panels per policy, and a panel with the ETTR of all policies.
 
     The first panel of a policy shows the nodes of the job over time. The second panel shows the
-    cumulative time that was not kept work.
+    cumulative time of everything except kept work.
 
     Raises
     ------
@@ -79,7 +82,10 @@ def flagship_svg(ledgers: Mapping[str, Ledger], job: str) -> str:
 
 
 def _nodes(axis: Any, parts: Sequence[JobPart], scale: float) -> None:
-    """Draw a rectangle per part, as high as its nodes, and waiting time as a thin line."""
+    """Draw a rectangle per part of the job's history. Its height is the number of nodes.
+
+    Waiting time is a thin line.
+    """
     bars = defaultdict(list)
     for part in parts:
         height = 0 if part.kind == WAIT else part.n_nodes
@@ -108,7 +114,7 @@ def _lost(axis: Any, parts: Sequence[JobPart], scale: float) -> None:
 
 
 def _ettr(axis: Any, histories: Mapping[str, Sequence[JobPart]], scale: float) -> None:
-    """Draw two lines per policy: without queue time, and (dashed) with queue time."""
+    """Draw two ETTR lines per policy: without queue time, and (dashed) with queue time."""
     colour_of = policy_colours(histories)
     for name, parts in histories.items():
         if not parts:

@@ -19,7 +19,7 @@ from rebat.results.measures.timeline import holds_of, timeline_of
 from rebat.session.ledger import Ledger
 
 MOST_NODES, MOST_ATTEMPTS = 128, 400
-"""Limits up to which a chart with the name of every attempt is readable."""
+"""Limits (nodes, attempts) up to which a chart with the name of every attempt is readable."""
 
 
 _HATCH = "///"
@@ -45,7 +45,7 @@ def named_gantt(
 
 
 def gantt_svg(ledgers: Mapping[str, Ledger], n_nodes: int, words: Mapping[str, str]) -> str:
-    """Draw `named_gantt` as an SVG element, with the reason of stops at the ends of attempts.
+    """Draw `named_gantt` as an SVG element. Write the reasons of stops at the ends of attempts.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ def gantt_svg(ledgers: Mapping[str, Ledger], n_nodes: int, words: Mapping[str, s
         Ledgers by policy.
     n_nodes : int
     words : mapping
-        Texts for reasons of stops. Other reasons are not shown.
+        For each reason of a stop, the text to write. Other reasons are not shown.
     """
     figure, scale = _figure(ledgers, n_nodes)
     for axis, ledger in zip(figure.axes, ledgers.values(), strict=True):
@@ -129,7 +129,7 @@ def _attempts(axis: Any, ledger: Ledger, n_nodes: int, scale: float) -> None:
 
 
 def _outages(axis: Any, ledger: Ledger, end_us: int, scale: float) -> None:
-    """Draw the outages up to the last end of an attempt; later outages are left out."""
+    """Draw the outages up to the last end of an attempt. Omit later outages."""
     spans = defaultdict(list)
     for node, down, up in down_intervals(ledger.node_events, end_us):
         if down < end_us:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lines of a metric over a parameter, with bands of 95 % intervals."""
+"""Lines of a metric over a parameter, with bands that show 95 % intervals."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from rebat.results.catalogue import metric
 from rebat.results.intervals import Interval
 
 Line = Sequence[tuple[float, Interval]]
-"""Pairs of a value of the parameter and the mean."""
+"""Pairs of a value of the parameter and the mean with its interval."""
 
 Lines = Mapping[str, Line]
-"""Points of the line of each policy."""
+"""For each policy, the points of its line."""
 
 WIDE = 20.0
-"""Minimum ratio of the largest to the smallest value for a logarithmic axis."""
+"""If the largest value is at least this multiple of the smallest, the axis is logarithmic."""
 
 
 class Panel(NamedTuple):
-    """The lines of a metric, and a text that is added to the title of the metric."""
+    """The lines of a metric, and a text to append to the title of the metric."""
 
     metric: str
     lines: Lines
@@ -93,7 +93,7 @@ def _draw(place: Any, panel: Panel, shades: Mapping[str, Any]) -> None:
 
 
 def _ends(mean: Interval, size: float) -> tuple[float, float]:
-    """Return the ends of an interval; the mean if there is no interval."""
+    """Return the ends of an interval. If there is no interval, return the mean twice."""
     if mean.low is None or mean.high is None:
         return mean.mean / size, mean.mean / size
     return mean.low / size, mean.high / size

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Published values (diamonds) next to rebat's (points with 95 % intervals), by metric."""
+"""Published values (diamonds) and rebat's values (points with 95 % intervals), by metric."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rebat.figures.ratios import point
 from rebat.results.intervals import Interval
 
 APART = 0.26
-"""Distance between the series of a policy; the distance between policies is 1."""
+"""Distance between the series of a policy. The distance between policies is 1."""
 
 
 class PrintedPanel(NamedTuple):

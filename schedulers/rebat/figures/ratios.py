@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ratios (points) with 95 % intervals (lines); each metric has a panel."""
+"""Ratios (points) with 95 % intervals (lines). Each metric has a panel."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rebat.results.intervals import Interval
 from rebat.results.seeds import MetricRow
 
 Ratios = Mapping[str, Mapping[str, Interval]]
-"""Ratios by title of the metric and policy."""
+"""Ratios by title of the metric, then by policy."""
 
 
 NARROWEST = 7.0
@@ -29,7 +29,7 @@ def ratio_title(name: str) -> str:
 
 
 def ratios_figure(rows: Sequence[MetricRow]) -> Any:
-    """Draw the ratios of the main metrics over seeds; None if there are no ratios."""
+    """Draw the ratios of the main metrics over seeds, or return None if there are no ratios."""
     by_title: dict[str, dict[str, Interval]] = {}
     for name in RATIOS:
         for row in rows:
@@ -43,7 +43,7 @@ def ratios_figure(rows: Sequence[MetricRow]) -> Any:
 
 
 def ratios_svg(by_title: Ratios, base: str, over: str, neutral: float = 1.0) -> str:
-    """Draw ratios as SVG text for reports; ``over`` names what the means are over.
+    """Draw ratios as SVG text for reports. ``over`` states what the means are taken over.
 
     If ``neutral`` is 0, the values are differences.
     """
@@ -72,7 +72,7 @@ def _drawn(by_title: Ratios, base: str, over: str, neutral: float = 1.0) -> Any:
 
 
 def point(axis: Any, ratio: Interval, at: float, shade: Any) -> None:
-    """Draw a mean and its interval at the height ``at``."""
+    """Draw a mean and its interval at the vertical position ``at``."""
     low = ratio.mean if ratio.low is None else ratio.low
     high = ratio.mean if ratio.high is None else ratio.high
     axis.plot([low, high], [at, at], color=shade, linewidth=2)

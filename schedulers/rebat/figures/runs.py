@@ -20,7 +20,7 @@ from rebat.results.measures.timeline import CAUSES, Timeline, series_of, timelin
 from rebat.session.ledger import Ledger
 
 _ROWS, _COLUMNS = 240, 1000
-"""Number of pixels of a binned chart, about the number in a panel."""
+"""Number of pixels of a Gantt chart with binned nodes. It is similar to the size of a panel."""
 
 
 def timelines_of(ledgers: Mapping[str, Ledger], n_nodes: int) -> list[Timeline]:
@@ -31,7 +31,7 @@ def timelines_of(ledgers: Mapping[str, Ledger], n_nodes: int) -> list[Timeline]:
 def gantt_figure(
     ledgers: Mapping[str, Ledger], n_nodes: int, window_us: Window | None = None
 ) -> Any:
-    """Draw a Gantt chart with a panel per policy: by attempt for small runs, otherwise binned.
+    """Draw a Gantt chart with a panel per policy. Small runs show every attempt; others are binned.
 
     ``window_us`` is the visible time (default: from 0 to the last end).
     """
@@ -41,7 +41,7 @@ def gantt_figure(
 
 
 def utilisation_figure(timelines: Sequence[Timeline]) -> Any:
-    """Draw nodes in use, waiting attempts, and nodes up and free over time, by policy."""
+    """Draw nodes in use, waiting attempts and free nodes (up and not held) over time, by policy."""
     figure = new_figure(10, 6.4)
     axes = figure.subplots(3, 1, sharex=True)
     end_us = _end_us(timelines)
@@ -75,7 +75,7 @@ def _step(
 
 
 def binned_gantt(timelines: Sequence[Timeline], window_us: Window | None = None) -> Any:
-    """Draw an image per policy, whose pixels are means (see `binned`).
+    """Draw an image per policy. Its pixels are means over nodes and time (see `binned`).
 
     ``window_us`` is the visible time (default: from 0 to the last end).
     """
@@ -106,7 +106,7 @@ def _end_us(timelines: Sequence[Timeline]) -> int:
 
 
 def _marks(axis: Any, timeline: Timeline, scale: float) -> None:
-    """Mark failures and steals; if there are many, the marks are smaller."""
+    """Mark failures and steals. If there are many, the marks are smaller."""
     times_us, nodes = timeline.failures
     x, size = times_us / US_PER_S / scale, 3 if len(times_us) > 300 else 14
     axis.scatter(x, nodes, s=size, marker="x", color="black", linewidths=0.6)

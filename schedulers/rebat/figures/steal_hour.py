@@ -20,7 +20,7 @@ _NAMED = {
 
 
 def steal_hour(ledger: Ledger, n_nodes: int, steal_us: int) -> str:
-    """Draw nodes from top to bottom and time from left to right, with outages as black lines."""
+    """Draw nodes from top to bottom and time from left to right. Outages are black lines."""
     first, last = steal_us - BEFORE_US, steal_us + AFTER_US
     parts = [
         f'<svg viewBox="0 0 {WIDTH:g} {HEIGHT + 30:g}" role="img" class="gantt">',

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A torus at one time: the job on each unit (a node or block), and its failure probability."""
+"""A torus at a time: the job on each unit (a node or block), and the unit's failure probability."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ def torus_instant(
     hazard: npt.NDArray[np.float64] | None,
     hazard_title: str = "",
 ) -> str:
-    """Draw the units of a torus as cells; the first half of the dimensions is vertical.
+    """Draw the units of a torus as cells. The first half of the dimensions is vertical.
 
     Parameters
     ----------
     extents : sequence of int
     owner : int64 array, shape (units,)
-        The number of the job on each unit, `FREE` or `DOWN`. Each job has a colour; free units are
+        The number of the job on each unit, `FREE` or `DOWN`. Each job has a colour. Free units are
         white, and down units are black.
     hazard : float64 array, shape (units,), optional
-        Values of a second panel; higher values are darker.
+        Values of a second panel. Higher values are darker.
     hazard_title : str
         Title of the second panel.
     """
@@ -54,7 +54,7 @@ def torus_instant(
 
 
 def flat_shape(extents: Sequence[int]) -> tuple[int, int]:
-    """Return rows and columns of a torus in the plane.
+    """Return the number of rows and columns with which a torus is drawn in the plane.
 
     >>> flat_shape((8, 8, 8, 8)), flat_shape((2, 3, 4, 4, 1))
     ((64, 64), (6, 16))
@@ -64,7 +64,7 @@ def flat_shape(extents: Sequence[int]) -> tuple[int, int]:
 
 
 def _colours(owner: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-    """Return a colour per unit; consecutive job numbers have very different hues."""
+    """Return a colour per unit. Consecutive job numbers have very different hues."""
     from matplotlib.colors import hsv_to_rgb
 
     hue = (owner % _HUES) * _GOLDEN % 1.0

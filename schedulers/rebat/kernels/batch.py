@@ -10,11 +10,11 @@ from rebat.kernels.jit import kernel
 
 @kernel
 def catch_up(at_us: Any, node: Any, cursor: int, now_us: int, last_us: Any) -> int:
-    """Write the last failure of each node before ``now_us`` into ``last_us``.
+    """Write the time of the last failure of each node before ``now_us`` into ``last_us``.
 
-    ``at_us`` and ``node`` are the times and nodes of the failures, sorted by time. The failures
-    before index ``cursor`` are already in ``last_us``, shape (nodes,). The function returns the
-    index of the first failure at or after ``now_us``.
+    ``at_us`` and ``node`` are the times and nodes of all failures, sorted by time. ``last_us`` has
+    shape (nodes,). It already contains the failures before index ``cursor``. The function returns
+    the index of the first failure at or after ``now_us``.
     """
     while at_us[cursor] < now_us:
         last_us[node[cursor]] = at_us[cursor]
@@ -28,10 +28,10 @@ def catch_up(at_us: Any, node: Any, cursor: int, now_us: int, last_us: Any) -> i
 
 @kernel
 def first_hit(at_us: Any, node: Any, cursor: int, until_us: int, within: Any) -> int:
-    """Return the time of the first failure of a node in ``within`` before ``until_us``.
+    """Return the time of the first failure of a node in ``within``, or -1 if there is none.
 
-    ``within`` is a mask of nodes. The search starts at index ``cursor``. The result is -1 if there
-    is no such failure.
+    ``within`` is a mask of nodes. The function searches the failures from index ``cursor`` on that
+    occur before ``until_us``.
     """
     while at_us[cursor] < until_us:
         if within[node[cursor]]:

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sets of nodes as rows of bits. Each bit represents a block of neighbouring nodes.
 
-Jobs often use entire racks and midplanes, so the thousands of nodes of a machine form a few dozen
-groups of neighbours that are always free or in use together. In this module, these groups are
-called blocks. A block is split when a job uses only a part of it. Neighbouring blocks are merged
-when their bits are equal in all rows. Thanks to blocks, a row has a few words instead of hundreds.
-Words are int64 with 63 used bits, so they are never negative.
+Jobs often use entire racks and midplanes. Therefore, the thousands of nodes of a machine form a few
+dozen groups of neighbours that are always free or in use together. These groups are called blocks.
+A block is split when a job uses only a part of it. Neighbouring blocks are merged when their bits
+are equal in all rows. Thanks to blocks, a row has a few words instead of hundreds. Words are int64
+with 63 used bits, so they are never negative.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 from rebat.kernels.jit import loop
 
 BITS = 63
-"""Blocks per word."""
+"""Number of blocks per word."""
 
 _TOP = 1 << (BITS - 1)
 _BELOW_TOP = _TOP - 1
@@ -45,7 +45,7 @@ class BlockTable(NamedTuple):
     free : array (slices, words)
         The free blocks of each slice.
     start, end : arrays (reservations,)
-        Start and end of each reservation; NEVER for a job without a possible reservation.
+        Start and end of each reservation. Both are NEVER if the job can never start.
     held : array (reservations, words)
         The blocks of each reservation.
     down : array (1, words)
@@ -100,7 +100,7 @@ def empty_table(slices: int, blocks: int, reservations: int) -> BlockTable:
 
 
 def grown(table: BlockTable, slices: int, blocks: int, reservations: int) -> BlockTable:
-    """Return a copy of the table with space for these numbers, which are at least the old ones."""
+    """Return a copy of the table with more space. No number may be smaller than before."""
     larger = empty_table(slices, blocks, reservations)
     for old, new in zip(table, larger, strict=True):
         new[tuple(slice(0, length) for length in old.shape)] = old
@@ -109,20 +109,21 @@ def grown(table: BlockTable, slices: int, blocks: int, reservations: int) -> Blo
 
 @loop
 def number(bit: int) -> int:
-    """Return the position of a bit in its word: the binary logarithm of ``bit``."""
+    """Return the position of a bit in its word. ``bit`` is a power of two."""
     return _NUMBER[bit % 67]
 
 
 @loop
 def weight(first: Any, w: int, bits: int) -> int:
-    """Return the number of nodes in the blocks of the set bits of ``bits``, word ``w`` of a row.
+    """Return the number of nodes in the blocks of the set bits of ``bits``.
 
-    The nodes are counted for each run of consecutive bits.
+    ``bits`` are bits of word ``w`` of a row. The nodes are counted for each run of consecutive
+    bits.
     """
     total = 0
     while bits:
         low = bits & -bits
-        after = bits + low  # the carry clears the run of ones that begins at ``low``
+        after = bits + low  # the sum clears the run of ones that begins at ``low``
         end = after & ~bits
         total -= first[w * BITS + number(low)]
         total += first[w * BITS + (number(end) if 0 < end <= _TOP else BITS)]
@@ -145,7 +146,7 @@ def block_of(table: Any, node: int) -> int:
 
 @loop
 def double_bit(rows: Any, count: int, blocks: int, b: int) -> None:
-    """Duplicate bit ``b`` in the first ``count`` rows; later bits move up by one position."""
+    """Duplicate bit ``b`` in the first ``count`` rows. Later bits move up by one position."""
     words, w, bit = words_of(blocks), b // BITS, b % BITS
     upto = (1 << bit) | ((1 << bit) - 1)
     for i in range(count):
@@ -187,7 +188,7 @@ def cut_before(table: Any, node: int) -> None:
 
 @loop
 def mark_nodes(table: Any, intervals: Any) -> None:
-    """Write the nodes of ``intervals`` into ``mark``; split blocks at the bounds of intervals."""
+    """Write the nodes of ``intervals`` into ``mark``. Split blocks at the bounds of intervals."""
     for i in range(intervals.shape[0]):
         cut_before(table, intervals[i, 0])
         cut_before(table, intervals[i, 1] + 1)
@@ -201,7 +202,7 @@ def mark_nodes(table: Any, intervals: Any) -> None:
 
 @loop
 def nodes_of(table: Any, row: Any, out: Any) -> int:
-    """Write the nodes of ``row`` into ``out`` as canonical intervals; return their number."""
+    """Write the nodes of ``row`` into ``out`` as maximal intervals, and return their number."""
     k = 0
     for b in range(table.n[BLOCKS]):
         if not (row[b // BITS] >> (b % BITS)) & 1:
@@ -228,7 +229,7 @@ def mark_bounds(rows: Any, count: int, words: int, mark: Any) -> None:
 
 @loop
 def places_of(mark: Any, blocks: int, place: Any) -> int:
-    """Write the new index of each marked block into ``place``; return the number of marked blocks.
+    """Write the new index of each marked block into ``place``, and return how many are marked.
 
     The last entry of ``place`` is the number of marked blocks.
     """
@@ -244,8 +245,8 @@ def places_of(mark: Any, blocks: int, place: Any) -> int:
 def keep_marked(rows: Any, count: int, blocks: int, place: Any, n_kept: int) -> None:
     """Remove the bits of unmarked blocks from the first ``count`` rows.
 
-    The bit of an unmarked block is equal to the previous bit in every row. Therefore, the function
-    processes only the positions at which a row changes.
+    The bit of an unmarked block equals the previous bit in every row. Therefore, the function
+    processes only the positions at which the bits of a row change.
     """
     words, kept_words = words_of(blocks), words_of(n_kept)
     for i in range(count):
@@ -266,7 +267,7 @@ def keep_marked(rows: Any, count: int, blocks: int, place: Any, n_kept: int) -> 
 
 @loop
 def fill(row: Any, words: int, blocks: int) -> None:
-    """Replace ``row``, in which set bits are positions of changes, with the set itself."""
+    """Replace ``row``, whose set bits are the positions at which a set changes, with this set."""
     carry = 0
     for w in range(words):
         x = row[w] ^ carry
@@ -280,7 +281,7 @@ def fill(row: Any, words: int, blocks: int) -> None:
 
 @loop
 def merge_blocks(table: Any) -> None:
-    """Merge neighbouring blocks that are equal in all rows, if rows then have fewer words."""
+    """Merge neighbouring blocks that are equal in all rows. Do nothing if rows keep all words."""
     blocks = table.n[BLOCKS]
     words = words_of(blocks)
     mark = table.mark[0]

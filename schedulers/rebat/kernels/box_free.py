@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The search for free boxes of a torus: sets of blocks are shifted and intersected.
 
-A *window* is a box of any extents. As in ``box_sums``, the free windows of a shape are computed
-from the free windows of the two parts of this shape. A window is represented by its corner. Here,
-all blocks of a word are processed at the same time. If no window of a shape is free, windows of
-larger shapes that contain it are skipped. Therefore, the search is shorter on a fuller torus.
+A *window* is a box of any extents. It is represented by its corner. As in ``box_sums``, the free
+windows of a shape are computed from the free windows of the two parts of this shape. Here, all
+blocks of a word are processed at the same time. If no window of a shape is free, the search skips
+windows of larger shapes that contain a window of this shape. Therefore, it is shorter on a fuller
+torus.
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ from rebat.kernels.box_sums import mix
 from rebat.kernels.jit import kernel
 
 LINEAR, LOWEST, RANDOM = 0, 1, 2
-"""Rules of choice: the first free blocks in linear order, the lowest free box, a random box."""
+"""Rules of choice: the first free blocks in linear order, the lowest free box, or a random box."""
 
 COPY = -1
-"""Value of the second operand with which the result is a copy of the first operand."""
+"""Value of the second operand of a step that copies the first operand."""
 
 
 class Catalogue(NamedTuple):
@@ -42,7 +43,7 @@ class Catalogue(NamedTuple):
     ranks : array (shapes, blocks)
         Position of each box in the order of boxes. The rule RANDOM hashes it to a random number.
     inside : array (steps, words)
-        For each step, the set of blocks from which the step does not wrap around.
+        For each step along the torus, the set of blocks from which the step does not wrap around.
     sizes : array (dimensions,)
         Extents of the torus, in blocks.
     everything : array (words,)
@@ -50,7 +51,7 @@ class Catalogue(NamedTuple):
     sets, busy, taken, words : arrays
         Temporary results. ``meet`` explains the layout of ``sets``.
     full : array (volumes, entries, words)
-        Cached sets of blocks in use with which no box of the volume is free.
+        Cached sets of blocks. If all blocks of a set are in use, no box of the volume is free.
     next_full : array (volumes,)
         For each volume, the entry of ``full`` to replace next.
     """
@@ -75,11 +76,11 @@ class Catalogue(NamedTuple):
 
 @kernel
 def meet(first: Any, second: Any, inside: Any, on: int, back: int, out: Any) -> bool:
-    """Write the blocks of ``first`` from which a step leads into ``second``.
+    """Write into ``out`` the blocks of ``first`` from which a step leads into ``second``.
 
     The function returns whether there are any. The step goes ``on`` blocks forwards. From blocks
-    that are not in ``inside``, it wraps around, which means ``back`` blocks backwards. There are n
-    + 1 zero words before and after a set of n words, so that no step leaves the array.
+    that are not in ``inside``, it wraps around: it goes ``back`` blocks backwards. A set of n words
+    has n + 1 zero words before and after it, so that no step leaves the array.
     """
     n, bit = inside.shape[0], np.uint64(1)
     to, shift = n + (on >> 6), np.uint64(on & 63)
@@ -103,7 +104,7 @@ def lowest(word: Any) -> int:
 
 @kernel
 def first_corner(corners: Any, allowed: Any) -> int:
-    """Return the lowest corner that is in ``corners`` and ``allowed``; -1 if there is none."""
+    """Return the lowest corner that is in ``corners`` and ``allowed``, or -1 if there is none."""
     n = allowed.shape[0]
     for w in range(n):
         word = corners[n + w] & allowed[w]
@@ -114,9 +115,9 @@ def first_corner(corners: Any, allowed: Any) -> int:
 
 @kernel
 def least_number(corners: Any, allowed: Any, ranks: Any, seed: int, serial: int) -> Any:
-    """Return the allowed corner with the lowest random number, the number, and its rank.
+    """Return the allowed corner with the lowest random number, this number, and its rank.
 
-    The corner is -1 if none is allowed.
+    If no corner is allowed, the corner is -1.
     """
     best, least, rank, n = -1, 1 << 40, 0, allowed.shape[0]
     for w in range(n):
@@ -132,7 +133,7 @@ def least_number(corners: Any, allowed: Any, ranks: Any, seed: int, serial: int)
 
 @kernel
 def begin_search(catalogue: Any, v: int, taken: Any) -> int:
-    """Write the free blocks into ``catalogue.sets[0]``; return the first row of volume ``v``."""
+    """Write the free blocks into ``catalogue.sets[0]``. Return the first row of volume ``v``."""
     n = taken.shape[0]
     for w in range(n):
         catalogue.sets[0, n + w] = ~taken[w] & catalogue.everything[w]
@@ -141,7 +142,7 @@ def begin_search(catalogue: Any, v: int, taken: Any) -> int:
 
 @kernel
 def next_shape(catalogue: Any, v: int, at: int) -> tuple[int, int, int]:
-    """Find the next shape of volume ``v`` that has free boxes, allowed or not.
+    """Find the next shape of volume ``v`` with a free box. The corner of the box may be forbidden.
 
     The search begins at row ``at`` of the program. The results are the row at which to continue,
     the index of the set of free corners, and the row of the shape (-1 if there is no further
@@ -154,7 +155,7 @@ def next_shape(catalogue: Any, v: int, at: int) -> tuple[int, int, int]:
         if second != COPY and not meet(
             sets[first], sets[second], catalogue.inside[row[2]], row[3], row[4], sets[target]
         ):
-            at = begin + row[6]  # windows that contain a window of this shape are not free
+            at = begin + row[6]  # windows that contain this one are not free
             continue
         at += 1
         if shape >= 0:
@@ -218,10 +219,10 @@ def put_box(sizes: Any, shape: Any, corner: int, out: Any) -> None:
 
 @kernel
 def line(busy: Any, count: int, out: Any) -> bool:
-    """Mark ``count`` free blocks in ``out``; return whether there are enough free blocks.
+    """Mark ``count`` free blocks in ``out``. Return whether there are enough free blocks.
 
-    The marked blocks are the first ``count`` consecutive free blocks, or the lowest free blocks if
-    there are not enough consecutive ones.
+    The marked blocks are the first ``count`` consecutive free blocks. If there are not enough
+    consecutive ones, they are the lowest free blocks.
     """
     run, n_free, total = 0, 0, busy.shape[0]
     for block in range(total):
@@ -245,9 +246,9 @@ def line(busy: Any, count: int, out: Any) -> bool:
 
 @kernel
 def is_full(catalogue: Any, v: int, words: Any) -> bool:
-    """Return whether the cache shows that no box of volume ``v`` is free.
+    """Return whether the cache proves that no box of volume ``v`` is free.
 
-    This is true if the blocks in use, ``words``, contain a set of ``catalogue.full[v]``.
+    This is the case if the blocks in use, ``words``, contain a set of ``catalogue.full[v]``.
     """
     for r in range(catalogue.full.shape[1]):
         holds = True
@@ -262,7 +263,7 @@ def is_full(catalogue: Any, v: int, words: Any) -> bool:
 
 @kernel
 def remember_full(catalogue: Any, v: int, words: Any) -> None:
-    """Cache ``words``, blocks in use with which no box of volume ``v`` is free."""
+    """Cache the blocks in use, ``words``, if no box of volume ``v`` is free."""
     r = catalogue.next_full[v]
     for w in range(words.shape[0]):
         catalogue.full[v, r, w] = words[w]

@@ -2,7 +2,7 @@
 """Planning with boxes: search for the first time at which a box stays free long enough.
 
 The timeline consists of slots (see ``box_slots``). The catalogue defines the boxes of each volume
-(see ``box_free``). With the rule ``LINEAR`` there are no boxes, and the first free blocks are used.
+(see ``box_free``). The rule ``LINEAR`` uses no boxes, but the first free blocks.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ from rebat.kernels.jit import kernel, loop, step
 UNKNOWN = -1
 
 COUNT_EVERY = 8
-"""Number of slots between two checks for too few free blocks."""
+"""Number of slots after which the search checks whether enough free blocks are left."""
 
 
 class PlanRows(NamedTuple):
-    """Blocks in use or reserved: row k has the blocks ``mask[k]`` over ``[start[k], end[k])``.
+    """Blocks in use or reserved. Row k has the blocks ``mask[k]`` over ``[start[k], end[k])``.
 
     A mask is a set of blocks (see ``box_slots``). A row whose end is 0 is unused.
     """
@@ -91,14 +91,14 @@ class Plan(NamedTuple):
 
 
 class Released(NamedTuple):
-    """Blocks released since the last pass; ``opened`` is the latest end of their former use."""
+    """Blocks released since the last pass, and the latest end (``opened``) of their earlier use."""
 
     blocks: Words
     opened: Ints
 
 
 class Lifted(NamedTuple):
-    """The present blocks of the attempt that is being planned: free for it over [start, end)."""
+    """The present blocks of the attempt to plan, which are free for it over [start, end)."""
 
     blocks: Words
     start: int
@@ -107,7 +107,7 @@ class Lifted(NamedTuple):
 
 @kernel
 def fit(plan: Plan, k: int, words: Words, out: Words) -> bool:
-    """Choose blocks for attempt ``k`` that are not in ``words``; return whether it fits."""
+    """Choose blocks for attempt ``k`` that are not in ``words``. Return whether it is possible."""
     catalogue, v = plan.catalogue, plan.volumes[k]
     if is_full(catalogue, v, words):
         return False
@@ -131,12 +131,12 @@ def first_fit(
     plan: Plan, k: int, until: int, opened: int, freed: Words, reach: Ints, lifted: Lifted,
     front: Words, out: Any,
 ) -> int:  # fmt: skip
-    """Return the first time before ``until`` at which attempt ``k`` fits; NEVER if there is none.
+    """Return the first time before ``until`` at which attempt ``k`` fits, or NEVER.
 
     The chosen blocks are written into ``out``. Before ``opened``, the attempt fits only if it gets
-    at least one of the blocks ``freed``. ``reach[i]`` is the time until which at least one of the
-    blocks ``freed`` stays free from slot ``i`` on; if it is UNKNOWN, the function computes it.
-    ``front`` is for temporary results.
+    at least one of the blocks ``freed``. ``reach[i]`` is the time until which at least one of these
+    blocks stays free from slot ``i`` on. If it is UNKNOWN, the function computes it. ``front`` is
+    for temporary results.
     """
     slots, catalogue, length = plan.slots, plan.catalogue, plan.durations[k]
     own, own_start, own_end = lifted
@@ -147,7 +147,7 @@ def first_fit(
     t, opens, free = slots.t, slots.opens, slots.free
     while i < n and t[i] < until:
         if i > 0 and not opens[i] and not own_start <= t[i] <= own_end:
-            i += 1  # if an attempt fits here, it also fits a slot earlier
+            i += 1  # an attempt that fits here also fits a slot earlier
             continue
         end, needs_freed = min(t[i] + length, NEVER), t[i] < opened
         bounded = needs_freed and not meets
@@ -184,9 +184,9 @@ def first_fit(
 
 @step
 def add_slot(slots: Slots, k: int, lifted: Lifted, words: Words) -> None:
-    """Add the blocks in use in slot ``k`` to the set ``words``.
+    """Add the blocks in use in slot ``k`` to ``words``.
 
-    The blocks of ``lifted`` (the attempt's present blocks) are left out over their interval.
+    The attempt's present blocks (``lifted``) do not count as in use.
     """
     if lifted.start <= slots.t[k] < lifted.end:
         for w in range(words.shape[0]):
@@ -198,7 +198,7 @@ def add_slot(slots: Slots, k: int, lifted: Lifted, words: Words) -> None:
 
 @step
 def fold(slots: Slots, first: int, past: int, lifted: Lifted, front: Words) -> None:
-    """For each slot from ``first``, write the blocks used until slot ``past``; clear ``front``."""
+    """Write the blocks in use up to slot ``past`` for each slot from ``first``. Clear ``front``."""
     for k in range(past - 1, first - 1, -1):
         is_own = lifted.start <= slots.t[k] < lifted.end
         for w in range(front.shape[0]):
@@ -213,12 +213,12 @@ def widen(
     slots: Slots, i: int, folded: int, past: int, end: int, most: int, freed: Words,
     needs_freed: bool, lifted: Lifted, front: Words, words: Words,
 ) -> tuple[int, bool]:  # fmt: skip
-    """Write the blocks used from slot ``i`` until ``end`` into ``words``; stop if too many are.
+    """Write the blocks in use from slot ``i`` until ``end`` into ``words``; stop if too many are.
 
-    ``slots.back[i]`` contains the blocks used from slot ``i`` up to slot ``folded`` (excluded).
-    ``front`` contains the blocks used from slot ``folded`` up to slot ``past`` (excluded). ``past``
-    only increases, so the search adds each slot once. The results are ``past``, and whether enough
-    blocks are left.
+    ``slots.back[i]`` contains the blocks in use from slot ``i`` up to slot ``folded`` (excluded).
+    ``front`` contains the blocks in use from slot ``folded`` up to slot ``past`` (excluded).
+    ``past`` only increases, so the search adds each slot once. The results are ``past``, and
+    whether enough blocks are left.
     """
     while True:
         for w in range(words.shape[0]):
@@ -277,7 +277,7 @@ def may_choose(slots: Any, rows: Any, catalogue: Any, v: int, row: int) -> bool:
 
 @kernel
 def enter(slots: Any, rows: Any, row: int, start: int, end: int, take: bool) -> None:
-    """Mark the blocks of ``row`` as used over [start, end), or as free if ``take`` is false."""
+    """Mark the blocks of ``row`` as in use over [start, end), or as free if ``take`` is false."""
     rows.start[row], rows.end[row] = start, end if take else 0
     put(slots, start, end, rows.mask[row], n_set(rows.mask[row]), take)
 
@@ -288,10 +288,10 @@ def place(
 ) -> tuple[int, int]:
     """Reserve the first fit for each attempt from ``first`` to ``last - 1``, in queue order.
 
-    At most ``depth`` attempts that cannot start now get a reservation. With ``by_rank``, only the
-    first ``depth`` attempts of the queue may get a reservation. If ``plan.pick`` is set, the
-    function returns after the first attempt that starts now; the caller then calls it again. The
-    results are the position after the last attempt, and the number of attempts with a reservation.
+    At most ``depth`` attempts that cannot start now get a reservation. If ``by_rank`` is set, only
+    the first ``depth`` attempts of the queue may get one. If ``plan.pick`` is set, the function
+    returns after the first attempt that starts now, and the caller calls it again. The results are
+    the position after the last attempt, and the number of attempts with a reservation.
     """
     rows, no_blocks = plan.rows, np.zeros_like(plan.catalogue.words)
     none, front = Lifted(no_blocks, 0, 0), np.empty_like(no_blocks)
@@ -315,8 +315,8 @@ def place(
 def compress(plan: Plan, first: int, last: int, released: Released, again: Released) -> int:
     """Move the attempts ``first`` to ``last - 1`` of the queue to earlier times, in order.
 
-    The blocks of an attempt that starts now are chosen again. An attempt can move to an earlier
-    time only if it gets at least one of the blocks ``released``. Blocks released in this pass are
+    If an attempt starts now, its blocks are chosen again. Other attempts can move to an earlier
+    time only if they get at least one of the blocks ``released``. Blocks released in this pass are
     added to ``released``, and to ``again`` for the next pass. The result is the position after the
     last processed attempt (see ``place``).
     """

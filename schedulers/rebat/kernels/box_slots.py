@@ -49,7 +49,7 @@ class Slots(NamedTuple):
 
 
 def empty_slots(capacity: int, n_blocks: int) -> Slots:
-    """Return a timeline with space for ``capacity`` slots; `lay` fills it."""
+    """Return a timeline with space for ``capacity`` slots. The function `lay` fills it."""
     words = -(-n_blocks // 64)
     return Slots(
         np.zeros(1, dtype=np.int64),
@@ -106,7 +106,7 @@ def unpack(words: Any, out: Any) -> None:
 
 @kernel
 def pack(blocks: Any, out: Any) -> None:
-    """Write the set of the blocks whose entry in ``blocks`` is not 0 into ``out``."""
+    """Write the set of all blocks whose entry in ``blocks`` is not 0 into ``out``."""
     out[:] = 0
     for block in range(blocks.shape[0]):
         if blocks[block]:
@@ -124,7 +124,7 @@ def copy(slots: Any, source: int, target: int) -> None:
 
 @step
 def mark(slots: Any, first: int, last: int) -> None:
-    """Update ``opens`` of slots ``first`` to ``last`` after a change of their blocks in use."""
+    """Update ``opens`` of slots ``first`` to ``last`` after their blocks in use have changed."""
     for i in range(max(first, 1), min(last + 1, slots.n[0])):
         opens = False
         for w in range(slots.busy.shape[1]):
@@ -136,7 +136,7 @@ def mark(slots: Any, first: int, last: int) -> None:
 
 @step
 def split(slots: Any, time: int) -> int:
-    """Return the index of the slot that begins at ``time``; create the slot if necessary.
+    """Return the index of the slot that begins at ``time``. If there is none, create it.
 
     ``time`` must not be before the first slot.
     """
@@ -155,10 +155,11 @@ def split(slots: Any, time: int) -> int:
 
 @loop
 def put(slots: Any, start: int, end: int, words: Any, size: int, take: bool) -> None:
-    """Mark the ``size`` blocks of ``words`` as used over [start, end), or as free.
+    """Mark the ``size`` blocks of ``words`` as in use over [start, end), or as free.
 
-    If ``take`` is false, the blocks become free; otherwise they must have been free. Times before
-    the first slot are ignored. The arrays must have space for two more slots.
+    If ``take`` is true, the blocks are marked as in use, and must have been free. Otherwise, they
+    are marked as free. Times before the first slot are ignored. The arrays must have space for two
+    more slots.
     """
     start = max(start, slots.t[0])
     if start >= end:
@@ -177,7 +178,7 @@ def put(slots: Any, start: int, end: int, words: Any, size: int, take: bool) -> 
 
 @kernel
 def forget(slots: Any, now: int) -> None:
-    """Delete the slots that end by ``now``; the first remaining slot then begins at ``now``."""
+    """Delete the slots that end by ``now``. The first remaining slot then begins at ``now``."""
     n, gone = slots.n[0], 0
     while gone + 1 < n and slots.t[gone + 1] <= now:
         gone += 1
@@ -190,7 +191,7 @@ def forget(slots: Any, now: int) -> None:
 
 @kernel
 def lay(slots: Any, start: Any, end: Any, masks: Any, dead: Any, now: int, n_blocks: int) -> None:
-    """Build the timeline from rows of blocks over [start, end), and blocks that are never free.
+    """Build the timeline from rows. Row k uses the blocks ``masks[k]`` over [start[k], end[k]).
 
     The blocks in ``dead`` are never free. Rows that have ended are ignored. Two rows may use the
     same block. The arrays must have space for two slots per row.
@@ -207,7 +208,7 @@ def lay(slots: Any, start: Any, end: Any, masks: Any, dead: Any, now: int, n_blo
 
 @kernel
 def taken_over(slots: Any, first: int, end: int, out: Any) -> None:
-    """Write the blocks used between the start of slot ``first`` and ``end`` into ``out``."""
+    """Write the blocks that are in use from the start of slot ``first`` to ``end`` into ``out``."""
     out[:] = slots.busy[first]
     i = first + 1
     while i < slots.n[0] and slots.t[i] < end:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sums over all boxes of a torus. They are computed by a list of additions, the *program*."""
+"""Sums over all boxes of a torus. A list of additions, the *program*, computes them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from rebat.kernels.jit import kernel
 
 COPY = -1
-"""Value of the second operand with which the result is a copy of the first operand."""
+"""Value of the second operand of an addition that copies the first operand."""
 
 
 @kernel
@@ -44,9 +44,9 @@ def run_sums(program: Any, work: Any) -> None:
 
 @kernel
 def least_box(sums: Any, chosen: Any, slack: float) -> int:
-    """Return the first chosen box with the smallest sum, within a relative tolerance ``slack``.
+    """Return the first box among ``chosen`` whose sum is the smallest, up to a tolerance.
 
-    The result is -1 if every sum is infinite.
+    ``slack`` is this relative tolerance. The result is -1 if every sum is infinite.
     """
     least = sums[chosen[0]]
     for i in range(1, chosen.shape[0]):
@@ -62,7 +62,7 @@ def least_box(sums: Any, chosen: Any, slack: float) -> int:
 
 @kernel
 def mix(seed: int, serial: int, index: int) -> int:
-    """Return a 32-bit random number (splitmix64) that is determined by the three arguments."""
+    """Return a 32-bit pseudo-random number (splitmix64) determined by the three arguments."""
     z = (
         np.uint64(seed)
         + np.uint64(serial) * np.uint64(0x9E3779B97F4A7C15)
@@ -75,7 +75,10 @@ def mix(seed: int, serial: int, index: int) -> int:
 
 @kernel
 def random_box(sums: Any, chosen: Any, seed: int, serial: int) -> int:
-    """Return a random chosen box with sum 0, with equal probabilities; -1 if there is none."""
+    """Return a random box among ``chosen`` with sum 0, or -1 if there is none.
+
+    All these boxes have the same probability.
+    """
     best, least = -1, 1 << 40
     for i in range(chosen.shape[0]):
         if sums[chosen[i]] == 0:
@@ -87,7 +90,7 @@ def random_box(sums: Any, chosen: Any, seed: int, serial: int) -> int:
 
 @kernel
 def first_box(sums: Any, chosen: Any) -> int:
-    """Return the first chosen box with sum 0; -1 if there is none."""
+    """Return the first box among ``chosen`` with sum 0, or -1 if there is none."""
     for i in range(chosen.shape[0]):
         if sums[chosen[i]] == 0:
             return i

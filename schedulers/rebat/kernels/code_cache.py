@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A cache on disk for the machine code of the kernels, so that a machine compiles them once."""
+"""A cache on disk for the machine code of the kernels, so that they are compiled only once."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ _DIGEST = 32
 class KernelCache(FunctionCache):  # type: ignore[misc]
     """numba's cache with two changes: it loads faster, and checks the sources of all kernels.
 
-    Before numba's cache loads code, it imports everything needed for compilation, including scipy.
-    These imports take longer than the simulation of a month, but cached code needs only its own
-    modules and numba's runtime. If a function has to be compiled, numba imports the rest.
+    Before numba's cache loads code, it imports all modules that compilation needs, including scipy.
+    These imports take longer than the simulation of a month. This cache imports only the modules of
+    the code and numba's runtime. If a function has to be compiled, numba imports the rest.
 
     numba checks only whether the file of a function has changed, but kernels inline functions from
-    other files. Therefore, this cache uses a hash of all files (the stamp).
+    other files. Therefore, this cache uses a hash of all files, the *stamp*.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -51,7 +51,7 @@ class KernelCache(FunctionCache):  # type: ignore[misc]
         self._cache_file = CacheFile(self._cache_path, base, sources_stamp())
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """Return the compiled code for a signature; None if there is none."""
+        """Return the compiled code for a signature, or None if it is not in the cache."""
         rtsys.initialize(target_context)
         try:
             with self._guard_against_spurious_io_errors():
@@ -62,8 +62,9 @@ class KernelCache(FunctionCache):  # type: ignore[misc]
             return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        """Store compiled code. If the cache is not writable, every process compiles the function
-        again.
+        """Store compiled code. If the cache is not writable, do nothing.
+
+        In this case, every process compiles the function again.
         """
         with suppress(OSError):
             super().save_overload(sig, data)

@@ -11,7 +11,7 @@ from rebat.kernels import counts
 
 
 def is_compiled() -> bool:
-    """Return whether the planning kernels are in numba's cache, or need no compilation."""
+    """Return whether the planning kernels are in numba's cache, or do not need compilation."""
     path = getattr(getattr(counts.compress, "_cache", None), "cache_path", None)
     if numba.config.DISABLE_JIT or path is None:
         return True

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nodes with several cores: the cores of an attempt, and moves of the jobs of a node.
+"""Nodes with several cores: the cores that an attempt gets, and moves of the jobs of a node.
 
 If nodes have c cores, node k has the cores ``c k`` to ``c k + c - 1``. Source: sections 3.3 and 4.4
 of Rodríguez-Pascual et al., "Job migration in HPC clusters by means of checkpoint/restart", 2019.
@@ -28,12 +28,12 @@ def rooms(free: Any, cores: int) -> Any:
 
 @kernel
 def tightest(room: Any, count: int, best: bool, backwards: bool, skip: int) -> int:
-    """Return a node (not ``skip``) with at least ``count`` free cores; -1 if there is none.
+    """Return a node (not ``skip``) with at least ``count`` free cores, or -1 if there is none.
 
-    ``room`` contains the number of free cores of each node. With ``best``, the function chooses the
-    node with the fewest free cores among the nodes with enough free cores. Of equal nodes, it
-    chooses the lowest (with ``backwards`` the highest). Without ``best``, it chooses the lowest
-    (highest) node with enough free cores.
+    ``room`` contains the number of free cores of each node. If ``best`` is set, the function
+    chooses a node with the fewest free cores among the nodes with enough free cores. Otherwise, it
+    may choose any node with enough free cores. If there is a choice, it chooses the lowest node, or
+    the highest if ``backwards`` is set.
     """
     n = room.shape[0]
     chosen = -1
@@ -49,11 +49,11 @@ def tightest(room: Any, count: int, best: bool, backwards: bool, skip: int) -> i
 
 @kernel
 def spread(room: Any, count: int, best: bool, backwards: bool, take: Any) -> bool:
-    """Write the number of cores to use on each node; return whether ``count`` cores are free.
+    """Write the number of cores to use on each node, and return whether ``count`` cores are free.
 
     The numbers are written into ``take``. All free cores of a node are used before the next node is
-    used. With ``best``, nodes with more free cores come first. Nodes with equally many free cores
-    are ordered by number (descending if ``backwards``), and so are all nodes without ``best``.
+    used. If ``best`` is set, nodes with more free cores come first. Otherwise, and if there is a
+    tie, nodes are in ascending order, or in descending order if ``backwards`` is set.
     """
     n = room.shape[0]
     keys = -room if best else np.zeros(n, dtype=np.int64)
@@ -72,7 +72,7 @@ def spread(room: Any, count: int, best: bool, backwards: bool, take: Any) -> boo
 
 @kernel
 def lowest_cores(free: Any, cores: int, take: Any, out: Any) -> int:
-    """Write the lowest ``take[k]`` free cores of each node k as intervals; return their number."""
+    """Write the lowest ``take[k]`` free cores of each node k as intervals. Return their number."""
     k = 0
     for node in range(take.shape[0]):
         left = take[node]
@@ -87,7 +87,7 @@ def lowest_cores(free: Any, cores: int, take: Any, out: Any) -> int:
 
 @kernel
 def fit(free: Any, cores: int, count: int, best: bool, backwards: bool, out: Any) -> int:
-    """Write ``count`` free cores as intervals into ``out``; return the number of intervals.
+    """Write ``count`` free cores as intervals into ``out``. Return the number of intervals.
 
     If a single node has enough free cores, all cores are on this node. Otherwise, all free cores of
     a node are used before the next node is used. The result is -1 if there are too few free cores.
@@ -104,7 +104,7 @@ def fit(free: Any, cores: int, count: int, best: bool, backwards: bool, out: Any
 
 @kernel
 def survey(tags: Any, unusable: Any, cores: int, room: Any, victims: Any, used: Any) -> int:
-    """Find the mixed nodes on which all cores are usable (the victims); return their number.
+    """Find the mixed nodes whose cores are all usable (the victims), and return their number.
 
     Parameters
     ----------
@@ -138,7 +138,7 @@ def shares_of(tags: Any, cores: int, victims: Any, first: Any, holders: Any, siz
     """Write the jobs that hold cores of each victim, and the number of these cores.
 
     Victim v has the entries ``first[v]`` to ``first[v + 1] - 1`` of ``holders`` and ``sizes``. The
-    job with the most cores is first; equal jobs are ordered by their first core.
+    job with the most cores is first. Jobs with equally many cores are ordered by their first core.
     """
     k = 0
     first[0] = 0
@@ -172,11 +172,11 @@ def find_move(
 ) -> int:  # fmt: skip
     """Return the first victim, from ``begin`` on, whose jobs fit on other mixed nodes.
 
-    The result is the index of the victim, or -1 if there is none. Of the conditions of Algorithm 1,
-    only the number of free cores is checked. The numbers of cores (shares) of the jobs of victim v
-    are ``shares[first[v]]`` to ``shares[first[v + 1] - 1]``. ``room`` contains the number of free
-    cores of each possible target, and -1 for other nodes. The target of each share is written into
-    ``targets``.
+    The result is the index of the victim, or -1 if there is none. The function checks only one
+    condition of Algorithm 1: the number of free cores. Each job of victim v needs a number of
+    cores, ``shares[first[v]]`` to ``shares[first[v + 1] - 1]``. ``room`` contains the number of
+    free cores of each possible target node, and -1 for other nodes. The target node of each job is
+    written into ``targets``.
     """
     total = 0
     for node in range(room.shape[0]):

@@ -4,8 +4,8 @@
 A profile consists of two int64 arrays and a length n. ``t[0:n]`` are ascending times
 (microseconds). ``f[i]`` is the number of nodes that are free in ``[t[i], t[i+1])``; this interval
 is called a step. The last step has no end. ``t[0]`` is never later than the current time. Each
-reservation adds at most two steps; `steps_needed` returns the length of arrays that always
-suffices.
+reservation adds at most two steps. `steps_needed` returns an array length that is always
+sufficient.
 
 Placement is *first fit*: a job starts at the earliest time from which enough nodes stay free for
 its duration (conservative backfilling, Mu'alem and Feitelson 2001; section 4.1 of Du et al. 2024).
@@ -28,7 +28,7 @@ def steps_needed(rectangles: int) -> int:
 
 @kernel
 def step_at(t: Any, n: int, time: int) -> int:
-    """Return the index of the step that contains ``time``; 0 if it is before the first step."""
+    """Return the index of the step that contains ``time``, or 0 if it is before the first step."""
     low, high = 0, n
     while high - low > 1:
         middle = (low + high) // 2
@@ -41,7 +41,7 @@ def step_at(t: Any, n: int, time: int) -> int:
 
 @kernel
 def split(t: Any, f: Any, n: int, time: int) -> tuple[int, int]:
-    """Make ``time`` the start of a step; return the index of this step and the new ``n``."""
+    """Make ``time`` the start of a step. Return the index of this step and the new ``n``."""
     i = step_at(t, n, time)
     if t[i] == time:
         return i, n
@@ -55,7 +55,7 @@ def split(t: Any, f: Any, n: int, time: int) -> tuple[int, int]:
 
 @kernel
 def drop_if_flat(t: Any, f: Any, n: int, i: int) -> int:
-    """Join step ``i`` to the previous step if their free nodes are equal; return the new ``n``."""
+    """Join step ``i`` to the previous step if their free nodes are equal. Return the new ``n``."""
     if i <= 0 or i >= n or f[i] != f[i - 1]:
         return n
     for k in range(i, n - 1):
@@ -66,7 +66,10 @@ def drop_if_flat(t: Any, f: Any, n: int, i: int) -> int:
 
 @kernel
 def change(t: Any, f: Any, n: int, start: int, end: int, delta: int) -> int:
-    """Add ``delta`` free nodes over ``[start, end)``; return the new ``n``. NEVER means no end."""
+    """Add ``delta`` free nodes over ``[start, end)``, and return the new ``n``.
+
+    If ``end`` is NEVER, the interval has no end.
+    """
     if end <= start:
         return n
     i, n = split(t, f, n, start)
@@ -81,7 +84,7 @@ def change(t: Any, f: Any, n: int, start: int, end: int, delta: int) -> int:
 
 @kernel
 def change_all(t: Any, f: Any, n: int, changes: Any) -> int:
-    """Apply `change` to each row (start, end, delta) of ``changes``; return the new ``n``."""
+    """Apply `change` to each row (start, end, delta) of ``changes``, and return the new ``n``."""
     for i in range(changes.shape[0]):
         n = change(t, f, n, changes[i, 0], changes[i, 1], changes[i, 2])
     return n
@@ -89,7 +92,7 @@ def change_all(t: Any, f: Any, n: int, changes: Any) -> int:
 
 @kernel
 def forget(t: Any, f: Any, n: int, now: int) -> int:
-    """Delete the past, so that the first step begins at ``now``; return the new ``n``."""
+    """Delete the past, so that the first step begins at ``now``. Return the new ``n``."""
     i = step_at(t, n, now)
     if i > 0:
         for k in range(i, n):
@@ -103,10 +106,11 @@ def forget(t: Any, f: Any, n: int, now: int) -> int:
 def earlier_fit(
     t: Any, f: Any, n: int, size: int, duration: int, reserved: int, horizon: int
 ) -> int:
-    """Return the earliest start of a job that has a reservation from ``reserved`` on.
+    """Return the earliest start of a job that has a reservation, which begins at ``reserved``.
 
-    Only steps before ``reserved`` are searched, because the job can use the nodes of its own
-    reservation from then on. No new window begins at or after ``horizon`` (see ``compress``).
+    From ``reserved`` on, the job can use the nodes of its own reservation. Therefore, only steps
+    before ``reserved`` are searched. No new window begins at or after ``horizon`` (see
+    ``compress``).
     """
     limit = min(reserved, horizon)
     i = 0
@@ -148,23 +152,23 @@ def compress(
 ) -> tuple[int, int]:
     """Move the reservation of each queued job to its first fit, one job after another.
 
-    No job moves to a later time. ``opened`` is the latest time until which a node was in use that
-    has been freed since the last pass. A job can move to an earlier window only with freed nodes,
-    so this window begins before ``opened``.
+    No job moves to a later time. Some nodes were freed since the last pass. A job can move to an
+    earlier window only if it uses such nodes. ``opened`` is the latest time until which any of
+    these nodes was in use. Therefore, a new window begins before ``opened``.
 
     Returns
     -------
     n, moved : int
         The new length of the profile, and the latest end of a reservation that was moved in this
-        pass. In the next pass its nodes count as freed, because jobs ahead in the queue could not
-        use them in this pass.
+        pass. Its nodes count as freed in the next pass, because jobs ahead of it in the queue could
+        not use them in this pass.
     """
     now = t[0]
     moved = now
     for i in range(queued):
         old = start[i]
         if old <= now:
-            # The job would start now: decide again with the nodes that are free now.
+            # The job would start now: decide again with the nodes that are now free.
             n = change(t, f, n, now, old + duration[i], size[i])
             start[i] = first_fit(t, f, n, size[i], duration[i])
             n = change(t, f, n, start[i], start[i] + duration[i], -size[i])
@@ -191,8 +195,8 @@ def backfill(
 
     In queue order, each job starts now if it can. The first ``depth`` jobs that cannot start now
     get reservations. Further jobs that cannot start wait without a reservation (``start`` is
-    NEVER). With ``first``, only the first ``depth`` jobs of the queue get reservations. Jobs that
-    start now are included in ``depth`` (Algorithm 1 of RR-9296).
+    NEVER). If ``first`` is set, only the first ``depth`` jobs of the queue get reservations,
+    including jobs that start now (Algorithm 1 of RR-9296).
     """
     now = t[0]
     reserved = 0
@@ -222,7 +226,7 @@ def any_before(start: Any, queued: int, time: int) -> bool:
 
 @kernel
 def due(start: Any, queued: int, now: int, out: Any) -> int:
-    """Write the positions of jobs whose ``start`` is at most ``now``; return their number."""
+    """Write the positions of jobs whose ``start`` is at most ``now``, and return their number."""
     n_due = 0
     for i in range(queued):
         if start[i] <= now:

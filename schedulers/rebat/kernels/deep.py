@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Placement and compression of long queues on spread profiles (`rebat.kernels.spread`).
 
-The results equal those of `counts.place` and `counts.compress` after each step. A moved reservation
-usually overlaps its old time window, so only the free nodes at the two ends of the window change.
-The search skips blocks of steps whose bounds exclude a fit (see `rebat.kernels.spread`).
+The results after each step equal those of `counts.place` and `counts.compress`. When a reservation
+is moved, its new time window usually overlaps the old one. Then only the numbers of free nodes at
+the two ends of the window change. The search skips blocks of steps whose bounds exclude a fit (see
+`rebat.kernels.spread`).
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from rebat.kernels.spread import (
 
 @step
 def window_in(t: Any, f: Any, block: int, size: int, duration: int, before: int) -> int:
-    """Return the step of the first window in ``block`` that begins before ``before``, or -1.
+    """Return the first step in ``block`` at which a window begins before ``before``, or -1.
 
     For speed, the search is one pass without unpredictable branches, except at the end.
     """
@@ -50,7 +51,7 @@ def window_in(t: Any, f: Any, block: int, size: int, duration: int, before: int)
 
 @step
 def measured(t: Any, f: Any, block: int, width: int) -> int:
-    """Return the length of the longest window of ``width`` nodes that begins in ``block``."""
+    """Return the length of the longest window of ``width`` free nodes that begins in ``block``."""
     longest, k = 0, block * BLOCK
     while k < (block + 1) * BLOCK:
         j = k
@@ -80,12 +81,12 @@ def full_window(steps: Spread, w: int, size: int, duration: int, before: int) ->
 def earlier(
     steps: Spread, size: int, duration: int, reserved: int, limit: int, near: int
 ) -> tuple[int, int]:
-    """Return the step of a job's first fit before ``limit`` (or -1), and its reserved step.
+    """Return the step of a job's first fit before ``limit`` (or -1), and the step at ``reserved``.
 
     The fit is the same as in `counts.earlier_fit`. A window that begins at ``reserved - duration``
-    or earlier must have the full duration. Later windows must reach the reservation; the first of
-    them is found by a backward search. The search for the step at ``reserved`` begins at index
-    ``near``.
+    or earlier must have the full duration. Later windows must extend to the job's own reservation.
+    A backward search finds the first of them. The search for the step at ``reserved`` begins at
+    index ``near``.
     """
     before = min(limit, reserved - duration + 1)
     own = from_mark(steps.t, reserved, near)
@@ -108,9 +109,9 @@ def raise_bounds(
 ) -> None:
     """Raise the bounds of windows that may have become longer over ``[start, end)``.
 
-    ``size`` nodes were freed over this interval. Widths that were already free in the entire
-    interval are skipped; with the default ``size``, none is skipped. Windows are followed up to the
-    length ``longest``, because no job needs a longer window. The search for the step at ``start``
+    ``size`` nodes were freed over this interval. The function skips widths that were already free
+    in the entire interval. With the default ``size``, it skips none. It computes windows only up to
+    the length ``longest``, because no job needs a longer one. The search for the step at ``start``
     begins at index ``k``.
     """
     first = from_place(steps.t, start + 1, k) - 1
@@ -134,7 +135,7 @@ def raise_bounds(
 
 @step
 def widest(steps: Spread, free: int) -> int:
-    """Return the number of the largest width of at most ``free`` nodes; -1 if there is none."""
+    """Return the number of the largest width of at most ``free`` nodes, or -1 if there is none."""
     w = -1
     for width in steps.wide:
         w += width <= free
@@ -179,7 +180,7 @@ def bounds(values: Any) -> tuple[int, int]:
 def compress(
     t: Any, f: Any, n: int, size: Any, duration: Any, start: Any, queued: int, opened: int
 ) -> tuple[int, int]:
-    """Do the same as `counts.compress`, but faster for long queues; no job may be due now."""
+    """Do the same as `counts.compress`, but faster for long queues. No job may be due now."""
     _, longest = bounds(duration[:queued])
     least, most = bounds(size[:queued])
     steps = spread(t, f, n, n + 2 * queued + 8, least, most)
@@ -195,7 +196,7 @@ def move_all(
 ) -> int:  # fmt: skip
     """Move each job to its first fit, one job after another (see `counts.compress`).
 
-    ``index`` and ``power`` are the `marks` of the steps.
+    ``index`` and ``power`` are the results of `marks` for the steps.
     """
     moved = now = steps.t[0]
     for i in range(queued):

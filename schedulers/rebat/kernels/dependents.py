@@ -2,9 +2,9 @@
 """The number of reservations that depend on each running job.
 
 This is the first stage of DBES (reference [6] of Prabhakaran, Neumann and Wolf 2018), in the form
-of ``policies.malleable.rules``. Processors are interchangeable, so the kernel only determines which
-job releases processors for which reservation. A reservation uses idle processors first, then others
-in the order in which they become free.
+of ``policies.malleable.rules``. Processors are interchangeable. Therefore, the kernel only
+determines which jobs release the processors of each reservation. A reservation uses idle processors
+first, then others in the order in which they become free.
 """
 
 from __future__ import annotations
@@ -37,8 +37,9 @@ def dependents(idle: int, run_end: Any, run_size: Any, start: Any, end: Any, siz
     Returns
     -------
     int64 array, shape (m,)
-        The numbers. A reservation depends on a job if it uses processors that are released, at or
-        before its start, by the job or by a reservation that depends on the job.
+        The number for each job. A reservation depends on a job if it uses processors that the job
+        releases at or before the start of the reservation. It also depends on the job if another
+        reservation that depends on the job releases them.
     """
     m, n = len(run_end), len(start)
     ends = np.concatenate((run_end, end))

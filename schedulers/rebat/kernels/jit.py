@@ -62,7 +62,7 @@ def _compiled(function: Function, **options: Any) -> Any:
 
 
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile a function to machine code (under ``NUMBA_DISABLE_JIT=1``: keep plain Python)."""
+    """Compile a function to machine code. If ``NUMBA_DISABLE_JIT=1``, keep it as plain Python."""
     return _compiled(function)
 
 
@@ -77,12 +77,12 @@ def inlined(function: Function) -> Function:
 def step(function: Callable[..., Any]) -> Callable[..., Any]:
     """Inline a small step of a kernel into its callers, without reference counts of arrays.
 
-    The step must not create an array. (Counting references takes longer than the step itself.
-    ``_nrt`` is the part of numba that counts them.)
+    The step must not create an array. Counting references would take longer than the step itself.
+    ``_nrt`` is the option of numba that enables reference counts.
     """
     return _compiled(function, forceinline=True, _nrt=False)
 
 
 def loop(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile a loop without reference counts of arrays; the loop must not create an array."""
+    """Compile a loop without reference counts of arrays. The loop must not create an array."""
     return _compiled(function, _nrt=False)

@@ -21,10 +21,10 @@ NEVER = np.int64(2**62)
 def cheapest_rows(costs: Any, freed: Any, ends: Any, need: int) -> tuple[int, Any]:
     """Return the minimum cost to free at least ``need`` nodes, and the chosen rows.
 
-    A row is a way to shrink a job: its cost, and the number of nodes that it frees. At most one row
-    of each job is chosen. ``ends`` contains the first row of each job, followed by the number of
-    rows. Entry (j, k) of ``total`` and ``count`` is the cost and the number of rows of the best
-    choice among job j and later jobs that frees k nodes or more.
+    Each row is a way to shrink a job: its cost, and the number of nodes that it frees. At most one
+    row of each job is chosen. ``ends`` contains the first row of each job, followed by the number
+    of rows. Entry (j, k) of ``total`` and ``count`` is the cost and the number of rows of the best
+    choice that frees at least k nodes, among job j and later jobs.
     """
     n_jobs = len(ends) - 1
     total = np.full((n_jobs + 1, need + 1), NEVER, np.int64)
@@ -46,7 +46,7 @@ def cheapest_rows(costs: Any, freed: Any, ends: Any, need: int) -> tuple[int, An
 
 @kernel
 def _rows(costs: Any, freed: Any, ends: Any, total: Any, count: Any, need: int) -> Any:
-    """Return the rows of the best choice; of equal choices, the one with the lowest rows."""
+    """Return the rows of the best choice, or the choice with the lowest rows if there is a tie."""
     rows = np.empty(count[0, need], np.int64)
     chosen, k = 0, need
     for j in range(len(ends) - 1):

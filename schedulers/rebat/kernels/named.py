@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """First fit and reservations on named nodes, as in the schedule of Batsched.
 
-Placement is first fit, in time and in space. In time, a job gets the earliest start of a slice from
-which enough nodes stay free for its duration. In space, it gets the lowest-numbered nodes that stay
-free. Two equal neighbouring slices do not change the result, because a job that fits from the
-second slice on also fits from the first.
+A job gets the first fit in time: the earliest start of a slice from which enough nodes stay free
+for its duration. It also gets the first fit in space: the lowest-numbered nodes that stay free. Two
+equal neighbouring slices do not change the result, because a job that fits from the second slice on
+also fits from the first.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from rebat.kernels.slices import add, join_all, take, window
 
 @loop
 def free_in(table: Any, k: int) -> int:
-    """Set ``fit`` to the free blocks of slice ``k``; return the number of nodes in them."""
+    """Set ``fit`` to the free blocks of slice ``k``, and return their number of nodes."""
     for w in range(words_of(table.n[BLOCKS])):
         table.fit[0, w] = table.free[k, w]
     return table.f[k]
@@ -55,8 +55,9 @@ def first_fit(table: Any, size: int, duration: int, since: int) -> int:
     """Return the earliest start, from slice ``since`` on, at which the job fits, or NEVER.
 
     After the call, ``fit`` contains the nodes that are free in the entire window. During the search
-    it contains the nodes that are free in all slices ``[i, j)``, which are always enough. If slice
-    ``j`` leaves too few nodes, the window must begin after the last conflicting slice.
+    it contains the nodes that are free in all slices ``[i, j)``. There are always enough of them.
+    If too few of them are free in slice ``j``, the window must begin after the last slice that
+    prevents it.
     """
     n, left = table.n[SLICES], 0
     i = j = step_at(table.t, n, since)
@@ -121,7 +122,10 @@ def hold_lowest(table: Any, k: int, size: int) -> None:
 
 @loop
 def reserve(table: Any, k: int, size: int, duration: int, start: int) -> None:
-    """Give reservation ``k`` the lowest nodes of ``fit`` from ``start`` on; none if it is NEVER."""
+    """Give reservation ``k`` the lowest nodes of ``fit`` from ``start`` on.
+
+    If ``start`` is NEVER, it gets no nodes.
+    """
     table.start[k] = table.end[k] = start
     if start < NEVER:
         table.end[k] = start + duration

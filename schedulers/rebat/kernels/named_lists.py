@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Queue scheduling on named nodes: append, compress, backfill (see ``rebat.kernels.named``).
 
-``size`` and ``duration`` are those of the queued jobs. Reservation ``k`` belongs to the job at
-position ``k`` of the queue.
+The arguments ``size`` and ``duration`` are arrays over the queued jobs. Reservation ``k`` belongs
+to the job at position ``k`` of the queue.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from rebat.kernels.slices import join
 
 @loop
 def place(table: Any, size: Any, duration: Any, last: int) -> None:
-    """Reserve the first fit for the jobs before ``last`` that have no reservation, in queue order.
+    """Reserve the first fit, in queue order, for the jobs before ``last`` without a reservation.
 
     No nodes are freed during this call. Therefore, if an earlier placed job is at most as large and
     as long as this job, this job cannot begin before it.
@@ -38,8 +38,9 @@ def place(table: Any, size: Any, duration: Any, last: int) -> None:
 def fits_from(table: Any, k: int, size: int, i: int, end: int) -> int:
     """Return ``i`` if ``size`` nodes stay free from slice ``i`` until ``end``, or a later slice.
 
-    The nodes of reservation ``k`` count as free. The later slice is the next slice from which the
-    nodes may stay free. A window of the same length that begins before it has the same conflict.
+    The nodes of reservation ``k`` count as free. The later slice is the next slice from which
+    ``size`` nodes may stay free. No window of the same length can begin between ``i`` and this
+    slice.
     """
     n, j = table.n[SLICES], i + 1
     left = table.f[i]
@@ -55,7 +56,7 @@ def fits_from(table: Any, k: int, size: int, i: int, end: int) -> int:
 
 @loop
 def narrow_without(table: Any, k: int, j: int) -> int:
-    """Remove the blocks that are not free in slice ``j`` from ``fit``; return their nodes.
+    """Remove the blocks that are not free in slice ``j`` from ``fit``, and count their nodes.
 
     The nodes of reservation ``k`` count as free.
     """
@@ -91,7 +92,7 @@ def after_conflict(table: Any, k: int, size: int, j: int) -> int:
 def earlier_start(table: Any, k: int, size: int, duration: int, before: int) -> int:
     """Return the earliest time before ``before`` at which reservation ``k`` fits, or NEVER.
 
-    The numbers of free nodes are checked first. From its current start on, the reservation can use
+    The numbers of free nodes are checked first. After its present start, the reservation can use
     its own nodes.
     """
     n, reserved = table.n[SLICES], table.start[k]
@@ -144,14 +145,14 @@ def may_move_down(table: Any, k: int) -> bool:
 def compress(table: Any, size: Any, duration: Any, opened: int) -> int:
     """Move each reservation to its first fit, one after another.
 
-    No job moves to a later time. ``opened`` is the latest time until which a node was in use that
-    has been freed since the last pass. No new window begins after ``opened``.
+    No job moves to a later time. Some nodes were freed since the last pass. ``opened`` is the
+    latest time until which any of them was in use. No new window begins after ``opened``.
 
     Returns
     -------
     moved : int
-        The latest end of a reservation that was moved in this pass. In the next pass its nodes
-        count as freed, because jobs ahead in the queue could not use them in this pass.
+        The latest end of a reservation that was moved in this pass. Its nodes count as freed in the
+        next pass, because jobs ahead of it in the queue could not use them in this pass.
     """
     merge_blocks(table)
     moved = table.t[0]
@@ -177,7 +178,7 @@ def move(table: Any, k: int, size: int, duration: int, since: int) -> bool:
     for w in range(words):
         table.mark[0, w] = table.held[k, w]
     reserve(table, k, size, duration, first_fit(table, size, duration, since))
-    # Most reservations return to their old window, so equal slices are not joined before.
+    # Most reservations return to their old window. Therefore, equal slices are joined only later.
     if table.start[k] != start:
         join(table, start, end)
         return True
@@ -191,7 +192,7 @@ def move(table: Any, k: int, size: int, duration: int, since: int) -> bool:
 def backfill(
     table: Any, size: Any, duration: Any, queued: int, depth: int, first: bool = False
 ) -> None:
-    """Make at most ``depth`` new reservations (0: greedy, 1: EASY), which replace all others.
+    """Replace all reservations by at most ``depth`` new ones (0: greedy, 1: EASY).
 
     In queue order, each job starts now if it can. The first ``depth`` jobs that cannot start now
     get reservations. Further jobs that cannot start wait without a reservation (``start`` is

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Changes from one plan to the next: planned starts, and obstacles of waiting attempts.
 
-A row of changes consists of the index of the plan, the serial of the attempt, the kind of the
-change (`PLANNED` or an obstacle) and a value. The value is the planned start in microseconds for
-`PLANNED`, the serial of another attempt for `RESERVED` and `IN_ORDER`, and -1 for other obstacles.
+A row of changes consists of the index of the plan, the serial number of the attempt, the kind of
+the change, and a value. The kind is `PLANNED` or an obstacle. For `PLANNED`, the value is the
+planned start in microseconds. For `RESERVED` and `IN_ORDER`, it is the serial number of another
+attempt. For other obstacles, it is -1.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ NO_OBSTACLE, PLANNED, TOO_FEW, RESERVED, NO_PLACE, IN_ORDER, NOT_STARTED, REASON
 
 @step
 def first_before(start: Any, first: int, own: int, now_us: int, until_us: int) -> int:
-    """Return the first position from ``first`` on that starts between two times, or -1.
+    """Return the first position, from ``first`` on, with a start between two times, or -1.
 
     The position ``own`` is ignored.
     """
@@ -33,15 +34,16 @@ def changed(
     serial: Any, size: Any, duration: Any, start: Any, behind: Any, placeless: Any,
     last: Any, rows: Any, n_rows: int, plan: int, now_us: int, n_free: int,
 ) -> int:  # fmt: skip
-    """Write a row for each change since the previous plan; return the new number of rows.
+    """Write a row for each change since the previous plan, and return the new number of rows.
 
     Parameters
     ----------
     serial, size, duration, start : int64 arrays, shape (n,)
-        The queue in its order, see `contract.planned`; ``behind`` and ``placeless`` may be empty.
+        The queue in its order (see `contract.planned`). The arrays ``behind`` and ``placeless`` may
+        be empty.
     last : int64 array, shape (serials, 3)
-        Planned start, obstacle, and value of the obstacle in the previous plan, by serial. The
-        function updates them.
+        Planned start, obstacle, and value of the obstacle in the previous plan, by serial number.
+        The function updates them.
     rows : int64 array, shape (m, 4)
         The rows of changes, with space for 2n more.
     plan : int

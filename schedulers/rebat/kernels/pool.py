@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The holder of each node, and searches for the lowest free nodes.
 
-``owner`` contains the tag of the holder of each node. ``down`` is a mask of the nodes that are
-down. ``free`` contains the number of free nodes of each block of `BLOCK` nodes.
+``owner`` contains a number for the holder of each node, the tag. ``down`` is a mask of the nodes
+that are down. ``free`` contains the number of free nodes of each block of `BLOCK` nodes.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ BLOCK = 128
 
 @kernel
 def extend(out: Any, k: int, first: int, last: int) -> int:
-    """Append nodes ``first`` to ``last`` to the ``k`` intervals of ``out``; return the new ``k``.
+    """Append nodes ``first`` to ``last`` to the ``k`` intervals of ``out``. Return the new ``k``.
 
-    The nodes must be above all intervals. If they are adjacent to the last interval, it is
+    All intervals must be below ``first``. If the last interval ends at ``first - 1``, it is
     extended.
     """
     if k > 0 and out[k - 1, 1] == first - 1:
@@ -35,7 +35,7 @@ def extend(out: Any, k: int, first: int, last: int) -> int:
 
 @kernel
 def lowest_free(owner: Any, down: Any, free: Any, count: int, out: Any) -> int:
-    """Write the ``count`` lowest free nodes that are up as intervals; return their number.
+    """Write the ``count`` lowest free nodes that are up as intervals. Return their number.
 
     ``free[b]`` is the number of nodes of block ``b`` that are up and free. The result is -1 if
     there are too few free nodes.
@@ -66,7 +66,7 @@ def lowest_free(owner: Any, down: Any, free: Any, count: int, out: Any) -> int:
 
 @kernel
 def first_obstacle(owner: Any, down: Any, free: Any, intervals: Any) -> int:
-    """Return the first node of the intervals that is down or held; -1 if there is none."""
+    """Return the first node of the intervals that is down or held, or -1 if there is none."""
     n = owner.shape[0]
     for i in range(intervals.shape[0]):
         node, last = intervals[i, 0], intervals[i, 1]
@@ -106,7 +106,7 @@ def take(owner: Any, down: Any, free: Any, intervals: Any, tag: int) -> int:
 
 @kernel
 def release(owner: Any, down: Any, free: Any, intervals: Any, some_down: bool) -> int:
-    """Release every node of the intervals; return the number of these nodes that are up.
+    """Release every node of the intervals, and return how many of them are up.
 
     ``some_down`` states whether any node of the machine is down.
     """
@@ -135,9 +135,10 @@ def n_set(mask: Any, first: int, end: int) -> int:
 
 @kernel
 def usable_of(owner: Any, down: Any, intervals: Any, unheld: bool, out: Any) -> tuple[int, int]:
-    """Write the nodes of the intervals that are up (and with ``unheld`` also free) as intervals.
+    """Write the nodes of ``intervals`` that are up into ``out``, as intervals.
 
-    The results are the number of intervals and the number of nodes.
+    If ``unheld`` is set, the nodes must also be free. The results are the number of intervals and
+    the number of nodes.
     """
     n_found, k = 0, 0
     for i in range(intervals.shape[0]):
@@ -151,7 +152,7 @@ def usable_of(owner: Any, down: Any, intervals: Any, unheld: bool, out: Any) -> 
 
 @kernel
 def lowest_of(free: Any, count: int, out: Any) -> int:
-    """Write the ``count`` lowest nodes of the mask ``free`` as intervals; return their number."""
+    """Write the ``count`` lowest nodes of the mask ``free`` as intervals. Return their number."""
     node, n_found, k = 0, 0, 0
     while n_found < count:
         if free[node]:

@@ -2,17 +2,17 @@
 """Shared structures of the R-LIST and R-SHELF kernels: queue, running attempts, profile.
 
 In these kernels, the number of a job is its position in the queue order (0 = highest priority),
-also called its place. Each structure consists of a few flat arrays. They are allocated once per
-batch and reset for each scenario.
+which is also called its *place*. Each structure consists of a few flat arrays. They are allocated
+once per batch and reset for each scenario.
 
 - The *queue* stores the size of the job that waits at each place, or `ABSENT` if no job waits
-  there. It also stores the smallest size of each block of `BLOCK` places, so that a search for the
-  next job that fits skips entire blocks.
+  there. It also stores the smallest size of each block of `BLOCK` places. Therefore, the search for
+  the next job that fits can skip entire blocks.
 - An *agenda* stores jobs by decreasing time, so that the next job is last. The agenda of *running
   attempts* is ordered by their ends.
 - The *profile* is the number of free processors over time, as steps ``(times[i], free[i])``. Each
-  step is valid until the next step; the last step is valid until `NEVER`. Every start of an attempt
-  is the time of a step, because processors become free only when an attempt ends.
+  step is valid until the next step; the last step is valid until `NEVER`. Every attempt starts at
+  the time of a step, because processors become free only when an attempt ends.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from rebat.kernels.jit import inlined
 Ints = NDArray[np.int64]
 
 ABSENT = 1 << 62
-"""Size at a place without a waiting job. It is larger than any machine."""
+"""Size at a place where no job waits. It is larger than any machine."""
 
 NEVER = 1 << 62
 """A time after all other times."""
@@ -36,7 +36,7 @@ NONE = 1 << 60
 """The result of a search that finds no job."""
 
 BLOCK = 8
-"""Places per block."""
+"""Number of places per block."""
 
 
 class ScenarioBatch(NamedTuple):
@@ -53,7 +53,8 @@ class ScenarioBatch(NamedTuple):
     makespans : int64[n_scenarios]
         Output: the makespan of each scenario, equation (1).
     starts : int64[number of attempts] or int64[0]
-        Output for a single scenario: start times, grouped by job; empty if not needed.
+        Output for a single scenario: start times, grouped by job. Empty if start times are not
+        needed.
     cursor : int64[n]
         Index of the next start of each job.
     """
@@ -75,7 +76,7 @@ class Queue(NamedTuple):
 
 
 class JobAgenda(NamedTuple):
-    """Jobs by decreasing time; `n` has one element, the number of jobs."""
+    """Jobs by decreasing time. `n` has one element, the number of jobs."""
 
     times: Ints
     jobs: Ints
@@ -83,7 +84,7 @@ class JobAgenda(NamedTuple):
 
 
 class NodeProfile(NamedTuple):
-    """Free processors over time; `n` has one element, the number of steps."""
+    """Free processors over time. `n` has one element, the number of steps."""
 
     times: Ints
     free: Ints
@@ -132,7 +133,7 @@ def remove(queue: Queue, job: int) -> None:
 
 @inlined
 def next_fit(queue: Queue, start: int, limit: int) -> int:
-    """Return the first waiting job, from place `start` on, of at most `limit` processors, or NONE.
+    """Return the first waiting job of at most `limit` processors, from place `start` on, or NONE.
 
     Blocks are searched backwards without an early exit, so that the compiler vectorises the loop.
     """
@@ -166,7 +167,7 @@ def next_waiting(queue: Queue, start: int) -> int:
 
 @inlined
 def note(batch: ScenarioBatch, job: int, start: int) -> None:
-    """Write the start of an attempt into ``batch.starts``, if starts are needed."""
+    """If start times are needed, write the start of an attempt into ``batch.starts``."""
     if batch.starts.size:
         batch.starts[batch.cursor[job]] = start
         batch.cursor[job] += 1
@@ -200,7 +201,7 @@ def new_profile(n: int) -> NodeProfile:
 
 @inlined
 def rebuild(profile: NodeProfile, running: JobAgenda, sizes: Ints, now: int, n_procs: int) -> None:
-    """Reset the profile to the running attempts, from `now` on; all of them end after `now`."""
+    """Reset the profile to the running attempts, from `now` on. They must all end after `now`."""
     count = running.n[0]
     free = n_procs
     for i in range(count):
@@ -246,7 +247,7 @@ def fits_now(profile: NodeProfile, size: int, length: int) -> bool:
 
 @inlined
 def carve(profile: NodeProfile, start: int, size: int, length: int) -> None:
-    """Use `size` processors over [`start`, `start + length`); a step must begin at `start`."""
+    """Use `size` processors over [`start`, `start + length`). A step must begin at `start`."""
     end = start + length
     last = 0
     while profile.times[last] < end:
@@ -256,7 +257,7 @@ def carve(profile: NodeProfile, start: int, size: int, length: int) -> None:
 
 @inlined
 def carve_until(profile: NodeProfile, last: int, start: int, end: int, size: int) -> None:
-    """Use `size` processors over [`start`, `end`); `last` is the first step at or after `end`."""
+    """Use `size` processors over [`start`, `end`). `last` is the first step at or after `end`."""
     if profile.times[last] != end:
         count = profile.n[0]
         profile.n[0] = count + 1
@@ -273,11 +274,12 @@ def carve_until(profile: NodeProfile, last: int, start: int, end: int, size: int
 
 @inlined
 def reserve(profile: NodeProfile, size: int, length: int) -> int:
-    """Reserve the first window of `length` with `size` processors; return its start.
+    """Reserve the first window of `length` with `size` processors, and return its start.
 
-    For speed, this is one pass without unpredictable branches. `start` is the start of the current
-    run of steps with enough processors, or the end of the current step if it has too few. There is
-    always a window, because all processors are free in the last step, which lasts until `NEVER`.
+    For speed, this is one pass without unpredictable branches. If the current step has enough
+    processors, `start` is the start of the run of such steps. Otherwise, it is the end of the
+    current step. There is always a window, because all processors are free in the last step, which
+    lasts until `NEVER`.
     """
     start = int(profile.times[0])
     step = 0

@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """R-LIST: list scheduling of rigid jobs with silent errors (RR-9296, Section 4.1, Algorithm 1).
 
-There is a kernel for each kind of reservations. It simulates an entire batch of failure scenarios.
-`depth` is the number m of reservations per round. With `easy_head`, only jobs that cannot start now
-count towards `depth`.
+Each way to make reservations has a kernel. It simulates an entire batch of failure scenarios.
+`depth` is the number m of reservations per round. If `easy_head` is set, only jobs that cannot
+start now count towards `depth`.
 
-Jobs are released at 0. An error is detected at the end of the attempt. The failed job then returns
-to its place in the queue. *All* attempts that end at the same time complete before the round of
-reservations and backfilling at this time. Therefore, the result depends only on the queue order.
+All jobs are released at time 0. An error is detected at the end of the attempt. The failed job then
+returns to its place in the queue. *All* attempts that end at the same time complete before the
+round of reservations and backfilling at this time. Therefore, the result depends only on the queue
+order.
 
 R-LIST-Q, where all waiting jobs have reservations, is in `rebat.kernels.rlist_all`. R-SHELF
-(Section 4.3, Algorithm 2) is at the end.
+(Section 4.3, Algorithm 2) is at the end of this module.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ from rebat.kernels.resilient_state import (
 
 @inlined
 def begin(batch: ScenarioBatch, queue: Queue, running: JobAgenda, job: int, start: int) -> None:
-    """Start an attempt of a waiting job at time `start`, which is now or later."""
+    """Start an attempt of a waiting job at time `start`, which may be in the future."""
     remove(queue, job)
     push(running, job, start + batch.times[job])
     note(batch, job, start)
@@ -52,7 +53,7 @@ def begin(batch: ScenarioBatch, queue: Queue, running: JobAgenda, job: int, star
 
 @inlined
 def complete(queue: Queue, running: JobAgenda, p: Ints, left: Ints) -> tuple[int, int, int]:
-    """End all attempts of the next completion time; failed jobs return to the queue.
+    """End all attempts of the next completion time. Failed jobs return to the queue.
 
     The results are the time, the number of freed processors, and the first place in the queue whose
     job failed (n if no job failed).
@@ -96,10 +97,11 @@ def greedy(batch: ScenarioBatch) -> None:
 
 @inlined
 def shadow(running: JobAgenda, p: Ints, free: int, size: int) -> tuple[int, int]:
-    """Return the time when `size` processors are free, and the number of further free ones.
+    """Return when `size` processors will be free, and how many more will be free at this time.
 
-    Since there are no other reservations, the number of free processors only increases. To not
-    delay the reservation, a backfilled job only needs to respect these two numbers.
+    Since there are no other reservations, the number of free processors only increases. A
+    backfilled job does not delay the reservation if it ends by this time or uses only these
+    additional processors.
     """
     place = running.n[0]
     time = -1
@@ -187,10 +189,10 @@ def reserving(batch: ScenarioBatch, depth: int, easy_head: bool) -> None:
 def stale(batch: ScenarioBatch, depth: int) -> None:
     """Simulate R-LIST with stale reservations, which are never cancelled (unlike Algorithm 1).
 
-    In each round the first m jobs *without* a reservation get a reservation that does not overlap
-    earlier ones. A failed job therefore waits behind all reservations. The published figures seem
-    to use this variant. Times are exact, so a permanent reservation is equivalent to an attempt
-    that starts in the future.
+    In each round the first m jobs *without* a reservation get a reservation. It does not overlap
+    earlier ones. A failed job therefore waits for all reservations to end. The published figures
+    seem to use this variant. Times are exact, so a permanent reservation is equivalent to an
+    attempt that starts in the future.
     """
     t, p, n = batch.times, batch.sizes, batch.times.size
     queue, running, profile = new_queue(n), new_agenda(n), new_profile(n)
@@ -222,11 +224,11 @@ def stale(batch: ScenarioBatch, depth: int) -> None:
 
 @kernel
 def shelves(batch: ScenarioBatch, backfill: bool) -> None:
-    """Simulate R-SHELF-B (with `backfill`: first fit) or R-SHELF-NB (next fit).
+    """Simulate R-SHELF-B (first fit, if `backfill` is set) or R-SHELF-NB (next fit).
 
-    A shelf starts when all jobs of the previous shelf have ended. Failed jobs return to the queue
-    only at this time. Without backfilling, the first job of the queue that does not fit closes the
-    shelf.
+    A shelf is a set of jobs that start at the same time. It starts when all jobs of the previous
+    shelf have ended. Failed jobs return to the queue only at this time. Without backfilling, the
+    first job of the queue that does not fit closes the shelf.
     """
     p, n = batch.sizes, batch.sizes.size
     queue, left, shelf = new_queue(n), np.empty(n, np.int64), np.empty(n, np.int64)

@@ -2,19 +2,19 @@
 """R-LIST-Q: all waiting jobs have reservations, recomputed at every completion (RR-9296).
 
 Most reservations do not affect which jobs start now. The kernel computes only the reservations that
-affect it; they have the same times as if all were computed. This is correct for three reasons:
+do. They have the same times as if all were computed. This is correct for three reasons:
 
 - The first window of a job in a profile that includes only *some* of the other jobs is a lower
   bound: the reservation of the job does not begin earlier. A bound stays valid when reservations
   are added, because added reservations do not move others.
-- Consider the jobs ahead whose reservations are unknown. If all their bounds are at or after the
-  end of this window, none of them uses processors within it, and the window *is* the reservation.
-  Therefore, reservations can be computed in any order. A job that fits now depends only on jobs
-  that may overlap its window. Those jobs depend on jobs that may overlap their windows.
+- Consider the jobs ahead in the queue whose reservations are unknown. If all their bounds are at or
+  after the end of this window, none of them uses processors within it. Then the window *is* the
+  reservation. Therefore, reservations can be computed in any order. A job that fits now depends
+  only on jobs that may overlap its window. Those jobs depend on jobs that may overlap their
+  windows.
 - A new round repeats the reservations of all jobs ahead of the first failed job. Times are exact,
-  so the jobs ahead and the running jobs use exactly the processors and times that were planned.
-  Jobs behind them that have already started do not overlap these reservations. The same is true for
-  the bounds.
+  so the jobs ahead and the running jobs use exactly the planned processors and times. Jobs behind
+  them that have already started do not overlap these reservations. The same is true for the bounds.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Round(NamedTuple):
     waiting : Queue
         Jobs with unknown reservations.
     bounds : int64[n]
-        Lower bounds of the starts of the unknown reservations; `NEVER` for all other jobs.
+        Lower bounds of the starts of the unknown reservations. For all other jobs, `NEVER`.
     reserved : JobAgenda
         The known reservations, by start.
     profile : NodeProfile
@@ -65,7 +65,8 @@ class Round(NamedTuple):
     pending : int64[n]
         Stack of jobs whose reservations are being computed. Each may overlap the job below it.
     limits : int64[n]
-        For each pending job, the time from which its reservation does not matter.
+        For each pending job, a time. If its reservation begins at or after this time, the job below
+        it in the stack does not depend on it.
     """
 
     waiting: Queue
@@ -80,7 +81,7 @@ class Round(NamedTuple):
 def first_window(profile: NodeProfile, size: int, length: int, limit: int) -> int:
     """Return the start of the first window of an attempt, if it is before `limit`.
 
-    Otherwise return a time at or after `limit` before which no window begins.
+    Otherwise, return a lower bound of this start that is at or after `limit`.
     """
     start = int(profile.times[0])
     place = 0
@@ -95,7 +96,7 @@ def first_window(profile: NodeProfile, size: int, length: int, limit: int) -> in
 
 @step
 def refine(batch: ScenarioBatch, plan: Round, job: int, limit: int) -> bool:
-    """Recompute the bound of `job`; return whether its reservation may begin before `limit`."""
+    """Recompute the bound of `job`. Return whether its reservation may begin before `limit`."""
     plan.bounds[job] = first_window(plan.profile, batch.sizes[job], batch.times[job], limit)
     return bool(plan.bounds[job] < limit)
 
@@ -104,7 +105,7 @@ def refine(batch: ScenarioBatch, plan: Round, job: int, limit: int) -> bool:
 def first_in_the_way(batch: ScenarioBatch, plan: Round, head: int, job: int) -> int:
     """Return the first job ahead whose reservation may begin before the window of `job` ends.
 
-    The result is `job` itself if there is none.
+    If there is none, return `job`.
     """
     end = plan.bounds[job] + batch.times[job]
     for ahead in range(head, job):
@@ -115,7 +116,7 @@ def first_in_the_way(batch: ScenarioBatch, plan: Round, head: int, job: int) -> 
 
 @step
 def settle(batch: ScenarioBatch, plan: Round, job: int) -> None:
-    """Make the first window of `job`, which begins at its bound, its reservation."""
+    """Reserve the first window of `job`, which begins at its bound."""
     start = plan.bounds[job]
     carve(plan.profile, start, batch.sizes[job], batch.times[job])
     push(plan.reserved, job, start)
@@ -125,7 +126,7 @@ def settle(batch: ScenarioBatch, plan: Round, job: int) -> None:
 
 @step
 def ask(batch: ScenarioBatch, plan: Round, head: int, job: int, now: int) -> None:
-    """Reserve for `job` if it starts now, and for all jobs on which this decision depends."""
+    """Make the reservation of `job` if it starts now, and those on which this decision depends."""
     depth = 0
     plan.pending[0], plan.limits[0] = job, now + 1
     may_begin = refine(batch, plan, job, now + 1)
@@ -158,8 +159,8 @@ def begin_due(batch: ScenarioBatch, reserved: JobAgenda, running: JobAgenda, now
 def cancel(batch: ScenarioBatch, plan: Round, running: JobAgenda, first: int, now: int) -> None:
     """Delete the reservations and bounds of the jobs from place `first` on.
 
-    The other reservations are entered into the profile again, in order of time. Each of them begins
-    at the end of an attempt.
+    The remaining reservations are entered into the profile again, in order of time. Each of them
+    begins at the end of an attempt.
     """
     p, reserved = batch.sizes, plan.reserved
     rebuild(plan.profile, running, p, now, batch.n_procs)

@@ -15,7 +15,7 @@ from rebat.kernels.jit import loop
 
 @loop
 def split_slice(table: Any, time: int) -> int:
-    """Make ``time`` the start of a slice; return the index of this slice."""
+    """Make ``time`` the start of a slice, and return the index of this slice."""
     n, words = table.n[SLICES], words_of(table.n[BLOCKS])
     i = step_at(table.t, n, time)
     if table.t[i] == time:
@@ -71,7 +71,7 @@ def join_all(table: Any) -> None:
 
 @loop
 def forget(table: Any, now: int) -> None:
-    """Delete the past; the slice that contains ``now`` then begins at ``now``."""
+    """Delete the past. The slice that contains ``now`` then begins at ``now``."""
     n, words = table.n[SLICES], words_of(table.n[BLOCKS])
     i = step_at(table.t, n, now)
     if i > 0:
@@ -83,7 +83,7 @@ def forget(table: Any, now: int) -> None:
 
 @loop
 def window(table: Any, start: int, end: int) -> tuple[int, int]:
-    """Split slices at both times; return the slices that begin at ``start`` and at ``end``."""
+    """Split slices at both times. Return the slices that begin at ``start`` and at ``end``."""
     i = split_slice(table, start)
     return i, split_slice(table, end) if end < NEVER else table.n[SLICES]
 
@@ -97,7 +97,7 @@ def join(table: Any, start: int, end: int) -> None:
 
 @loop
 def remove(table: Any, row: Any, i: int, j: int) -> None:
-    """Mark the blocks of ``row`` as not free in slices ``[i, j)``, also if they already are."""
+    """Mark the blocks of ``row`` as not free in slices ``[i, j)``. Some may already be marked."""
     for w in range(words_of(table.n[BLOCKS])):
         whole = weight(table.first, w, row[w])
         for k in range(i, j):
@@ -135,7 +135,7 @@ def give(table: Any, row: Any, start: int, end: int) -> None:
         join(table, start, end)
 
 
-# ---- facts
+# ---- nodes
 
 
 @loop
@@ -154,7 +154,7 @@ def give_nodes(table: Any, intervals: Any, start: int, end: int) -> None:
 
 @loop
 def fail(table: Any, intervals: Any) -> None:
-    """Mark the nodes of ``intervals`` as down: unusable until their repair."""
+    """Mark the nodes of ``intervals`` as down. They are unusable until their repair."""
     take_nodes(table, intervals, table.t[0], NEVER)
     for w in range(words_of(table.n[BLOCKS])):
         table.down[0, w] |= table.mark[0, w]

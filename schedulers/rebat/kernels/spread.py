@@ -29,7 +29,7 @@ BLOCK = 32
 """Array entries per block."""
 
 CHUNK = BLOCK // 2
-"""Number of array entries that are examined together when entries before a time are counted."""
+"""Number of array entries that are compared together when entries before a time are counted."""
 
 ENDLESS = 2**63 - 1
 """The end of a window without an end. It is later than the end of any job."""
@@ -64,8 +64,8 @@ class Spread(NamedTuple):
 def widths(least: int, most: int) -> Any:
     """Return the widths that have bounds, ascending, for jobs of ``least`` to ``most`` nodes.
 
-    Jobs use the bounds of the largest width that they reach. They have less than 1.5 times this
-    number of nodes, except the smallest jobs.
+    A job uses the bounds of the largest width that is not above its number of nodes. This width is
+    above two thirds of this number, except for the smallest jobs.
     """
     narrower = [max(least, 2 * most // 3)]
     while narrower[-1] > least:
@@ -77,8 +77,8 @@ def widths(least: int, most: int) -> Any:
 def spread(t: Any, f: Any, n: int, room: int, least: int, most: int) -> Spread:
     """Return the profile spread over at least ``room`` entries, for jobs of these sizes.
 
-    Jobs have ``least`` to ``most`` nodes. The remaining spare steps are at the end, with a time
-    after all other times, where they are close to steps that are inserted after the last step.
+    Jobs have ``least`` to ``most`` nodes. The remaining spare steps are at the end of the arrays,
+    close to steps that are inserted after the last step. They have a time after all other times.
     """
     n_blocks = max(room, 2 * n) // BLOCK + 1
     places = n_blocks * BLOCK
@@ -99,7 +99,8 @@ def spread(t: Any, f: Any, n: int, room: int, least: int, most: int) -> Spread:
 def measure(steps: Spread, w: int) -> None:
     """Set the bounds for width number ``w`` to the actual lengths of the longest windows.
 
-    Every second step is a spare step. Its window is not longer than that of the previous step.
+    Every second step is a spare step, which can be skipped: its window is not longer than that of
+    the previous step.
     """
     t, f, width = steps.t, steps.f, steps.wide[w]
     first, until = w * steps.blocks, ENDLESS
@@ -117,7 +118,7 @@ def measure(steps: Spread, w: int) -> None:
 
 @kernel
 def gather(steps: Spread, t: Any, f: Any) -> int:
-    """Write the profile without spare steps into ``t`` and ``f``; return the number of steps.
+    """Write the profile without spare steps into ``t`` and ``f``, and return the number of steps.
 
     To avoid unpredictable branches, spare steps are also written, and the next step overwrites
     them.
@@ -132,13 +133,13 @@ def gather(steps: Spread, t: Any, f: Any) -> int:
 
 @step
 def at_or_after(t: Any, time: int) -> int:
-    """Return the index of the first step at or after ``time``; ``t.size`` if there is none."""
+    """Return the index of the first step at or after ``time``, or ``t.size`` if there is none."""
     return between(t, time, 0, t.size)
 
 
 @step
 def between(t: Any, time: int, low: int, high: int) -> int:
-    """Return the same as `at_or_after`; the index must be from ``low`` to ``high`` (bisection)."""
+    """Return the same as `at_or_after`, by bisection from index ``low`` to index ``high``."""
     while low < high:
         middle = (low + high) // 2
         if t[middle] < time:
@@ -150,7 +151,7 @@ def between(t: Any, time: int, low: int, high: int) -> int:
 
 @step
 def from_mark(t: Any, time: int, k: int) -> int:
-    """Return the same as `at_or_after`; search in chunks from index ``k`` on."""
+    """Return the same as `at_or_after`, by a search in chunks that begins at index ``k``."""
     low = max(0, min(k - CHUNK // 4, t.size - CHUNK))
     n = earlier_steps(t, time, low)
     if n == 0:
@@ -163,7 +164,7 @@ def from_mark(t: Any, time: int, k: int) -> int:
 
 @step
 def earlier_steps(t: Any, time: int, low: int) -> int:
-    """Return the number of the ``CHUNK`` steps from index ``low`` on that begin before ``time``.
+    """Return how many of the ``CHUNK`` steps from index ``low`` on begin before ``time``.
 
     Counting needs no unpredictable branches.
     """
@@ -175,7 +176,7 @@ def earlier_steps(t: Any, time: int, low: int) -> int:
 
 @step
 def from_place(t: Any, time: int, k: int) -> int:
-    """Return the same as `at_or_after`; search step by step from index ``k`` on."""
+    """Return the same as `at_or_after`, by a search step by step that begins at index ``k``."""
     while k < t.size and t[k] < time:
         k += 1
     while k > 0 and t[k - 1] >= time:
@@ -187,8 +188,8 @@ def from_place(t: Any, time: int, k: int) -> int:
 def marks(t: Any, n: int) -> tuple[Any, int]:
     """Return the index of the first step in each of at most ``n`` equal intervals of time.
 
-    The last interval has no end. The length of the intervals is a power of two in microseconds; its
-    exponent is the second result.
+    The last interval has no end. The length of the other intervals is a power of two in
+    microseconds. The exponent is the second result.
     """
     size, power = at_or_after(t, ENDLESS), 0
     span = t[size - 1] - t[0]
@@ -204,7 +205,7 @@ def marks(t: Any, n: int) -> tuple[Any, int]:
 
 @step
 def spare(f: Any, k: int, keep: int) -> int:
-    """Return the index of the spare step nearest to index ``k``, other than ``keep``."""
+    """Return the index of the spare step that is nearest to index ``k``, but not ``keep``."""
     after = before = k
     while after < f.size and (f[after] != f[after - 1] or after == keep):
         after += 1
@@ -216,10 +217,10 @@ def spare(f: Any, k: int, keep: int) -> int:
 
 @step
 def cut(steps: Spread, time: int, k: int, keep: int) -> int:
-    """Make ``time`` the start of a step; return the index of this step.
+    """Make ``time`` the start of a step, and return the index of this step.
 
-    The search for the step begins at index ``k``. The index of the step at ``keep`` decreases by at
-    most one.
+    The search for the step begins at index ``k``. The entry at index ``keep`` stays there, or moves
+    to the previous index.
     """
     at = from_place(steps.t, time, k)
     if at == steps.t.size or steps.t[at] != time:
@@ -238,7 +239,7 @@ def cut(steps: Spread, time: int, k: int, keep: int) -> int:
 
 @step
 def move(values: Any, source: int, target: int) -> None:
-    """Move the values between index ``source`` and index ``target`` by one entry to ``target``."""
+    """Move entries by one position from ``source`` towards ``target``, and overwrite ``target``."""
     for m in range(target, source, -1):
         values[m] = values[m - 1]
     for m in range(target, source):
@@ -247,7 +248,7 @@ def move(values: Any, source: int, target: int) -> None:
 
 @step
 def spill(steps: Spread, source: int, target: int) -> None:
-    """Raise the bounds of blocks into which a step has moved to those of its former block."""
+    """If a step moved to another block, raise the bounds there to those of its former block."""
     by = 1 if target > source else -1
     for block in range(target, source, -by):
         for w in range(steps.wide.size):
@@ -256,7 +257,7 @@ def spill(steps: Spread, source: int, target: int) -> None:
 
 @step
 def change(steps: Spread, start: int, end: int, delta: int, k: int) -> None:
-    """Add ``delta`` free nodes over ``[start, end)``; the bounds stay unchanged."""
+    """Add ``delta`` free nodes over ``[start, end)``, without an update of the bounds."""
     first = cut(steps, start, k, -1)
     last = cut(steps, end, first, first) if end < NEVER else steps.t.size
     if first > 0 and steps.t[first - 1] == start:

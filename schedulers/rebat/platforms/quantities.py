@@ -36,7 +36,10 @@ UNITS: dict[str, tuple[dict[str, float], str]] = {
     "bandwidth": (_BANDWIDTH, "bytes or bits per second above 0, like 2GBps"),
     "latency": (_LATENCY, "a time, like 1us"),
 }
-"""Factor of each unit, and expected text, by kind. A number without unit is in the base unit."""
+"""For each kind of quantity: the factor of each unit, and a text about expected values.
+
+A number without unit is in the base unit.
+"""
 
 _QUANTITY = re.compile(r"\s*([0-9]*\.?[0-9]+(?:[eE][-+]?[0-9]+)?)\s*([A-Za-z]*)\s*\Z")
 
@@ -50,7 +53,7 @@ def parse_quantity(kind: str, text: str, where: str | None = None) -> float:
     Raises
     ------
     InputError
-        If the unit is unknown, or a speed or bandwidth is 0.
+        If the unit is unknown, or if a speed or bandwidth is 0.
     """
     units, expected = UNITS[kind]
     match = _QUANTITY.match(text)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reader of SimGrid platform files, for the facts that a batch scheduler needs.
+"""Reader of SimGrid platform files. It reads only what a batch scheduler needs.
 
 It uses defusedxml, which expands no entities and opens no other files.
 """
@@ -28,19 +28,19 @@ _RADICAL = re.compile(r"\s*(\d{1,9})\s*(?:-\s*(\d{1,9})\s*)?\Z")
 
 
 class PlatformFacts(msgspec.Struct, frozen=True):
-    """Facts of a platform.
+    """Properties of a platform.
 
     Attributes
     ----------
     n_hosts : int
-        Number of compute hosts, without the master.
+        Number of compute hosts, without the host on which Batsim runs (the master).
     torus : Torus or None
-        The torus, if the compute hosts form one TORUS cluster; otherwise None.
+        The torus, if the compute hosts form one TORUS cluster. Otherwise None.
     latency_s : float
         Maximum latency of a link. If it is 0, Batsim's messages take no time.
     in_order : bool
-        Whether the order of hosts in the file is the order of their names, by which Batsim numbers
-        them. Torus coordinates depend on the order in the file.
+        Whether the file lists the hosts in the order of their names. Batsim numbers hosts in the
+        order of their names, but torus coordinates depend on the order in the file.
     """
 
     n_hosts: int

@@ -3,12 +3,12 @@
 
 `read_platform` (`rebat.platforms.simgrid_read`) reads these files.
 
-A Full zone has two clusters: the machine (a torus, or a plain cluster), and one host with the role
-of Batsim's master. A zoneRoute connects them. A torus has no router, so its gateway is a host.
+A Full zone has two clusters: the machine (a torus, or a plain cluster), and one host for Batsim
+itself, the *master*. A zoneRoute connects them. A torus has no router, so its gateway is a host.
 
-Batsim numbers hosts by the alphabetical order of their names (``n0 n1 n10 n100 ...``), not by
-their rank in the cluster. In the written files, all names have the same length, so that both orders
-are equal. For example, the host of node 42 of Mira is ``n100042``.
+Batsim numbers hosts in the alphabetical order of their names (``n0 n1 n10 n100 ...``), not in the
+order of their ranks in the cluster. In the written files, all names have the same length, so that
+both orders are equal. For example, the host of node 42 of Mira is ``n100042``.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ __all__ = [
 
 
 class Hardware(msgspec.Struct, frozen=True):
-    """Capacity of nodes and links in SimGrid's notation: round numbers, not measurements.
+    """Capacity of nodes and links in SimGrid's notation. The values are round, not measured.
 
-    ``speed`` determines the run time of parallel profiles; it has no effect on delays. Batsim's own
+    ``speed`` determines the run time of parallel profiles. It has no effect on delays. Batsim's own
     messages also use the network. If there is a latency, every decision takes simulated time.
     """
 
@@ -50,12 +50,12 @@ class Hardware(msgspec.Struct, frozen=True):
 
 
 ZERO_LATENCY = Hardware(bandwidth="1e30GBps", latency="0us")
-"""Hardware with exact times, because Batsim's messages take no time.
+"""Hardware with exact times: Batsim's messages take no time.
 
 The bandwidth is unrealistically high on purpose. At 1e6 GBps, a byte would take 1e-15 s, which
 changes Batsim's clock during the first several hundred seconds. Batsim would then split
-simultaneous events into several messages, and a job could start on a node that Batsim has already
-marked as unavailable.
+simultaneous events into several messages. Therefore, a job could start on a node that Batsim has
+already marked as unavailable.
 """
 
 _FILE = """<?xml version='1.0'?>
@@ -102,7 +102,7 @@ def platform_xml(spec: PlatformSpec, hardware: Hardware | None = None) -> str:
 
 
 def first_radical(n_nodes: int) -> int:
-    """Return the number of the first host, a power of ten, so that names have equal lengths.
+    """Return the number of the first host: a power of ten for which all names are equally long.
 
     >>> first_radical(4), first_radical(49152)
     (10, 100000)

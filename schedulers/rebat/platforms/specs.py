@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names of machines: 'mira', 'intrepid', 'torus:8,8,8,8' or 'flat:128'."""
+"""Specifications of machines: 'mira', 'intrepid', 'torus:8,8,8,8' or 'flat:128'."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ EXPECTED = f"{', '.join(TORI)}, torus:SIZES like torus:8,8,8,8, or flat:NODES li
 
 
 class PlatformSpec(msgspec.Struct, frozen=True):
-    """A machine of equal nodes. ``name`` is also its file name; ``torus`` is None for flat ones."""
+    """A machine of equal nodes. ``name`` is also its file name. A flat machine has no ``torus``."""
 
     name: str
     n_nodes: int
@@ -29,7 +29,7 @@ def parse_spec(text: str) -> PlatformSpec:
     Raises
     ------
     InputError
-        If the name is unknown, or sizes are invalid.
+        If the name is unknown, or if sizes are invalid.
     """
     kind, _, sizes = text.strip().lower().partition(":")
     if kind in TORI and not sizes:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The catalogue of all metrics of a run. Tables, figures, reports and documents use it.
+"""The catalogue of all metrics of a run. Tables, figures, reports and documentation use it.
 
 To add a metric, compute it in the summary of a run and add its row here. Comparisons list metrics
 in the order of the rows.
@@ -101,7 +101,7 @@ CATALOGUE: tuple[Metric, ...] = (
     Metric("flow_mean_s", "mean flow", "time", "low", "", "the mean flow of the measured jobs", by_class=True),
     Metric("flow_weighted_mean_s", "weighted mean flow", "time", "low", "", "sum(nodes x flow) / sum(nodes)", by_class=True),
 )  # fmt: skip
-"""Metrics that comparisons of single runs list."""
+"""Metrics in a comparison of single runs."""
 
 FURTHER: tuple[Metric, ...] = (
     Metric("n_nodes", "nodes", "count", "", "", "nodes of the machine"),
@@ -142,10 +142,10 @@ FURTHER: tuple[Metric, ...] = (
     Metric("fairness_median_user", "bounded slowdown, median user", "factor", "low", "", "the median of the users' means"),
     Metric("fairness_worst_user", "bounded slowdown, worst user", "factor", "low", "", "the largest of the users' means"),
 )  # fmt: skip
-"""Metrics that are only in the files of a run and available to ``--columns``."""
+"""Metrics in the files of a run that a comparison shows only if ``--columns`` selects them."""
 
 NODE_TIME = tuple(m for m in CATALOGUE if m.whole == "node time" and m.unit == "node time")
-"""The metrics that divide node time by use; their shares add up to 1."""
+"""The metrics that divide the node time of the window by its use. Their shares add up to 1."""
 
 USUAL: tuple[Name, ...] = (
     ("useful_utilisation", None),
@@ -159,7 +159,7 @@ USUAL: tuple[Name, ...] = (
 """Default metrics of a comparison of several seeds."""
 
 VERDICT: tuple[Name, ...] = (USUAL[0], ("flow_mean_s", "all"), ("flow_max_s", "all"))
-"""Metrics in a verdict, and default metrics of a table with a row per policy."""
+"""Metrics in a verdict. They are also the default metrics of a table with one row per policy."""
 
 N_PRINTED = 10
 """Number of rows of a printed comparison, unless all metrics are requested."""
@@ -181,7 +181,7 @@ RATIOS: tuple[Name, ...] = (USUAL[0], *USUAL[-3:])
 
 @lru_cache
 def metric(name: str) -> Metric:
-    """Return the row of a metric; in a row's name, ``*`` matches any partition or purpose.
+    """Return the row of a metric. In the name of a row, ``*`` matches any partition or purpose.
 
     >>> metric("platform_idle").heading, metric("turnaround_gpu_max_s").title
     ('idle, share of node time', 'largest turnaround, partition gpu')
@@ -198,12 +198,14 @@ def metric(name: str) -> Metric:
 
 
 def columns(texts: Iterable[str], recorded: Sequence[Name]) -> tuple[Name, ...]:
-    """Return the metrics of ``--columns``, with names as in comparison.csv: ``flow_max_s:all``.
+    """Return the metrics that ``texts`` (the option ``--columns``) selects from ``recorded``.
+
+    A text is a name as in comparison.csv, for example ``flow_max_s:all``.
 
     Raises
     ------
     InputError
-        If no policy has the metric; the error lists the available metrics.
+        If no policy has the metric. The error lists the available metrics.
     """
     names = []
     for text in texts:

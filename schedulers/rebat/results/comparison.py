@@ -26,8 +26,8 @@ class MetricLine(msgspec.Struct, frozen=True):
     name : Name, optional
         The name in comparison.csv.
     of_window : bool
-        Whether the metric is a share of the node time of the window. Such values are not always
-        comparable, see `measures.backlog.are_comparable`.
+        Whether the metric is a share of the node time of the window. Such shares of two runs are
+        not always comparable, see `measures.backlog.are_comparable`.
     """
 
     metric: str
@@ -37,13 +37,13 @@ class MetricLine(msgspec.Struct, frozen=True):
     of_window: bool = False
 
     def ratio(self, name: str, base: str) -> float | None:
-        """Return a policy's value divided by that of ``base``; None if a value is missing or 0."""
+        """Return the value of policy ``name`` / that of ``base``. None if one is missing or 0."""
         value, first = self.values[name], self.values[base]
         return value / first if value is not None and first else None
 
 
 def comparison(summaries: Mapping[str, RunSummary]) -> list[MetricLine]:
-    """Return a line for each metric of the catalogue that is not 0 for at least one policy."""
+    """Return a line for each metric of the catalogue. Omit metrics that are 0 for all policies."""
     runs = {name: _values(summary) for name, summary in summaries.items()}
     classes = list(next(iter(summaries.values())).flows)
     partitions = list(dict.fromkeys(p for s in summaries.values() for p in s.partition_states))
@@ -75,7 +75,7 @@ def main_lines(lines: Sequence[MetricLine]) -> list[MetricLine]:
 def _instances(
     row: Metric, classes: list[str], partitions: list[str]
 ) -> Iterator[tuple[Metric, str | None]]:
-    """Yield the metric of a row for each size class or partition."""
+    """Yield a metric for each size class, or for each partition if its name contains ``*``."""
     if row.by_class:
         yield from ((row, size_class) for size_class in classes)
     elif "*" in row.name:
@@ -96,7 +96,7 @@ def _any(values: Values, names: tuple[str, ...]) -> bool:
 
 
 def comparable_with(summary: RunSummary, other: RunSummary) -> bool:
-    """Return whether shares of node time of two runs can be compared, see `measures.backlog`."""
+    """Return whether shares of node time of two runs can be compared (see `measures.backlog`)."""
     ours, others = _values(summary), _values(other)
     same = are_comparable(
         lambda name: ours.get((name, None)), lambda name: others.get((name, None))

@@ -4,7 +4,8 @@
 - Fewer than `FEWEST` values have no interval.
 - A mean of fewer than `FEWEST_RESAMPLED` values has Student's t interval.
 - A mean of more values has the bias-corrected and accelerated bootstrap interval (Efron 1987).
-- A median has the interval between two order statistics, which assumes no distribution.
+- A median has an interval between two order statistics. It holds for any distribution of the
+  values.
 
 ``docs/explanation/intervals.md`` shows how often each interval contains the true value.
 """
@@ -20,18 +21,21 @@ import msgspec
 
 CONFIDENCE = 0.95
 RESAMPLES = 2_000
-"""Number of bootstrap resamples. With this number, the ends of an interval vary between random
-streams by a few per cent of its width. The random stream is seeded, so equal values always have
-equal intervals.
+"""Number of bootstrap resamples.
+
+The ends of an interval vary with the random stream by a few per cent of the interval's width. The
+random stream is seeded, so equal values always have equal intervals.
 """
 
 FEWEST = 5
-"""The smallest number of values with an interval. A median needs one more value, because the range
-of five values contains the true median in only 93.75 % of all samples.
+"""The smallest number of values for which a mean has an interval.
+
+A median needs one more value: the range of five values contains the true median in only 93.75 % of
+all samples.
 """
 
 FEWEST_RESAMPLED = 10
-"""The smallest number of values with a bootstrap interval."""
+"""The smallest number of values for which a mean has a bootstrap interval."""
 
 BySeed = Mapping[int, float]
 
@@ -44,13 +48,13 @@ class Interval(msgspec.Struct, frozen=True):
     mean
         The mean, or the median.
     low, high
-        The ends of the interval; None if there are too few values.
+        The ends of the interval, or None if there are too few values.
     n
-        Number of values; 0 if ``mean`` is an exact number.
+        Number of values, or 0 if ``mean`` is an exact number.
     single
-        The range in which 95 % of single values are expected: Student's prediction interval, which
-        assumes a normal distribution. For medians, the smallest and the largest value. None if
-        there is no interval.
+        Range in which 95 % of single values are expected. For a mean, this is Student's prediction
+        interval, which assumes a normal distribution. For a median, it is the range from the
+        smallest to the largest value. If there is no interval, it is None.
     """
 
     mean: float
@@ -60,13 +64,13 @@ class Interval(msgspec.Struct, frozen=True):
     single: tuple[float, float] | None = None
 
     def excludes(self, value: float) -> bool:
-        """Return whether a value is outside the interval; False if there is no interval."""
+        """Return whether a value is outside the interval. If there is no interval, return False."""
         if self.low is None or self.high is None:
             return False
         return not self.low <= value <= self.high
 
     def contains(self, value: float) -> bool:
-        """Return whether a value is within the interval; False if there is no interval."""
+        """Return whether a value is within the interval. If there is no interval, return False."""
         return self.low is not None and not self.excludes(value)
 
     def minus(self, value: float) -> Interval:
@@ -78,19 +82,19 @@ class Interval(msgspec.Struct, frozen=True):
 
     @property
     def width(self) -> float | None:
-        """The width of the interval; None if there is no interval."""
+        """The width of the interval, or None if there is no interval."""
         return None if self.low is None or self.high is None else self.high - self.low
 
 
 def exact_number(value: float) -> Interval:
-    """Return a number without uncertainty."""
+    """Return an `Interval` for a number without uncertainty."""
     return Interval(value, value, value, 0)
 
 
 def interval(
     values: BySeed | Iterable[float], *, of_median: bool = False, among: int = 1
 ) -> Interval | None:
-    """Return the mean or median of values with its interval; None if there are no values.
+    """Return the mean or median of values with its interval, or None if there are no values.
 
     Parameters
     ----------
@@ -98,7 +102,8 @@ def interval(
     of_median : bool
         Return the median instead of the mean.
     among : int
-        Number of intervals that must all be correct with a confidence of 95 % (Bonferroni).
+        Number of intervals for a joint confidence of 95 %: all of them contain their true values
+        (Bonferroni).
 
     >>> interval([1.0, 2.0, 3.0, 4.0])
     Interval(mean=2.5, low=None, high=None, n=4, single=None)
@@ -124,7 +129,7 @@ def interval(
 
 
 def students_quantile(n: int, level: float) -> float:
-    """Return the quantile of Student's t for a two-sided interval of n values."""
+    """Return the quantile of Student's t distribution for the two-sided interval of n values."""
     from scipy.special import stdtrit
 
     return float(stdtrit(n - 1, (1 + level) / 2))
@@ -133,7 +138,7 @@ def students_quantile(n: int, level: float) -> float:
 def _resampled(values: Sequence[float], level: float) -> tuple[float, float]:
     """Return the ends of the bias-corrected and accelerated bootstrap interval of a mean.
 
-    At a higher level, the number of resamples is increased, so that the tails contain as many
+    If ``level`` is above 95 %, the function uses more resamples, so that the tails contain as many
     resamples as at 95 %.
     """
     import numpy as np
@@ -160,9 +165,10 @@ def _of_ranks(ordered: Sequence[float]) -> Interval:
 
 
 def _rank(n: int) -> int:
-    """Return the largest rank j whose interval contains the median with 95 % probability, or 0.
+    """Return the rank j of the interval of a median, or 0 if there is none.
 
-    The interval is from the j-th smallest to the j-th largest of n values.
+    The interval extends from the j-th smallest to the j-th largest of n values. The rank is the
+    largest one whose interval contains the true median with a probability of at least 95 %.
 
     >>> [_rank(n) for n in (5, 6, 10, 20)]
     [0, 1, 2, 6]
@@ -174,12 +180,12 @@ def _rank(n: int) -> int:
 
 
 def paired_ratio(ours: BySeed, base: BySeed) -> Interval | None:
-    """Return the mean of ours / base over seeds, with its interval; omit seeds with base 0."""
+    """Return the mean of ours / base over seeds, with its interval. Omit seeds with base 0."""
     return interval(ratios(ours, base))
 
 
 def ratios(ours: BySeed, base: BySeed) -> dict[int, float]:
-    """Return ours / base by seed; omit seeds with base 0."""
+    """Return ours / base by seed. Omit seeds with base 0."""
     return {seed: ours[seed] / base[seed] for seed in sorted(ours) if base.get(seed)}
 
 
@@ -189,23 +195,23 @@ def minus(ours: BySeed, base: BySeed) -> dict[int, float]:
 
 
 ANY_SEED = -1
-"""The seed of a value that is the same for every seed."""
+"""The key of a value that applies to every seed."""
 
 
 def relative(ours: BySeed, base: BySeed) -> dict[int, float]:
-    """Return ours / base - 1 by seed; a base under `ANY_SEED` is used for every seed."""
+    """Return ours / base - 1 by seed. If a seed has no base, use the base of `ANY_SEED`."""
     pairs = ((seed, value, base.get(seed, base.get(ANY_SEED))) for seed, value in ours.items())
     return {seed: value / other - 1 for seed, value, other in pairs if other}
 
 
 def combined(how: Callable[[list[float]], float], *samples: BySeed) -> dict[int, float]:
-    """Apply a function, such as max, to the values of each seed that is in all samples."""
+    """Apply a function, such as max, to the values of each seed. Omit seeds that are not in all."""
     seeds = set.intersection(*map(set, samples)) if samples else set()
     return {seed: how([sample[seed] for sample in samples]) for seed in sorted(seeds)}
 
 
 def relative_width(estimate: Interval | None) -> float | None:
-    """Return the width of an interval as a share of the mean; None if there is no interval."""
+    """Return the width of an interval divided by the mean, or None if there is no interval."""
     if estimate is None or estimate.width is None or not estimate.mean:
         return None
     return estimate.width / abs(estimate.mean)
@@ -217,7 +223,7 @@ Shown = Callable[[float], str]
 
 
 def spread(estimate: Interval | None, shown: Shown) -> str:
-    """Format a mean or median with its interval; write a unit of all numbers only once.
+    """Format a mean or median with its interval. If all numbers have a unit, write it only once.
 
     >>> spread(Interval(0.5, 0.4, 0.7, 9), "{:.1%}".format)
     '50.0% [40.0, 70.0]'
@@ -239,7 +245,7 @@ _UNITS = "% " + ascii_letters
 
 
 def marked(estimate: Interval | None, neutral: float = 1.0, shown: Shown = "{:.3f}".format) -> str:
-    """Format a ratio or effect with its interval; prefix = if the interval contains ``neutral``.
+    """Format a ratio or effect with its interval; begin with = if it contains ``neutral``.
 
     >>> marked(Interval(1.02, 0.99, 1.05, 9))
     '= 1.020 [0.990, 1.050]'
@@ -251,5 +257,5 @@ def marked(estimate: Interval | None, neutral: float = 1.0, shown: Shown = "{:.3
 
 
 def narrow(estimate: Interval | None, shown: Shown) -> str:
-    """Format like `spread` without line breaks."""
+    """Format like `spread`, but without line breaks."""
     return spread(estimate, shown).replace(" ", "\N{NO-BREAK SPACE}")

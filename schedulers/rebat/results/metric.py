@@ -18,7 +18,7 @@ Values = Mapping[Name, float]
 """All metrics of one run."""
 
 Unit = Literal["share", "time", "factor", "count", "node time"]
-"""The format of a value: percent for a share, a duration for seconds, node-seconds."""
+"""Type of a value: a share, a duration in seconds, or node-seconds. It determines the format."""
 
 UNITS: dict[Unit, str] = {
     "share": "share",
@@ -53,7 +53,7 @@ class Metric(msgspec.Struct, frozen=True):
         A readable title, indented if the metric is a detail of the metric above it.
     unit : Unit
     better : {"low", "high", ""}
-        Whether low or high values are better; empty if neither is.
+        Whether low or high values are better. Empty if neither is better.
     whole : Whole
         The denominator of a share. Comparisons show the unit ``node time`` as a share of the
         window's node time.
@@ -82,7 +82,7 @@ class Metric(msgspec.Struct, frozen=True):
 
     @property
     def heading(self) -> str:
-        """The title; for a share, followed by its denominator."""
+        """The title. If the metric is a share, its denominator follows."""
         return f"{self.title}, share of {self.whole}" if self.whole else self.title
 
     def recorded(self, size_class: str | None) -> str:
@@ -106,7 +106,7 @@ class Metric(msgspec.Struct, frozen=True):
         return written(self.unit, value)
 
     def named(self, name: str) -> Metric | None:
-        """Return the metric with ``*`` replaced according to ``name``; None if it does not match.
+        """Return the metric with ``*`` replaced so that it is called ``name``. None if impossible.
 
         >>> Metric("drains_*_s", "drains of *", "time").named("drains_gpu_s").title
         'drains of gpu'
@@ -120,7 +120,7 @@ class Metric(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(self, name=name, title=self.title.replace("*", part))
 
     def compared(self, values: Values, size_class: str | None = None) -> float | None:
-        """Return the value for comparisons: node time as a share of the window's node time."""
+        """Return the value for comparisons. Node time becomes a share of the window's node time."""
         value = values.get((self.name, size_class)) if self.of is None else self.of(values)
         if value is None or self.unit != "node time":
             return value
@@ -134,7 +134,7 @@ class Metric(msgspec.Struct, frozen=True):
 
 
 def written(unit: Unit, value: float | None) -> str:
-    """Return a value in its unit; ``-`` for None."""
+    """Return a value in its unit as text, or ``-`` for None."""
     if value is None:
         return "-"
     if unit == "share":
@@ -147,7 +147,7 @@ def written(unit: Unit, value: float | None) -> str:
 
 
 def name_text(name: Name) -> str:
-    """Return a metric in the syntax of ``--columns`` and ``--until-metric``.
+    """Return the name of a metric in the syntax of ``--columns`` and ``--until-metric``.
 
     >>> name_text(("flow_max_s", "all"))
     'flow_max_s:all'
@@ -156,7 +156,7 @@ def name_text(name: Name) -> str:
 
 
 def name_of(text: str) -> Name:
-    """Parse the text of a metric, the inverse of `name_text`.
+    """Parse the name of a metric. This is the inverse of `name_text`.
 
     >>> name_of("flow_max_s:[512, 2048)")
     ('flow_max_s', '[512, 2048)')
@@ -195,7 +195,7 @@ def flat_metrics(summary: dict[str, Any]) -> Iterator[tuple[str, str | None, flo
 
 
 def metric_names(kind: Any, prefix: str = "") -> Iterator[str]:
-    """Yield the names of the metrics in a type, as in `flat_metrics`; ``*`` means any key."""
+    """Yield the names of the metrics in a type, as in `flat_metrics`. ``*`` represents any key."""
     for field in msgspec.structs.fields(kind):
         bare = without_none(field.type)
         if field.name in _BY_CLASS:

@@ -10,11 +10,11 @@ from typing import Any
 from rebat.core.errors import InputError
 
 LATER = ("accounting", "begin_s", "trace_end_s")
-"""Columns that earlier versions did not write; missing cells are read as None."""
+"""Columns that earlier versions did not write. If they are missing, their cells are None."""
 
 
 def read_results(path: Path, kind: str, columns: Sequence[str]) -> Iterator[tuple[Any, ...]]:
-    """Return the rows of a kind of unit in the order of the file; empty cells are None.
+    """Return the rows of a kind of unit in the order of the file. Empty cells are None.
 
     Raises
     ------

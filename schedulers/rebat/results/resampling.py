@@ -29,14 +29,14 @@ from rebat.results.intervals import (
 Floats = npt.NDArray[np.float64]
 
 RESAMPLES = 1_000
-"""Number of resamples. It is smaller than for means, because a statistic may need a millisecond."""
+"""Number of resamples. It is smaller than for means, because a statistic can take a millisecond."""
 
 Statistic = Callable[[int], float | None]
-"""Function of a row of `Weights` that returns the weighted statistic; None if undefined."""
+"""Function of a row of `Weights`. It returns the weighted statistic, or None if undefined."""
 
 
 class Weights:
-    """Weights of n samples: all samples, all except one, and resamples.
+    """Weights of n samples: for all samples, for all except one, and for resamples.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ class Weights:
         self.rows: Floats = np.concatenate([once, left_out, drawn[:n_resamples]])
 
     def interval(self, statistic: Statistic) -> Interval | None:
-        """Return the statistic of all samples with its interval; None if it is undefined."""
+        """Return the statistic of all samples with its interval, or None if it is undefined."""
         value = statistic(0)
         if value is None:
             return None
@@ -81,7 +81,7 @@ def _values(statistic: Statistic, rows: range) -> Floats:
 
 
 def _shares(value: float, left_out: Floats, resampled: Floats) -> Floats:
-    """Return the quantiles of the resamples that are the ends of the interval."""
+    """Return the shares of resamples below the two ends of the interval."""
     from scipy.special import ndtr, ndtri
 
     plain = np.array([(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])

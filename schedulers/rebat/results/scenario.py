@@ -15,10 +15,16 @@ from rebat.core.units import exact, format_duration
 
 AUTO = "auto"
 USUAL_HORIZONS_S = (None, 5e6)
-"""Horizons after the end of the workload, which labels omit (5e6 s is the authors')."""
+"""Default times that the simulation continues after the end of the workload.
+
+Labels omit them. The authors of the node-stealing paper use 5e6 s.
+"""
 
 FOR_MTBF = ", for an MTBF of "
-"""Text before the MTBF of a checkpoint period, if it differs from the MTBF of the failures."""
+"""Text before the MTBF from which the checkpoint period is computed.
+
+Labels contain it if this MTBF differs from the MTBF of the failures.
+"""
 
 USUAL_CHECKPOINTS = "Young/Daly (cost 5 min, recovery 5 min, ceil)"
 """Checkpoints as in section 5.2 of the node-stealing paper, for the MTBF of the failures."""
@@ -35,9 +41,10 @@ def _rounded(seconds: re.Match[str]) -> str:
 class ScenarioLabel(NamedTuple):
     """Failures, checkpoints, machine, measures and silent errors of a run.
 
-    None means: no failures, no checkpoints, the workload's number of nodes, no silent errors, or no
-    operations. Times are in seconds. ``checkpoint``, ``silent_errors`` and ``law`` are texts;
-    ``law`` contains the parameters of the failure model except MTBF and downtime.
+    A field is None if the run has no failures, no checkpoints, no silent errors or no operations,
+    or if the number of nodes is that of the workload. Times are in seconds. ``checkpoint``,
+    ``silent_errors`` and ``law`` are texts. ``law`` contains the parameters of the failure model
+    except MTBF and downtime.
     """
 
     failure_model: str | None = None
@@ -57,14 +64,12 @@ class ScenarioLabel(NamedTuple):
 
     @property
     def family(self) -> ScenarioLabel:
-        """The scenario without MTBF and downtime, which is equal for all scenarios of a sweep."""
+        """The scenario without MTBF and downtime. All scenarios of a sweep over them share it."""
         return self._replace(mtbf_s=None, downtime_s=None)
 
     @property
     def failure_free(self) -> tuple[ScenarioLabel, ...]:
-        """The scenarios without failures on the same machine with the same measures: one with the
-        same checkpoints, and one without checkpoints.
-        """
+        """The same scenario without failures: with its checkpoints, and without checkpoints."""
         calm = ScenarioLabel(
             nodes=self.nodes,
             cores_per_node=self.cores_per_node,
@@ -124,6 +129,9 @@ class ScenarioLabel(NamedTuple):
 
 
 def scenario_of_row(about: Sequence[Any]) -> ScenarioLabel:
-    """Return the scenario of a row; Parquet integers may be floats if values are missing."""
+    """Return the scenario of a row.
+
+    The number of nodes may be a float, because a Parquet column with missing values has floats.
+    """
     scenario = ScenarioLabel(*about)
     return scenario._replace(nodes=None if scenario.nodes is None else int(scenario.nodes))

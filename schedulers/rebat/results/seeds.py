@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Results of policies over several seeds: a tidy table, means and ratios with intervals."""
+"""Results of policies over several seeds: a table of values, means, and ratios with intervals."""
 
 from __future__ import annotations
 
@@ -69,8 +69,8 @@ class Seeds:
 class MetricRow(msgspec.Struct, frozen=True):
     """A metric of a policy, and its ratio to the first policy (None for the first).
 
-    ``comparable``: whether both policies had comparable work at hand in the window (see
-    `measures.backlog`); None if the metric is not a share of the window's node time.
+    ``comparable`` states whether both policies had comparable work at hand in the window (see
+    `measures.backlog`). It is None if the metric is not a share of the window's node time.
     """
 
     metric: Name
@@ -81,7 +81,7 @@ class MetricRow(msgspec.Struct, frozen=True):
 
 
 def rows(seeds: Seeds, metrics: Sequence[Name] | None = None) -> Iterator[MetricRow]:
-    """Yield means and paired ratios, each with its interval."""
+    """Yield means and paired ratios with their intervals."""
     base, *others = seeds.policies
     same = {policy: are_comparable(seeds.mean(policy), seeds.mean(base)) for policy in others}
     for metric in metrics or seeds.metrics:
@@ -107,7 +107,7 @@ def write_seeds(folder: Path, seeds: Seeds, provenance: dict[str, Any]) -> None:
 
 
 def seeds_csv(seeds: Seeds) -> str:
-    """Return seeds.csv: a row per seed, policy and metric; times are in seconds."""
+    """Return seeds.csv: a row per seed, policy and metric. Times are in seconds."""
     lines = ["seed,policy,metric,size_class,value"]
     for seed, policy, name, size_class, value in seeds:
         lines.append(f"{seed},{_quoted(policy)},{name},{_quoted(size_class)},{value!r}")

@@ -11,7 +11,7 @@ from rebat.results.metric import Name
 from rebat.results.seeds import MetricRow, Seeds, by_name
 
 MOST_SENTENCES = 3
-"""Maximum number of policies, besides the first, for which the verdict has a sentence each."""
+"""If there are more policies besides the first, the verdict does not have a sentence for each."""
 
 FEWEST_SEEDS = 5
 """Minimum number of seeds for intervals in the verdict."""

@@ -14,18 +14,18 @@ from rebat.runs.single import Runnable, RunResult
 
 
 class PolicyRuns(msgspec.Struct):
-    """The runs of several policies."""
+    """The results of several policies."""
 
     results: list[RunResult] = []
     """Completed runs."""
     failures: dict[str, str] = {}
     """Error message of each failed policy."""
     sources: list[tuple[OwnCode, ...]] = []
-    """Files with user-defined code of each completed run."""
+    """For each completed run, its files with user-defined code."""
 
 
 class Sourced(Runnable, Protocol):
-    """A runnable object with its source files."""
+    """A policy that can run, and its source files."""
 
     @property
     def sources(self) -> tuple[OwnCode, ...]: ...

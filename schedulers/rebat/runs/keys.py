@@ -25,7 +25,7 @@ from rebat.results.measures.summary import parse_selection, parse_window
 from rebat.runs.spec import FailureScenario, RunSpec, Source
 
 RESULTS_FORMAT = 8
-"""Increment this with each change of the program that changes the results of a run."""
+"""Number that must be incremented with each change of the program that changes results of runs."""
 
 
 def content_hash(source: Source) -> str:
@@ -37,13 +37,13 @@ def content_hash(source: Source) -> str:
 
 def generated(source: Source) -> Workload:
     """Return the workload of a generator."""
-    from rebat.workloads.generate import generator  # runs of files need none
+    from rebat.workloads.generate import generator  # runs of files need no generators
 
     return generator(source.generator or "")(source.seed)
 
 
 def scheduler_of(spec: RunSpec) -> Preset | OwnPolicy:
-    """Return the scheduler of a run; reads user-defined files."""
+    """Return the scheduler of a run. If it is user-defined, read its file."""
     if spec.kind is not None:
         return OwnPolicy.of_class(spec.kind)
     return scheduler(spec.policy, Path(spec.folder))

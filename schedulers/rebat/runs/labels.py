@@ -55,7 +55,10 @@ def scenario_of(spec: RunSpec) -> ScenarioLabel:
 
 
 def _law_text(spec: RunSpec) -> str | None:
-    """Return the law's other parameters and start time; paths are from the campaign's folder."""
+    """Return the other parameters of the law, and the start time.
+
+    Paths are relative to the folder of the campaign.
+    """
     failures = spec.scenario.failures
     if failures is None:
         return None
@@ -65,13 +68,13 @@ def _law_text(spec: RunSpec) -> str | None:
 
 
 def _seed(scenario: Scenario) -> int | None:
-    """Return the common seed of failures and silent errors; None if the run has neither."""
+    """Return the common seed of failures and silent errors, or None if the run has neither."""
     drawn = scenario.silent_errors or scenario.failures
     return drawn.seed if drawn else None
 
 
 def _checkpoint_text(scenario: Scenario) -> str | None:
-    """Return the checkpoints as text, with their MTBF if that of the failures is different."""
+    """Return the checkpoints as text. Add their MTBF if that of the failures is different."""
     model, failures = scenario.checkpoint, scenario.failures
     if model is None:
         return None

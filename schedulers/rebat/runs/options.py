@@ -39,7 +39,7 @@ from rebat.runs.spec import (
 from rebat.runs.tiers import tier_checkpoints
 
 Seconds = Annotated[float, msgspec.Meta(gt=0, extra={"unit": "s"})]
-"""A duration in seconds; option readers also accept texts like "5min"."""
+"""A duration in seconds. In options, it may also be a text like "5min"."""
 
 Count = Annotated[int, msgspec.Meta(ge=1)]
 Probability = Annotated[float, msgspec.Meta(ge=0, lt=1)]
@@ -47,7 +47,7 @@ Nodes = Annotated[int, msgspec.Meta(ge=1, le=MAX_NODES)]
 
 
 def _doc(description: str, **extra: Any) -> msgspec.Meta:
-    """Return the help of an option; ``extra`` can contain ``flags`` and the kind of ``file``."""
+    """Return the help of an option. ``extra`` can contain ``flags`` and the kind of ``file``."""
     return msgspec.Meta(description=description, extra=extra)
 
 
@@ -120,7 +120,7 @@ class FailureOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def mtbf_s(self) -> float | None:
-        """Mean time between failures of the machine, if the law or the options state it."""
+        """Mean time between failures of the machine. None if law and options do not state it."""
         mtbf_s: float | None = getattr(self.law, "mtbf_s", self.mtbf)
         return mtbf_s
 
@@ -135,12 +135,12 @@ class FailureOptions(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def failure_law(self) -> Law | None:
-        """Return the failure law including correlations; None if nodes do not fail."""
+        """Return the failure law including correlations, or None if nodes do not fail."""
         law = self.single_law()
         return None if law is None else correlated(law, self.correlation)
 
     def single_law(self) -> Law | None:
-        """Return the failure law of single nodes; None if nodes do not fail."""
+        """Return the failure law of single nodes, or None if nodes do not fail."""
         if self.law is not None:
             return self.law
         if self.failures is not None:
@@ -279,12 +279,12 @@ class ScenarioOptions(FailureOptions, frozen=True, kw_only=True):
 
     @property
     def uses_law_mtbf(self) -> bool:
-        """Whether checkpoint periods use an MTBF that depends on the size of the machine."""
+        """Whether checkpoint periods use an MTBF that depends on the number of nodes."""
         young_daly = self.checkpoint in ("young-daly", "tiers:auto") and self.mtbf_s is None
         return young_daly and isinstance(self.law, Recorded | Scaled | Fleet)
 
     def with_law_mtbf(self, n_nodes: int | None) -> ScenarioOptions:
-        """Return the options; if they use the MTBF of the law, set it for this number of nodes."""
+        """Return the options. If they need the MTBF of the law, set it for this number of nodes."""
         if not self.uses_law_mtbf or self.law is None:
             return self
         return msgspec.structs.replace(self, mtbf=self.law.mtbf_on(n_nodes))
@@ -303,7 +303,7 @@ class ScenarioOptions(FailureOptions, frozen=True, kw_only=True):
         return CheckpointModel(mtbf_s, *costs, self.checkpoint_rounding)
 
     def _tiers(self, mtbf_s: float) -> TierCheckpoints:
-        """Return the tiers, with the failures of the law that the light tiers survive."""
+        """Return the tiers, and which failures of the law their light tiers survive."""
         try:
             return tier_checkpoints(self.tiers, mtbf_s, self.law)
         except InputError as error:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Readers of tables in a campaign file. Errors name the position in the file."""
+"""Readers of tables in a campaign file. Errors state the position in the file."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from rebat.core.units import parse_duration
 _T = TypeVar("_T", bound=msgspec.Struct)
 
 LARGEST_SEED = 2**63 - 1
-"""Largest signed 64-bit number, the limit of the results table."""
+"""Largest signed 64-bit number. The results table cannot contain larger ones."""
 
 Duration = str | float
 """A duration: a text with units, or a number of seconds."""
 
 
 def convert(table: Any, kind: type[_T], where: str) -> _T:
-    """Convert a table to a struct. For an unknown key, the error lists the valid keys."""
+    """Convert a table to a struct. If a key is unknown, the error lists the valid keys."""
     if not isinstance(table, dict):
         raise InputError("is not a table", where)
     check_keys(table, kind.__struct_fields__, where)
@@ -35,7 +35,7 @@ def convert(table: Any, kind: type[_T], where: str) -> _T:
 
 
 def check_keys(table: Mapping[str, Any], valid: Sequence[str], where: str) -> None:
-    """Reject unknown keys."""
+    """Raise InputError if a key is unknown."""
     for key in table:
         if key not in valid:
             error = unknown_name("key", key, valid)
@@ -43,7 +43,7 @@ def check_keys(table: Mapping[str, Any], valid: Sequence[str], where: str) -> No
 
 
 def required(table: Mapping[str, Any], key: str, kind: type, expected: str) -> Any:
-    """Return the value of a required key; it must not be empty."""
+    """Return the value of a required key. The value must not be empty."""
     value = table.get(key)
     if not isinstance(value, kind) or not value:
         raise InputError("is missing" if value is None else "is invalid or empty", key, expected)
@@ -51,21 +51,21 @@ def required(table: Mapping[str, Any], key: str, kind: type, expected: str) -> A
 
 
 def distinct(values: Sequence[Any], where: str) -> None:
-    """Reject duplicate values."""
+    """Raise InputError if a value is a duplicate."""
     duplicates = [value for value, count in Counter(values).items() if count > 1]
     if duplicates:
         raise InputError(f"lists {duplicates[0]!r} twice", where)
 
 
 def nonempty(values: Sequence[Any], where: str) -> None:
-    """Reject an empty list and duplicate values."""
+    """Raise InputError if the list is empty or contains duplicate values."""
     if not values:
         raise InputError("is empty", where, "one value or more")
     distinct(values, where)
 
 
 def check_seeds(seeds: Sequence[int], where: str) -> None:
-    """Reject an empty list, and seeds that exceed the limit of the results table."""
+    """Raise InputError if the list is empty, or if a seed is too large for the results table."""
     wrong = [seed for seed in seeds if not 0 <= seed <= LARGEST_SEED]
     if wrong or not seeds:
         problem = f"is {wrong[0]}" if wrong else "is empty"
@@ -73,7 +73,7 @@ def check_seeds(seeds: Sequence[int], where: str) -> None:
 
 
 def seconds(value: Duration, where: str) -> float:
-    """Return a duration above 0 in seconds."""
+    """Return a duration in seconds. It must be above 0."""
     try:
         duration_s = parse_duration(value)
     except InputError as error:

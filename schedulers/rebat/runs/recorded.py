@@ -22,24 +22,25 @@ from rebat.session.ledger import AttemptRecord, Ledger, attempts_of
 from rebat.workloads.recorded import RecordedAttempt, RecordedSchedule
 
 MEASURES = Measures(walltime_kills="useful")
-"""Work of jobs killed at their walltime counts as useful. In a simulation, the jobs that reached
-their walltime in the record complete, and their work is useful. It therefore counts as useful in
-the record as well.
+"""How the work of jobs killed at their walltime counts: as useful.
+
+In a simulation, a job that reached its walltime in the record completes, and its work is useful.
+Therefore, it also counts as useful in the record.
 """
 
 TOGETHER_US = 5 * US_PER_S
-"""Maximum time between the failure of a node and the recorded end of its attempt."""
+"""Maximum time (us) between the failure of a node and the recorded end of its attempt."""
 
 STATES: dict[Cause, str] = {
     Cause.COMPLETED: SUCCESS,
     Cause.JOB_FAILED: FAILED,
     Cause.WALLTIME: WALLTIME,
 }
-"""Batsim's final states by cause. Attempts with other causes were killed."""
+"""For each cause, Batsim's final state. Attempts with other causes were killed."""
 
 
 def recorded_run(schedule: RecordedSchedule) -> RunResult:
-    """Return the result of a recorded schedule, in the form of a policy named 'recorded'."""
+    """Return the result of a recorded schedule, like that of a policy named 'recorded'."""
     attempts = schedule.attempts
     entries = sorted(attempts, key=lambda attempt: (attempt.queued_us, attempt.job, attempt.number))
     serials = {id(attempt): serial for serial, attempt in enumerate(entries)}
@@ -62,7 +63,7 @@ def n_sharing(result: RunResult) -> int:
 def _attempt(
     schedule: RecordedSchedule, serial: int, recorded: RecordedAttempt
 ) -> tuple[AttemptRecord, EndedJob]:
-    """Return an attempt for metrics, and the same attempt as a job of Batsim."""
+    """Return an attempt twice: as a record for metrics, and as a job of Batsim."""
     job, number = schedule.workload.jobs[recorded.job], recorded.number
     job_id, walltime_us = f"w0!{job.id}", recorded.walltime_us
     attempt_id = resubmission_id(job_id, number) if number else job_id
@@ -109,7 +110,7 @@ def _attempt(
 def _hits(
     ledger: Ledger, events: Sequence[MachineEvent], n_nodes: int
 ) -> Iterator[tuple[int, int]]:
-    """Yield time and number of free nodes of each failure that ended an attempt."""
+    """Yield the time of each failure that ended an attempt, and the number of free nodes then."""
     ended = sorted(
         (record for record in ledger.attempts if record.cause == Cause.NODE_FAILURE),
         key=lambda record: record.end_us,

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Policies on one scenario with several seeds. With the same seed, all have equal failures.
+"""Several policies on one scenario with several seeds. With the same seed, all have equal failures.
 
-The number of seeds can be chosen by a target width of an interval: seeds are added until the width
-is reached.
+The number of seeds can be determined by a target width of an interval: seeds are added until the
+interval is narrow enough.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ MOST_SEEDS = 1_000
 
 
 class Narrow(msgspec.Struct, frozen=True):
-    """A target width of the interval of a metric, as a share of its mean.
+    """A target width of the interval of a metric, divided by its mean.
 
-    With several policies, the width applies to the ratio of each other policy to the first policy.
-    With one policy, it applies to the mean.
+    If there are several policies, the target applies to the ratio of each other policy to the first
+    policy. If there is one policy, it applies to the mean.
     """
 
     width: float
@@ -40,7 +40,7 @@ class Narrow(msgspec.Struct, frozen=True):
 
 
 class SeedRuns(msgspec.Struct, frozen=True):
-    """Runs of policies on a workload, with the scenario of each seed."""
+    """The requested runs of policies on a workload, with the scenario of each seed."""
 
     source: Source
     policies: Mapping[str, str]
@@ -52,7 +52,7 @@ class SeedRuns(msgspec.Struct, frozen=True):
     workers: int
     narrow: Narrow | None = None
     kinds: Mapping[str, type] = {}
-    """Classes of policies without a file, by name."""
+    """For each policy that is not defined in a file, its class."""
 
 
 class Done(msgspec.Struct, frozen=True):
@@ -73,13 +73,13 @@ class _Task(msgspec.Struct, frozen=True):
 def run_seeds(
     requested: SeedRuns, on_done: Callable[[int, int], None] = lambda done, of: None
 ) -> Seeds:
-    """Run all policies with all seeds; report the numbers of ended and of all runs.
+    """Run all policies with all seeds. Report the number of runs that ended, and of all runs.
 
     Raises
     ------
     InputError, PolicyError
-        If a run fails, because missing seeds would bias the intervals; the error names seed and
-        policy.
+        If a run fails. The results are then incomplete, and missing seeds would bias the intervals.
+        The error names seed and policy.
     """
     seeds, done = Seeds(list(requested.policies)), 0
     total = requested.n_seeds * len(requested.policies)
@@ -161,7 +161,7 @@ def check_metric(metric: Name) -> None:
     Raises
     ------
     InputError
-        If the metric is unknown; the error lists the valid names.
+        If the metric is unknown. The error lists the valid names.
     """
     names = sorted(metric_names(RunSummary))
     if not any(fnmatchcase(metric[0], name) for name in names):

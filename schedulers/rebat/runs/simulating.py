@@ -50,12 +50,12 @@ def units(specs: Iterable[RunSpec]) -> list[Unit]:
 
 
 def check_inputs(units: Iterable[Unit]) -> None:
-    """Check that all traces and records are valid, and that entire nodes form the machine.
+    """Check that all traces and records are valid, and that machines consist of entire nodes.
 
     Raises
     ------
     InputError
-        If input is invalid; the error names the grid and the workload.
+        If input is invalid. The error names the grid and the workload.
     """
     seen = set()
     for unit in units:
@@ -77,7 +77,7 @@ def check_inputs(units: Iterable[Unit]) -> None:
 def _check_input(unit: Unit, recorded: bool) -> None:
     scenario = unit.spec.scenario
     if not (unit.spec.source.options or scenario.nodes or scenario.cores_per_node > 1 or recorded):
-        return  # in this case, no option depends on the contents of the workload
+        return  # then no option depends on the contents of the workload
     n_nodes = scenario.nodes or workload_of(unit).n_nodes
     groups_of(n_nodes, scenario.cores_per_node)
     if unit.spec.source.options:
@@ -103,7 +103,7 @@ def simulate_run(unit: Unit) -> RunResult:
 
 
 def workload_of(unit: Unit) -> Workload:
-    """Return the workload of a run without added checkpoints."""
+    """Return the workload of a run, before checkpoints are added."""
     return _loaded(_text_of(unit.spec.source), _content(unit))
 
 
@@ -143,7 +143,7 @@ def _check_law(unit: Unit) -> None:
 
 @lru_cache(maxsize=8)
 def _loaded(source: str, content: str) -> Workload:
-    """Read a workload once per process; ``content`` is its expected hash."""
+    """Read a workload once per process. ``content`` is its expected hash."""
     where = msgspec.json.decode(source, type=Source)
     if where.file is None:
         return generated(where)

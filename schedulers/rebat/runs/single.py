@@ -72,7 +72,7 @@ OnWarning = Callable[[str], None]
 class RunResult(msgspec.Struct):
     """The results of a run: summary, rows of jobs, ledger of the session, jobs of the engine.
 
-    ``plans`` is the record of plans; None if the run did not record them.
+    ``plans`` is the record of plans, or None if the run did not record them.
     """
 
     policy: str
@@ -108,21 +108,21 @@ def simulate(
     cores_per_node : int
         Number of consecutive hosts that form a node. If above 1, hosts are cores.
     operations
-        Operations of an administrator (see `models.operations`); their numbers are nodes, not
+        Operations of an administrator (see `models.operations`). Their numbers are nodes, not
         cores.
     max_attempts : int
         Number of interrupted attempts of a job after which it ends as failed.
     on_warning : callable, optional
         Called once, while the simulation runs, if a job is unlikely to complete.
     explain : bool
-        Whether to record the plans, see `session.plan_record`.
+        Whether to record the plans (see `session.plan_record`).
 
     Raises
     ------
     InputError
         If the machine cannot run the workload or the events.
     Abort
-        If jobs can never start, because they request more nodes than are ever up.
+        If jobs can never start, because they request more nodes than are up at any time.
     """
     engine_options = engine_options or EngineOptions()
     if operations and isinstance(preset, Preset | OwnPolicy):
@@ -155,7 +155,7 @@ def simulate(
 def _watching(
     session: Session, on_progress: OnProgress | None, on_warning: OnWarning | None
 ) -> OnProgress:
-    """Return a callback that reports progress, and warns once of a job with many interruptions."""
+    """Return a callback that reports progress. It warns once of a job with many interruptions."""
     warned = on_warning is None
 
     def watch(now_us: int, ended: int, total: int) -> None:
@@ -171,7 +171,7 @@ def _watching(
 
 
 def owners_of(workload: Workload) -> Owners:
-    """Return user and queue of the jobs that have them."""
+    """Return user and queue of each job that has them."""
     owners = {}
     for job in compact(workload.jobs).with_extra():
         traits = traits_of(job.extra)
@@ -181,7 +181,7 @@ def owners_of(workload: Workload) -> Owners:
 
 
 def layout_of(preset: Preset, workload: Workload, n_nodes: int, layout: Layout) -> Layout:
-    """Add the partitions, allotted nodes and power of a preset to a layout."""
+    """Add a preset's partitions, allocated numbers of nodes, and power of nodes to a layout."""
     places = preset.partitions(n_nodes, layout.cores_per_node)
     requested = {}
     for job in workload.jobs if places else ():
@@ -200,10 +200,10 @@ def layout_of(preset: Preset, workload: Workload, n_nodes: int, layout: Layout) 
 def write_run(
     folder: Path, result: RunResult, provenance: dict[str, Any], form: str = "csv"
 ) -> None:
-    """Write the files of a run; each file is either complete or absent.
+    """Write the files of a run. Each file is either complete or absent.
 
-    ``form`` is the format of the three large tables, see `results.files.tables`.
-    For a run on Batsim, ``jobs`` is empty, and Batsim writes jobs.csv and schedule.csv.
+    ``form`` is the format of the three large tables (see `results.files.tables`). If the run was on
+    Batsim, ``jobs`` is empty, and Batsim writes jobs.csv and schedule.csv.
     """
     n_nodes, ledger = result.summary.n_nodes, result.ledger
     if result.jobs:

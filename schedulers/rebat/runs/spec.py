@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The specification of a run as plain data, in seconds.
+"""The specification of a run as plain data, with times in seconds.
 
-`staging` makes a simulation from it. `keys` selects the data that determines the result.
+The module `staging` prepares a simulation from it. The module `keys` selects the data that
+determines the result.
 """
 
 from __future__ import annotations
@@ -33,23 +34,23 @@ class FailureScenario(msgspec.Struct, frozen=True):
     law: Law
     seed: int = 0
     horizon_s: float | None = None
-    """Time of the run after which no failure occurs."""
+    """Time after which no failure occurs, in seconds from the start of the run."""
     begin_s: float = 0.0
     """Time of the law at which the run begins. Earlier failures only set initial uptimes."""
 
     @property
     def mtbf_s(self) -> float | None:
-        """Mean time between failures of the machine, if the law defines it."""
+        """Mean time between failures of the machine, or None if the law does not define it."""
         return getattr(self.law, "mtbf_s", None)
 
     @property
     def downtime_s(self) -> float | None:
-        """Time that a failed node stays down, if the law defines it."""
+        """Time that a failed node stays down, or None if the law does not define it."""
         return getattr(self.law, "downtime_s", None)
 
 
 class CheckpointModel(msgspec.Struct, frozen=True):
-    """Young/Daly checkpoints of all jobs (section 5.2 of Du et al. 2024); times are in seconds."""
+    """Young/Daly checkpoints of all jobs (section 5.2 of Du et al. 2024). Times are in seconds."""
 
     mtbf_s: float
     cost_s: float
@@ -58,21 +59,20 @@ class CheckpointModel(msgspec.Struct, frozen=True):
 
 
 class PerfectCheckpoints(msgspec.Struct, frozen=True, tag_field="model", tag="perfect"):
-    """Checkpoints without loss of work or time at interruptions (Prabhakaran et al. 2018)."""
+    """Checkpoints with which interruptions lose no work and no time (Prabhakaran et al. 2018)."""
 
 
 class TierCheckpoints(msgspec.Struct, frozen=True, tag_field="model", tag="tiers"):
-    """Checkpoints of all jobs in tiers (see `models.tiers`); times are in seconds."""
+    """Checkpoints of all jobs in storage tiers (see `models.tiers`). Times are in seconds."""
 
     mtbf_s: float
     tiers: str
     light_share: Shares
-    """Share of the failures that the light tier survives; with several light tiers, one for each.
-    """
+    """For each light tier, the share of the failures that it survives."""
     software: str = ""
     """Causes of failures after which the node is still usable, joined by +."""
     group: int | msgspec.UnsetType = msgspec.UNSET
-    """Number of nodes of a group, which can fail together; only if a tier survives groups."""
+    """Number of nodes of a group that can fail together. Only set if a tier survives this."""
 
 
 Checkpoints = CheckpointModel | PerfectCheckpoints | TierCheckpoints
@@ -82,14 +82,14 @@ class SilentErrors(msgspec.Struct, frozen=True):
     """Random silent errors, with either a rate or a probability."""
 
     rate: float | None = None
-    """Rate per node and second."""
+    """Errors per node and second."""
     probability: float | None = None
     """Probability of an error in a job of average area."""
     seed: int = 0
 
 
 class OperationFile(msgspec.Struct, frozen=True):
-    """Operations of an administrator: the events, and the file name for tables."""
+    """Operations of an administrator: the events, and the name of their file for tables."""
 
     file: str
     events: tuple[GenericEvent, ...]
@@ -99,9 +99,9 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
     """The conditions of a run: machine, failures, checkpoints, operations and measurement."""
 
     nodes: int | None = None
-    """Number of nodes; None means the number of the workload."""
+    """Number of nodes. If None, it is that of the workload."""
     cores_per_node: int = 1
-    """Number of consecutive cores that form a node and fail together; 1: hosts are nodes."""
+    """Number of consecutive cores that form a node and fail together. If 1, hosts are nodes."""
     failures: FailureScenario | None = None
     checkpoint: Checkpoints | None = None
     silent_errors: SilentErrors | None = None
@@ -114,7 +114,7 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """A run."""
+    """The specification of one run."""
 
     grid: str
     """Name of the grid in tables."""

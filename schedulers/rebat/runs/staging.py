@@ -36,16 +36,16 @@ from rebat.runs.spec import (
 
 
 class Stage(msgspec.Struct, frozen=True):
-    """A prepared workload and scenario, which all policies share."""
+    """A prepared workload and scenario. All policies share them."""
 
     workload: Workload
     n_nodes: int
     events: Iterable[MachineEvent]
     measures: Measures
     scenario: Scenario
-    """Scenario of the events."""
+    """Scenario that determines the machine events."""
     history: History | None = None
-    """Failures before the run, for policies that predict failures."""
+    """Failures before the run. Policies that predict failures use them."""
 
     @property
     def operations(self) -> Sequence[GenericEvent]:
@@ -60,7 +60,7 @@ class Stage(msgspec.Struct, frozen=True):
         on_warning: OnWarning | None = None,
         explain: bool = False,
     ) -> RunResult:
-        """Run one policy; see `single.simulate`."""
+        """Run one policy (see `single.simulate`)."""
         if isinstance(policy, Preset):
             policy = self._prepared(policy)
         return simulate(
@@ -79,7 +79,7 @@ class Stage(msgspec.Struct, frozen=True):
         )
 
     def _prepared(self, policy: Preset) -> Preset:
-        """Return the policy with hazards, if it predicts failures, and with the seed, if random."""
+        """Return the policy. Add hazards if it predicts failures, and the seed if it is random."""
         if policy.foresees:
             policy = policy.knowing(self._hazards(policy.foresight))
         failures = self.scenario.failures
@@ -88,7 +88,7 @@ class Stage(msgspec.Struct, frozen=True):
         return policy
 
     def _hazards(self, foresight: str) -> Hazards | None:
-        """Return the hazards of the nodes: their law, or a fit to earlier failures."""
+        """Return the hazards of the nodes, from their law or from a fit to earlier failures."""
         check_foresight(self.scenario)
         failures = self.scenario.failures
         if foresight == "fit":
@@ -97,15 +97,15 @@ class Stage(msgspec.Struct, frozen=True):
 
 
 def check_foresight(scenario: Scenario) -> None:
-    """Reject the prediction of correlated failures.
+    """Raise InputError if a policy would predict correlated failures.
 
-    The reason: hazards are defined per node and added over a partition, which is wrong for nodes
-    that fail together.
+    Hazards are defined per node and added over the nodes of a job. This is wrong for nodes that
+    fail together.
 
     Raises
     ------
     InputError
-        If there are ``cores_per_node``, failure groups or cascades.
+        If the scenario has ``cores_per_node``, failure groups or cascades.
     """
     if scenario.failures and isinstance(scenario.failures.law, Correlated):
         problem = "failures are correlated, but the policy predicts independent failures of nodes"
@@ -155,7 +155,7 @@ def prepared(workload: Workload, scenario: Scenario) -> Workload:
     """
     jobs = compact(workload.jobs)
     try:
-        if any("#" in job_id for job_id in jobs.ids()):  # a list of all ids would need much memory
+        if any("#" in job_id for job_id in jobs.ids()):  # a list of all ids would use much memory
             check_ids([*jobs.ids()])
     except InputError as error:
         raise error.at(f"workload {workload.name}") from None
@@ -167,7 +167,7 @@ def prepared(workload: Workload, scenario: Scenario) -> Workload:
 
 
 def preparation(scenario: Scenario) -> Scenario:
-    """Return the part of a scenario that affects `prepared`, as a cache key."""
+    """Return the part of a scenario that affects `prepared`. It is a cache key."""
     return Scenario(
         nodes=scenario.nodes,
         checkpoint=scenario.checkpoint,
@@ -189,7 +189,7 @@ def machine_events(scenario: Scenario, n_nodes: int) -> Iterable[MachineEvent]:
 def _remembered(
     failures: FailureScenario, n_nodes: int, cores_per_node: int
 ) -> Iterable[MachineEvent]:
-    """Return the events of the law from time 0 on, shared by the runs and their history."""
+    """Return the events of the law from time 0 on. Runs and their history share them."""
     horizon_s, begin_s = failures.horizon_s, failures.begin_s
     last_s = None if horizon_s is None else horizon_s + begin_s
     events = failures.law.events(n_nodes, failures.seed, last_s, cores_per_node)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tiers of checkpoints for a failure law; used by the command line and by campaigns."""
+"""Tiers of checkpoints for a failure law, for the command line and campaigns."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from rebat.runs.spec import TierCheckpoints
 
 
 def tier_checkpoints(text: str, mtbf_s: float, law: Law | None) -> TierCheckpoints:
-    """Return checkpoints in tiers, with the failures of the law that the light tiers survive.
+    """Return checkpoints in storage tiers, and the failures of the law that light tiers survive.
 
     Parameters
     ----------
     text : str
-        The tiers, see `models.tiers`.
+        The tiers as text (see `models.tiers`).
     mtbf_s : float
         Mean time between failures of the machine, in seconds.
     law : Law, optional
@@ -47,7 +47,7 @@ def _survived_share(law: Law | None, survives: Survives | None) -> float:
 
 
 def _group(law: Law | None) -> int:
-    """Return the number of nodes of the groups that fail together under the law."""
+    """Return the number of nodes in a group of nodes that fail together under the law."""
     if isinstance(law, Correlated):
         return max(law.correlation.group, _group(law.of))
     return law.group if isinstance(law, Fleet) else 1

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A unit of work, for example a simulation, or a job set with all its failure scenarios.
 
-The key of a unit is the hash of all data that determines its result. Names of grids and files are
-not part of it.
+The key of a unit is the hash of all data that determines its result. The names of grids and files
+are not included.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ class Unit(msgspec.Struct, frozen=True, kw_only=True):
     labels: dict[str, Any]
     """Columns that identify the unit in the results table."""
     identity: dict[str, Any]
-    """Data from which the key is computed, as plain JSON values. It differs between kinds of units.
+    """Data from which the key is computed, as plain JSON values.
+
+    Its structure depends on the kind of unit.
     """
     key: str
 
@@ -39,5 +41,5 @@ def key_of(identity: Any) -> str:
 
 
 def canonical(value: Any) -> str:
-    """Return canonical JSON: equal values have equal texts."""
+    """Return canonical JSON. Equal values have equal texts."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)

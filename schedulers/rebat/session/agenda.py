@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests of wake-ups: calls from Batsim, and the wakes and stops that need them.
+"""Requests of wake-ups by Batsim: at the times of wakes and of scheduled stops.
 
-A *wake* is a wake-up that a policy requested. A call from Batsim does not state for which wake or
-stop it was requested.
+A *wake* is a wake-up that a policy requested. A *call* is a message that Batsim sends at a
+requested time. A call does not state for which wake or stop it was requested.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from rebat.core.units import FOREVER_US
 from rebat.session.board import Board
 
 UNKNOWN_LAG_US = 1_000
-"""Minimum delay of a call (us) until the delay of replies is known from the first kill.
+"""Minimum time (us) between the request of a call and the call, before the first kill.
 
-On a platform without network latency, replies have no delay, so calls are exact after the first
-kill.
+The first kill shows the delay of replies. On a platform without network latency, replies have no
+delay, so calls are exact from then on.
 """
 
 
 class Agenda:
-    """Pending wakes and requested calls."""
+    """The wakes that are pending, and the times of the requested calls."""
 
     def __init__(self, board: Board) -> None:
         self._board = board
@@ -32,7 +32,7 @@ class Agenda:
         self._lag_us: int | None = None
 
     def add(self, wake: Wake) -> Refusal | None:
-        """Add a wake; return a refusal if its time is not in the future."""
+        """Add a wake. If its time is not in the future, return a refusal."""
         if not self._board.now_us < wake.at_us < FOREVER_US:
             return Refusal(f"wake {wake.tag!r}", "must be at a finite time after the present time")
         self.wakes.append(wake)
@@ -50,14 +50,14 @@ class Agenda:
         return [wake for wake in self.wakes if wake.at_us <= self._board.now_us]
 
     def note_lag(self, sent_us: int) -> None:
-        """Update the maximum delay of replies; ``sent_us`` is the send time of the decision."""
+        """Update the maximum delay of replies. ``sent_us`` is the send time of the decision."""
         lag_us = self._board.now_us - sent_us
         self._lag_us = lag_us if self._lag_us is None else max(self._lag_us, lag_us)
 
     def call_at(self, at_us: int) -> None:
         """Request a call at a time, or as soon as possible after it.
 
-        Batsim aborts if it receives the request after the time of the call.
+        Batsim aborts if it receives the request after the requested time.
         """
         margin_us = UNKNOWN_LAG_US if self._lag_us is None else 2 * self._lag_us
         when_us = max(at_us, self._board.now_us + margin_us)

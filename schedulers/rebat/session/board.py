@@ -15,7 +15,7 @@ from rebat.session.ledger import Ledger
 
 
 class Board(msgspec.Struct):
-    """The time, the news for the policy, the decisions for Batsim, and the records."""
+    """The current time, the changes to report to the policy, and the decisions for Batsim."""
 
     options: SessionOptions
     ledger: Ledger
@@ -32,16 +32,16 @@ class Board(msgspec.Struct):
     out: list[Decision] = []
     """Decisions for the next reply."""
     kills: list[str] = []
-    """Attempts that the next reply kills."""
+    """Ids of the attempts that the next reply kills."""
     by_tag: dict[int, str] = {}
-    """Ids of running attempts by serial."""
+    """Ids of running attempts by serial number."""
     by_hold: dict[int, str] = {}
-    """Ids of holds by serial."""
+    """Ids of held sets of nodes (see `session.holds`) by serial number."""
     planning: bool = False
     """Whether the policy is currently planning."""
 
     def next_serial(self) -> int:
-        """Return the next number for a queue entry or a hold."""
+        """Return the next serial number, for an entry into the queue or for held nodes."""
         self.serial += 1
         return self.serial
 
@@ -59,7 +59,7 @@ class Board(msgspec.Struct):
         self.note(refusal)
 
     def note(self, refusal: Refusal) -> None:
-        """Record that an accepted proposal was cancelled, which is not an error of the policy."""
+        """Record that an accepted proposal was cancelled. This is not an error of the policy."""
         self.ledger.refusals.append((self.now_us, refusal.subject, refusal.reason))
         self.changes.refused.append(refusal)
         self.news.refused.append(refusal)

@@ -33,14 +33,14 @@ def why_not_start(attempt: Attempt | None, start: Start, claims: Claims) -> Refu
 
 
 def not_free(attempt_id: str, action: str, nodes: NodeSet, claims: Claims) -> Refusal | None:
-    """Check that the nodes of a start or move are usable and free; the refusal names the action."""
+    """Check that the nodes of a start or move are usable and free. A refusal names the action."""
     obstacle = claims.obstacle(nodes)
     reason = f"cannot {action}: node {obstacle} is not up and free"
     return Refusal(attempt_id, reason) if obstacle >= 0 else None
 
 
 def why_not_stop(stop: Stop, jobs: Lifecycle) -> Refusal | None:
-    """Check that an attempt runs and is not already being stopped."""
+    """Check that an attempt runs, and that it is not being stopped."""
     then, reason = stop.then, ""
     if stop.attempt_id not in jobs.running or stop.attempt_id in jobs.stopping:
         reason = "cannot be stopped: it is not running"
@@ -54,7 +54,7 @@ def why_not_stop(stop: Stop, jobs: Lifecycle) -> Refusal | None:
 
 
 def why_not_alive(running: Running, claims: Claims) -> Refusal | None:
-    """Check that no node of a running attempt is down, because it could not be checkpointed."""
+    """Check that no node of a running attempt is down. Otherwise, it cannot write a checkpoint."""
     if not running.nodes.of_each(claims.down).any():
         return None
     return Refusal(running.attempt.id, "cannot be checkpointed: one of its nodes is down")
@@ -74,7 +74,7 @@ def why_not_move(move: Move, running: Running, claims: Claims, jobs: Lifecycle) 
     leaving = {
         stopping.running.attempt.serial
         for stopping in jobs.stopping.values()
-        if not isinstance(stopping.stop.then, Wait)  # the nodes of the waiting job stay held
+        if not isinstance(stopping.stop.then, Wait)  # the waiting job still holds its nodes
     }
     tags = claims.tags(nodes).tolist()
     others = set(tags) - leaving - {FREE, attempt.serial}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The record of the holder of each node. No other module changes the node pool."""
+"""The holder and the state of each node. No other module changes the node pool."""
 
 from __future__ import annotations
 
@@ -17,21 +17,23 @@ from rebat.models.node_pool import NodePool
 class Claims:
     """The nodes of a machine. Each is up, down or drained, and free or held.
 
-    A held node has a tag, which is the serial of an attempt or of a hold. If it fails or is
-    drained, it keeps the tag until the holder releases it. A node is *usable* if it is up and not
-    drained.
+    A held node has a tag: the serial number of an attempt, or of a hold (nodes held for a job, see
+    `session.holds`). If the node fails or is drained, it keeps the tag until the holder releases
+    it. A node is *usable* if it is up and not drained.
 
     Attributes
     ----------
     down, drained : bool arrays, shape (n,)
     up_since_us : int64 array, shape (n,)
-        Time at which each node last came up, in microseconds; negative if before the simulation.
+        Time at which each node last came up, in microseconds. It is negative if this was before the
+        simulation.
     failed_us : int64 array, shape (n,)
-        Time at which each node last failed, or came up if it has not failed in the simulation.
+        Time at which each node last failed, in microseconds. If a node has not failed in the
+        simulation, this is the time at which it came up.
     """
 
     def __init__(self, n_nodes: int) -> None:
-        self._pool = NodePool(n_nodes)  # in the pool, ``down`` means unusable
+        self._pool = NodePool(n_nodes)  # ``down`` of the pool means unusable
         self.down: npt.NDArray[np.bool_] = np.zeros(n_nodes, dtype=np.bool_)
         self.drained: npt.NDArray[np.bool_] = np.zeros(n_nodes, dtype=np.bool_)
         self._drained_for: dict[str, npt.NDArray[np.bool_]] = {}
@@ -56,25 +58,25 @@ class Claims:
 
     @property
     def free(self) -> npt.NDArray[np.bool_]:
-        """Which nodes are usable and not held, as a new array."""
+        """A mask of the nodes that are usable and not held, as a new array."""
         free: npt.NDArray[np.bool_] = (self._pool.owner == FREE) & ~self._pool.down
         return free
 
     def tag(self, node: int) -> int:
-        """Return the tag of a node; -1 if it is not held."""
+        """Return the tag of a node, or -1 if it is not held."""
         return int(self._pool.owner[node])
 
     @property
     def all_tags(self) -> npt.NDArray[np.int32]:
-        """Tag of each node, -1 if it is not held, as a new array."""
+        """The tag of each node, or -1 if it is not held, as a new array."""
         return self._pool.owner.copy()
 
     def tags(self, nodes: NodeSet) -> npt.NDArray[np.int32]:
-        """Return the tags of these nodes, ascending by node; -1 for nodes that are not held."""
+        """Return the tag of each node in ascending order of nodes, or -1 if it is not held."""
         return nodes.of_each(self._pool.owner)
 
     def obstacle(self, nodes: NodeSet) -> int:
-        """Return the first of these nodes that is unusable or held; -1 if there is none."""
+        """Return the first of these nodes that is unusable or held, or -1 if there is none."""
         return self._pool.obstacle(nodes)
 
     def lowest(self, count: int) -> NodeSet:
@@ -82,15 +84,15 @@ class Claims:
         return self._pool.lowest(count)
 
     def up(self, nodes: NodeSet) -> NodeSet:
-        """Return those of these nodes that are up, including drained nodes."""
+        """Return the subset of these nodes that are up. It includes drained nodes."""
         return NodeSet.of_sorted(nodes.ids[~nodes.of_each(self.down)])
 
     def usable(self, nodes: NodeSet) -> NodeSet:
-        """Return those of these nodes that are usable."""
+        """Return the subset of these nodes that are usable."""
         return self._pool.usable(nodes)
 
     def usable_and_free(self, nodes: NodeSet) -> NodeSet:
-        """Return those of these nodes that are usable and not held."""
+        """Return the subset of these nodes that are usable and not held."""
         return self._pool.usable(nodes, unheld=True)
 
     # ---- holders
@@ -107,7 +109,7 @@ class Claims:
     # ---- states
 
     def fail(self, nodes: NodeSet, now_us: int) -> list[int]:
-        """Mark nodes as down; return the tags that hold any of them, ascending and unique."""
+        """Mark nodes as down. Return the tags of their holders, ascending and unique."""
         tags = {self.tag(node) for node in nodes} - {FREE}
         for node in nodes:
             self.down[node] = True
@@ -126,13 +128,13 @@ class Claims:
         self._use(nodes)
 
     def drained_for(self, why: str) -> npt.NDArray[np.bool_]:
-        """Return which nodes are drained for a reason (not a copy)."""
+        """Return a mask of the nodes that are drained for a reason. It is not a copy."""
         if why not in self._drained_for:
             self._drained_for[why] = np.zeros(self.n_nodes, dtype=np.bool_)
         return self._drained_for[why]
 
     def drained_only_for(self, why: str) -> npt.NDArray[np.bool_]:
-        """Return which nodes are drained only for this reason, as a new array."""
+        """Return a mask of the nodes that are drained only for this reason, as a new array."""
         only = self.drained_for(why).copy()
         for other, mask in self._drained_for.items():
             if other != why:
@@ -147,7 +149,7 @@ class Claims:
         self._changed.update(dict.fromkeys(nodes))
 
     def undrain(self, nodes: NodeSet, why: str = "") -> None:
-        """Remove a reason for drains. Nodes without a remaining reason return to service if up."""
+        """Remove a reason for drains. A node that is up and has no other reason becomes usable."""
         nodes.put(self.drained_for(why), False)
         nodes.put(self.drained, False)
         for mask in self._drained_for.values():
@@ -163,7 +165,7 @@ class Claims:
     def news(self) -> Iterator[tuple[int, bool, bool]]:
         """Yield each changed node, whether it is usable, and whether this is new to the policy.
 
-        It is not new, for example, if the node was repaired and failed again since the last report.
+        For example, if the node was repaired and failed again since the last report, it is not new.
         """
         for node in self._changed:
             unusable, reported = bool(self._pool.down[node]), self._reported_unusable

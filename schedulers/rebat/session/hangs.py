@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Attempts that hang after a failure, until the end of the stages detect to reschedule.
+"""Attempts that hang after a failure: while it is detected and diagnosed, and the job rescheduled.
 
-During a hang, the attempt keeps its nodes, and policies cannot stop it, because the hang is a
-scheduled stop. At the end of the hang, the session reports the failure to the policy as if it had
-just occurred.
+During a hang, the attempt keeps its nodes. Policies cannot stop it, because the end of the hang is
+already scheduled as a stop. At the end of the hang, the session reports the failure to the policy
+as if it had just occurred.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from rebat.session.resubmission import Registry
 from rebat.session.waits import Waits
 
 CallOff = Callable[..., Scheduled | None]
-"""Function that cancels the scheduled stop of an attempt; see `Transactions.call_off`."""
+"""Function that cancels the scheduled stop of an attempt (see `Transactions.call_off`)."""
 
 
 class Hang(msgspec.Struct):
@@ -32,13 +32,13 @@ class Hang(msgspec.Struct):
     Attributes
     ----------
     cause : str
-        Cause of the failure; empty if it is unknown.
+        Cause of the failure. Empty if it is unknown.
     at_us : int
         Time of the failure.
     stages : dict
         Duration in microseconds of each stage.
     victim : Scheduled, optional
-        The stop that was scheduled for the attempt before it failed.
+        The stop that was scheduled for the attempt before the failure.
     """
 
     cause: str
@@ -53,7 +53,7 @@ class Hang(msgspec.Struct):
 
 
 class Hangs:
-    """The hangs of attempts: it begins and ends them."""
+    """Begins and ends the hangs of attempts."""
 
     def __init__(
         self, board: Board, jobs: Lifecycle, registry: Registry, waits: Waits, call_off: CallOff
@@ -63,16 +63,15 @@ class Hangs:
         self._recovery = board.options.recovery or Recovery()
         self._stages = self._recovery.stages
         self.hanging: dict[str, Hang] = {}
-        """Failed attempts by id. They are stored after the end of the hang until they are stopped.
-        """
+        """Failed attempts by id. They stay here after their hang until they are stopped."""
 
     def report(
         self, hit: Mapping[str, Failure]
     ) -> tuple[list[Running], dict[str, Scheduled | None]]:
         """Return the failed attempts to report to the policy now, and their cancelled stops.
 
-        ``hit`` contains new failures by attempt. If recoveries have stages, these attempts hang
-        first.
+        ``hit`` contains new failures by attempt. If recoveries have stages, these attempts first
+        hang. They are reported later.
         """
         if not (hit or self.hanging):
             return [], {}
@@ -101,7 +100,7 @@ class Hangs:
         self._jobs.schedule(Scheduled(stop, remaining, hang.due_us, hang.due_us, remaining))
 
     def _due(self) -> list[str]:
-        """End the hangs that are due; return their attempts in the order of the failures."""
+        """End the hangs that are due. Return their attempts in the order of the failures."""
         due = []
         for name, scheduled in list(self._jobs.scheduled.items()):
             if name in self.hanging and scheduled.due(self._board.now_us):
@@ -111,11 +110,11 @@ class Hangs:
         return due
 
     def hangs(self, attempt_id: str) -> bool:
-        """Return whether an attempt has a failure that is not yet reported to the policy."""
+        """Return whether an attempt has a failure that was not yet reported to the policy."""
         return attempt_id in self.hanging and attempt_id in self._jobs.scheduled
 
     def after_init(self, attempt_id: str, remaining: Remaining) -> Remaining:
-        """Return what remains of a failed attempt, plus the time to initialise the next attempt."""
+        """Return ``remaining``, plus the time to initialise the next attempt of the failed job."""
         hang = self.hanging.get(attempt_id)
         init_us = hang.stages.get("init", 0) if hang else 0
         if not init_us:
@@ -128,8 +127,8 @@ class Hangs:
     def completed(self, running: Running) -> Stopping | None:
         """Return the stop of an attempt that completed in the simulator while it hangs.
 
-        The nodes of the attempt are held until the end of the hang. The result is None if the
-        attempt does not hang.
+        The nodes of the attempt are held until the end of the hang. If the attempt does not hang,
+        the result is None.
         """
         attempt_id = running.attempt.id
         if not self.hangs(attempt_id):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nodes held for a job that waits or moves. Plans treat them like a running attempt.
+"""Nodes held for a job that waits or moves (*holds*). Plans treat them like a running attempt.
 
 The node-stealing paper submits a fictitious job to hold nodes (section 7.2.1). rebat does not
 inform Batsim about held nodes.
@@ -19,7 +19,7 @@ from rebat.session.ledger import Hold
 
 
 class Holds:
-    """The holds of nodes: it holds free nodes for a job, and releases them."""
+    """Holds free nodes for jobs, and releases them."""
 
     def __init__(self, board: Board, claims: Claims) -> None:
         self._board, self._claims = board, claims
@@ -27,7 +27,7 @@ class Holds:
         self._records: dict[int, Hold] = {}
 
     def hold(self, attempt: Attempt, nodes: NodeSet, span_us: int) -> Running:
-        """Hold free nodes for a job; ``span_us`` is the expected duration."""
+        """Hold free nodes for a job. ``span_us`` is the expected duration in microseconds."""
         serial = self._board.next_serial()
         held = msgspec.structs.replace(
             attempt,
@@ -47,7 +47,7 @@ class Holds:
         return held
 
     def _begin(self, tag: int, held: Running, up: NodeSet) -> None:
-        """Start a record of held nodes."""
+        """Start a record of held nodes in the ledger."""
         if up.size:
             self._records[tag] = Hold(held.attempt.job_id, up, self._board.now_us)
             self._board.ledger.holds.append(self._records[tag])
@@ -65,7 +65,7 @@ class Holds:
             self._begin(tag, held, self._claims.up(held.nodes))
 
     def without_the_dead(self, held: Running) -> Running | None:
-        """Release the unusable nodes of a hold; return the rest, or None if no node is left."""
+        """Release the unusable nodes of a hold. Return the rest, or None if no node is left."""
         self.let_go(held)
         alive = self._claims.usable(held.nodes)
         attempt = msgspec.structs.replace(
@@ -74,7 +74,7 @@ class Holds:
         return self._take(Running(attempt, held.start_us, alive)) if alive.size else None
 
     def let_go(self, *holds: Running | None) -> None:
-        """Release holds. If no plan has received a hold, it is removed from the changes."""
+        """Release holds. If no plan has received a hold, remove it from the reported changes."""
         for held in filter(None, holds):
             self._claims.release(held.nodes)
             del self._board.by_hold[held.attempt.serial]

@@ -57,7 +57,7 @@ class Intake:
         self._hit: dict[str, Failure] = {}
 
     def take(self, events: Iterable[Event]) -> bool:
-        """Update the state with the events of a message; return whether a decision is needed.
+        """Update the state with the events of a message. Return whether a decision is needed.
 
         Raises
         ------
@@ -78,9 +78,9 @@ class Intake:
         return isinstance(event, (CallRequested, NoMoreExternalEvents))
 
     def hit(self) -> dict[str, Failure]:
-        """Return the attempts on nodes that failed since the last call.
+        """Return the attempts on nodes that failed since the last call, with the failures.
 
-        Attempts that are being stopped are left out.
+        Attempts that are being stopped are not included.
         """
         if not self._hit:
             return {}
@@ -172,8 +172,8 @@ class Intake:
     def _retry(self, running: Running) -> None:
         """Requeue a job with all its work after an error that was detected at its end.
 
-        The time of the error is unknown, so no checkpoint is valid. The work of earlier attempts is
-        lost too.
+        The time of the error is unknown, so no checkpoint is valid. Therefore, the work of earlier
+        attempts is also lost.
         """
         attempt = self._registry.retry(running.attempt.id)
         self._board.ledger.lose(attempt.job_id, Cause.SILENT_ERROR)
@@ -182,14 +182,14 @@ class Intake:
 
     def _on_killed(self, event: JobsKilled) -> None:
         for attempt_id in event.job_ids:
-            # an attempt that completes at the time of its kill is not resubmitted
+            # if it completes at its kill, there is no retry
             self._transactions.acknowledge(attempt_id, attempt_id in event.progress)
         self._transactions.waits.second_pass()
 
     # ---- nodes
 
     def _check_nodes(self, nodes: NodeSet, down: bool) -> None:
-        """Raise InputError if a node does not exist, or is already in the new state."""
+        """Raise InputError if a node does not exist, or if its state would not change."""
         n_nodes = self._claims.n_nodes
         if nodes.size and int(nodes.intervals[-1, 1]) >= n_nodes:
             raise InputError(f"an event has nodes {nodes}, but the machine has {n_nodes} nodes")
@@ -210,7 +210,7 @@ class Intake:
         self._transactions.lose_claims(tags)
 
     def _failure(self, event: NodesFailed, tag: int) -> Failure:
-        """Return the failure of the attempt with this tag, in nodes (even if hosts are cores)."""
+        """Return the failure of the attempt with this tag. Cores are converted to nodes."""
         hit = event.nodes.ids[self._claims.tags(event.nodes) == tag]
         nodes = np.unique(hit // self._board.options.cores_per_node)
         return Failure(0, event.cause or "", len(nodes), int(nodes[0]), int(nodes[-1]))

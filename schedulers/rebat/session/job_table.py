@@ -31,23 +31,23 @@ from rebat.session.board import Board
 
 
 class Work(msgspec.Struct, gc=False):
-    """The session's record of an attempt, including data that the policy must not know."""
+    """The session's record of an attempt. It includes data that the policy must not know."""
 
     attempt: Attempt
     workload: str
     profile: str
     checkpointing: Checkpointing | None
     at_risk: AtRisk = ()
-    """Work at risk: work that is kept, but that no checkpoint of a tier contains yet.
+    """Work at risk: kept work that no checkpoint of a storage tier contains yet, for each tier.
 
-    It is kept by resizes or light checkpoints. Unit: microseconds at the speed of this attempt.
+    Resizes or light checkpoints kept it. Unit: microseconds at the speed of this attempt.
     """
     period_s: float = 0.0
-    """Checkpoint period in seconds if it is not a whole number of microseconds; otherwise 0."""
+    """Checkpoint period in seconds, if it is not a whole number of microseconds. Otherwise 0."""
 
 
 class JobTable:
-    """Profiles, and the submission and the attempts of each job that has not ended."""
+    """The profiles, and the submission and attempts of each job that has not ended."""
 
     def __init__(self, board: Board) -> None:
         self._board = board
@@ -60,14 +60,14 @@ class JobTable:
         self.has_light = False
         """Whether any job writes light checkpoints."""
 
-    # ---- as submitted
+    # ---- submissions
 
     def begin(self, event: SimulationBegan) -> None:
         """Store the profiles of the static workloads."""
         self._profiles = {name: dict(profiles) for name, profiles in event.profiles.items()}
 
     def original(self, event: JobSubmitted, machine_nodes: int) -> Attempt:
-        """Return the first attempt of a job; raise InputError for an invalid job."""
+        """Return the first attempt of a job. If the job is invalid, raise InputError."""
         workload = event.job_id.partition("!")[0]
         profile = str(event.job.get("profile"))
         if event.profile is not None:
@@ -95,7 +95,7 @@ class JobTable:
         if priority_class := self.submissions[event.job_id].traits.priority_class:
             attempt = msgspec.structs.replace(attempt, priority_class=priority_class)
         if not scalable:
-            checkpointing = None  # only delays can be shortened; other jobs lose all their work
+            checkpointing = None  # only delays can be shortened; other jobs lose all work
         elif checkpointing is None:
             young_daly = self._board.options.young_daly
             checkpointing = derived_checkpointing(attempt.n_nodes, machine_nodes, young_daly)
@@ -111,8 +111,8 @@ class JobTable:
     def _check_id(self, job_id: str) -> None:
         """Raise InputError if ids of this job and of resubmissions could be equal.
 
-        Ids are never reused. If the id of a job has the form of a resubmission, it is stored to
-        check later jobs.
+        Ids are never reused. If the id of a job has the form of a resubmission, it is stored, so
+        that later jobs can be checked.
         """
         base, number = split_attempt(job_id)
         if number:
@@ -123,7 +123,7 @@ class JobTable:
             raise taken_id(self._like_resubmissions[job_id], job_id)
 
     def forget(self, job_id: str, alive: Callable[[str], bool]) -> None:
-        """Delete the data of a job that has ended and has no more attempts, to save memory."""
+        """If a job has ended and no attempt is left, delete its data to save memory."""
         attempts = [job_id]
         while self._is_of(job_id, following := resubmission_id(job_id, len(attempts))):
             attempts.append(following)
@@ -134,14 +134,14 @@ class JobTable:
                 self.failures.pop(attempt_id, None)
 
     def _is_of(self, job_id: str, attempt_id: str) -> bool:
-        """Return whether an attempt belongs to a job, which its id alone does not show."""
+        """Return whether an attempt belongs to a job. The attempt's id alone does not show this."""
         work = self.work.get(attempt_id)
         return work is not None and work.attempt.job_id == job_id
 
     # ---- checks
 
     def why_not_again(self, attempt_id: str) -> Refusal | None:
-        """Return why Batsim cannot run the remaining work of an attempt; None if it can."""
+        """Return why Batsim cannot run the remaining work of an attempt, or None if it can."""
         work, began = self.work[attempt_id], self._board.began
         if not self._board.registering:
             return Refusal(attempt_id, "Batsim accepts no new jobs")
@@ -151,7 +151,7 @@ class JobTable:
         return None
 
     def why_not_size(self, attempt_id: str, n_nodes: int) -> Refusal | None:
-        """Return why an attempt cannot run on a number of nodes; None if it can."""
+        """Return why an attempt cannot run on a number of nodes, or None if it can."""
         work, reason = self.work[attempt_id], ""
         if n_nodes == work.attempt.n_nodes:
             return None
@@ -164,14 +164,14 @@ class JobTable:
         return Refusal(attempt_id, reason) if reason else None
 
     def why_not_seamless(self, attempt_id: str) -> Refusal | None:
-        """Return why an attempt cannot be resized without loss; None if it can."""
+        """Return why an attempt cannot be resized without losing work, or None if it can."""
         shape = self.submissions[self.work[attempt_id].attempt.job_id].shape
         if isinstance(shape, Malleable):
             return None
         return Refusal(attempt_id, f"cannot be resized: its shape is {shape}")
 
     def why_not_image(self, attempt_id: str) -> Refusal | None:
-        """Return why an attempt cannot be checkpointed by an image; None if it can."""
+        """Return why the batch system cannot checkpoint an attempt, or None if it can."""
         work, reason = self.work[attempt_id], ""
         if not self.submissions[work.attempt.job_id].traits.checkpointable:
             reason = "cannot be checkpointed: its user set checkpointable to false"
@@ -194,11 +194,14 @@ class JobTable:
     # ---- costs
 
     def image_us(self, attempt_id: str) -> int:
-        """Return the cost (us) of a checkpoint and restart; each host counts as a task."""
+        """Return the cost (us) of a checkpoint and restart by the batch system.
+
+        Each of Batsim's hosts counts as a task.
+        """
         return self.price_us(self._board.options.migration_cost, self.work[attempt_id].attempt)
 
     def price_us(self, cost: str, attempt: Attempt) -> int:
-        """Return a cost for an attempt in microseconds; see `models.migration.cost_us`."""
+        """Return a cost for an attempt in microseconds (see `models.migration.cost_us`)."""
         memory_mb = self.submissions[attempt.job_id].traits.memory_mb
         return cost_us(cost, attempt.n_nodes, memory_mb, self._board.options.purge_s)
 
@@ -210,7 +213,7 @@ class JobTable:
 
 
 def _as_forwarded(c: Checkpointing, n_nodes: int) -> tuple[float, Checkpointing]:
-    """Return a job's checkpoint period as forwarded by Batsim, in seconds and in ``c``.
+    """Return the checkpoint period (s) and checkpointing of a job with the digits of Batsim.
 
     Batsim writes the numbers of a profile with six decimals.
     """
@@ -225,7 +228,7 @@ def _as_forwarded(c: Checkpointing, n_nodes: int) -> tuple[float, Checkpointing]
 
 
 def first_attempt(event: JobSubmitted, serial: int) -> Attempt:
-    """Return the first attempt of a job; raise InputError for an invalid job."""
+    """Return the first attempt of a job. If the job is invalid, raise InputError."""
     fields, where = event.job, f"job {event.job_id}"
     n_nodes = fields.get("res")
     if not isinstance(n_nodes, int) or isinstance(n_nodes, bool) or n_nodes < 1:

@@ -16,13 +16,13 @@ from rebat.models.remaining import Remaining
 
 
 class AttemptRecord(msgspec.Struct, gc=False, array_like=True):
-    """An attempt that ended or never ran (rejected, molded); times are in microseconds."""
+    """An attempt that ended or never ran. Times are in microseconds."""
 
     attempt: Attempt
     profile: str
     checkpointing: Checkpointing | None
     start_us: int
-    """Start; -1 if the attempt never ran."""
+    """Start, or -1 if the attempt never ran."""
     end_us: int
     cause: Cause
     state: str
@@ -30,34 +30,37 @@ class AttemptRecord(msgspec.Struct, gc=False, array_like=True):
     """Progress that was kept. It includes regular checkpoints, but not the recovery."""
     nodes: NodeSet | None
     lost_us: int = 0
-    """The last part of ``useful_us`` that was lost later."""
+    """The part of ``useful_us`` that was lost later. This is its last part."""
     lost_to: Cause | None = None
-    """Cause of the loss ``lost_us``: a silent error in a later attempt, a failure before the next
-    checkpoint of a resized job, or a move after which the job started again."""
+    """Why ``lost_us`` was lost.
+
+    The reason is a silent error in a later attempt, a failure before the next checkpoint of a
+    resized job, or a move after which the job restarted from the beginning.
+    """
     why: str = ""
-    """Label of the stop, from the policy."""
+    """The reason that the policy stated for the stop."""
     imaged: bool = False
-    """Whether an image contains the progress."""
+    """Whether a checkpoint of the batch system (an image) contains the progress."""
     failure: str = ""
     """Cause of the node failure, if it is known."""
     hung_us: int = 0
-    """Duration of the last part of the attempt, in which it hung after a failure."""
+    """Duration of the last part of the attempt, during which it hung after a failure."""
     stages: dict[str, int] = {}
     """Duration of each stage of the recovery in microseconds, if the recovery has stages."""
 
     @property
     def hit(self) -> bool:
-        """Whether a failure that has a known cause or stages of recovery hit the attempt."""
+        """Whether a failure with a known cause or with stages of recovery hit the attempt."""
         return bool(self.failure or self.stages)
 
     @property
     def image_us(self) -> int:
-        """Cost to restart from the image with which the attempt began; 0 if there is no image."""
+        """Cost to restart from the image with which the attempt began, or 0 if there was none."""
         return self.checkpointing.image_us if self.checkpointing else 0
 
 
 class Drained(msgspec.Struct, gc=False):
-    """Nodes that were out of service; ``until_us`` is None if they did not return."""
+    """Nodes that were out of service. If they did not return to service, ``until_us`` is None."""
 
     nodes: NodeSet
     since_us: int
@@ -66,9 +69,9 @@ class Drained(msgspec.Struct, gc=False):
 
 
 class Hold(msgspec.Struct, gc=False):
-    """Nodes that were up and held for a job that did not run on them; times are in us.
+    """Nodes that were up and held for a job that did not run on them. Times are in microseconds.
 
-    ``until_us`` is None if they were held until the end of the simulation.
+    If they were held until the end of the simulation, ``until_us`` is None.
     """
 
     job_id: str
@@ -104,7 +107,7 @@ ATTEMPTS = Packing(
 
 
 def attempts_of(records: Iterable[AttemptRecord] = ()) -> Packed[AttemptRecord]:
-    """Return records of attempts in the form that a ledger stores."""
+    """Return records of attempts in the compact form in which a ledger stores them."""
     return Packed(ATTEMPTS, records)
 
 
@@ -127,40 +130,43 @@ class Part(NamedTuple):
 
 
 class Ledger(msgspec.Struct):
-    """Records of a simulation: attempts in order of their ends, machine events, and counters."""
+    """Records of a simulation: attempts in order of their ends, machine events, and others."""
 
     attempts: Packed[AttemptRecord] = msgspec.field(default_factory=attempts_of)
     interrupted: dict[str, int] = {}
-    """Number of attempts that failures interrupted, by job."""
+    """For each job, the number of attempts that failures interrupted."""
     given_up: list[str] = []
     """Jobs that ended as failed after too many interruptions."""
     rejections: list[tuple[str, str]] = []
     """Rejected attempts, with the reason of the policy."""
     progress: dict[str, list[Part]] = {}
-    """Useful progress of interrupted attempts, by job."""
+    """For each job, the useful progress of its interrupted attempts."""
     at_risk: dict[str, list[list[Part]]] = {}
-    """Parts of the progress that no checkpoint of a tier contains yet (`Remaining.at_risk`), for
-    each tier, by job.
+    """For each job and storage tier, the progress that no checkpoint of the tier contains yet.
+
+    See `Remaining.at_risk`.
     """
     lost_us: dict[int, int] = {}
-    """Progress that was lost later, in microseconds, by position of the attempt."""
+    """Progress that was lost later, in microseconds, by position of the attempt in the ledger."""
     node_events: list[tuple[int, bool, NodeSet]] = []
     refusals: list[tuple[int, str, str]] = []
-    """Proposals that were not carried out: time, subject and reason."""
+    """Proposals that were not carried out: time, job or node, and reason."""
     failures_that_hit: list[tuple[int, int]] = []
     """Failures of nodes with running jobs: time, and number of free nodes at this time."""
     steals: list[int] = []
     """Times at which a steal was decided."""
     steals_off: list[tuple[int, Why]] = []
-    """Cancelled steals with timing T2 or T3: time and reason. A steal is cancelled if the victim
-    ends or is hit, or the failed job has too few nodes left.
+    """Cancelled steals with timing T2 or T3: time and reason.
+
+    A steal is cancelled if the victim ends, if a failure hits the victim, or if the failed job has
+    too few nodes left.
     """
     drain_events: list[tuple[int, bool, NodeSet, str]] = []
     """Drains and undrains by a policy: time, whether it is an undrain, nodes, and reason."""
     not_done: list[int] = []
     """Times of operations that were not carried out."""
     holds: list[Hold] = []
-    """Nodes held for jobs that wait or move, sorted by start; failed nodes are not included."""
+    """Nodes held for jobs that wait or move, sorted by start. Failed nodes are not included."""
     shared: bool = False
     """Whether attempts run on the same nodes at the same time, as in accounting records."""
 
@@ -185,7 +191,7 @@ class Ledger(msgspec.Struct):
     def add(self, record: AttemptRecord, remaining: Remaining | None = None) -> None:
         """Add an attempt that ended or never ran.
 
-        ``remaining`` is what remains of the attempt after an interruption.
+        If it was interrupted, ``remaining`` is its remaining work.
         """
         place = len(self.attempts)
         self.attempts.append(record)
@@ -203,7 +209,7 @@ class Ledger(msgspec.Struct):
         self._note_at_risk(place, record, remaining)
 
     def _lose_at_risk(self, job_id: str, tier: int, to: Cause) -> None:
-        """Mark as lost the progress that no checkpoint of a tier contains."""
+        """Mark as lost the progress that no checkpoint of a storage tier contains."""
         tiers = self.at_risk.get(job_id, [])
         if tier < len(tiers):
             self._lose(tiers[tier], to)
@@ -214,11 +220,11 @@ class Ledger(msgspec.Struct):
             ]
 
     def _note_at_risk(self, place: int, record: AttemptRecord, remaining: Remaining) -> None:
-        """Note the parts of the progress that no checkpoint contains yet."""
+        """Store the parts of the progress that no checkpoint contains yet."""
         tiers = self.at_risk.pop(record.attempt.job_id, [])
         after: list[list[Part]] = []
         for tier, at_risk_us in enumerate(remaining.at_risk):
-            safe = at_risk_us < remaining.useful_us  # a checkpoint of this attempt has the rest
+            safe = at_risk_us < remaining.useful_us  # this attempt saved the rest
             parts = [] if safe or tier >= len(tiers) else tiers[tier]
             if at_risk_us:
                 us = min(at_risk_us, record.useful_us)

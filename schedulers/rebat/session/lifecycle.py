@@ -29,9 +29,9 @@ class State(StrEnum):
     STOPPING = "stopping"
     """The kill has been sent but is not yet acknowledged. The attempt still holds its nodes."""
     WAITING = "waiting"
-    """The job is stopped, and nodes are held for it."""
+    """The job is stopped and waits, and nodes are held for it."""
     MOVING = "moving"
-    """The job is stopped, and continues on held nodes within the same instant."""
+    """The job is stopped, and continues on held nodes at the same time."""
     ENDED = "ended"
 
 
@@ -43,14 +43,19 @@ NEXT: dict[State, frozenset[State]] = {
     State.MOVING: frozenset({State.RUNNING, State.QUEUED, State.ENDED}),
     State.ENDED: frozenset(),
 }
-"""Possible next states of each state. RUNNING -> QUEUED: an attempt ended with a silent error.
-STOPPING -> ENDED: the attempt completed at the time of its kill, or the job was given up after too
-many interruptions. A job can also be given up while it waits or moves.
+"""Possible next states of each state.
+
+RUNNING -> QUEUED: an attempt ended with a silent error. STOPPING -> ENDED: the attempt completed at
+the time of its kill, or failures interrupted too many attempts of the job. Because of too many
+interruptions, a job can also end while it waits or moves.
 """
 
 
 class Stopping(msgspec.Struct):
-    """A stop whose kill was sent at ``sent_us``. ``claims``: nodes held for the move of the job."""
+    """A stop whose kill was sent at ``sent_us``.
+
+    ``claims`` are records of nodes held for the move of the job.
+    """
 
     stop: Stop
     remaining: Remaining
@@ -60,17 +65,17 @@ class Stopping(msgspec.Struct):
 
 
 class Scheduled(msgspec.Struct):
-    """A stop that waits for a checkpoint."""
+    """A stop that is carried out later, usually when a checkpoint is complete."""
 
     stop: Stop
     remaining: Remaining
-    """What remains of the attempt after the stop."""
+    """The work that remains after the stop."""
     due_us: int
     """Time at which the checkpoint is complete."""
     at_us: int
     """Time at which the stop is carried out: ``due_us``, possibly rounded to six digits."""
     if_hit: Remaining
-    """What would remain if a failure had hit the attempt at the time of the decision to stop."""
+    """The work that would remain if a failure had hit the attempt when the stop was decided."""
     claims: list[Running] = []
 
     def due(self, now_us: int) -> bool:
@@ -83,7 +88,7 @@ class Waiting(msgspec.Struct):
 
     stopping: Stopping
     held: Running | None
-    """The held nodes; None if no node is left."""
+    """The held nodes, or None if no node is left."""
     n_held: int
     """Number of held nodes that are up."""
     on: str
@@ -93,7 +98,7 @@ class Waiting(msgspec.Struct):
     over: bool = False
     """Whether the wait ends in the second planning pass of the instant."""
     shrinks: bool = False
-    """Whether the second pass replaces the held nodes with the same number of lowest free nodes."""
+    """Whether the second pass replaces the held nodes by the same number of lowest free nodes."""
 
     def due(self, now_us: int) -> bool:
         """Return whether the wait ends now, in the first planning pass."""
@@ -122,7 +127,7 @@ class Lifecycle:
     waiting : dict
         Stopped jobs that wait, and the nodes held for them, by job id.
     moving : dict
-        Stopped jobs that move within the same instant, by job id.
+        Stopped jobs that continue on other nodes at the same time, by job id.
     """
 
     def __init__(self) -> None:
@@ -142,7 +147,7 @@ class Lifecycle:
         return not (self.queue or self.running or self.stopping or self.waiting or self.moving)
 
     def _go(self, job_id: str, state: State) -> None:
-        """Change the state of a job; raise InputError if the transition is impossible."""
+        """Change the state of a job. If the transition is impossible, raise InputError."""
         before = self._state.get(job_id) or (State.ENDED if job_id in self._ended else None)
         if before is not None and state not in NEXT[before]:
             raise InputError(f"is {before} and cannot become {state}", f"job {job_id}")
@@ -163,7 +168,7 @@ class Lifecycle:
         return attempt_id in self.queue or attempt_id in self.running
 
     def state(self, job_id: str) -> State:
-        """Return the state of a job; raise KeyError for an unknown job."""
+        """Return the state of a job. If the job is unknown, raise KeyError."""
         return State.ENDED if job_id in self._ended else self._state[job_id]
 
     def knows(self, job_id: str) -> bool:
@@ -195,7 +200,7 @@ class Lifecycle:
         return attempt
 
     def schedule(self, scheduled: Scheduled) -> None:
-        """Schedule a stop; the attempt continues to run."""
+        """Schedule a stop. The attempt continues to run until then."""
         self.scheduled[scheduled.stop.attempt_id] = scheduled
 
     def stop(self, stopping: Stopping) -> None:
@@ -204,7 +209,7 @@ class Lifecycle:
         self.stopping[stopping.stop.attempt_id] = stopping
 
     def end(self, attempt_id: str) -> Running | None:
-        """Remove and return a running attempt; None if it does not run. Its nodes become free."""
+        """Remove and return a running attempt (None if it does not run). Its nodes become free."""
         return self.running.pop(attempt_id, None)
 
     def over(self, job_id: str) -> None:
@@ -212,7 +217,7 @@ class Lifecycle:
         self._go(job_id, State.ENDED)
 
     def give_up(self, job_id: str) -> None:
-        """End a stopped job that is given up."""
+        """End a stopped job, because failures interrupted too many of its attempts."""
         self.moving.pop(job_id, None)
         self._go(job_id, State.ENDED)
 
@@ -223,7 +228,7 @@ class Lifecycle:
         self.waiting[job_id] = waiting
 
     def move(self, stopping: Stopping) -> None:
-        """Record that a stopped job moves within the same instant."""
+        """Record that a stopped job continues on other nodes at the same time."""
         job_id = stopping.running.attempt.job_id
         self._go(job_id, State.MOVING)
         self.moving[job_id] = stopping

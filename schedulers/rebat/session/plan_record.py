@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The record of plans: the changes of planned starts with their causes, and reasons of waits.
+"""The record of plans: changes of planned starts with their causes, and obstacles of attempts.
 
 If the run records its plans, the session calls a `PlanRecorder` after each plan. The recorder adds
 rows only for changes (see `kernels.plan_changes`).
@@ -26,7 +26,7 @@ NONE = -1
 
 
 class PlanChange(IntEnum):
-    """Kinds of changes, see `kernels.plan_changes`."""
+    """Kinds of changes (see `kernels.plan_changes`). Except PLANNED, they are reasons of waits."""
 
     PLANNED = plan_changes.PLANNED
     """The planned start of the attempt changed, or the attempt lost its reservation."""
@@ -35,17 +35,17 @@ class PlanChange(IntEnum):
     RESERVED = plan_changes.RESERVED
     """The attempt would overlap the reservation of another attempt."""
     NO_PLACE = plan_changes.NO_PLACE
-    """The free nodes include no place for the attempt, for example no free box."""
+    """The free nodes have no suitable place for the attempt, for example no free box."""
     IN_ORDER = plan_changes.IN_ORDER
     """Another attempt must start first."""
     NOT_STARTED = plan_changes.NOT_STARTED
     """Enough nodes are free, but the policy does not start the attempt."""
     REASON = plan_changes.REASON
-    """The policy states a reason."""
+    """The policy stated a reason in its own words."""
 
 
 class PlanCause(IntFlag):
-    """Causes of a plan: events since the previous plan. A plan may have several causes."""
+    """Causes of a plan: kinds of events since the previous plan. A plan may have several causes."""
 
     ARRIVAL = 1
     """A job was submitted."""
@@ -56,7 +56,7 @@ class PlanCause(IntFlag):
     STOP = 8
     """An attempt was stopped: by a failure, or by the policy."""
     MOVE = 16
-    """A reaction started an attempt, on other nodes or before the plan."""
+    """A reaction to a failure started an attempt on other nodes, or before the plan."""
     HOLD = 32
     """Nodes were held for a waiting job."""
     FAILURE = 64
@@ -66,7 +66,7 @@ class PlanCause(IntFlag):
     REPAIR = 256
     """A node was repaired, or returned to service."""
     WITHDRAWAL = 512
-    """A reaction removed an attempt from the queue."""
+    """A reaction to a failure removed an attempt from the queue."""
     REFUSAL = 1024
     """A proposal of the policy was refused."""
     RELEASE = 2048
@@ -86,14 +86,14 @@ PLAN_COLUMNS = (
     "down_node",
     "up_node",
 )
-"""Columns of a plan: its time, the number of free nodes after its starts, its causes, and for each
-kind of cause the serial of the first attempt or the first node (-1 if there is none).
+"""Columns of a plan: its time, the number of free nodes after its starts, and its causes.
+
+The other columns contain, for each kind of cause, the serial number of the first attempt or the
+first node (-1 if there is none).
 """
 
 ROW_COLUMNS = ("plan", "serial", "kind", "value")
-"""Columns of a change, see `kernels.plan_changes`. If the change is a reason, its value is the
-index of the text.
-"""
+"""Columns of a change (see `kernels.plan_changes`). The value of a reason is the text's index."""
 
 
 class PlanRecord(msgspec.Struct):
@@ -106,11 +106,11 @@ class PlanRecord(msgspec.Struct):
     rows : int64 array, shape (rows, len(ROW_COLUMNS))
         The changes, in the order of the plans.
     serials : int64 array
-        Serials of the attempts, in ascending order.
+        Serial numbers of the attempts, in ascending order.
     ids : list of str
         Ids of these attempts.
     texts : list of str
-        Reasons of a custom policy.
+        Reasons that a custom policy stated.
     """
 
     plans: Ints
@@ -121,7 +121,7 @@ class PlanRecord(msgspec.Struct):
 
 
 class PlanRecorder:
-    """Recorder of the changes from plan to plan."""
+    """Records the changes from plan to plan."""
 
     def __init__(self) -> None:
         self._plans: list[tuple[int, ...]] = []
@@ -134,7 +134,7 @@ class PlanRecorder:
 
     @staticmethod
     def _unplanned(count: int) -> Ints:
-        """Return the initial state of attempts, before any plan; see `kernels.plan_changes`."""
+        """Return rows for attempts before any plan; see ``last`` in `kernels.plan_changes`."""
         return np.tile(
             np.array([NO_START, plan_changes.NO_OBSTACLE, NONE], dtype=np.int64), (count, 1)
         )
@@ -164,7 +164,7 @@ class PlanRecorder:
             self._plans.append(self._plan(view, changes))
 
     def _learn(self, attempts: Iterable[Attempt]) -> None:
-        """Store the ids of attempts, and enlarge the arrays for their serials."""
+        """Store the ids of attempts, and enlarge the arrays that their serial numbers index."""
         for attempt in attempts:
             self._ids[attempt.serial] = attempt.id
             if attempt.serial >= len(self._last):
@@ -172,7 +172,7 @@ class PlanRecorder:
                 self._last = np.concatenate([self._last, more])
 
     def _compared(self, planned: PlannedStarts, view: View) -> int:
-        """Add the changes of planned starts and obstacles; return the number of rows."""
+        """Add the changes of planned starts and obstacles. Return the number of rows."""
         self._make_room(2 * len(planned.serials))
         return int(
             plan_changes.changed(
@@ -199,7 +199,7 @@ class PlanRecorder:
             self._rows = np.concatenate([self._rows, more])
 
     def _explain(self, attempt: Attempt, text: str) -> None:
-        """Add a reason of the policy, if it differs from the last reason of the attempt."""
+        """Add a reason of the policy if it differs from the previous reason for the attempt."""
         number = self._texts.setdefault(text, len(self._texts))
         if self._reasons.get(attempt.serial) == number:
             return
@@ -209,7 +209,7 @@ class PlanRecorder:
         self._n += 1
 
     def _plan(self, view: View, changes: Changes) -> tuple[int, ...]:
-        """Return the columns of a plan with changes."""
+        """Return the row of a plan with changes (see `PLAN_COLUMNS`)."""
         ended = changes.ended and [job for job in changes.ended if not _is_hold(job)]
         down = _first_node(changes.failed_nodes)
         return (
@@ -227,7 +227,7 @@ class PlanRecorder:
         )
 
     def _first(self, jobs: Sequence[Running]) -> int:
-        """Return the serial of the first attempt; NONE if there is none."""
+        """Return the serial number of the first attempt, or NONE if there is none."""
         if not jobs:
             return NONE
         attempt = jobs[0].attempt
@@ -252,7 +252,7 @@ def _first_node(nodes: Sequence[int]) -> int:
 
 
 def _is_hold(running: Running) -> bool:
-    """Return whether this is a hold of nodes (`session.holds`), not an attempt."""
+    """Return whether this represents held nodes (`session.holds`) instead of an attempt."""
     return "~" in running.attempt.id.removeprefix(running.attempt.job_id)
 
 
@@ -277,4 +277,4 @@ def _causes(view: View, changes: Changes, down: int, n_ended: int) -> int:
 
 
 _BITS = tuple(int(cause) for cause in PlanCause)
-"""The causes as integers, in the order of `_causes`, because operations on flags are slow."""
+"""The causes as integers, in the order used by `_causes`. Operations on flags would be slow."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Resubmissions: the remaining work of attempts, which is registered as new attempts.
+"""Resubmissions: new attempts with the remaining work of stopped attempts.
 
 Each attempt after the first starts from the last checkpoint. If its number of nodes changes, its
 work is scaled.
@@ -54,7 +54,7 @@ class Registry(JobTable):
     # ---- remaining work
 
     def after_stop(self, attempt_id: str, ran_us: int, when: When) -> Remaining:
-        """Return what remains of an attempt that is stopped after ``ran_us``."""
+        """Return the remaining work of an attempt that is stopped after it ran for ``ran_us``."""
         work, dialect = self.work[attempt_id], self._board.options.dialect
         if failure := self.failures.get(attempt_id):
             ran_us, when, c = failure.ran_us, When.NOW, work.checkpointing
@@ -71,7 +71,10 @@ class Registry(JobTable):
         return remaining
 
     def _written(self, work: Work, ran_us: int, when: When) -> Written | None:
-        """Return the numbers of a resubmission in the authors' program; None if there are none."""
+        """Return the numbers of a resubmission as the authors' program computes them.
+
+        If the program cannot represent the attempt, return None.
+        """
         c, now_us = work.checkpointing, self._board.now_us
         if c is None or c.never or c.perfect or c.image_us or any(work.at_risk):
             return None
@@ -87,33 +90,33 @@ class Registry(JobTable):
     def walltime_after_us(
         self, attempt_id: str, remaining: Remaining, n_nodes: int | None = None
     ) -> int:
-        """Return the walltime of the remaining work on ``n_nodes`` (default: the same number)."""
+        """Return the walltime (us) of the remaining work on ``n_nodes`` (default: as before)."""
         work = self.work[attempt_id]
         if n_nodes in (None, work.attempt.n_nodes):
             return resumed_length_us(work.attempt.walltime_us, work.checkpointing, remaining)
         return self._in_size(work, self._with_cost(work, remaining), n_nodes)[1]
 
     def walltime_on_us(self, attempt_id: str, n_nodes: int) -> int:
-        """Return the walltime of an attempt that starts or restarts on ``n_nodes`` nodes."""
+        """Return the walltime (us) of an attempt that starts or restarts on ``n_nodes`` nodes."""
         work = self._origin(attempt_id, n_nodes)
         if n_nodes == work.attempt.n_nodes:
             return work.attempt.walltime_us
         return self._in_size(work, self._before_mold(work, attempt_id, n_nodes), n_nodes)[1]
 
     def _before_mold(self, old: Work, attempt_id: str, n_nodes: int) -> Remaining:
-        """Return what remains of a queued attempt that starts on ``n_nodes`` nodes.
+        """Return the remaining work of a queued attempt that starts on ``n_nodes`` nodes.
 
-        This is the entire attempt, plus the cost of a resize if the job has run before.
+        This is the entire attempt. If the job has run before, the cost of a resize is added.
         """
         remaining = untouched(old.checkpointing)
         resumes = self.work[attempt_id].attempt.number and not self.starts_over(attempt_id, n_nodes)
         return self._with_cost(old, remaining) if resumes else remaining
 
     def _origin(self, attempt_id: str, n_nodes: int) -> Work:
-        """Return the work with which an attempt on ``n_nodes`` starts.
+        """Return the record of the work with which an attempt on ``n_nodes`` nodes starts.
 
-        This is the work of the attempt, or the entire work of the job if it starts from the
-        beginning.
+        This is the record of the attempt itself. If the job starts from the beginning, it is that
+        of its first attempt.
         """
         work = self.work[attempt_id]
         return self.work[work.attempt.job_id] if self.starts_over(attempt_id, n_nodes) else work
@@ -124,10 +127,10 @@ class Registry(JobTable):
         recovery_us = remaining.first_recovery_us + paid_us
         return msgspec.structs.replace(remaining, first_recovery_us=recovery_us)
 
-    # ---- as resubmitted
+    # ---- registrations
 
     def need_registration(self, attempt_id: str) -> None:
-        """Raise InputError if Batsim does not accept a resubmission."""
+        """Raise InputError if Batsim does not accept resubmissions (dynamic jobs)."""
         refusal = self.why_not_again(attempt_id)
         if refusal:
             raise InputError(
@@ -141,7 +144,7 @@ class Registry(JobTable):
     ) -> Attempt:
         """Register the remaining work of a stopped attempt, optionally on another number of nodes.
 
-        If the job starts from the beginning, the progress of its earlier attempts is lost.
+        If the job starts from the beginning, it loses the progress of its earlier attempts.
         """
         last = self.work[attempt_id].attempt
         size = n_nodes or last.n_nodes
@@ -163,7 +166,7 @@ class Registry(JobTable):
         return attempt
 
     def _set_at_risk(self, attempt: Attempt, before: Attempt, at_risk: AtRisk) -> None:
-        """Set the work at risk of an attempt; ``at_risk`` is at the speed of ``before``."""
+        """Set the work at risk of an attempt. ``at_risk`` refers to the speed of ``before``."""
         scaled = (self._scaled_us(before, us, attempt.n_nodes) for us in at_risk)
         self.work[attempt.id].at_risk = tuple(scaled)
 
@@ -187,7 +190,7 @@ class Registry(JobTable):
         return new
 
     def retry(self, attempt_id: str) -> Attempt:
-        """Register all work of a job again, in its last size, after an error at its end."""
+        """Register all work of a job again, on its last number of nodes, after a silent error."""
         failed = self.work[attempt_id]
         self.need_registration(attempt_id)
         first = self.work[failed.attempt.job_id]
@@ -220,7 +223,7 @@ class Registry(JobTable):
         return profile, self._walltime_us(old, remaining, size, profile)
 
     def _left_us(self, old: Work, length_us: int, remaining: Remaining, size: int) -> int:
-        """Return what remains of a run time or walltime, including the recovery (eq. 4).
+        """Return what remains of a run time or walltime (us), including the recovery (eq. 4).
 
         Only the work is scaled to ``size`` nodes. Periods, checkpoints and the recovery are not
         scaled.
@@ -234,13 +237,14 @@ class Registry(JobTable):
         return recovery + with_checkpoints_us(checkpointing, scaled_us)
 
     def _left_s(self, old: Work, profile: dict[str, Any], remaining: Remaining, size: int) -> float:
-        """Return what remains of a delay in seconds, at least the minimum delay."""
+        """Return what remains of a profile's delay, in seconds: at least `LEAST_DELAY_S`."""
         left_us = self._left_us(old, to_us(profile["delay"]), remaining, size)
         return max(LEAST_DELAY_S, to_s(left_us))
 
     def _scaled_us(self, before: Attempt, work_us: int, size: int) -> int:
-        """Return the duration on ``size`` nodes of the work that attempt ``before`` does in
-        ``work_us``.
+        """Return the run time (us), on ``size`` nodes, of work of another attempt.
+
+        This work takes ``work_us`` on the nodes of the attempt ``before``.
         """
         return run_us(self.submissions[before.job_id].speedup, work_us, before.n_nodes, size)
 
@@ -249,9 +253,9 @@ class Registry(JobTable):
     ) -> int:
         """Return the walltime of the remaining work, in microseconds.
 
-        A walltime that exceeds the run time before a resize also exceeds it after the resize. If
-        the walltime is reached during the checkpoint in which the run time ends, both cover the
-        same work. The walltime is then at least 1 us longer than the run time.
+        If the walltime exceeds the run time before a resize, it must also do so after the resize.
+        It may end during the checkpoint in which the run time ends, so that both contain the same
+        work. Therefore, the walltime after a resize is at least 1 us longer than the run time.
         """
         walltime_us = old.attempt.walltime_us
         if not old.attempt.has_walltime:
@@ -262,7 +266,7 @@ class Registry(JobTable):
         return left_us
 
     def _profile_after(self, old: Work, remaining: Remaining, size: int) -> dict[str, Any]:
-        """Return the profile of the remaining work; only delay profiles are shortened."""
+        """Return the profile of the remaining work. Only delay profiles are shortened."""
         profile = self._content(old)
         if profile.get("type") != "delay":
             return profile
@@ -298,7 +302,7 @@ class Registry(JobTable):
         profile: dict[str, Any],
         checkpointing: Checkpointing | None,
     ) -> None:
-        """Register an attempt and its profile."""
+        """Register an attempt and its profile in Batsim."""
         now, out = self._board.now_us, self._board.out
         if profile.get("type") == "composed":
             name = self._loaded(old, profile)
@@ -321,16 +325,16 @@ class Registry(JobTable):
         self.work[attempt.id] = Work(attempt, old.workload, name, checkpointing)
 
     def _free_name(self, old: Work, attempt: Attempt) -> str:
-        """Return a profile name for a resubmission that the workload does not use."""
+        """Return a profile name for a resubmission. The workload must not already use the name."""
         name = attempt_profile(job_name(attempt.id), old.profile)
         while name in self._profiles[old.workload]:
             name += "'"
         return name
 
     def _loaded(self, old: Work, profile: dict[str, Any]) -> str:
-        """Return the name of a composed profile that Batsim has loaded.
+        """Return the name of a composed profile that Batsim has loaded from the workload.
 
-        Batsim crashes when a job starts with a composed profile that a scheduler registered.
+        If a job starts with a composed profile that a scheduler registered, Batsim crashes.
         """
         if profile != self._content(old):
             raise InputError(

@@ -64,13 +64,15 @@ from rebat.session.validate import check_jobs, check_nodes
 from rebat.session.view import SessionView
 
 MOST_ROUNDS = 3
-"""Maximum number of plans per message. A plan is repeated if it changed the state by proposals
-other than starts, or if some of its proposals were refused.
+"""Maximum number of plans per message.
+
+A plan is repeated if it changed the state by proposals other than starts, or if some of its
+proposals were refused.
 """
 
 
 class Session:
-    """The state of a simulation, from the messages of Batsim; ``handle`` processes a message.
+    """The state of a simulation, from the messages of Batsim. ``handle`` processes a message.
 
     Parameters
     ----------
@@ -123,7 +125,7 @@ class Session:
 
     @property
     def began(self) -> SimulationBegan | None:
-        """The first event of the simulation; None if it has not arrived yet."""
+        """The first event of the simulation, or None if it has not arrived yet."""
         return self._board.began
 
     @property
@@ -133,7 +135,7 @@ class Session:
 
     @property
     def max_attempts(self) -> int:
-        """Maximum number of attempts of a job that failures may interrupt."""
+        """Maximum number of interrupted attempts of a job."""
         return self._board.options.max_attempts
 
     @property
@@ -187,8 +189,8 @@ class Session:
         Raises
         ------
         BrokenInvariant
-            If one does not hold: for example, a node has two holders, or an attempt runs on a
-            failed node.
+            If an invariant is violated. For example, a node has two holders, or an attempt runs on
+            a failed node.
         """
         check_jobs(self._jobs)
         check_nodes(self._jobs, self._claims)
@@ -209,7 +211,7 @@ class Session:
 
     def _begin(self, event: SimulationBegan) -> None:
         board = self._board
-        board.began = msgspec.structs.replace(event, profiles={})  # the registry has the profiles
+        board.began = msgspec.structs.replace(event, profiles={})  # the registry knows the profiles
         board.registering = bool(event.config.get("dynamic-jobs-enabled"))
         groups_of(event.n_nodes, board.options.cores_per_node)
         self._set_up(event.n_nodes)
@@ -236,7 +238,7 @@ class Session:
             transactions.stop_hit(running, called_off.get(running.attempt.id))
         transactions.send_kills()
         if transactions.carry_out_due():
-            # no plan until the victims are stopped, because other jobs would start on their nodes
+            # No plan until the victims are stopped: other jobs would start on their nodes.
             self._may_plan_while_killing = False
 
     def _plan(self) -> None:
@@ -264,9 +266,9 @@ class Session:
     def _report_nodes(self, changes: Changes) -> None:
         """Report to the policy the nodes whose state differs from the last report.
 
-        There is a special case: attempts and holds that no plan has received yet. They got their
-        nodes while the nodes were usable. If one of these nodes is down and the last report already
-        contains this, only its holder is reported. If one of these nodes was repaired, its holder
+        Attempts and holds that no plan has received yet are a special case: their nodes were usable
+        when the holders got them. If one of these nodes is down and the last report already
+        contains this, only the holder is reported. If one of these nodes was repaired, the holder
         is not reported.
         """
         unplanned = {running.attempt.id for running in (*changes.moved, *changes.held)}
@@ -285,7 +287,7 @@ class Session:
     def _finish(self) -> None:
         board, jobs = self._board, self._jobs
         self._transactions.ask_to_be_called()
-        if not jobs.stopping:  # the kill of an attempt that has ended may not be acknowledged yet
+        if not jobs.stopping:  # a kill of an ended attempt may be unacknowledged
             for job_id in jobs.take_gone():
                 self._registry.forget(job_id, jobs.alive)
         if board.registering and board.statics_over and jobs.idle:

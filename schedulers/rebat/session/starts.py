@@ -53,7 +53,7 @@ class Starts:
         return refusal
 
     def _mold(self, attempt: Attempt, size: int) -> Attempt:
-        """Replace a queued attempt by an attempt in another size, which Batsim registers."""
+        """Replace a queued attempt by an attempt of another size, which is registered in Batsim."""
         board = self._board
         board.out.append(RejectJob(at_us=board.now_us, job_id=attempt.id))
         self._never_ran(attempt, Cause.MOLDED)

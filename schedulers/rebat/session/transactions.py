@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Execution of proposals: starts, and the transaction *stop, then queue | move | wait | end*.
 
-A stop takes up to three messages: it is proposed and may wait for a checkpoint, its kill is sent,
-and its kill is acknowledged. All further steps follow within the instant of the acknowledgement.
+A stop takes up to three messages: its proposal (it may wait for a checkpoint), its kill, and the
+acknowledgement of the kill. All further steps occur at the time of the acknowledgement.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from rebat.session.waits import Waits
 
 
 class Transactions:
-    """The part of the session that carries out or refuses proposals."""
+    """The part of the session that carries out or refuses the proposals of a policy."""
 
     def __init__(self, board: Board, jobs: Lifecycle, claims: Claims, registry: Registry) -> None:
         self._board, self._jobs, self._claims, self._registry = board, jobs, claims, registry
@@ -100,9 +100,9 @@ class Transactions:
         return None
 
     def _why_not_then(self, stop: Stop, forced: bool) -> Refusal | None:
-        """Return why the step after a stop is impossible; None if it is possible.
+        """Return why the step after a stop is impossible, or None if it is possible.
 
-        A ``forced`` stop cannot be refused.
+        A ``forced`` stop (after a failure) cannot be refused.
         """
         registry, attempt_id = self._registry, stop.attempt_id
         if not (forced or isinstance(stop.then, End)) and (
@@ -157,8 +157,8 @@ class Transactions:
     def stop_hit(self, running: Running, victim: Scheduled | None = None) -> None:
         """Stop an attempt on a failed node and requeue it at the head of the queue.
 
-        Nothing happens if the attempt is already being stopped. If the attempt was the victim of a
-        steal, ``victim`` is its cancelled stop.
+        If the attempt is already being stopped, do nothing. If the attempt was the victim of a
+        steal, ``victim`` is the cancelled stop of this steal.
         """
         attempt_id = running.attempt.id
         if attempt_id in self._jobs.running and attempt_id not in self._jobs.stopping:
@@ -196,8 +196,8 @@ class Transactions:
     def call_off(self, attempt_id: str, why: Why, later: bool = False) -> Scheduled | None:
         """Cancel the scheduled stop of an attempt, and requeue the jobs that waited for this stop.
 
-        With ``later``, these jobs are requeued in the second pass: after the kills of the first
-        pass are acknowledged (see `rebat.session.waits`).
+        If ``later`` is set, these jobs are requeued in the second pass: after the kills of the
+        first pass are acknowledged (see `rebat.session.waits`).
         """
         scheduled = self._jobs.scheduled.pop(attempt_id, None)
         if scheduled is not None:
@@ -208,7 +208,7 @@ class Transactions:
         return scheduled
 
     def carry_out_due(self) -> bool:
-        """Carry out due stops, and end due waits; return whether any attempt is killed."""
+        """Carry out due stops, and end due waits. Return whether any attempt is killed."""
         board, jobs = self._board, self._jobs
         if not (jobs.scheduled or jobs.waiting):
             return False
@@ -239,7 +239,7 @@ class Transactions:
     def acknowledge(self, attempt_id: str, killed: bool) -> None:
         """Complete a stop whose kill is acknowledged.
 
-        If ``killed`` is False, the attempt completed before its kill.
+        If ``killed`` is False, the attempt completed before it was killed.
         """
         stopping = self._jobs.stopping.pop(attempt_id, None)
         if stopping is None:
@@ -345,6 +345,6 @@ class Transactions:
         )
 
     def ask_to_be_called(self) -> None:
-        """Request calls for scheduled stops and wakes, unless kills are not yet acknowledged."""
+        """Request calls for scheduled stops and wakes. If kills are pending, postpone this."""
         if not self._jobs.stopping and (self._jobs.scheduled or self.agenda.wakes):
             self.agenda.call_at_all(s.at_us for s in self._jobs.scheduled.values())

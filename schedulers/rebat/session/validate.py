@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Invariants of a session; see ``Session.validate``."""
+"""Invariants of a session (see ``Session.validate``)."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from rebat.session.lifecycle import Lifecycle, State
 
 
 class BrokenInvariant(RebatError):
-    """Error: a session is in an impossible state, which is a bug in rebat."""
+    """Error: the state of a session is impossible. This is a bug in rebat."""
 
 
 def check_jobs(jobs: Lifecycle) -> None:
-    """Check that every attempt is in exactly one table, and its job in the corresponding state.
+    """Check that every attempt is in exactly one table, and that its job is in the matching state.
 
     Raises
     ------
     BrokenInvariant
-        If this is not the case; the error names the first violation.
+        If this is false for an attempt. The error names the first such attempt.
     """
     for name in jobs.queue.keys() & jobs.running.keys():
         raise BrokenInvariant(f"attempt {name} is queued and running")
@@ -47,12 +47,12 @@ def check_jobs(jobs: Lifecycle) -> None:
 
 
 def check_nodes(jobs: Lifecycle, claims: Claims) -> None:
-    """Check that every node has at most one holder, and the tag of this holder.
+    """Check that every node has at most one holder, and that it has the tag of this holder.
 
     Raises
     ------
     BrokenInvariant
-        If a node has two holders or an unknown holder, or an attempt runs on the wrong number of
+        If a node has two holders or an unknown holder, or if an attempt runs on the wrong number of
         nodes or on a failed node.
     """
     tags = np.full(claims.n_nodes, FREE, dtype=np.int32)

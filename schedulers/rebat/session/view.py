@@ -22,7 +22,7 @@ from rebat.session.resubmission import Registry
 
 
 class MachineView:
-    """Nodes of the machine; see `contract.Machine` for the attributes."""
+    """Nodes of the machine. For the attributes, see `contract.Machine`."""
 
     def __init__(self, board: Board, claims: Claims) -> None:
         self._board, self._claims = board, claims
@@ -65,7 +65,7 @@ class MachineView:
 
 
 class SessionView:
-    """View of the session; see `contract.View` for the attributes."""
+    """View of the session. For the attributes, see `contract.View`."""
 
     def __init__(self, board: Board, jobs: Lifecycle, claims: Claims, registry: Registry) -> None:
         self._board, self._jobs, self._claims, self._registry = board, jobs, claims, registry

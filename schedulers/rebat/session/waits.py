@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Waits of failed jobs during a steal with timing T2 or T3.
 
-A failed job holds its nodes while it waits for the missing node.
+A failed job holds its other nodes while it waits for the nodes of the victim.
 
 In the node-stealing paper there is one planning pass after a failure. In the authors' program there
 are two (``passes=two``). The second pass begins when the kills of the first pass are acknowledged.
@@ -23,7 +23,7 @@ from rebat.session.lifecycle import Lifecycle, Scheduled, Stopping, Waiting
 
 
 class Waits:
-    """The waits of jobs; ``requeue`` requeues the remaining work of a stopped job."""
+    """The waits of jobs. The function ``requeue`` requeues the remaining work of a stopped job."""
 
     def __init__(
         self,
@@ -38,13 +38,13 @@ class Waits:
         self._holds, self._agenda, self._requeue = holds, agenda, requeue
 
     def written_us(self, span_us: int) -> int:
-        """Return a duration rounded to the digits of the dialect."""
+        """Return a duration (us), rounded to the number of digits of the dialect."""
         return written_us(span_us) if self._board.options.dialect.digits == "six" else span_us
 
     # ---- begin
 
     def begin(self, stopping: Stopping, wait: Wait) -> None:
-        """Hold the usable nodes of a stopped job, unless its wait is already over."""
+        """Hold the usable nodes of a stopped job. If its wait is already over, requeue it."""
         until_us = due_us = wait.until_us
         if wait.on:
             scheduled = self._jobs.scheduled.get(wait.on)
@@ -63,7 +63,7 @@ class Waits:
             self._agenda.call_at(until_us)
 
     def _held_for_us(self, due_us: int) -> int:
-        """Return the duration of a hold that plans assume, in microseconds."""
+        """Return the duration (us) for which plans assume that the nodes are held."""
         if due_us >= FOREVER_US:
             return FOREVER_US
         margin_us = round(self._board.options.dialect.hold_margin_s * 1e6)
@@ -72,7 +72,7 @@ class Waits:
     # ---- failures of held nodes
 
     def lose(self, tags: list[int]) -> None:
-        """Update the waits whose holds lost nodes; ``tags`` are the tags of the holds."""
+        """Update the waits whose held nodes failed. ``tags`` are the tags of these holds."""
         for job_id, waiting in self._jobs.waiting.items():
             held = waiting.held
             if held is None or held.attempt.serial not in tags:
@@ -85,7 +85,7 @@ class Waits:
             self._board.news.held_hit.append(job_id)
 
     def _shrink(self, waiting: Waiting) -> None:
-        """Replace the held nodes with equally many lowest free nodes; the wait continues."""
+        """Replace the held nodes by the same number of lowest free nodes. The wait continues."""
         held, scheduled = waiting.held, self._jobs.scheduled.get(waiting.on)
         waiting.shrinks = False
         if held is None or scheduled is None:
@@ -106,7 +106,7 @@ class Waits:
                 self.end(job_id, later)
 
     def end(self, job_id: str, later: bool = False) -> None:
-        """Requeue a job and release its nodes, now or in the second pass."""
+        """Requeue a job and release its nodes, immediately or in the second pass (``later``)."""
         if later:
             self._jobs.waiting[job_id].over = True
             return
@@ -121,7 +121,7 @@ class Waits:
                 self.end(job_id)
 
     def second_pass(self) -> bool:
-        """Carry out the second pass if no kill is pending; return whether there were any steps."""
+        """If no kill is pending, carry out the second pass. Return whether it changed anything."""
         if self._jobs.stopping or not self._jobs.waiting:
             return False
         postponed = [(name, w) for name, w in self._jobs.waiting.items() if w.over or w.shrinks]

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Connection of a session to Batsim: encoding of messages, sockets, recordings, conversation."""
+"""Connection of a session to Batsim: encoding of messages, sockets, recordings, conversations."""

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The JSON messages of Batsim 4 (as observed with version 4.2.1), in both directions.
 
-Unknown event types and fields are not errors; unknown events become ``Notified``. If a message
-cannot be decoded, an InputError names the event and the field.
+Unknown fields are ignored. Unknown events are accepted and become ``Notified``. If a message cannot
+be decoded, an InputError names the event and the field.
 """
 
 from __future__ import annotations
@@ -124,11 +124,11 @@ EVENTS: WireTable[e.Event] = WireTable(
     WireRow("REQUESTED_CALL", e.CallRequested),
     WireRow("SIMULATION_ENDS", e.SimulationEnded),
 )
-"""Events of the simulator; other types become `Notified`."""
+"""Events of the simulator. Other types of events become `Notified`."""
 
 
 def decode_message(data: bytes) -> e.Message:
-    """Decode a message of the simulator; raise InputError if the bytes are not a message."""
+    """Decode a message of the simulator. If the bytes are not a message, raise InputError."""
     now, raw = _opened(data)
     events = []
     for position, event in enumerate(raw):
@@ -179,11 +179,11 @@ DECISIONS: WireTable[d.Decision] = WireTable(
         "SET_JOB_METADATA", d.SetMetadata, _JOB_ID, Field("metadata", "metadata", text, _plain)
     ),
 )
-"""Decisions of a scheduler; Batsim aborts on other types."""
+"""Decisions of a scheduler. Batsim aborts if a decision has another type."""
 
 
 def decode_reply(data: bytes) -> d.Reply:
-    """Decode a reply of a scheduler; raise InputError if Batsim would abort."""
+    """Decode a reply of a scheduler. If Batsim would abort on it, raise InputError."""
     now, raw = _opened(data)
     decisions = []
     for position, event in enumerate(raw):
@@ -204,7 +204,7 @@ def _decision(now: int, raw: _Raw) -> d.Decision:
 
 
 def encode_reply(reply: d.Reply) -> bytes:
-    """Encode a reply for Batsim; the decisions must be in ascending order of time."""
+    """Encode a reply for Batsim. Its decisions must be in ascending order of time."""
     return _enclosed(reply.now_us, reply.decisions, DECISIONS)
 
     # ---- the envelope of messages and replies

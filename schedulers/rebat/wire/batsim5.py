@@ -2,10 +2,10 @@
 """The JSON messages of Batsim 5 (as observed with version 5.0.0-rc2), in both directions.
 
 `events5` and `decisions5` declare the events and decisions. This module reads and writes the
-envelope that contains them. Messages of Batsim may contain unknown fields and unknown events; the
-latter become ``Notified``. Replies are read as strictly as by Batsim 5, which aborts on unknown,
-duplicate and missing fields, on fractions instead of whole numbers, and on times that are not in
-ascending order.
+envelope that contains them. Messages of Batsim may contain unknown fields and unknown events.
+Unknown events become ``Notified``. Replies are read as strictly as by Batsim 5: it aborts on
+unknown, duplicate and missing fields, on fractions instead of whole numbers, and on times that are
+not in ascending order.
 
 Batsim's clock has a higher resolution than a microsecond. If the time of a reply is later than the
 clock, Batsim delays the reply. Therefore, a reply repeats the time of the message exactly as Batsim
@@ -56,20 +56,21 @@ _stale = frozenset(kind.__name__ for kind in EVENTS5.values() if getattr(kind, "
     "HostsPStateChangedEvent",
     "HostsTurnedOnOffEvent",
 }
-"""Events to which Batsim gives the timestamp of the previous event. They happened at the time of
-the message.
+"""Events to which Batsim gives the timestamp of the previous event.
+
+They happened at the time of the message.
 """
 
 _BROKEN = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
 def decode_message(data: bytes) -> e.Message:
-    """Decode a message of Batsim 5; raise InputError if the bytes are not a message."""
+    """Decode a message of Batsim 5. If the bytes are not a message, raise InputError."""
     return decode_timed(data)[0]
 
 
 def decode_timed(data: bytes) -> tuple[e.Message, float]:
-    """Decode a message of Batsim 5; return it and its time in seconds as printed by Batsim."""
+    """Decode a message of Batsim 5. Return it, and its time in seconds as printed by Batsim."""
     try:
         envelope = _decoder.decode(data.rstrip(NUL))
     except _BROKEN as error:
@@ -133,7 +134,7 @@ _classes = {kind.__name__: kind for kind in DECISIONS5.values()}
 
 
 def decode_reply(data: bytes) -> d.Reply:
-    """Decode a reply of a scheduler; raise InputError if Batsim 5 would abort."""
+    """Decode a reply of a scheduler. If Batsim 5 would abort on it, raise InputError."""
     now_s, rows = opened(data)
     decisions: list[d.Decision] = []
     last_s = 0.0
@@ -149,7 +150,7 @@ def decode_reply(data: bytes) -> d.Reply:
 
 
 def opened(data: bytes) -> tuple[float, list[Decided]]:
-    """Return the time and the decisions in a reply, without decoding the decisions."""
+    """Return the time and the decisions in a reply. The decisions are not decoded."""
     try:
         text = data.removesuffix(NUL).decode()
         raw = json.loads(text, object_pairs_hook=_unambiguous, parse_constant=_no_constant)
@@ -164,7 +165,10 @@ def opened(data: bytes) -> tuple[float, list[Decided]]:
 
 
 def _unambiguous(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return an object; raise InputError for duplicate keys, or a type behind its value."""
+    """Return a JSON object, given its pairs.
+
+    If a key is a duplicate, or if a type follows its value, raise InputError.
+    """
     result = dict(pairs)
     if len(result) < len(pairs):
         key = Counter(key for key, _ in pairs).most_common(1)[0][0]
@@ -208,7 +212,7 @@ def encode_reply(reply: d.Reply, now_s: float | None = None) -> bytes:
     reply : Reply
         Its decisions are in ascending order of time.
     now_s : float, optional
-        The time of the message as printed by Batsim, which decisions at this time repeat exactly.
+        The time of the message as printed by Batsim. Decisions at this time repeat it exactly.
 
     Raises
     ------

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Check of recorded conversations: whether rebat can read each message and write it again.
 
-Two forms of recordings are read: the lines of ``rebat serve --record``, and lines with ``from``
-(``batsim`` or ``edc``), ``frame``, ``raw`` and ``message``, as decision components for Batsim 5
-record them.
+Recordings can have two forms: lines of ``rebat serve --record``, or lines with ``from`` (``batsim``
+or ``edc``), ``frame``, ``raw`` and ``message``, as decision components for Batsim 5 record them.
 """
 
 from __future__ import annotations
@@ -42,10 +41,10 @@ class Checked(msgspec.Struct, frozen=True):
     content : str
         Types of the events or decisions in the message, separated by commas.
     understood, repeated : bool
-        Whether rebat can read the message, and whether it would write a message with the same
+        Whether rebat can read the message, and whether it would write the message with the same
         meaning.
     problem : str
-        The reason, if either is false.
+        The reason if ``understood`` or ``repeated`` is False.
     """
 
     line: int
@@ -57,7 +56,7 @@ class Checked(msgspec.Struct, frozen=True):
 
     @property
     def passed(self) -> bool:
-        """Whether the message is understood and would be written again."""
+        """Whether rebat can read the message and would write it with the same meaning."""
         return self.understood and self.repeated
 
 
@@ -70,7 +69,7 @@ def read_frames(path: Path) -> Iterator[Frame]:
     Raises
     ------
     InputError
-        If a line has neither form; the error names file and line.
+        If a line has neither of the two forms. The error names file and line.
     """
     with open_text(path) as lines:
         for number, text in enumerate(lines, start=1):
@@ -92,7 +91,7 @@ def _frame(number: int, line: Any) -> Frame:
 
 
 def _data_of(line: dict[str, Any]) -> bytes:
-    """Return the bytes of a line with ``from``."""
+    """Return the bytes of a message in a line with ``from``."""
     if "hex" in line:
         rest = bytes.fromhex(line["hex"])
     elif "raw" in line or "text" in line:
@@ -107,7 +106,10 @@ def _data_of(line: dict[str, Any]) -> bytes:
 
 
 def check_frames(frames: Iterable[Frame], version: int | None = None) -> Iterator[Checked]:
-    """Yield the result for each frame (default of ``version``: as the first frame shows)."""
+    """Yield the result for each frame.
+
+    By default, the first frame determines the ``version`` of Batsim.
+    """
     places = {True: 0, False: 0}
     for frame in frames:
         if version is None:
@@ -150,7 +152,7 @@ def _opening(frame: Frame, sender: str) -> Checked:
         problem = "" if repeated else "its text is not UTF-8"
         return Checked(frame.line, sender, "text of -s", True, repeated, problem)
     features = decode_hello(frame.data).requested_simulation_features
-    assert features is not None  # a hello without features is an error
+    assert features is not None  # a hello without features is invalid
     decode_hello(encode_hello(features))
     return Checked(frame.line, sender, "EDCHelloEvent")
 
@@ -161,7 +163,7 @@ def _content(decoded: Any) -> str:
 
 
 def _unknown(decoded: Any, version: int) -> list[str]:
-    """Return the types of events that rebat does not know and only forwards."""
+    """Return the types of events that rebat does not know. It only forwards them."""
     if not isinstance(decoded, Message):
         return []
     notices = [event for event in decoded.events if isinstance(event, Notified)]

@@ -23,7 +23,8 @@ class Conversation:
     """The scheduler's side of a conversation with Batsim 4 or 5.
 
     The session is created when the simulation begins, because options of Batsim's command line may
-    configure it. Every failure of the peer becomes an InputError with the number of the message.
+    configure it. If the peer sends an invalid message, an InputError contains the number of the
+    message.
 
     Parameters
     ----------
@@ -31,11 +32,11 @@ class Conversation:
         Function that creates the session from Batsim's scheduler configuration (a text, usually
         empty).
     whole_instants : bool
-        Whether to delay decisions on repairs until all messages of the instant are known (see
-        `wire.instants`). A real Batsim 4 requires this. Batsim 5 does not, because it accepts
+        Whether to delay decisions on repairs until all messages with the same time have arrived
+        (see `wire.instants`). A real Batsim 4 requires this. Batsim 5 does not, because it accepts
         starts on failed nodes.
     protocol : int, optional
-        Batsim's major version, 4 or 5 (default: as the first frame shows).
+        Batsim's major version, 4 or 5 (default: determined by the first frame).
     """
 
     def __init__(
@@ -52,7 +53,7 @@ class Conversation:
         self.messages = 0
 
     def answer(self, data: bytes) -> bytes:
-        """Return the reply to a message, both as bytes."""
+        """Return the reply to a message. Both are bytes."""
         self.messages += 1
         try:
             if self.wire is None:
@@ -78,11 +79,11 @@ class Conversation:
         return self._configure(config)
 
     def finished(self) -> bool:
-        """Return whether the message on the end of the simulation has been answered."""
+        """Return whether the message about the end of the simulation has been answered."""
         return self.session is not None and self.session.ended
 
     def standing(self) -> str:
-        """Return a text on the state of the simulation, for the error if the peer disconnects."""
+        """Describe the state of the simulation, for the error message if the peer disconnects."""
         session = self.session
         if session is None:
             return "the simulation had not begun"
@@ -100,7 +101,7 @@ class Conversation:
 
 
 def session_for(policy: str, options: Mapping[str, Any], strict: bool = False) -> Session:
-    """Return a session for a named scheduler with JSON options."""
+    """Return a session for a policy, given by its name, and options as JSON."""
     configured = configure(policy, options)
     settings = msgspec.structs.replace(configured.session, strict=strict)
     return Session(configured.make(), settings)

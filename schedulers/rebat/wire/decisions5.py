@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Decisions for Batsim 5. Each is declared once, with its fields and its conversions.
 
-The tables are strict in both directions, because Batsim 5 would abort on invalid data.
+The declarations are strict in both directions, because Batsim 5 would abort on invalid data.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ class RegisterProfileEvent(Strict):
 
 
 class RegisterJobEvent(Strict):
-    """Submit a new job; its submission time is the time of the decision."""
+    """Submit a new job. Its submission time is the time of the decision."""
 
     job_id: str
     job: NewJob
@@ -299,7 +299,7 @@ DECISIONS5: dict[type[d.Decision], type[Any]] = {
 """The message for each class of decisions."""
 
 WITHOUT = frozenset({d.ContinueRegistration, d.SetMetadata})
-"""Decisions without a message. (Batsim 5 always accepts registrations, and has no metadata.)"""
+"""Decisions without a message: Batsim 5 always accepts registrations, and has no metadata."""
 
 PROBES5 = frozenset({"CreateProbeEvent", "StopProbeEvent", "ResetProbeEvent", "TriggerProbeEvent"})
-"""Messages about probes of energy and power, which rebat's engine does not have."""
+"""Messages about probes of energy and power. rebat's engine does not have such probes."""

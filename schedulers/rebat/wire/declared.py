@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Declarations of message types. Each row defines both the decoding and the encoding."""
+"""Declarations of message types. Each row (`WireRow`) defines both decoding and encoding."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from rebat.core.units import MAX_SECONDS, to_us
 T = TypeVar("T")
 Data = dict[str, Any]
 Read = Callable[[Data, str], Any]
-"""Function of data and key that returns the value; raises InputError if it is invalid."""
+"""Function of data and key. It returns the value, or raises InputError if the value is invalid."""
 Write = Callable[[Any], Any]
 
 NOTIFY = "NOTIFY"
-"""The message type that has subtypes, which are in the key ``type``."""
+"""The message type that has subtypes. The key ``type`` contains the subtype."""
 
 
 class Field(NamedTuple):
@@ -29,9 +29,9 @@ class Field(NamedTuple):
     key: str
     name: str
     read: Read | None = None
-    """Decoder; None: the key is written, but not read."""
+    """Decoder. If None, the key is written, but not read."""
     write: Write | None = None
-    """Encoder; None: the value is written unchanged."""
+    """Encoder. If None, the value is written unchanged."""
     optional: bool = False
     """Whether the key is omitted if the value is None."""
 
@@ -48,14 +48,14 @@ class Constant(NamedTuple):
     value: Any
 
     def encoded(self, item: Any) -> Any:
-        """Return the value."""
+        """Return the constant value."""
         return self.value
 
 
 class WireRow(Generic[T]):
     """A type of message: its name, its class, and its fields in the order of writing.
 
-    ``notice`` is the subtype if ``type`` is NOTIFY. Optional fields come last.
+    If ``type`` is NOTIFY, ``notice`` is the subtype. Optional fields come last.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class WireRow(Generic[T]):
 
 
 def _form(fields: Sequence[Field | Constant], notice: str | None) -> Callable[..., Any]:
-    """Return a constructor of structs of these fields, which are encoded faster than dicts."""
+    """Return a constructor of structs of these fields. Structs are encoded faster than dicts."""
     tag = None if notice is None else "type"
     keys = [
         (field.key, Any, None) if isinstance(field, Field) and field.optional else (field.key, Any)
@@ -94,7 +94,7 @@ def _form(fields: Sequence[Field | Constant], notice: str | None) -> Callable[..
 
 
 def _values(fields: Sequence[Field | Constant]) -> Callable[[Any], tuple[Any, ...]]:
-    """Return a function of an item that returns the values to write."""
+    """Return a function that returns the values to write for an item."""
     names = [field.name for field in fields if isinstance(field, Field) and not field.write]
     if len(names) == len(fields) > 1:
         return attrgetter(*names)
@@ -111,7 +111,7 @@ class WireTable(Generic[T]):
         self._notices = {row.notice: row for row in rows if row.notice is not None}
 
     def decode(self, type: str, at_us: int, data: Any) -> T:
-        """Return the message with these data; its type (and any subtype) must be known."""
+        """Return the message with these data. Its type (and its subtype) must be known."""
         if data is None:
             data = {}
         elif not isinstance(data, dict):
@@ -146,7 +146,7 @@ _list = _reader(list, "a list")
 
 
 def lenient(kind: type, default: Callable[[], Any]) -> Read:
-    """Return a reader that replaces values of a wrong type by a default."""
+    """Return a reader that replaces a value of a wrong type by a default."""
 
     def read(data: Data, key: str) -> Any:
         value = data.get(key)
@@ -177,7 +177,7 @@ def date(data: Data, key: str) -> int:
 
 
 def date_us(seconds: float, name: str) -> int:
-    """Convert seconds to microseconds; ``name`` is the name of the value in an error."""
+    """Convert seconds to microseconds. An error contains ``name``, the name of the value."""
     if not 0 <= seconds <= MAX_SECONDS:
         raise InputError(f"{name} is {seconds!r}", expected=f"seconds, 0 to {MAX_SECONDS:g}")
     return to_us(seconds)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Messages of Batsim 5. Each is declared once, with its fields and its conversions.
 
-``core`` returns the message as an event of rebat; ``of`` returns an event as a message. Messages
-that are not declared become ``Notified``.
+The method ``core`` converts a message to an event of rebat. The method ``of`` converts an event to
+a message. Messages that are not declared become ``Notified``.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from rebat.wire.tables5 import (
 
 GENERIC = "GenericExternalEvent"
 FAILURE, REPAIR = "machine_unavailable", "machine_available"
-"""Types of failures and repairs in ``data``, because Batsim 5 itself has no failures."""
+"""Types of failures and repairs in ``data``. Batsim 5 itself has no failures."""
 
 DECIMALS = 12
 """Number of decimals that Batsim 5 prints."""
@@ -45,7 +45,7 @@ class _Workload(Lenient):
 
 
 class SimulationBeginsEvent(Lenient, kw_only=True):
-    """The first event, without the features that the scheduler requested."""
+    """The first event. It does not contain the features that the scheduler requested."""
 
     host_number: Whole32 = 0
     computation_host_number: HostCount
@@ -122,7 +122,7 @@ class JobSubmittedEvent(Lenient):
 
 
 class JobCompletedEvent(Lenient):
-    """An execution ended. The message does not contain the nodes."""
+    """An execution of a job ended. The message does not contain its nodes."""
 
     job_id: str
     state: str
@@ -151,7 +151,7 @@ class _Progress(Lenient):
 
 
 class JobsKilledEvent(Lenient):
-    """A kill was carried out.
+    """Batsim killed jobs.
 
     The message contains no progress for jobs that ended before the kill.
     """
@@ -187,7 +187,7 @@ _ATOMIC, _SEQUENCE = "KillProgressAtomicProfile", "KillProgressSequentialProfile
 
 
 def _progress(kind: Any, fields: Any, workload: str) -> Fields:
-    """Return a progress with Batsim 4's names."""
+    """Return the progress of a killed job with Batsim 4's names."""
     if not isinstance(kind, str) or not isinstance(fields, dict):
         raise InputError(f"progress is {short(fields)}", expected="an object with its type")
     result: Fields = {"profile_name": local(str(fields.get("profile_id")), workload)}
@@ -236,7 +236,7 @@ class RequestedCallEvent(Lenient):
 
 
 class ExternalEventOccurredEvent(Lenient):
-    """A line of an event file. Its timestamp is that of the previous event."""
+    """A line of an event file. Its timestamp is the one of the previous event."""
 
     stale: ClassVar[bool] = True
     id: str = ""
@@ -244,7 +244,7 @@ class ExternalEventOccurredEvent(Lenient):
     external_event: Fields = msgspec.field(default_factory=dict)
 
     def core(self, at_us: int) -> e.Event:
-        """Return a failure, a repair, or the content of ``data``."""
+        """Return a failure, a repair, or the event in ``data``."""
         text = self.external_event.get("data", "")
         if not isinstance(text, str):
             raise InputError(f"data is {short(text)}", f"external event {self.id}", "text")
@@ -270,7 +270,7 @@ class ExternalEventOccurredEvent(Lenient):
 
     @classmethod
     def of(cls, event: e.NodesFailed | e.NodesRejuvenated | e.Notified) -> Lenient:
-        """Return the message for an event. The id of the line is only known for text events."""
+        """Return the message for an event. Only text events have the id of their line."""
         if isinstance(event, e.Notified):
             if event.kind == "generic" and isinstance(event.data.get("data"), str):
                 return cls(

@@ -2,7 +2,7 @@
 """The handshake of Batsim 5: the first frame of each side.
 
 Batsim sends the length of a text (32 bits) and the text of its option ``-s``. The scheduler replies
-with flags (32 bits) and a hello, which requests features of the simulation.
+with flags (32 bits) and a *hello*, a JSON object that requests features of the simulation.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from rebat.wire.tables5 import Strict
 
 HELLO = "EDCHelloEvent"
 BATPROTOCOL = "1.0.0"
-"""Version of the protocol library; Batsim 5.0.0-rc2 does not check it."""
+"""Version of the protocol library. Batsim 5.0.0-rc2 does not check it."""
 
 _BINARY, _JSON = 1, 2
 """Flags of the hello frame. If both are set, Batsim reads JSON."""
@@ -43,18 +43,17 @@ OURS = Features(
 )
 """The features that ``rebat serve`` requests.
 
-They do not include acknowledgements, because a registered job can be started immediately, and they
-do not include profiles in the first message, because Batsim then crashes if a workload has unused
-profiles.
+Acknowledgements are not needed, because a registered job can be started immediately. Profiles in
+the first message are not requested, because Batsim then crashes if a workload has unused profiles.
 """
 
 
 class HelloCrash(InputError):
-    """Error: a hello that makes Batsim 5 crash with a segmentation fault, without a message."""
+    """Error: a hello that makes Batsim 5 crash without a message (segmentation fault)."""
 
 
 class Hello(Strict):
-    """The scheduler's first message."""
+    """The first message of the scheduler."""
 
     batprotocol_version: str
     decision_component_name: str = ""
@@ -75,7 +74,7 @@ def encode_init(text: str) -> bytes:
 
 
 def decode_init(data: bytes) -> str:
-    """Return the text of Batsim's first frame; raise InputError if it is another frame."""
+    """Return the text of Batsim's first frame. If it is another frame, raise InputError."""
     if not is_init(data):
         expected = "a length in 4 bytes and a text of this length"
         raise InputError("the data is not the first frame of Batsim 5", expected=expected)

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Complete instants for a session. (Batsim may report an instant in several messages.)
+"""Complete instants for a session.
 
-If a node is repaired and fails again at the same time, Batsim 4.2.1 can report this in two
-messages, because its clock is wrong by the last binary digit when it sends the first message. If a
-job starts on the node between the two messages, Batsim aborts. Therefore, this module delays a
-message with repairs until Batsim has sent all messages of its instant. A requested call cannot show
-when this is the case, because its minimum delay is 10 microseconds. However, Batsim acknowledges
-the registration of a job immediately. Therefore, this module registers a job (the *probe*) only for
-the acknowledgement, and then rejects it.
+An *instant* is the set of all messages with the same simulated time. If a node is repaired and
+fails again at the same time, Batsim 4.2.1 can report this in two messages, because its clock is
+wrong by the last binary digit when it sends the first message. If a job starts on the node between
+the two messages, Batsim aborts. Therefore, this module delays a message with repairs until Batsim
+has sent all messages of its instant. A requested call cannot show that all messages were sent,
+because its minimum delay is 10 microseconds. However, Batsim acknowledges the registration of a job
+immediately. Therefore, this module registers a job (the *probe*) only for the acknowledgement, and
+then rejects it.
 """
 
 from __future__ import annotations
@@ -34,16 +35,15 @@ from rebat.core.jobs import PROBES, batsim_number
 
 
 class WholeInstants:
-    """A scheduler that forwards a message with repairs when its entire instant is known.
+    """A scheduler that forwards a message with repairs only when its instant is complete.
 
     This requires Batsim's options ``--enable-dynamic-jobs`` and ``--acknowledge-dynamic-jobs``.
-    Without them, and after the end of the registration of jobs, messages are forwarded without
-    delay.
+    Without them, or after the end of the registration of jobs, messages are forwarded immediately.
 
     Parameters
     ----------
     handle : callable
-        Function that returns the reply to a message: the method ``handle`` of a session.
+        Function that returns the reply to a message, like the method ``handle`` of a session.
     """
 
     def __init__(self, handle: Callable[[Message], Reply]) -> None:
@@ -54,7 +54,7 @@ class WholeInstants:
         self.n_probes = 0
 
     def __call__(self, message: Message) -> Reply:
-        """Return the reply to a message, or first request an acknowledgement."""
+        """Return the reply to a message, or first request an acknowledgement of Batsim."""
         self._note_flags(message)
         events = [event for event in message.events if not self._is_answer(event)]
         answered = len(events) < len(message.events)
@@ -76,7 +76,7 @@ class WholeInstants:
         return isinstance(event, JobSubmitted) and event.job_id == self._probe
 
     def _register_probe(self, now_us: int) -> tuple[Decision, ...]:
-        """Return the decisions that register the probe."""
+        """Return the decisions that register the probe job."""
         self.n_probes += 1
         name = f"instant-{self.n_probes}"
         self._probe = job_id = f"{PROBES}!{name}"
@@ -88,7 +88,7 @@ class WholeInstants:
         )
 
     def _answer(self, message: Message) -> Reply:
-        """Return the reply of the session to a complete instant, which also rejects the probe."""
+        """Return the reply of the session to a complete instant. It also rejects the probe job."""
         rejected = (RejectJob(at_us=message.now_us, job_id=self._probe),) if self._probe else ()
         self._held, self._probe = [], ""
         reply = self._handle(message)

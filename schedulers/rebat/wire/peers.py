@@ -14,14 +14,14 @@ from pathlib import Path
 
 SOCKETS = Path("/proc/net/tcp")
 _ESTABLISHED = "01"
-"""State of connections whose both ends are open. (For closed ends, the kernel lists root.)"""
+"""State of connections with two open ends. (For closed ends, the kernel lists root.)"""
 _ROOT = 0
 
 
 def refused(fd: int) -> str | None:
-    """Return why the peer of a loopback connection must be refused, or None.
+    """Return why the peer of a loopback connection must be refused, or None if it is accepted.
 
-    The result is None if the peer is this user or root, or if the table cannot be read.
+    The peer is accepted if it is this user or root, or if the kernel's table cannot be read.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ def refused(fd: int) -> str | None:
 
 
 def _hex(address: tuple[str, int]) -> str:
-    """Return an address in the format of the table."""
+    """Return an address in the format of the kernel's table."""
     host, port = address
     (number,) = struct.unpack("=I", socket.inet_aton(host))
     return f"{number:08X}:{port:04X}"

@@ -22,24 +22,24 @@ VERSIONS = (4, 5)
 
 
 class Wire(Protocol):
-    """The protocol of one conversation with a simulator."""
+    """The protocol of one conversation with a simulator. A frame contains one message, as bytes."""
 
     version: int
     config: str
     """The scheduler configuration that Batsim passes on its command line."""
 
     def opening(self, data: bytes) -> bytes | None:
-        """Return the reply to a frame of the handshake; None for a message."""
+        """Return the reply to a frame of the handshake, or None if the frame is a message."""
 
     def decode(self, data: bytes) -> Message:
         """Return the message in a frame."""
 
     def encode(self, reply: Reply) -> bytes:
-        """Return the frame with ``reply``, which answers the last message."""
+        """Return the frame with ``reply``, which is the reply to the last message."""
 
 
 class Batsim4Wire:
-    """Batsim 4 has no handshake; its first message contains the configuration."""
+    """Batsim 4. It has no handshake, and its first message contains the configuration."""
 
     version = 4
 
@@ -65,7 +65,7 @@ class Batsim4Wire:
 
 
 class Batsim5Wire:
-    """Batsim 5 begins with a handshake, in which the scheduler requests features."""
+    """Batsim 5. It begins with a handshake, in which the scheduler requests features."""
 
     version = 5
 
@@ -77,7 +77,7 @@ class Batsim5Wire:
         self._down: set[int] = set()
 
     def opening(self, data: bytes) -> bytes | None:
-        """Return the hello in reply to the first frame; None for later frames."""
+        """Return the hello as the reply to the first frame, or None for later frames."""
         if self._greeted:
             return None
         self.config = decode_init(data)
@@ -85,7 +85,7 @@ class Batsim5Wire:
         return encode_hello(self._features)
 
     def decode(self, data: bytes) -> Message:
-        """Return the message in a frame; failures and repairs of a node alternate."""
+        """Return the message in a frame. The failures and repairs of a node alternate."""
         message, self._now_s = batsim5.decode_timed(data)
         if not message.events:
             return message
@@ -112,10 +112,10 @@ class Batsim5Wire:
         return batsim5.encode_reply(Reply(reply.now_us, decisions), self._now_s)
 
     def _alternating(self, events: tuple[Event, ...]) -> tuple[Event, ...]:
-        """Move a repair before the next failure of the same node.
+        """If a down node is repaired and fails at the same time, put the repair first.
 
         Batsim 5 sorts the lines of an event file only by time, and its sort is not stable.
-        Therefore, a failure of a node can precede the repair of the same instant.
+        Therefore, a failure can precede the repair that ends the previous outage of the node.
         """
         ordered: list[Event] = []
         waiting: list[NodesFailed] = []
@@ -131,7 +131,7 @@ class Batsim5Wire:
         return (*ordered, *waiting)
 
     def _noted(self, event: Event) -> Event:
-        """Update the set of nodes that are down."""
+        """Update the set of nodes that are down, and return the event."""
         if isinstance(event, NodesFailed):
             self._down.update(event.nodes)
         elif isinstance(event, NodesRejuvenated):

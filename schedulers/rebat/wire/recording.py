@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Recordings of conversations: a JSON line per message, written before the next is sent."""
+"""Recordings of conversations: a JSON line per message.
+
+A line is written before the next message is sent.
+"""
 
 from __future__ import annotations
 
@@ -17,10 +20,10 @@ TO_SCHEDULER, TO_SIMULATOR = "batsim->sched", "sched->batsim"
 
 
 class Line(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One message: number, direction, and bytes as text.
+    """One message: its number, direction, and bytes as text.
 
-    If the bytes are not UTF-8 text, ``hex`` contains them. (This is possible for the first frame of
-    Batsim 5.)
+    If the bytes are not UTF-8 text, ``hex`` contains them. Only the first frame of Batsim 5 can
+    require this.
     """
 
     seq: int
@@ -35,7 +38,7 @@ class Line(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Recorder:
-    """A recorder that appends messages to a file. After a crash, all earlier messages are complete.
+    """Appends messages to a file. After a crash, the file contains all earlier messages.
 
     Raises
     ------
@@ -71,7 +74,7 @@ class Recorder:
 
 
 def read_recording(path: Path) -> Iterator[Line]:
-    """Yield the messages of a recording in order; raise InputError with file and line."""
+    """Yield the messages of a recording in order. An InputError names file and line."""
     decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(Line)
     with open_text(path) as lines:
         for number, text in enumerate(lines, start=1):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The engine in place of Batsim 4, for any scheduler for Batsim 4."""
+"""The engine as a replacement for Batsim 4, for any scheduler."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The engine in place of Batsim 5, for any scheduler for Batsim 5."""
+"""The engine as a replacement for Batsim 5, for any scheduler."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rebat.wire.hello5 import Features, HelloCrash, decode_hello, encode_init
 Ask = Callable[[bytes], bytes]
 
 ABORTED, CRASHED, DEADLOCKED = 134, 139, 1
-"""Exit statuses of Batsim 5 in a shell: after SIGABRT, after SIGSEGV, without a next event."""
+"""Exit statuses of Batsim 5 in a shell: after SIGABRT, after SIGSEGV, and without a next event."""
 
 
 class Batsim5Abort(BatsimAbort):
@@ -35,7 +35,7 @@ class Batsim5Abort(BatsimAbort):
 
 
 def greet(ask: Ask, text: str = "") -> Features:
-    """Send Batsim's text to a scheduler; return the features that the scheduler requests.
+    """Send Batsim's text to a scheduler, and return the features that the scheduler requests.
 
     Raises
     ------

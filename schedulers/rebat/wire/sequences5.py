@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Resubmissions of checkpointed jobs as sequences: recovery, work, checkpoint, work, and so on.
 
-Unlike Batsim 4, Batsim 5 can run sequences that are registered during the simulation. For a killed
-sequence, it reports the part that was interrupted. A sequence has the same length as the delay that
-it replaces.
+Unlike Batsim 4, Batsim 5 can run sequences that are registered during the simulation. If a sequence
+is killed, Batsim 5 reports the part that was interrupted. A sequence has the same length as the
+delay profile that it replaces.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from rebat.core.units import to_us
 from rebat.models.checkpoint import Checkpointing, checkpointing_of
 
 MOST_PARTS = 100
-"""Maximum number of parts of a sequence. Profiles with more parts stay delays."""
+"""Maximum number of parts of a sequence. A profile with more parts remains a delay profile."""
 
 
 def with_sequences(decisions: tuple[Decision, ...]) -> tuple[Decision, ...]:
-    """Return decisions in which checkpointed delays are registered as sequences."""
+    """Return the decisions. Replace the profiles of checkpointed delays by sequences."""
     if not any(isinstance(decision, RegisterProfile) for decision in decisions):
         return decisions
     result: list[Decision] = []
@@ -35,7 +35,7 @@ def with_sequences(decisions: tuple[Decision, ...]) -> tuple[Decision, ...]:
 
 
 def _parts(decision: RegisterProfile) -> list[tuple[str, int]]:
-    """Return the parts (name, length in microseconds); empty if the profile stays a delay."""
+    """Return the parts (name, length in microseconds), or none if the profile remains a delay."""
     profile = decision.profile
     if profile.get("type") != "delay":
         return []
@@ -68,7 +68,7 @@ def parts_of(c: Checkpointing, length_us: int) -> Iterator[tuple[str, int]]:
 
 
 def _sequence(decision: RegisterProfile, parts: list[tuple[str, int]]) -> list[Decision]:
-    """Return the registrations of the parts and of the sequence, which keeps all other fields."""
+    """Return the registrations of the parts and of the sequence. It keeps all other fields."""
     at_us, workload = decision.at_us, decision.workload
     registered: list[Decision] = []
     for name, length_us in dict(parts).items():
@@ -81,7 +81,7 @@ def _sequence(decision: RegisterProfile, parts: list[tuple[str, int]]) -> list[D
     sequence = {"type": "composed", "repeat": 1, **others}
     sequence["seq"] = [f"{decision.name}.{name}" for name, _ in parts]
     if decision.profile.get("ret"):
-        sequence["ret"] = decision.profile["ret"]  # the encoder refuses this, as for a delay
+        sequence["ret"] = decision.profile["ret"]  # the encoder rejects this, as for a delay
     registered.append(
         RegisterProfile(at_us=at_us, workload=workload, name=decision.name, profile=sequence)
     )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables (JSON objects) that several messages of Batsim 5 contain: jobs and profiles.
+"""JSON objects (*tables*) in several messages of Batsim 5: jobs and profiles.
 
 Tables in decisions are strict, because Batsim 5 rejects unknown fields. Tables in messages of
 Batsim are lenient, because later versions may add fields.
@@ -45,7 +45,7 @@ class Strict(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
 
 
 def checked_id(value: str) -> str:
-    """Return a complete id; raise InputError if Batsim 5 cannot split it."""
+    """Return a complete id. If Batsim 5 cannot split it into two parts, raise InputError."""
     workload, _, name = value.partition("!")
     if not workload or not name or "!" in name:
         raise InputError(f"the id is {short(value)}", expected="WORKLOAD!NAME")
@@ -72,7 +72,7 @@ _TYPES: dict[str, tuple[Any, Any]] = {
 
 
 def _table(kind: str) -> type[msgspec.Struct]:
-    """Return the struct of a type of profile."""
+    """Return the struct for the fields of a type of profile."""
     form = next(form for form in FORMS if form.five == kind)
     fields: list[Any] = [(name, *_TYPES[name]) for name in form.fields.values()]
     if form.strategy:
@@ -84,7 +84,7 @@ _TABLES = {form.five: _table(form.five) for form in FORMS}
 
 
 class SentProfile(Lenient):
-    """A profile; ``profile`` is the table of its type."""
+    """A profile. ``profile`` is the table of the fields of its type."""
 
     id: str
     profile_type: str
@@ -96,7 +96,7 @@ class SentProfile(Lenient):
         workload, name = _split(self.id)
         form = form_of_five(self.profile_type, self.profile.get(STRATEGY))
         extra = None if self.extra_data is UNSET else self.extra_data
-        if form is None:  # kept unchanged, so that `of` can write it again
+        if form is None:  # unchanged, so that `of` can write it again
             return (
                 workload,
                 name,
@@ -112,7 +112,7 @@ class SentProfile(Lenient):
 
     @classmethod
     def of(cls, workload: str, name: str, fields: Fields) -> Any:
-        """Return the table of a profile with Batsim 4's fields."""
+        """Return the table of a profile, given Batsim 4's fields."""
         profile_id = f"{workload}!{name}" if workload else name
         form = BY_FOUR.get(str(fields.get("type")))
         if form is None:
@@ -130,7 +130,7 @@ class SentProfile(Lenient):
 
 
 def _unknown(cls: Any, profile_id: str, fields: Fields) -> Any:
-    """Return the table of a profile that rebat does not know, as Batsim sent it."""
+    """Return the table of a profile of an unknown type, as Batsim sent it."""
     if not isinstance(fields.get("profile"), dict):
         expected = ", ".join(form.four for form in FORMS)
         raise InputError(f"type is {short(fields.get('type'))}", f"profile {profile_id}", expected)
@@ -144,7 +144,7 @@ def _unknown(cls: Any, profile_id: str, fields: Fields) -> Any:
 
 
 def _checked(kind: str, table: Fields, profile_id: str) -> Fields:
-    """Return the table of a profile with all its fields; raise InputError for unknown fields."""
+    """Return the table of a profile with all its fields. Raise InputError for unknown fields."""
     try:
         checked = msgspec.convert(table, _TABLES[kind], strict=False)
     except msgspec.ValidationError as error:
@@ -156,7 +156,7 @@ def _checked(kind: str, table: Fields, profile_id: str) -> Fields:
 
 
 class NewProfile(SentProfile, forbid_unknown_fields=True, omit_defaults=True):
-    """A profile to register. In Batsim 5, registered profiles have no return code."""
+    """A profile to register. In Batsim 5, profiles that schedulers register have no return code."""
 
     def __post_init__(self) -> None:
         if self.profile_type not in _TABLES:
@@ -204,7 +204,7 @@ class SentJob(Lenient, kw_only=True):
 
     @classmethod
     def of(cls, job_id: str, fields: Fields) -> Any:
-        """Return the table of a job of Batsim 4's messages."""
+        """Return the table of a job, given its fields in Batsim 4's messages."""
         walltime = fields.get("walltime", -1)
         extra = {k: v for k, v in fields.items() if k not in _JOB_KEYS or k == EXTRA}
         return cls(
@@ -223,7 +223,7 @@ class NewJob(SentJob, forbid_unknown_fields=True, omit_defaults=True):
 
 
 def as_signed(code: int) -> int:
-    """Return a return code from the unsigned 32-bit number that Batsim 5 writes.
+    """Return a signed return code, given the unsigned 32-bit number that Batsim 5 writes.
 
     >>> as_signed(4294967295), as_signed(7)
     (-1, 7)
@@ -232,7 +232,7 @@ def as_signed(code: int) -> int:
 
 
 def as_unsigned(code: int) -> int:
-    """Return a return code as the unsigned number that Batsim 5 writes.
+    """Return a return code as the unsigned 32-bit number that Batsim 5 writes.
 
     >>> as_unsigned(-2)
     4294967294

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Early check of job ids. (Batsim reports an id only when the job is submitted.)"""
+"""Early check of job ids. Without it, invalid ids are detected only when jobs are submitted."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ class _File(msgspec.Struct, gc=False):
 def check_workloads(event: SimulationBegan) -> None:
     """Check that no job of a workload has the id of a resubmission of another job.
 
-    Batsim reports the names of the files. Files that cannot be read here are not checked, because
-    Batsim may run in a container. Without dynamic jobs, nothing is checked.
+    Batsim reports the names of the workload files. Batsim may run in a container; therefore, files
+    that cannot be read here are ignored. If dynamic jobs are disabled, nothing is checked.
 
     Raises
     ------
     InputError
-        If a job has the id of a resubmission; the error names the file and the first such job.
+        If a job has the id of a resubmission. The error names the file and the first such job.
     """
     if not event.config.get("dynamic-jobs-enabled"):
         return
@@ -45,7 +45,7 @@ def check_workloads(event: SimulationBegan) -> None:
 
 
 def _ids(file: str) -> list[str]:
-    """Return the ids of a workload's jobs; empty if the file cannot be read."""
+    """Return the ids of a workload's jobs. If the file cannot be read, return no ids."""
     try:
         path = Path(file)
         if not path.is_file():

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Both ends of the ZeroMQ link: the scheduler binds and replies, the simulator connects.
 
-Batsim's end is a REQ socket. The scheduler's end is a ROUTER socket. Unlike a REP socket, a ROUTER
-socket can distinguish the simulator from other peers, and can detect that the simulator has closed
-its connection.
+Batsim's end is a REQ socket. The scheduler's end is a ROUTER socket. Unlike a REP socket, it can
+distinguish the simulator from other peers, and can detect that the simulator has closed its
+connection.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class PeerGone(InputError):
 
 @contextmanager
 def _socket(kind: int) -> Iterator[tuple[Any, _Line]]:
-    """Yield a socket; terminate its context after the block, because Batsim would hang."""
+    """Yield a socket. After the block, terminate its context; otherwise, Batsim would hang."""
     context: Any = zmq.Context()
     socket = context.socket(kind)
     socket.setsockopt(zmq.LINGER, FLUSH_MS)
@@ -48,7 +48,7 @@ def _socket(kind: int) -> Iterator[tuple[Any, _Line]]:
 
 
 class _Line:
-    """Monitor of a socket that reports closed connections by their file descriptors."""
+    """Monitor of a socket. It reports closed connections by their file descriptors."""
 
     def __init__(self, socket: Any) -> None:
         self._socket = socket
@@ -58,10 +58,10 @@ class _Line:
         self._poller.register(self._monitor, zmq.POLLIN)
 
     def wait(self, until: float | None, who: str, fd: int | None = None) -> None:
-        """Wait for a message; raise `PeerGone` if no message will arrive.
+        """Wait for a message. If no message will arrive, raise `PeerGone`.
 
-        ``until`` is a time of the monotonic clock (None: no limit). ``fd`` is the connection of the
-        peer (None: any connection).
+        ``until`` is a time of the monotonic clock, or None if there is no limit. ``fd`` is the
+        connection of the peer, or None for any connection.
         """
         while not self._socket.poll(0):
             left_ms = None if until is None else max(0, round((until - time.monotonic()) * 1000))
@@ -72,7 +72,7 @@ class _Line:
                 raise PeerGone(f"{who} closed the connection")
 
     def close(self) -> None:
-        """Stop monitoring, because a context does not terminate before its monitors."""
+        """Stop monitoring. Otherwise, the context of the socket could not terminate."""
         self._socket.disable_monitor()
         self._monitor.close(linger=0)
 
@@ -99,8 +99,8 @@ def serve(
 ) -> None:
     """Answer the messages of a simulator until ``finished`` returns True.
 
-    The peer of the first answered message is the simulator. Messages of other peers are ignored.
-    At a loopback address, messages of other users of this machine are ignored too
+    The peer of the first answered message is the simulator. Messages of other peers are ignored. At
+    a loopback address, messages of other users of this machine are ignored too
     (`rebat.wire.peers`).
 
     Parameters
@@ -110,10 +110,10 @@ def serve(
     answer : callable
         Function of a message that returns the reply, both as bytes.
     timeout_s : float
-        Maximum time without a message of the peer, in seconds; 0: no limit.
+        Maximum time without a message of the peer, in seconds. If 0, there is no limit.
     record : callable, optional
-        Function that is called with direction and bytes of every message before it is answered or
-        sent.
+        Function that is called with the direction and the bytes of every message, before the
+        message is answered or sent.
     on_bound, on_stray : callable, optional
         Functions that are called with the bound endpoint, and with a line for each ignored message.
 
@@ -148,7 +148,7 @@ def serve(
 
 
 def _other(fd: int, has_peer: bool, local: bool) -> str | None:
-    """Return a description of a peer to ignore; None if the peer can be the simulator."""
+    """Return a description of a peer to ignore, or None if the peer can be the simulator."""
     if has_peer:
         return "another peer than the simulator"
     return refused(fd) if local else None
@@ -156,12 +156,14 @@ def _other(fd: int, has_peer: bool, local: bool) -> str | None:
 
 _LOOPBACK = "tcp://127."
 _NO_PEER = -1
-"""Descriptor that matches no connection. Before the first message, closed connections are ignored.
+"""Descriptor that matches no connection.
+
+Before the first message, closed connections are ignored.
 """
 
 
 def _attach(attach: Callable[[str], None], verb: str, endpoint: str, expected: str) -> None:
-    """Bind or connect. Reject ports above 65535, which ZeroMQ would reduce modulo 65536."""
+    """Bind or connect. Reject ports above 65535, because ZeroMQ takes them modulo 65536."""
     port = endpoint.rpartition(":")[2]
     try:
         if port.isdecimal() and int(port) > 65535:
@@ -172,12 +174,15 @@ def _attach(attach: Callable[[str], None], verb: str, endpoint: str, expected: s
 
 
 def _receive(socket: Any) -> tuple[bytes, bytes | None, int]:
-    """Return sender, data (None unless from a REQ socket) and connection of the next message."""
+    """Return sender, data and connection of the next message.
+
+    If the message is not from a REQ socket, the data is None.
+    """
     frames = socket.recv_multipart(copy=False)
     complete = len(frames) == 3 and not frames[1].bytes
     try:
         fd = frames[-1].get(zmq.SRCFD)
-    except zmq.ZMQError:  # bytes of another protocol can look like an old ZeroMQ version
+    except zmq.ZMQError:  # other protocols can look like an old ZeroMQ
         fd = _NO_PEER
     return frames[0].bytes, frames[2].bytes if complete else None, fd
 
@@ -202,7 +207,7 @@ def connect(endpoint: str, *, timeout_s: float = 0.0) -> Iterator[Answer]:
         If the scheduler ends before its reply, or does not reply in time.
     """
     with _socket(zmq.REQ) as (socket, line):
-        socket.setsockopt(zmq.LINGER, 0)  # do not wait for unsent messages
+        socket.setsockopt(zmq.LINGER, 0)  # discard unsent messages
         _attach(socket.connect, "connect", endpoint, "tcp://ADDRESS:PORT")
 
         def ask(data: bytes) -> bytes:

@@ -35,7 +35,7 @@ def page_data(timelines: Sequence[Timeline], window_us: tuple[int, int] | None) 
 
 
 def run_data(timeline: Timeline) -> dict[str, Any]:
-    """Return the data of a run; attempts that never ran are last."""
+    """Return the data of a run. Attempts that never ran are last."""
     order = np.argsort(np.where(timeline.ran, timeline.start_us, 2**62), kind="stable")
     names, job = np.unique(np.array(timeline.job_id, dtype=object), return_inverse=True)
     words, why = np.unique(np.array(timeline.why, dtype=object), return_inverse=True)
@@ -99,7 +99,7 @@ def pattern_data(pattern: Pattern) -> dict[str, Array]:
 
 
 def _ms(us: Array) -> Array:
-    """Convert to milliseconds, the unit of Bokeh's time axes; -1 stays negative."""
+    """Convert to milliseconds, the unit of Bokeh's time axes. Negative values stay negative."""
     return us.astype(np.float64) / 1e3
 
 

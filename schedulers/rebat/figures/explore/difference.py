@@ -13,10 +13,10 @@ from rebat.results.measures.timeline import Timeline
 
 
 def first_difference(timelines: Sequence[Timeline]) -> dict[str, Any] | None:
-    """Return where two runs differ, for the script of the page; times in milliseconds.
+    """Return where two runs differ, for the script of the page. Times are in milliseconds.
 
-    The result is None unless there are exactly two runs, and they have the same workload. If the
-    runs never differ, the time in the result is None.
+    If there are not exactly two runs, or if their workloads differ, the result is None. If the runs
+    never differ, the time in the result is None.
     """
     if len(timelines) != 2:
         return None

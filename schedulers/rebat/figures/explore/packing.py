@@ -2,8 +2,8 @@
 """Columns of a run as one compressed text that the page unpacks into typed arrays.
 
 A JSON head contains the type and length of each array. The arrays follow. An array is stored as the
-first bytes of all its numbers, then the second bytes, and so on. In this order, similar bytes are
-adjacent, which improves the compression.
+first bytes of all its numbers, then the second bytes, and so on. This order improves the
+compression, because similar bytes are adjacent.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _KINDS = {"float64": "Float64Array", "int32": "Int32Array", "uint8": "Uint8Array
 
 
 def packed(value: Any) -> str:
-    """Return a value of lists, mappings and arrays as gzipped head and arrays in base 64."""
+    """Return lists, mappings and arrays as a text: a gzipped head and the arrays in base 64."""
     arrays: list[npt.NDArray[Any]] = []
     head = msgspec.json.encode(_without_arrays(value, arrays))
     parts = [len(head).to_bytes(4, "little"), head, *map(_shuffled, arrays)]

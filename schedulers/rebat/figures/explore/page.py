@@ -39,7 +39,7 @@ def explorer_page(
     node_names: Sequence[str] = (),
     stories: Sequence[Mapping[str, str] | None] = (),
 ) -> str:
-    """Return an interactive page of runs that needs no other file and no network.
+    """Return an interactive page of runs. It needs no other file and no network.
 
     Parameters
     ----------
@@ -47,12 +47,12 @@ def explorer_page(
         At most ``MOST_TOGETHER`` runs, from top to bottom.
     title : str
     window_us : (int, int), optional
-        Time window that is shown first, in microseconds (default: all).
+        Time window that is shown first, in microseconds (default: the entire run).
     node_names : sequence of str
         The name of each node (default: nodes have numbers only).
     stories : sequence of mappings, optional
-        For each run, the stories of jobs by id (see `results.explain`), or None if the run did not
-        record its plans.
+        For each run, the stories of jobs by id (see `results.explain`). If a run did not record its
+        plans, its entry is None.
     """
     import jinja2
     from bokeh.embed import components
@@ -95,7 +95,7 @@ def explorer_page(
 
 
 _IDS = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|\bp\d{4,}\b")
-"""Pattern of Bokeh's names of documents, positions and models, which differ in every call."""
+"""Pattern of Bokeh's names of documents, positions and models. They differ in every call."""
 
 
 def _settled(script: str, places: Mapping[str, str]) -> tuple[str, dict[str, str]]:
@@ -113,7 +113,7 @@ def _asset(name: str) -> str:
 
 
 def _causes(timelines: Sequence[Timeline]) -> list[tuple[str, str]]:
-    """Return name and colour of the causes that occur, for the legend."""
+    """Return the name and colour of each cause that occurs, for the legend."""
     seen = {int(number) for timeline in timelines for number in set(timeline.cause[timeline.ran])}
     return [
         (str(cause), colour)
@@ -123,7 +123,7 @@ def _causes(timelines: Sequence[Timeline]) -> list[tuple[str, str]]:
 
 
 def _shown(data: dict[str, Any]) -> set[str]:
-    """Return the legend entries, other than causes, that occur."""
+    """Return the other entries of the legend (not causes) that occur in the data."""
     signs = {
         "tail": any((run["tail"] > 0).any() for run in data["runs"]),
         "checkpoints": any((run["period"] > 0).any() for run in data["runs"]),
@@ -134,7 +134,7 @@ def _shown(data: dict[str, Any]) -> set[str]:
 
 
 def _figures(data: dict[str, Any]) -> dict[str, figure]:
-    """Return the figures by name: a Gantt chart per run and the series, with one time axis."""
+    """Return the figures by name: a Gantt chart per run, and the series. They share a time axis."""
     from bokeh.models import Range1d
 
     first, last = data["window"]
@@ -161,7 +161,7 @@ def _figures(data: dict[str, Any]) -> dict[str, figure]:
 
 
 def _with_axis(data: dict[str, Any]) -> tuple[str, str]:
-    """Return the lowest chart and the lowest series, which have a labelled time axis."""
+    """Return the lowest chart and the lowest series. They have a labelled time axis."""
     return f"gantt{len(data['runs']) - 1}", SERIES[-1][0]
 
 

@@ -38,7 +38,7 @@ def message(field: int, content: bytes) -> bytes:
 
 
 def text(field: int, value: str) -> bytes:
-    """Return a field with a text; surrogates, which UTF-8 does not have, become ``?``."""
+    """Return a field with a text. Surrogates, which UTF-8 does not have, become ``?``."""
     return message(field, value.encode(errors="replace"))
 
 

@@ -21,10 +21,10 @@ from rebat.figures.perfetto.trace import Arguments, PerfettoTrace
 from rebat.results.measures.timeline import CAUSES, Blocks, Int, Timeline, series_of
 
 MOST_TRACKS = 256
-"""Default of the largest number of node tracks."""
+"""Default maximum number of node tracks."""
 
 CAUSED_BY_A_JOB = "for "
-"""Beginning of reasons of stops that name the job for which the nodes are taken."""
+"""Beginning of a reason of a stop that names the job that gets the nodes."""
 
 
 class Piece(NamedTuple):
@@ -39,7 +39,7 @@ class Piece(NamedTuple):
 
 
 class StealFlow(NamedTuple):
-    """The stop of an attempt for another job: its row, and the row of the job's next attempt."""
+    """The rows of an attempt that was stopped for a job, and of the next attempt of this job."""
 
     victim: int
     successor: int
@@ -67,9 +67,9 @@ def run_trace(
     timeline : Timeline
         The run.
     names : list of str
-        Names of the nodes, if they have names.
+        Names of the nodes. Empty if they have no names.
     most_tracks : int
-        The largest number of node tracks, see `nodes_per_track`.
+        The maximum number of node tracks (see `nodes_per_track`).
     """
     trace = PerfettoTrace()
     root = trace.track(f"rebat: {timeline.name}")
@@ -92,7 +92,7 @@ def run_trace(
 
 
 def steals_of(timeline: Timeline) -> list[StealFlow]:
-    """Return the stops for other jobs that run later, each with the next attempt of the job."""
+    """Return each attempt that was stopped for a job, with the next attempt of this job."""
     starts: dict[str, list[tuple[int, int]]] = defaultdict(list)
     for row in np.flatnonzero(timeline.ran).tolist():
         starts[timeline.job_id[row]].append((int(timeline.start_us[row]), row))
@@ -108,7 +108,7 @@ def steals_of(timeline: Timeline) -> list[StealFlow]:
 
 
 def _beneficiary(why: str, jobs: Iterable[str]) -> str:
-    """Return the job for which an attempt was stopped; empty if the reason names no job."""
+    """Return the job for which an attempt was stopped. Empty if the reason names no job."""
     if not why.startswith(CAUSED_BY_A_JOB):
         return ""
     name = why.removeprefix(CAUSED_BY_A_JOB)
@@ -116,9 +116,9 @@ def _beneficiary(why: str, jobs: Iterable[str]) -> str:
 
 
 def in_lanes(pieces: Iterable[Piece]) -> Iterator[tuple[Piece, int]]:
-    """Yield each piece with its row on the track, so that pieces in a row do not overlap.
+    """Yield each piece with its row on the track. Pieces in the same row do not overlap.
 
-    ``pieces`` are sorted by begin. Each piece gets the lowest free row.
+    ``pieces`` must be sorted by begin. Each piece gets the lowest free row.
     """
     free: list[int] = []
     used: list[tuple[int, int]] = []
@@ -131,7 +131,7 @@ def in_lanes(pieces: Iterable[Piece]) -> Iterator[tuple[Piece, int]]:
 
 
 class _Slices:
-    """Conversion of pieces to slices of a trace."""
+    """Converts pieces to slices of a trace."""
 
     def __init__(self, timeline: Timeline, trace: PerfettoTrace, pieces: Iterable[Piece]) -> None:
         self._timeline, self._trace = timeline, trace
@@ -174,13 +174,17 @@ class _Slices:
         )
 
     def _ends_of(self, steal: StealFlow) -> tuple[int, int]:
-        """Return the tracks of an arrow: the first common track, or the first track of each."""
+        """Return the tracks of an arrow.
+
+        If both attempts share tracks, this is their first common track. Otherwise, it is the first
+        track of each.
+        """
         of_victim, of_successor = self._groups[steal.victim], self._groups[steal.successor]
         common = sorted(set(of_victim) & set(of_successor))
         return (common[0], common[0]) if common else (of_victim[0], of_successor[0])
 
     def _names(self, row: int) -> Arguments:
-        """Return the arguments of an attempt on all its tracks."""
+        """Return the arguments that an attempt has on all its tracks."""
         run = self._timeline
         return {
             "attempt": int(run.number[row]),
@@ -189,7 +193,7 @@ class _Slices:
         }
 
     def _figures(self, row: int) -> Arguments:
-        """Return the arguments of an attempt that are only on its first track, to save space."""
+        """Return the arguments that an attempt has only on its first track, to save space."""
         run = self._timeline
         return {
             "job_id": run.job_id[row],
@@ -202,7 +206,7 @@ class _Slices:
 
 
 def inner_slices(timeline: Timeline, row: int) -> Iterator[tuple[str, int, int]]:
-    """Yield the recovery and the checkpoints of an attempt: name, begin, end."""
+    """Yield the recovery and the checkpoints of an attempt as tuples (name, begin, end)."""
     pattern, end_us = timeline.pattern, int(timeline.end_us[row])
     begin_us = int(timeline.start_us[row])
     recovery_us = int(pattern.recovery_us[row])
@@ -237,7 +241,7 @@ def _one_block_each(first: Int, last: Int) -> Blocks:
 
 
 def _by_group(blocks: Blocks, size: int) -> Iterator[tuple[int, int, Int]]:
-    """Yield owner, group and intervals of nodes: the blocks, divided at the bounds of groups."""
+    """Divide blocks of nodes at the bounds of groups. Yield owner, group and intervals of nodes."""
     counts = blocks.last // size - blocks.first // size + 1
     block = np.repeat(np.arange(len(counts)), counts)
     number = np.arange(len(block)) - np.repeat(np.cumsum(counts) - counts, counts)
@@ -253,7 +257,7 @@ def _by_group(blocks: Blocks, size: int) -> Iterator[tuple[int, int, Int]]:
 
 
 def _add_curves(trace: PerfettoTrace, root: int, timeline: Timeline) -> None:
-    """Add nodes in use, the queue, and free nodes, before the tracks of nodes."""
+    """Add the curves of nodes in use, the queue and free nodes before the tracks of nodes."""
     titles = ("nodes in use", "attempts in the queue", "free nodes")
     for rank, (title, steps) in enumerate(zip(titles, series_of(timeline), strict=True)):
         track = trace.track(title, root, rank, counter=True)

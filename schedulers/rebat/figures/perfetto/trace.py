@@ -40,9 +40,9 @@ Arguments = Mapping[str, str | int | float]
 
 
 class PerfettoTrace:
-    """The content of a trace; `parts` returns its bytes.
+    """The content of a trace. `parts` returns its bytes.
 
-    Add the events of each track in the order of their times. Slices on a track are nested or
+    Add the events of each track in the order of their times. Slices on a track must be nested or
     disjoint.
     """
 
@@ -78,9 +78,10 @@ class PerfettoTrace:
         flows: Iterable[int] = (),
         ended_flows: Iterable[int] = (),
     ) -> None:
-        """Add a slice to a track, and the slices (name, begin, end) in it.
+        """Add a slice to a track, and the slices (name, begin, end) that it contains.
 
-        ``flows`` are the numbers of the flows that begin at the slice.
+        ``flows`` are the numbers of the flows that begin at the slice. ``ended_flows`` are those
+        that end at it.
         """
         fields = [self._argument(key, value) for key, value in arguments.items()]
         fields += [fixed64(_FLOW, flow) for flow in flows]
@@ -92,11 +93,11 @@ class PerfettoTrace:
         self._add(track, end_us, _END, b"")
 
     def count(self, track: int, at_us: int, value: int) -> None:
-        """Set the value of a counter at a time, until its next value."""
+        """Set the value of a counter at a time. It is valid until the next value."""
         self._add(track, at_us, _VALUE, number(_COUNT, value % 2**64))
 
     def parts(self) -> Iterator[bytes]:
-        """Yield the packets of the trace, the events in the order of their times."""
+        """Yield the packets of the trace, with the events in the order of their times."""
         texts = b"".join(
             message(kind, number(1, at) + text(2, name))
             for kind, names in self._numbers.items()
@@ -128,7 +129,7 @@ class PerfettoTrace:
         return message(_ARGUMENT, name + content)
 
     def _number(self, kind: int, name: str) -> int:
-        """Return the number of a text; numbers begin at 1."""
+        """Return the number that represents a text. Numbers begin at 1."""
         names = self._numbers[kind]
         return names.setdefault(name, len(names) + 1)
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The first decision at which two policies differ, from their runs of the same workload.
 
-Before this decision both runs are equal, so both policies decided with the same information. A
-*decision* is a start, or a stop that the policy proposed (a steal, a move or a preemption). Ends
-and failures are not decisions. Runs do not record when a job was rejected, so a rejection counts as
-a decision at the time at which the job entered the queue.
+Before this decision both runs are equal. Therefore, both policies decided with the same
+information. A *decision* is a start, or a stop that the policy proposed (a steal, a move or a
+preemption). Ends and failures are not decisions. Runs do not record when a job was rejected, so a
+rejection counts as a decision at the time at which the job entered the queue.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ STOPPED = (Cause.STOLEN, Cause.MOVED, Cause.PREEMPTED, Cause.HORIZON)
 """Causes of the end of attempts that a policy stopped."""
 
 AROUND = 0.05
-"""Half the length of the window shown around the decision, as a share of the longer run."""
+"""Half the length of the window around the decision, divided by the length of the longer run."""
 
 
 class PolicyChoice(msgspec.Struct, frozen=True, order=True):
@@ -34,15 +34,15 @@ class PolicyChoice(msgspec.Struct, frozen=True, order=True):
     Attributes
     ----------
     job, attempt
-        The job, and the number of its attempt; the first attempt is 0.
+        The job, and the number of its attempt (0 for the first).
     verb : str
         'start', 'stop' or 'reject'.
     nodes
-        Number of nodes of the attempt; 0 if it never ran.
+        Number of nodes of the attempt, or 0 if it never ran.
     why
-        For a stop: its cause, and the reason that the policy stated; otherwise empty.
+        The cause of a stop, and the reason that the policy stated. Empty for other decisions.
     places
-        The nodes of a start, if nodes are compared.
+        The nodes of a start. Empty if nodes are not compared.
     """
 
     job: str
@@ -63,7 +63,7 @@ class Knowledge(msgspec.Struct, frozen=True):
     running : list of str
         Jobs that run.
     free, down, held
-        Number of nodes that are free, that are down, and that are held for a job.
+        Numbers of nodes that are free, down, and held for a job.
     """
 
     queue: list[str]
@@ -74,7 +74,7 @@ class Knowledge(msgspec.Struct, frozen=True):
 
 
 class JobOutcome(msgspec.Struct, frozen=True):
-    """The final outcome of a job; times are in microseconds, None if it did not run."""
+    """The final outcome of a job. Times are in microseconds, and None if the job did not run."""
 
     first_start_us: int | None
     end_us: int | None
@@ -89,12 +89,13 @@ class Parting(msgspec.Struct, frozen=True):
     at_us
         The time in microseconds.
     n_equal
-        Number of decisions before this time.
+        Number of equal decisions before this time.
     only
-        The decisions that only one policy made, for each policy.
+        Two lists: the decisions at this time that only the first and only the second policy made.
     knew : Knowledge
+        The state before these decisions.
     outcomes
-        For each job in ``only``: its outcome under each policy.
+        The outcomes under both policies of each job in ``only``, by job id.
     """
 
     at_us: int
@@ -105,7 +106,7 @@ class Parting(msgspec.Struct, frozen=True):
 
 
 class Ends(msgspec.Struct, frozen=True):
-    """Jobs that end earlier, later and at the same time in the second run."""
+    """The numbers of jobs that end earlier, later and at the same time in the second run."""
 
     earlier: int
     later: int
@@ -113,7 +114,7 @@ class Ends(msgspec.Struct, frozen=True):
 
 
 def parting(a: Timeline, b: Timeline, nodes: bool = False) -> Parting | None:
-    """Return the first difference of two runs; None if all decisions are equal.
+    """Return the first difference of two runs, or None if all decisions are equal.
 
     Parameters
     ----------
@@ -142,7 +143,7 @@ def parting(a: Timeline, b: Timeline, nodes: bool = False) -> Parting | None:
 
 
 def around_us(a: Timeline, b: Timeline) -> float:
-    """Return half the length of the window in which the explorer shows the first difference."""
+    """Return half the length, in microseconds, of the time window shown around the decision."""
     return AROUND * max(a.makespan_us, b.makespan_us)
 
 
@@ -167,7 +168,6 @@ def _check_same(a: Timeline, b: Timeline) -> None:
 
 
 def _choices(run: Timeline, nodes: bool) -> dict[int, set[PolicyChoice]]:
-    """Return the decisions at each time."""
     choices: dict[int, set[PolicyChoice]] = defaultdict(set)
     places: dict[int, list[tuple[int, int]]] = defaultdict(list)
     if nodes:

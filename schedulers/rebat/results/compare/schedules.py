@@ -13,11 +13,11 @@ from rebat.results.comparison import MetricLine
 from rebat.results.files.batsim_files import JobRecord, JobsFile
 
 QUANTITIES = ("start", "finish", "waiting", "flow")
-"""The compared quantities of a job: two times and two durations."""
+"""The compared quantities of a job: two times (start, finish) and two durations."""
 
 
 class JobTimes(msgspec.Struct, frozen=True):
-    """State and times of a job in a table, in microseconds; None if missing."""
+    """State and times of a job in a table, in microseconds. A missing value is None."""
 
     state: str
     start: int | None
@@ -35,13 +35,13 @@ class Pair(msgspec.Struct, frozen=True):
     b: JobTimes
 
     def difference_us(self, quantity: str) -> int | None:
-        """Return B minus A in microseconds; None if a value is missing."""
+        """Return B minus A in microseconds, or None if a value is missing."""
         a_us, b_us = getattr(self.a, quantity), getattr(self.b, quantity)
         return None if a_us is None or b_us is None else b_us - a_us
 
     @property
     def same_state(self) -> bool:
-        """Whether the final state is the same, and the job ran in both tables or in none."""
+        """Whether the final state is the same, and the job ran in both tables or in neither."""
         return self.a.state == self.b.state and (self.a.start is None) == (self.b.start is None)
 
     @property
@@ -58,7 +58,7 @@ class Pair(msgspec.Struct, frozen=True):
 
 
 class DifferenceSpread(msgspec.Struct, frozen=True):
-    """Absolute differences of a quantity (seconds) over jobs with a value in both tables."""
+    """Absolute differences of a quantity, in seconds, over the jobs with a value in both tables."""
 
     equal: int
     differing: int
@@ -67,7 +67,7 @@ class DifferenceSpread(msgspec.Struct, frozen=True):
 
 
 class Divergence(msgspec.Struct, frozen=True):
-    """The first difference of two tables: its time, its job, and the jobs that run then."""
+    """The first difference of two tables: its time, its job, and the jobs that run at this time."""
 
     at_us: int
     key: str
@@ -78,7 +78,7 @@ class Divergence(msgspec.Struct, frozen=True):
 
 
 class Comparison(msgspec.Struct, frozen=True):
-    """The common jobs and the differences of two tables, A and B."""
+    """The jobs in both tables A and B, the jobs in only one table, and the differences."""
 
     pairs: list[Pair]
     only_a: list[JobRecord]
@@ -104,7 +104,10 @@ class Comparison(msgspec.Struct, frozen=True):
         return sum(not pair.same_nodes for pair in self.pairs)
 
     def same(self, allocations: bool = False) -> bool:
-        """Return whether the tables are equal; with ``allocations``, also in the nodes of jobs."""
+        """Return whether the tables are equal.
+
+        If ``allocations`` is set, also compare the nodes of jobs.
+        """
         apart = self.only_a or self.only_b or self.differing
         return not apart and not (allocations and self.other_nodes)
 
@@ -124,7 +127,7 @@ def compare(a: JobsFile, b: JobsFile, tolerance_s: float = 1e-3) -> Comparison:
     Raises
     ------
     InputError
-        If a table has two rows for a job, or the tables have no job in common.
+        If a table has two rows for a job, or if the tables have no job in common.
     """
     short = a.unique_ids and b.unique_ids
     in_a, in_b = _by_key(a, short), _by_key(b, short)
@@ -201,7 +204,10 @@ def _first(
 
 
 def _parting_us(pair: Pair, tolerance_us: float) -> int:
-    """Return the time of a job's first difference: the earlier of the two starts or finishes."""
+    """Return the time at which the executions of a job first differ.
+
+    If the starts differ, this is the earlier start. Otherwise, it is the earlier finish.
+    """
     gap = pair.difference_us("start")
     if gap is None or abs(gap) > tolerance_us:
         return min(_begin_us(pair.a.record), _begin_us(pair.b.record))
@@ -239,7 +245,7 @@ def _metrics(a: Sequence[JobTimes], b: Sequence[JobTimes]) -> list[MetricLine]:
 
 
 def _summary(rows: Iterable[JobTimes]) -> dict[str, float | None]:
-    """Return Batsim's metrics of a schedule in which each row is a job; times are in seconds."""
+    """Return Batsim's metrics of a schedule, with times in seconds. Every row counts as a job."""
     ran = [row for row in rows if row.start is not None and row.finish is not None]
     waits = [to_s(row.waiting) for row in ran if row.waiting is not None]
     flows = [to_s(row.flow) for row in ran if row.flow is not None]

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The story of a job from the recorded plans of a run: the reasons for its start time."""
+"""The story of a job: the reasons for its start time, from the recorded plans of a run."""

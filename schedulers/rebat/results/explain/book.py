@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The records of a run from which the story of a job is made: plans, attempts, failures."""
+"""The records of a run that contain the history of its jobs: plans, attempts and failures."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ Ints = npt.NDArray[np.int64]
 
 
 class AttemptOutcome(NamedTuple):
-    """An attempt of a job; times in microseconds.
+    """An attempt of a job. Times are in microseconds.
 
-    ``start_us`` is -1 if the attempt never ran, and ``end_us`` is -1 if it was rejected.
-    ``kept_us`` is the progress that was kept at first, ``lost_us`` the part of it that was lost
-    later.
+    ``start_us`` is -1 if the attempt never ran. ``end_us`` is -1 if it was rejected. ``kept_us`` is
+    the progress that was kept when the attempt ended. ``lost_us`` is the part of this progress that
+    was lost later.
     """
 
     number: int
@@ -54,7 +54,11 @@ class AttemptOutcome(NamedTuple):
 
 
 class Change(NamedTuple):
-    """A recorded change of an attempt in a plan: number, index of the plan, kind and value."""
+    """A recorded change of an attempt in a plan.
+
+    ``number`` is the number of the attempt, and ``plan`` is the index of the plan. ``kind`` is a
+    `PlanChange`. ``value`` depends on the kind, for example the planned start.
+    """
 
     number: int
     plan: int
@@ -88,7 +92,7 @@ class RunBook:
 
     @cached_property
     def _places(self) -> dict[str, list[int]]:
-        """Rows in the table of attempts, for each job."""
+        """For each job, its rows in the table of attempts."""
         places: dict[str, list[int]] = {}
         for at, job_id in enumerate(self._job_ids):
             places.setdefault(job_id, []).append(at)
@@ -119,7 +123,7 @@ class RunBook:
         Raises
         ------
         InputError
-            If the job is unknown; the error names the most similar ids.
+            If the job is unknown. The error names the most similar ids.
         """
         if job not in self._places:
             near = ", ".join(nearest(job, self.jobs))
@@ -139,7 +143,10 @@ class RunBook:
             )
 
     def outcome(self, serial: int) -> tuple[str, AttemptOutcome | None]:
-        """Return the name (``17``, ``17#1``) and outcome of an attempt; None for held nodes."""
+        """Return the name (``17``, ``17#1``) and the outcome of an attempt.
+
+        If the serial number stands for held nodes, return the name of their job and None.
+        """
         name = job_name(self.names[serial])
         job, number = split_attempt(name)
         if job not in self._places:
@@ -151,13 +158,13 @@ class RunBook:
 
     @cached_property
     def _order(self) -> tuple[Ints, Ints]:
-        """The order of the changes by serial of the attempt, and the sorted serials."""
+        """Indices that sort the changes by the attempt's serial number, and the sorted numbers."""
         order = np.argsort(self.record.rows[:, 1], kind="stable")
         return order, self.record.rows[order, 1]
 
     @cached_property
     def _serials(self) -> dict[str, list[int]]:
-        """Serials of the attempts of each job."""
+        """Serial numbers of the attempts of each job."""
         serials: dict[str, list[int]] = {}
         for serial, name in self.names.items():
             serials.setdefault(split_attempt(job_name(name))[0], []).append(serial)
@@ -176,7 +183,7 @@ class RunBook:
         return self.record.rows[order[first:last]]
 
     def planned_us(self, serial: int, plan: int) -> int | None:
-        """Return the start of an attempt as of a plan; None if it has no reservation."""
+        """Return the start of an attempt (us) in a plan, or None if it has no reservation."""
         rows = self._changes_of(serial)
         rows = rows[(rows[:, 2] == PlanChange.PLANNED) & (rows[:, 0] <= plan)]
         return int(rows[-1, 3]) if len(rows) and rows[-1, 3] < FOREVER_US else None
@@ -197,7 +204,7 @@ class RunBook:
         return failures
 
     def failed_node(self, attempt: AttemptOutcome) -> int | None:
-        """Return a node of an attempt that failed at the end of the attempt; None if unknown."""
+        """Return the node whose failure ended the attempt, or None if it is unknown."""
         for failed in self._failures.get(attempt.end_us, []):
             own = NodeSet.parse(attempt.nodes)
             for node in failed:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Grouping of similar moments (events in the story of a job), so that the story stays short."""
+"""Joins similar events in the story of a job, so that the story stays short."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import msgspec
 from rebat.results.explain.moment import Moment
 
 IN_ORDER = "in order"
-"""Name of an obstacle: the attempt waits for the attempt ahead of it in the queue."""
+"""Name of the obstacle that an earlier attempt in the queue must start first."""
 
 Placed = tuple[int, Moment]
 """A moment with its position in the complete story."""
@@ -20,8 +20,8 @@ Placed = tuple[int, Moment]
 def grouped(moments: Iterable[Moment]) -> list[Moment]:
     """Return the moments, with similar moments joined, sorted by time.
 
-    Consecutive moves of a reservation for the same cause become one moment. If an obstacle occurs
-    several times while an attempt waits, it also becomes one moment.
+    Consecutive moves of a reservation for the same cause become one moment. An obstacle that occurs
+    several times while an attempt waits also becomes one moment.
     """
     moves: list[Placed] = []
     others: list[Placed] = []
@@ -35,7 +35,7 @@ def _place(item: Placed) -> int:
 
 
 def _moves(moments: Iterable[Placed]) -> Iterator[Placed]:
-    """Join consecutive moves with the same strongest cause; yield the other moments unchanged."""
+    """Join consecutive moves with the same main cause. Yield the other moments unchanged."""
     for _, items in groupby(moments, key=_likeness):
         group = list(items)
         if group[0][1].kind == "moved":
@@ -45,14 +45,13 @@ def _moves(moments: Iterable[Placed]) -> Iterator[Placed]:
 
 
 def _likeness(item: Placed) -> tuple[str, int, str]:
-    """Return a key that is equal for moments that can be joined."""
     moment = item[1]
     causes = moment.facts.get("causes")
     return moment.kind, moment.attempt, causes[0]["kind"] if causes else ""
 
 
 def _joined(group: list[Moment]) -> Moment:
-    """Return one move for a group of moves, from the first to the last planned start."""
+    """Return one move that represents a group, from the first to the last planned start."""
     first, last = group[0], group[-1]
     if first is last:
         return first
@@ -69,9 +68,10 @@ def _joined(group: list[Moment]) -> Moment:
 
 
 def _obstacles(moments: Iterable[Placed]) -> Iterator[Placed]:
-    """Join the repetitions of an obstacle, with the facts of its first occurrence.
+    """Join the repetitions of an obstacle, and keep the facts of its first occurrence.
 
-    Obstacles are joined even if the attempt ahead differs, but not if the reservation differs.
+    If an earlier attempt in the queue is the obstacle, it may be a different attempt each time. If
+    a reservation is the obstacle, all repetitions have the same reservation.
     """
     groups: dict[tuple[int, str, str], list[Placed]] = {}
     for place, moment in moments:

@@ -9,20 +9,20 @@ import msgspec
 
 
 class Moment(msgspec.Struct, frozen=True):
-    """An event in the story of a job, which concerns one attempt; times are in seconds.
+    """An event in the story of a job. It concerns one attempt. Times are in seconds.
 
     Attributes
     ----------
     kind : str
-        submitted, planned (first planned start), moved, unplanned (without a reservation again),
-        obstacle, reason, started or ended.
+        submitted, planned (first planned start), moved, unplanned (lost its reservation), obstacle,
+        reason, started or ended.
     at_s : float
-        Time of the moment. If similar moments were joined, time of the first.
+        Time of the event. If several similar events were joined, this is the time of the first one.
     attempt : int
         Number of the attempt.
     facts : dict
-        Details of the moment. ``times`` is the number of joined moments, ``last_s`` the time of the
-        last.
+        Details of the event. ``times`` is the number of joined events, and ``last_s`` is the time
+        of the last one.
     """
 
     kind: str

@@ -25,7 +25,7 @@ OBSTACLES = {
 """Names of the obstacles of a waiting attempt."""
 
 LOSSES = INTERRUPTED | {Cause.SILENT_ERROR}
-"""Causes of ends after which a job runs again. Work that was not kept is lost."""
+"""Causes of the end of an attempt after which the job runs again. The job loses unsaved work."""
 
 SUBJECTS = {
     PlanCause.FAILURE: "down_node",
@@ -38,14 +38,17 @@ SUBJECTS = {
     PlanCause.END: "ended",
     PlanCause.ARRIVAL: "arrived",
 }
-"""Causes of changes, the strongest first, each with the plan column of its attempt or node."""
+"""Causes of a changed plan, the most important first.
+
+Each has the column of a recorded plan that contains the attempt or node.
+"""
 
 PLAIN = (PlanCause.RELEASE, PlanCause.WITHDRAWAL, PlanCause.REFUSAL)
 """Causes that concern no particular attempt or node."""
 
 
 class Story(msgspec.Struct, frozen=True):
-    """The story of a job under a policy; times in seconds.
+    """The story of a job under a policy. Times are in seconds.
 
     Attributes
     ----------
@@ -53,9 +56,9 @@ class Story(msgspec.Struct, frozen=True):
     n_nodes : int
         Number of nodes of the first attempt.
     waited_s : float or None
-        Time from the submission to the first start; None if the job never started.
+        Time from the submission to the first start, or None if the job never started.
     lost_s : float
-        Run time of interrupted attempts that was not kept.
+        Lost run time of interrupted attempts, in seconds.
     lost_node_s : float
         ``lost_s`` in node-seconds.
     attempts : int
@@ -74,18 +77,18 @@ class Story(msgspec.Struct, frozen=True):
 
 
 def story(book: RunBook, job: str, complete: bool = False) -> Story:
-    """Return the story of a job; with ``complete``, similar moments are not joined.
+    """Return the story of a job. If ``complete`` is set, similar moments are not joined.
 
     Raises
     ------
     InputError
-        For an unknown job.
+        If the job is unknown.
     """
     attempts = book.attempts(job)
     ran = [attempt for attempt in attempts if attempt.start_us >= 0]
     first = attempts[0]
     moments = list(_moments(book, job, attempts))
-    moments.sort(key=lambda moment: moment.at_s)  # stable
+    moments.sort(key=lambda moment: moment.at_s)  # the sort is stable
     return Story(
         book.policy,
         job,
@@ -99,14 +102,14 @@ def story(book: RunBook, job: str, complete: bool = False) -> Story:
 
 
 def lost_us(attempt: AttemptOutcome) -> int:
-    """Return the run time of an attempt that was not kept, or was lost later, in microseconds."""
+    """Return the run time (us) of an attempt whose work was lost at its end or later."""
     if attempt.cause not in LOSSES:
         return attempt.lost_us
     return attempt.end_us - attempt.start_us - attempt.kept_us + attempt.lost_us
 
 
 def _moments(book: RunBook, job: str, attempts: list[AttemptOutcome]) -> Iterator[Moment]:
-    """Yield the moments, attempt by attempt."""
+    """Yield the events of a job, attempt by attempt."""
     changes: dict[int, list[Change]] = {}
     for change in book.changes(job):
         changes.setdefault(change.number, []).append(change)
@@ -168,7 +171,7 @@ def _obstacle(
 
 
 def causes(book: RunBook, plan: dict[str, int]) -> Iterator[dict[str, Any]]:
-    """Yield the causes of a plan, the strongest first, each with an attempt or node."""
+    """Yield the causes of a plan, the most important first, with the attempt or node of each."""
     present = PlanCause(plan["causes"])
     for cause, column in SUBJECTS.items():
         if cause not in present:
@@ -186,7 +189,7 @@ def causes(book: RunBook, plan: dict[str, int]) -> Iterator[dict[str, Any]]:
 
 
 def _subject(book: RunBook, serial: int, cause: PlanCause) -> dict[str, Any]:
-    """Return the attempt that a cause concerns; for a stop, also the reason."""
+    """Return the attempt that a cause concerns. If it was stopped, add the cause."""
     name, outcome = book.outcome(serial)
     fact: dict[str, Any] = {"job": name}
     if cause == PlanCause.STOP and outcome is not None:
@@ -196,14 +199,14 @@ def _subject(book: RunBook, serial: int, cause: PlanCause) -> dict[str, Any]:
 
 
 def _thief(attempt: AttemptOutcome) -> dict[str, Any]:
-    """Return the job that took the nodes of a victim."""
+    """Return the job that took the nodes of a stolen attempt. Otherwise, return an empty dict."""
     if attempt.cause != Cause.STOLEN or not attempt.why.startswith("for "):
         return {}
     return {"by": split_attempt(attempt.why.removeprefix("for "))[0]}
 
 
 def _started(attempt: AttemptOutcome, book: RunBook, changes: list[Change]) -> Moment:
-    """Return the start of an attempt, and whether an earlier plan reserved it."""
+    """Return the start of an attempt, and whether an earlier plan had this start time."""
     plans = [change for change in changes if change.kind == PlanChange.PLANNED]
     last = plans[-1] if plans else None
     as_planned = (

@@ -18,7 +18,7 @@ _ONLY_IN_4 = ("scheduling_time", "simulation_time")
 def jobs_csv5(jobs: Iterable[EndedJob]) -> Iterator[str]:
     """Yield the lines of jobs.csv: a row per Batsim job or resubmission, in order of their ends.
 
-    Like Batsim, the file does not quote names, and the energy of static jobs is -1.
+    Like Batsim, the file does not quote names. The energy of static jobs is -1.
     """
     yield JOB_COLUMNS
     yield from map(_row, jobs)
@@ -33,7 +33,7 @@ def _row(job: EndedJob) -> str:
 
 
 def schedule_json(jobs: Packed[EndedJob], n_nodes: int, node_events: NodeEvents) -> str:
-    """Return schedule.json: an object of totals with one field per line."""
+    """Return schedule.json: an object with the totals of the schedule, one field per line."""
     values = totals(jobs, n_nodes, node_events) | {"batsim_version": f'"{VERSION5}"'}
     rows = (f'  "{name}": {value}' for name, value in values.items() if name not in _ONLY_IN_4)
     return "{\n" + ",\n".join(rows) + "\n}\n"

@@ -61,7 +61,7 @@ def columns_of_run(job: EndedJob) -> str:
 
 
 def _finish_us(job: EndedJob) -> int:
-    """Return the end of a job as in Batsim, which adds `NULL_RUN_US` to run times of 0."""
+    """Return the end of a job as in Batsim, which adds `NULL_RUN_US` if the run time is 0."""
     return job.end_us if job.end_us > job.start_us else job.start_us + NULL_RUN_US
 
 
@@ -72,7 +72,7 @@ NodeEvents = Sequence[tuple[int, bool, NodeSet]]
 def schedule_csv(
     jobs: Packed[EndedJob], n_nodes: int, node_events: NodeEvents, repeated_us: int = 0
 ) -> str:
-    """Return schedule.csv, one row of totals; see `totals`."""
+    """Return schedule.csv, which has a single row (see `totals`)."""
     values = totals(jobs, n_nodes, node_events, repeated_us)
     return ",".join(values) + "\n" + ",".join(values.values()) + "\n"
 
@@ -82,10 +82,10 @@ def totals(
 ) -> dict[str, str]:
     """Return the totals by name. As in Batsim, every resubmission counts as a job.
 
-    ``repeated_us`` is the node time that a sum over jobs counts repeatedly, because jobs share
-    nodes; see `measures.sharing`.
+    ``repeated_us`` is the node time to subtract from a sum over jobs, because jobs share nodes (see
+    `measures.sharing`).
 
-    Unavailable nodes are counted up to the makespan; Batsim counts them up to the last machine
+    Unavailable nodes are counted up to the makespan. Batsim counts them up to the last machine
     event. The two columns of wall-clock time are 0, so that equal runs produce equal files.
     """
     ran = ~jobs.having("state", REJECTED)
@@ -100,7 +100,7 @@ def totals(
     success, n_ran = int(jobs.having("state", SUCCESS).sum()), len(start_us)
 
     def mean(values: npt.NDArray[np.float64]) -> str:
-        """Return the mean over all jobs; Batsim counts rejected jobs as 0."""
+        """Return the mean over all jobs. As in Batsim, the value of a rejected job counts as 0."""
         return f"{math.fsum(values) / len(jobs) if jobs else 0:.6f}"
 
     return {

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reader of jobs.csv of Batsim or rebat, including files with only some of its columns.
 
-Times are read as integers in microseconds, the precision of the file (``%.6f``). Reading is strict:
-an error names the file and line. `rebat.results.validate` checks whether the rows are consistent.
+Times are read as integers in microseconds, the precision of the file (``%.6f``). Any invalid value
+is an error, which names the file and line. `rebat.results.validate` checks whether the rows are
+consistent.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ OPTIONAL_TIMES = {
     "waiting_time": "wait_us",
     "turnaround_time": "flow_us",
 }
-"""Field of a row for each column. It is None if the file or the row has no value."""
+"""Field of a row for each column. The field is None if the file or the row has no value."""
 
 STATES = (
     "COMPLETED_SUCCESSFULLY",
@@ -54,8 +55,8 @@ class JobRecord(msgspec.Struct, frozen=True):
     """A row: an execution of a job, or a rejected job (no start, no end, no nodes).
 
     If a column is missing, its field is None, or '' for ``workload``. ``walltime_us`` is also None
-    for jobs without a walltime; ``walltime_listed`` states whether the file contains a walltime for
-    the job. ``duplicate_node`` is a duplicate node in the row.
+    for jobs without a walltime. ``walltime_listed`` states whether the file contains a walltime for
+    the job. ``duplicate_node`` is a node that the row lists twice, or None.
     """
 
     line: int
@@ -89,20 +90,23 @@ class JobRecord(msgspec.Struct, frozen=True):
 
     @property
     def left_us(self) -> int | None:
-        """The time of the release of the nodes: the start, if the run time is `NULL_RUN_US`."""
+        """The time at which the job releases its nodes.
+
+        This is the end of the job, or its start if the run time is `NULL_RUN_US`.
+        """
         if self.start_us is None or self.end_us is None:
             return self.end_us
         return self.start_us if self.end_us - self.start_us == NULL_RUN_US else self.end_us
 
     @property
     def held_us(self) -> int | None:
-        """The time for which the job held nodes; None if it held none. See `left_us`."""
+        """The duration for which the job held nodes, up to `left_us`. None if it held no nodes."""
         left_us = self.left_us
         return None if self.start_us is None or left_us is None else left_us - self.start_us
 
 
 class JobsFile(msgspec.Struct, frozen=True):
-    """The rows of a jobs.csv in their order, and its path."""
+    """The rows of a jobs.csv in the order of the file, and the path of the file."""
 
     path: Path
     records: list[JobRecord]
@@ -117,7 +121,7 @@ class JobsFile(msgspec.Struct, frozen=True):
         return len({record.job_id for record in self.records}) == len(self.records)
 
     def repeated(self) -> list[str]:
-        """Return the keys that several rows have."""
+        """Return the keys that occur in more than one row."""
         counts = Counter(record.key for record in self.records)
         return [key for key, count in counts.items() if count > 1]
 
@@ -280,7 +284,7 @@ def _size(row: dict[str, str]) -> int | None:
 
 
 def _nodes(text: str) -> tuple[NodeSet, int | None]:
-    """Return the nodes, and the first duplicate node in the text."""
+    """Return the nodes in the text, and the first node that is listed twice, or None."""
     pairs = sorted(parse_intervals(text))
     nodes = NodeSet.from_intervals(pairs)
     if len(nodes) and nodes.intervals[-1, 1] >= MAX_NODES:

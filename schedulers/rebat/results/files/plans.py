@@ -3,8 +3,8 @@
 
 The arrays ``plan_*`` have an entry for each plan with changes (`session.plan_record.PLAN_COLUMNS`).
 The arrays ``row_*`` have an entry for each change (`ROW_COLUMNS`). ``attempt_serials`` and
-``attempt_ids`` describe the attempts; ``texts`` are the reasons of a custom policy. Equal records
-produce equal files.
+``attempt_ids`` are the serial numbers and ids of the attempts. ``texts`` are the reasons that a
+custom policy stated. Equal records produce equal files.
 """
 
 from __future__ import annotations

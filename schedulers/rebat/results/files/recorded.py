@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The part of summary.json that marks a recorded run (the schedule of a real machine)."""
+"""The part of summary.json that describes the source of a recorded run.
+
+A recorded run is the schedule of a real machine, not of a simulation.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from typing import Any
 import msgspec
 
 RECORDED = "recorded"
-"""Policy name of a recorded run, and the key of its source in summary.json."""
+"""Policy name of a recorded run. Also the key in summary.json under which its source is stored."""
 
 
 class RecordSource(msgspec.Struct, frozen=True):
@@ -18,9 +21,9 @@ class RecordSource(msgspec.Struct, frozen=True):
     Attributes
     ----------
     format : str
-        Format of the record; empty for a simulated run.
+        Format of the accounting record. Empty for a simulated run.
     file, sha256 : str
-        The file of the record, and its hash.
+        Name and hash of the accounting record.
     events : dict, optional
         Name and hash of the file of node events.
     attempts : int
@@ -28,9 +31,9 @@ class RecordSource(msgspec.Struct, frozen=True):
     shared_attempts : int
         Number of attempts that share nodes with other attempts.
     assigned_nodes : bool
-        Whether rebat chose the nodes of attempts, because the record has no node names.
+        Whether rebat chose the nodes of attempts because the record contains no node names.
     notes : tuple of str
-        How the records were converted to attempts.
+        Sentences about the conversion of the record to attempts.
     """
 
     format: str = ""
@@ -47,7 +50,7 @@ SIMULATED = RecordSource()
 
 
 def source_of(summary: dict[str, Any]) -> RecordSource:
-    """Return the source in the content of summary.json; `SIMULATED` if there is none.
+    """Return the source in the content of summary.json, or `SIMULATED` if there is none.
 
     Raises
     ------
@@ -58,7 +61,7 @@ def source_of(summary: dict[str, Any]) -> RecordSource:
 
 
 def read_source(folder: Path) -> RecordSource:
-    """Return the source of the run in a folder; `SIMULATED` if there is no readable summary."""
+    """Return the source of the run in a folder, or `SIMULATED` if there is no readable summary."""
     try:
         return source_of(_summary(folder))
     except msgspec.ValidationError:
@@ -66,9 +69,9 @@ def read_source(folder: Path) -> RecordSource:
 
 
 def node_list_of(folder: Path) -> str:
-    """Return the node names of the run in ``folder`` as a node list, like ``node[1-4]``.
+    """Return the node names of the run in ``folder`` in compact form, like ``node[1-4]``.
 
-    The text is empty if the nodes have no names.
+    If the nodes have no names, return an empty string.
     """
     workload = _summary(folder).get("workload")
     names = workload.get("nodes") if isinstance(workload, dict) else None
@@ -76,7 +79,7 @@ def node_list_of(folder: Path) -> str:
 
 
 def _summary(folder: Path) -> dict[str, Any]:
-    """Return the content of summary.json; empty if it cannot be read."""
+    """Return the content of summary.json, or an empty dict if the file cannot be read."""
     try:
         summary = msgspec.json.decode((folder / "summary.json").read_bytes())
     except (OSError, msgspec.DecodeError):

@@ -20,7 +20,7 @@ Int = npt.NDArray[np.int64]
 
 
 class Rows:
-    """The rows of a CSV or Parquet file, read by column; errors name file and line."""
+    """The rows of a CSV or Parquet file, read by column. Errors name file and line."""
 
     def __init__(self, path: Path, required: Sequence[str]) -> None:
         self.path = path
@@ -44,7 +44,7 @@ class Rows:
         return self._columns[name]
 
     def names(self, name: str) -> list[str]:
-        """Return the names in a column, without the characters that protect CSV texts."""
+        """Return a column of names. Remove the prefix that protects texts in spreadsheets."""
         texts = self._columns[name]
         return texts if is_parquet(self.path) else list(map(original, texts))
 
@@ -55,12 +55,15 @@ class Rows:
     def refuse(
         self, wrong: npt.NDArray[np.bool_], problem: str, expected: str | None = None
     ) -> None:
-        """Raise InputError for the first row where ``wrong`` is True, if there is one."""
+        """If ``wrong`` is True for a row, raise InputError for the first of these rows."""
         if wrong.any():
             raise InputError(problem, self.place(int(wrong.argmax())), expected)
 
     def times(self, name: str, empty: int | None = None) -> Int:
-        """Return a column of seconds in microseconds; ``empty`` is the value of empty fields."""
+        """Read a column of times in seconds, and return it in microseconds.
+
+        ``empty`` is the value of empty fields. If it is None, an empty field is an error.
+        """
         texts = self.texts(name)
         if empty is None:
             return np.rint(self._numbers(name, texts) * US_PER_S).astype(np.int64)
@@ -95,7 +98,7 @@ def _number(text: str) -> float:
 
 
 def _fields(path: Path) -> tuple[list[str], list[list[str]], list[int]]:
-    """Return the header, the rows, and the last line of each row."""
+    """Return the header, the rows, and the line number at which each row ends."""
     with row_reader(path) as reader:
         try:
             header, rows, lines = next(reader, []), [], []

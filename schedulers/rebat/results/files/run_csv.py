@@ -53,10 +53,11 @@ RECOVERY_COLUMNS = (
 
 
 def recoveries_csv(ledger: Ledger) -> Iterator[str]:
-    """Yield rebat_recoveries.csv: a row per failure of an attempt that has a cause or stages.
+    """Yield rebat_recoveries.csv: a row per failure of an attempt with a cause or recovery stages.
 
     ``failed_time`` is the time of the failure. ``detect_seconds`` and similar columns are the
-    durations of the stages. ``lost_seconds`` is the run time before the failure that was not kept.
+    durations of the recovery stages. ``lost_seconds`` is the run time before the failure that was
+    not kept.
     """
     yield ",".join(RECOVERY_COLUMNS)
     for record in ledger.attempts.where(ledger.attempts.column("hit") != 0):
@@ -75,14 +76,14 @@ def recoveries_csv(ledger: Ledger) -> Iterator[str]:
 
 
 def rows_csv(rows: JobRows, columns: Sequence[str] = JOB_COLUMNS) -> Iterator[str]:
-    """Yield rebat_jobs.csv, or a table with other columns: a row per original job."""
+    """Yield rebat_jobs.csv: a row per original job. ``columns`` are the columns of the table."""
     yield ",".join(columns)
     for values in rows.values(columns):
         yield _line(values)
 
 
 def groups_csv(rows: JobRows, column: str) -> Iterator[str]:
-    """Yield rebat_users.csv or rebat_queues.csv: a row per user or queue, see `measures.owners`."""
+    """Yield rebat_users.csv or rebat_queues.csv: a row per user or queue; see `measures.owners`."""
     yield ",".join((column, *GROUP_COLUMNS))
     for values in group_rows(rows, column):
         yield _line(values)
@@ -96,19 +97,22 @@ def attempts_csv(ledger: Ledger) -> Iterator[str]:
 
 
 def attempt_values(record: AttemptRecord) -> tuple[Any, ...]:
-    """Return the values of an attempt by `ATTEMPT_COLUMNS`.
+    """Return the values of an attempt in the order of `ATTEMPT_COLUMNS`.
 
-    - ``attempt``: 0 for the first attempt of a job.
+    - ``attempt``: number of the attempt. The first attempt of a job is 0.
     - ``start_time``, ``nodes``: empty if the attempt never ran.
     - ``finish_time``: empty if the attempt was rejected.
     - ``cause``: why the attempt ended (`core.attempts.Cause`).
-    - ``why``: the reason that the policy stated for a stop; for a victim, the job that takes its
-      nodes.
-    - ``kept_seconds``: the progress that was kept at first. ``lost_seconds``: the part of this
-      progress that was lost later.
-    - ``recovery_seconds``, ``first_period_seconds``, ``period_seconds``, ``checkpoint_seconds``:
-      the durations of the recovery, of the first period, of each later period, and of a checkpoint.
-      The last three are empty if the attempt writes no periodic checkpoints.
+    - ``why``: the reason that the policy stated for a stop. For a stolen attempt, this is the job
+      that takes its nodes.
+    - ``kept_seconds``: the progress that was kept when the attempt ended.
+    - ``lost_seconds``: the part of the kept progress that was lost later.
+    - ``recovery_seconds``: duration of the recovery.
+    - ``first_period_seconds``, ``period_seconds``: durations of the first checkpoint period and of
+      each later period.
+    - ``checkpoint_seconds``: duration of a checkpoint.
+
+    The last three columns are empty if the attempt writes no periodic checkpoints.
     """
     attempt, ran = record.attempt, record.start_us >= 0
     recovery_us, pattern = checkpoint_times(record.checkpointing)
@@ -132,7 +136,7 @@ def attempt_values(record: AttemptRecord) -> tuple[Any, ...]:
 
 
 HOLD_COLUMNS = ("job_id", "start_time", "finish_time", "nodes")
-"""Columns of rebat_holds.csv; finish_time is empty if nodes are held to the end of the run."""
+"""Columns of rebat_holds.csv. If nodes are held to the end of the run, finish_time is empty."""
 
 
 def holds_csv(ledger: Ledger) -> Iterator[str]:
@@ -152,7 +156,7 @@ def node_events_csv(ledger: Ledger) -> Iterator[str]:
 
 
 def _line(values: Sequence[Any]) -> str:
-    """Return a row: numbers with six decimals, integers and texts; None and NaN are empty."""
+    """Return a row. Floats have six decimals; None and NaN become empty fields."""
     form, texts = _form(tuple(map(type, values)))
     cells = list(values)
     for place in texts:
@@ -169,7 +173,7 @@ def _is_nan(value: Any) -> bool:
 
 @cache
 def _form(kinds: tuple[type, ...]) -> tuple[str, list[int]]:
-    """Return the format of a row with values of these types, and the positions of texts."""
+    """Return the format string of a row of these types, and the positions of its texts."""
     texts = [place for place, kind in enumerate(kinds) if not issubclass(kind, _PRINTED)]
     return ",".join(map(_cell, kinds)), texts
 
@@ -181,4 +185,4 @@ def _cell(kind: type) -> str:
 
 
 _PRINTED = (int, float, NoneType)
-"""Types of values that need no protection from evaluation by spreadsheets."""
+"""Types whose values cannot be formulas, so that spreadsheets do not evaluate them."""

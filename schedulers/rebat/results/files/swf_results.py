@@ -3,7 +3,7 @@
 
 Source: the archive's definition of version 2.2, with its rules for partial executions. A job with
 several attempts has a summary line, followed by a line per attempt. The status of the last attempt
-is 3 (completed) or 4 (killed), the status of earlier attempts is 2 (the job continues). Only the
+is 3 (completed) or 4 (killed). The status of earlier attempts is 2 (the job continues). Only the
 first attempt has a submission time. The waiting time of each later attempt is the time since the
 previous attempt.
 """
@@ -26,14 +26,14 @@ from rebat.results.files.timelines import ATTEMPTS, n_nodes_of
 
 UNKNOWN = -1
 FAILED, COMPLETED, CONTINUES, LAST_COMPLETED, LAST_KILLED, CANCELLED = range(6)
-"""Status of jobs (0, 1, 5) and of attempts (2, 3, 4)."""
+"""Status of jobs (0, 1, 5) and of attempts (2, 3, 4) in the format."""
 
 ENDS: dict[str, int] = {Cause.COMPLETED: COMPLETED, Cause.CANCELLED: CANCELLED}
 """Status for each cause of a job's end; with any other cause, the job failed."""
 
 
 class SwfAttempt(NamedTuple):
-    """An attempt in the results; times are in microseconds, -1 if it never ran."""
+    """An attempt in the results. Times are in microseconds, and -1 if the attempt never ran."""
 
     number: int
     size: int
@@ -47,8 +47,8 @@ def write_result_swf(folder: Path, path: Path, workload: Workload | None = None)
     """Write the result of a policy as a trace, compressed if its name ends in .gz.
 
     Jobs are numbered from 1 in order of submission. Times are in seconds, with decimals if needed.
-    If ``workload`` is set, the trace also contains the users, the queues and the recorded time 0 of
-    this workload.
+    If ``workload`` is set, the trace also contains the users and the queues of this workload, and
+    the absolute time at which it begins.
 
     Returns
     -------
@@ -71,7 +71,7 @@ def write_result_swf(folder: Path, path: Path, workload: Workload | None = None)
 
 
 def _read(path: Path) -> dict[str, list[SwfAttempt]]:
-    """Return the attempts of each job, in order; jobs are in order of submission."""
+    """Return the attempts of each job, in order. Jobs are in order of submission."""
     rows = Rows(path, ("job_id", "attempt", "size", "submission_time", "start_time", "cause"))
     columns = zip(
         rows.names("job_id"),
@@ -115,7 +115,7 @@ def _header(n_nodes: int, n_jobs: int, workload: Workload | None) -> Iterator[st
 
 
 class _Owners:
-    """Numbers of users and queues, from 1 in the order of the jobs."""
+    """Numbers users and queues from 1, in the order of their first jobs."""
 
     def __init__(self, jobs: Mapping[str, Job]) -> None:
         self._jobs = jobs
@@ -123,7 +123,7 @@ class _Owners:
         self._queues: dict[str, int] = {}
 
     def of(self, name: str) -> tuple[int, int]:
-        """Return the user and the queue of a job; -1 if unknown."""
+        """Return the numbers of the user and the queue of a job. An unknown number is -1."""
         if name not in self._jobs:
             return UNKNOWN, UNKNOWN
         traits = traits_of(self._jobs[name].extra)
@@ -137,7 +137,7 @@ def _number(numbers: dict[str, int], name: str) -> int:
 def _lines(
     number: int, attempts: Sequence[SwfAttempt], limit_us: int, owner: tuple[int, int]
 ) -> Iterator[str]:
-    """Yield the lines of a job."""
+    """Yield the lines of a job: its summary, and a line per attempt if there are several."""
     first, ran = attempts[0], [attempt for attempt in attempts if attempt.start_us >= 0]
     user, queue = owner
 
@@ -166,7 +166,7 @@ def _lines(
 
 
 def _seconds(us: int) -> str:
-    """Return a time in seconds; -1 if it is unknown.
+    """Return a time in seconds as text. If ``us`` is negative, the time is unknown: return -1.
 
     >>> _seconds(1_500_000), _seconds(2_000_000), _seconds(-1)
     ('1.5', '2', '-1')

@@ -18,7 +18,7 @@ from rebat.core.parquet import arrow, opened
 FORMATS = ("csv", "parquet")
 
 LONGEST_FIELD = 2**27
-"""Maximum length of a field. Python's default of 2**17 characters is too short for node sets."""
+"""Maximum length of a field in characters. Python's default (2**17) is too short for node sets."""
 
 UNGUARDED = ("jobs",)
 """Tables in Batsim's format. Their texts are not protected from evaluation in spreadsheets."""
@@ -46,7 +46,7 @@ _COUNTS = (
 
 
 def check_format(form: str, where: str) -> None:
-    """Raise InputError for an unknown format, or for Parquet without pyarrow."""
+    """Raise InputError if the format is unknown, or if it is Parquet and pyarrow is missing."""
     if form not in FORMATS:
         raise unknown_name("format", form, FORMATS).at(where)
     if form == "parquet":
@@ -65,13 +65,13 @@ def write_table(folder: Path, name: str, lines: Iterable[str], form: str = "csv"
 
 
 def table_in(folder: Path, name: str) -> Path:
-    """Return the file of a table in a folder; if there is none, the path of the CSV file."""
+    """Return the file of a table in a folder, or the path of the CSV file if there is none."""
     parquet = folder / f"{name}.parquet"
     return parquet if parquet.is_file() else folder / f"{name}.csv"
 
 
 class RowReader(Protocol):
-    """An iterator over the header and the rows of a table, as texts; see `csv.reader`."""
+    """An iterator over the header and the rows of a table, as texts, like `csv.reader`."""
 
     @property
     def line_num(self) -> int: ...
@@ -100,12 +100,12 @@ def row_reader(path: Path) -> Iterator[RowReader]:
 
 
 def is_parquet(path: Path) -> bool:
-    """Return whether the name of a file ends like that of a Parquet file."""
+    """Return whether a file is a Parquet file, judged by its name."""
     return path.suffix == ".parquet"
 
 
 class _ParquetRows:
-    """The rows of a Parquet file as texts; ``line_num`` counts the header and the rows."""
+    """The rows of a Parquet file as texts. ``line_num`` counts the header and the rows."""
 
     def __init__(self, file: Any) -> None:
         self.line_num, self._rows = 0, self._texts(file)
@@ -144,7 +144,7 @@ def _convert(source: Path, path: Path, guarded: bool) -> None:
 
 
 def _batches(pa: Any, path: Path) -> Any:
-    """Open a CSV file as a stream of Arrow batches; columns are texts, counts or seconds."""
+    """Open a CSV file as a stream of Arrow batches. Columns are texts, whole numbers or seconds."""
     from pyarrow import csv as arrow_csv
 
     with path.open(encoding="utf-8") as text:

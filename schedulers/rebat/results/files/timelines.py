@@ -37,7 +37,7 @@ OnRows = Callable[[int, int], None]
 
 ATTEMPTS, EVENTS, SUMMARY = "rebat_attempts", "node_events.csv", "summary.json"
 HOLDS = "rebat_holds.csv"
-"""A file that exists only if nodes were held."""
+"""The file of held nodes. It exists only if a run held nodes for jobs."""
 REQUIRED = (
     "job_id",
     "attempt",
@@ -95,7 +95,7 @@ def in_order(out: Path, policies: Iterable[str]) -> list[str]:
     try:
         names = Rows(out / "comparison.csv", ("policy",)).names("policy")
     except InputError:
-        names = []  # without this file, only the order is unknown
+        names = []  # Without this file, the order of the policies is unknown.
     rank = {name: at for at, name in enumerate(dict.fromkeys(names))}
     return sorted(policies, key=lambda name: (rank.get(name, len(rank)), name))
 
@@ -172,7 +172,10 @@ def read_timeline(folder: Path, on_rows: OnRows = lambda done, of: None) -> Time
 def _repeats(
     summary: dict[str, Any], start_us: Int, end_us: Int, blocks: Blocks
 ) -> list[tuple[Int, Int]]:
-    """Return the nodes that attempts share; empty unless a recorded run has shared nodes."""
+    """Return the field ``repeats`` of a `Timeline`.
+
+    The arrays are empty unless a recorded run has shared nodes.
+    """
     if not source_of(summary).shared_attempts:
         return []
     first_rows = np.searchsorted(blocks.owner, np.arange(1, len(start_us)))
@@ -181,7 +184,7 @@ def _repeats(
 
 
 def _holds(path: Path, n_nodes: int, until_us: int) -> tuple[Spans, list[str]]:
-    """Return held nodes and their jobs; nodes without an end are held until ``until_us``."""
+    """Return held nodes and their jobs. Nodes without an end are held until ``until_us``."""
     if not path.is_file():
         none = np.empty(0, dtype=np.int64)
         return Spans(none, none, none, none), []
@@ -216,7 +219,7 @@ def _causes(rows: Rows) -> npt.NDArray[np.int64]:
 
 
 def _pattern(rows: Rows) -> Pattern:
-    """Read the checkpoint patterns of attempts; older results do not contain them."""
+    """Read the checkpoint times of attempts. Results of older versions do not contain them."""
     if not all(name in rows for name in CHECKPOINTS):
         none = np.full(len(rows), -1, dtype=np.int64)
         return Pattern(none + 1, none, none, none)
@@ -230,7 +233,7 @@ def read_node_events(path: Path, n_nodes: int) -> NodeEvents:
     Raises
     ------
     InputError
-        For invalid events; the error names file and line.
+        For invalid events. The error names file and line.
     """
     rows = Rows(path, ("time", "event", "nodes"))
     times_us, words = rows.times("time"), rows.texts("event")

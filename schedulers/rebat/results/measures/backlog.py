@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The *work at hand* in a window: work that remains at its start, plus submitted work.
+"""The *work at hand* in a window: the work that remains at its start, plus the submitted work.
 
 In a window of a longer run, useful time depends not only on the scheduler but also on the work at
 hand: work that was delayed before the window increases the useful time in the window. The module
@@ -72,7 +72,7 @@ useful time can differ by the same amount.
 """
 
 NOT_COMPARABLE = "n.c."
-"""The mark of a utilisation or share of node time that is not comparable."""
+"""The mark of a utilisation, or of a share of node time, that is not comparable."""
 
 WHY_NOT = (
     f"{NOT_COMPARABLE}: not comparable, because the work at hand in the window differs by more "
@@ -83,9 +83,9 @@ WHY_NOT = (
 def comparable(ours: AtHand, others: AtHand) -> bool:
     """Return whether shares of node time of two runs can be compared.
 
-    The shares are not comparable under two conditions together: the work at hand differs by more
-    than `MOST_APART`, and in one of the runs there are times at which no attempt waits. Then the
-    run with more work at hand has additional useful time, because it delayed work before the
+    They cannot be compared if both conditions hold: the work at hand differs by more than
+    `MOST_APART`, and in one of the runs there are times at which no attempt waits. In this case,
+    the run with more work at hand has additional useful time, because it delayed work before the
     window.
 
     >>> comparable(AtHand(0.72, 0.4), AtHand(0.81, 0.0))
@@ -104,7 +104,7 @@ def of_window(metric: str) -> bool:
 
 
 def at_hand(mean: Callable[[str], float | None]) -> AtHand | None:
-    """Return the work at hand from the mean metrics of a run; None if metrics are missing."""
+    """Return the work at hand from the mean metrics of a run, or None if metrics are missing."""
     names = ("backlog_begin", "backlog_submitted", "backlog_nothing_waits", "platform_total")
     begin, submitted, nothing_waits, total = map(mean, names)
     if begin is None or submitted is None or nothing_waits is None or not total:
@@ -115,7 +115,7 @@ def at_hand(mean: Callable[[str], float | None]) -> AtHand | None:
 def are_comparable(
     ours: Callable[[str], float | None], others: Callable[[str], float | None]
 ) -> bool | None:
-    """Return `comparable` for the mean metrics of two runs; None if metrics are missing."""
+    """Return `comparable` for the mean metrics of two runs, or None if metrics are missing."""
     mine, theirs = at_hand(ours), at_hand(others)
     return None if mine is None or theirs is None else comparable(mine, theirs)
 
@@ -123,7 +123,7 @@ def are_comparable(
 def backlog(
     ledger: Ledger, window: Window, accounting: Accounting = "exact", uses: Uses | None = None
 ) -> Backlog:
-    """Return the backlog in a window. ``uses`` is the result of `uses_of`, if already computed."""
+    """Return the backlog in a window. ``uses`` is the result of `uses_of` if already computed."""
     first, last = window
     before, within, after = (
         (

@@ -23,7 +23,10 @@ from rebat.session.ledger import Ledger
 Ints = npt.NDArray[np.int64]
 
 ASLEEP = "sleep"
-"""The reason of drains that save energy. A node that boots needs the power of an empty node."""
+"""The reason of drains that save energy.
+
+While a drained node boots, it needs the power of an empty node.
+"""
 
 
 class NodeStates(msgspec.Struct, frozen=True):
@@ -35,7 +38,7 @@ class NodeStates(msgspec.Struct, frozen=True):
 
 
 class Usage(msgspec.Struct, frozen=True):
-    """Intervals of time on nodes, each with the number of cores in use: arrays of shape (n,)."""
+    """Intervals of time on nodes and the numbers of used cores, as four arrays of shape (n,)."""
 
     node: Ints
     begin_us: Ints
@@ -44,12 +47,12 @@ class Usage(msgspec.Struct, frozen=True):
 
     @property
     def length_us(self) -> Ints:
-        """The length of each interval."""
+        """The length of each interval in microseconds."""
         return self.end_us - self.begin_us
 
 
 def usage(ledger: Ledger, n_nodes: int, cores: int, window: Window) -> Usage:
-    """Return the number of cores in use on each node, in intervals that cover the window."""
+    """Return the number of used cores over time. Each node has intervals that cover the window."""
     first, last = window
     taken = [
         (record.nodes.intervals, max(record.start_us, first), min(record.end_us, last))
@@ -72,10 +75,10 @@ def usage(ledger: Ledger, n_nodes: int, cores: int, window: Window) -> Usage:
 
 
 def _by_node(sets: list[Intervals], cores: int) -> tuple[Ints, Ints, Ints]:
-    """Return the nodes of each set of cores, as three arrays.
+    """Return the nodes that sets of cores belong to.
 
-    Each entry is a pair of a set and a node: the node, the number of its cores in the set, and the
-    index of the set.
+    The three arrays have an entry for each pair of a set and a node: the node, the number of its
+    cores in the set, and the index of the set.
     """
     rows = np.concatenate([np.empty((0, 2), dtype=np.int64), *sets])
     first = rows[:, 0] // cores
@@ -85,7 +88,7 @@ def _by_node(sets: list[Intervals], cores: int) -> tuple[Ints, Ints, Ints]:
     low = np.maximum(rows[row, 0], node * cores)
     high = np.minimum(rows[row, 1], node * cores + cores - 1)
     number = np.repeat(np.arange(len(sets)), [len(intervals) for intervals in sets])[row]
-    new = np.ones(len(row), dtype=np.bool_)  # a node can be in two consecutive intervals
+    new = np.ones(len(row), dtype=np.bool_)  # a node can belong to two intervals
     new[1:] = (node[1:] != node[:-1]) | (number[1:] != number[:-1])
     n_cores = np.add.reduceat(high - low + 1, np.flatnonzero(new)) if len(row) else row
     return node[new], n_cores, number[new]
@@ -106,7 +109,7 @@ class Energy(msgspec.Struct, frozen=True):
     """Energy of the nodes in a window.
 
     ``kwh`` is None if the power of a node is unknown. ``asleep`` is the share of node time in which
-    nodes sleep.
+    nodes sleep, from 0 to 1.
     """
 
     kwh: float | None
@@ -116,7 +119,7 @@ class Energy(msgspec.Struct, frozen=True):
 def energy(
     of: Usage, ledger: Ledger, cores: int, window: Window, power: NodePower | None
 ) -> Energy:
-    """Return the energy of the machine; a node's power depends on its number of used cores."""
+    """Return the energy of the machine. The power of a node depends on its number of used cores."""
     lengths_s = of.length_us / US_PER_S
     asleep_s, total_s = _drained_s(ledger, cores, window, ASLEEP), float(lengths_s.sum())
     asleep = asleep_s / total_s if total_s else 0.0
@@ -128,7 +131,7 @@ def energy(
 
 
 def _drained_s(ledger: Ledger, cores: int, window: Window, why: str) -> float:
-    """Return the node-seconds in a window of the drains with the reason ``why``."""
+    """Return the node-seconds, within a window, of the drains with the reason ``why``."""
     first, last = window
     total_us = 0
     for drain in ledger.drained:

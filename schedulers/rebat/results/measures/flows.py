@@ -45,9 +45,9 @@ class Flow(msgspec.Struct, frozen=True):
 class Selection(msgspec.Struct, frozen=True):
     """A selection of jobs by their submissions, from the share ``first`` to the share ``last``.
 
-    If ``by`` is 'count', these are shares of the jobs in the order of submissions, as in the paper
-    (section 5.3.3 drops the first and last 20 % of the jobs). If ``by`` is 'time', these are shares
-    of the time from the first to the last submission, as in the authors' program (0.2 and 0.8).
+    If ``by`` is 'count', the shares refer to the jobs in the order of submissions, as in the paper
+    (section 5.3.3 drops the first and last 20 % of the jobs). If ``by`` is 'time', the shares refer
+    to the time from the first to the last submission, as in the authors' program (0.2 and 0.8).
     """
 
     first: float = 0.2
@@ -84,7 +84,7 @@ def class_name(low: int, high: int) -> str:
 
 
 def flow_of(rows: JobRows) -> Flow | None:
-    """Return the flow of finished jobs; None if there are no jobs."""
+    """Return the flow of finished jobs, or None if there are no jobs."""
     if not rows:
         return None
     flow, size = rows.column("flow"), rows.column("size")
@@ -94,7 +94,7 @@ def flow_of(rows: JobRows) -> Flow | None:
 
 
 def flows_by_class(rows: JobRows, n_nodes: int) -> dict[str, Flow | None]:
-    """Return the flow per size class of the machine, and of all jobs ('all')."""
+    """Return the flow of each size class of the machine, and of all jobs (key 'all')."""
     table = {name: flow_of(jobs) for name, jobs in by_class(rows, n_nodes)}
     return table | {"all": flow_of(rows)}
 

@@ -3,7 +3,7 @@
 
 The head of the queue is the attempt that comes first in the default order: by priority, then by
 time of entry into the queue. The machine is *blocked* while the head waits although enough nodes
-are free. The head waits because of the positions of the free nodes, or because of a reservation of
+are free. There are two possible reasons: the positions of the free nodes, or a reservation of
 another job.
 """
 
@@ -25,8 +25,10 @@ from rebat.session.ledger import AttemptRecord, Ledger
 Ints = npt.NDArray[np.int64]
 
 Head = tuple[Ints, Ints, Ints]
-"""Arrays of heads of the queue: times at which they become the head, times at which they stop being
-the head, and requested numbers of nodes.
+"""Attempts at the head of the queue, as three arrays.
+
+The arrays contain the time at which each attempt becomes the head, the time at which it stops being
+the head, and its requested number of nodes.
 """
 
 
@@ -38,7 +40,7 @@ class Fragmentation(msgspec.Struct, frozen=True):
     blocked_share
         Share of time during which the head of the queue waits although enough nodes are free.
     blocked_free_nodes
-        Mean number of free nodes while the head is blocked; 0 if the head is never blocked.
+        Mean number of free nodes while the head is blocked, or 0 if the head is never blocked.
     blocked
         Node-seconds of free nodes while the head is blocked.
     box_waste
@@ -69,7 +71,7 @@ def fragmentation(
     allotted : Allotment, optional
         Function from the requested to the allocated number of nodes (default: both are equal).
     free : Steps, optional
-        The result of `free_steps`, if it is already computed.
+        The result of `free_steps` if it is already computed.
     """
     first, last = window
     at, n_free = free or free_steps(ledger, n_nodes)
@@ -90,9 +92,10 @@ def fragmentation(
 
 
 def _heads(ledger: Ledger) -> Iterator[Head]:
-    """Yield, from the highest priority on, the attempts that are first among those of a priority.
+    """Yield the heads of each priority, the highest priority first.
 
-    An attempt is first from the start of its predecessor until its own start.
+    Only attempts with this priority are considered. An attempt is the head from the start of its
+    predecessor until its own start.
     """
     column = ledger.attempts.column
     waited = column("start_us") > column("attempt.queued_us")
@@ -109,7 +112,7 @@ def _heads(ledger: Ledger) -> Iterator[Head]:
 
 
 def _wanted(times: Ints, heads: Iterable[Head]) -> Ints:
-    """Return the number of nodes that the head requests at each time; 0 if no attempt waits."""
+    """Return the number of nodes that the head requests at each time, or 0 if no attempt waits."""
     wanted = np.zeros(len(times), dtype=np.int64)
     for since, until, requested in heads:
         place = np.searchsorted(since, times, "right") - 1

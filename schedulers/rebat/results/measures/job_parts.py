@@ -32,11 +32,11 @@ class JobPart(NamedTuple):
     kind
         One of `KINDS`. ``wait``: time without an attempt. ``load``: initialisation and loading of a
         checkpoint. ``kept``: kept work, including its checkpoints. ``lost``: work that was not
-        kept.
+        kept. The other kinds are stages of recovery, in which the attempt hangs on its nodes.
     start_us, end_us
         Times in microseconds.
     n_nodes
-        Number of nodes of the attempt; for ``wait``, of the next attempt.
+        Number of nodes of the attempt. For ``wait``, this is the number of the next attempt.
     work_us
         Kept work without checkpoints, in microseconds.
     """
@@ -49,7 +49,7 @@ class JobPart(NamedTuple):
 
 
 def largest_job(ledger: Ledger) -> str:
-    """Return the id of the job with the most node time; of equal jobs, the first that ended.
+    """Return the id of the job with the most node time. If there is a tie, it is the first to end.
 
     Raises
     ------
@@ -67,7 +67,7 @@ def largest_job(ledger: Ledger) -> str:
 
 
 def job_parts(ledger: Ledger, job: str) -> list[JobPart]:
-    """Return the history of a job in order of time; empty if it never ran.
+    """Return the history of a job in order of time. The list is empty if the job never ran.
 
     Raises
     ------
@@ -89,7 +89,10 @@ def job_parts(ledger: Ledger, job: str) -> list[JobPart]:
 
 
 def _of_attempt(record: AttemptRecord) -> Iterator[JobPart]:
-    """Yield the parts of an attempt: loading, kept work, lost work, and stages of hanging."""
+    """Yield the parts of an attempt: loading, kept work, lost work, and stages of its recovery.
+
+    During these stages, the attempt hangs on its nodes.
+    """
     start_us, n_nodes = record.start_us, record.attempt.n_nodes
     failed_us = record.end_us - record.hung_us
     load_us = record.checkpointing.first_recovery_us if record.checkpointing else 0
@@ -110,9 +113,10 @@ def _of_attempt(record: AttemptRecord) -> Iterator[JobPart]:
 def cumulative_ettr(parts: Sequence[JobPart], times_us: Floats) -> tuple[Floats, Floats]:
     """Return the effective training time ratio up to each time, without and with queue time.
 
-    Both are node-weighted: kept work without checkpoints, divided by the time on nodes or by the
-    time since the submission. The work of a part is distributed evenly over the part. Before the
-    job first holds nodes, the ratio is NaN.
+    The ratio is kept work without checkpoints, divided by the time on nodes (without queue time) or
+    by the time since the submission (with queue time). Work and times are weighted by nodes. The
+    work of a part is distributed evenly over the part. Before the job first holds nodes, the ratio
+    is NaN.
     """
     edges = np.array([parts[0].start_us, *(part.end_us for part in parts)], dtype=np.float64)
     lengths = np.diff(edges) * [part.n_nodes for part in parts]

@@ -21,7 +21,7 @@ from rebat.session.ledger import AttemptRecord, Ledger
 
 
 class JobRow(msgspec.Struct, gc=False):
-    """The outcome of a job; times are in seconds from the start of the run.
+    """The outcome of a job. Times are in seconds from the start of the run.
 
     Attributes
     ----------
@@ -30,7 +30,7 @@ class JobRow(msgspec.Struct, gc=False):
     waiting_time
         Total time, between submission and end, during which the job held no nodes.
     flow
-        Time from submission to end; None for a rejected job.
+        Time from submission to end, or None for a rejected job.
     stolen
         Number of times that an attempt of the job was interrupted to steal its nodes.
     wasted_node_seconds
@@ -40,7 +40,7 @@ class JobRow(msgspec.Struct, gc=False):
     resizes
         Number of times that the job changed its number of nodes.
     user, queue
-        Owner of the job; empty if unknown.
+        Owner and queue of the job. An unknown name is empty.
     """
 
     job_id: str
@@ -66,21 +66,21 @@ JOB_COLUMNS = tuple(
     name for name in JobRow.__struct_fields__ if name not in (*SIZE_COLUMNS[2:], *OWNERS)
 )
 Owners = Mapping[str, tuple[str, str]]
-"""User and queue for each Batsim id of a job; empty if unknown."""
+"""User and queue of each job, by its Batsim id. An unknown name is empty."""
 
 
 Columns = dict[str, npt.NDArray[Any]]
-"""Field of a row -> its values, in the order of the rows; missing numbers are NaN."""
+"""For each field of a row, its values in the order of the rows. Missing numbers are NaN."""
 
 
 class JobRows(Sequence[JobRow]):
-    """The rows of a run, stored as a table because there can be millions.
+    """The rows of a run. They are stored as columns, because there can be millions of them.
 
     Rows are created on access. Missing numbers are NaN in columns.
     """
 
     def __init__(self, columns: Columns, places: npt.NDArray[np.int64] | None = None) -> None:
-        """Create rows from columns. ``places``: indices of the rows to keep (default: all)."""
+        """Create rows from columns. ``places`` are indices of the rows to keep (default: all)."""
         self._columns, self._places = columns, places
 
     def __len__(self) -> int:
@@ -90,7 +90,7 @@ class JobRows(Sequence[JobRow]):
         return map(_row, self.values(JobRow.__struct_fields__))
 
     def values(self, names: Sequence[str]) -> Iterator[tuple[Any, ...]]:
-        """Yield the values of the named columns for each row; missing numbers are NaN."""
+        """Yield the values of the named columns for each row. Missing numbers are NaN."""
         columns = [self.column(name) for name in names]
         for first in range(0, len(self), _CHUNK):  # to save memory
             parts = (column[first : first + _CHUNK].tolist() for column in columns)
@@ -101,7 +101,7 @@ class JobRows(Sequence[JobRow]):
     @overload
     def __getitem__(self, which: slice | npt.NDArray[Any]) -> JobRows: ...
     def __getitem__(self, which: int | slice | npt.NDArray[Any]) -> JobRow | JobRows:
-        """Return a row, or the rows of a slice, a mask or an array of positions."""
+        """Return a row, or the rows selected by a slice, a mask or an array of positions."""
         places = np.arange(len(self)) if self._places is None else self._places
         selected = places[which]
         if isinstance(selected, np.ndarray):
@@ -126,10 +126,10 @@ def _row(values: tuple[Any, ...]) -> JobRow:
 
 
 SHORT = 12
-"""Maximum length of texts in a column of fixed width."""
+"""Maximum length of a text, in characters, in a column of fixed width."""
 
 _CHUNK = 2**14
-"""Number of rows that are read at the same time."""
+"""Number of rows that are read in one step."""
 
 
 def job_rows(ledger: Ledger, owners: Owners | None = None) -> JobRows:
@@ -144,7 +144,7 @@ def job_rows(ledger: Ledger, owners: Owners | None = None) -> JobRows:
     columns["submission_time"] = attempts.column("attempt.submit_us")[first] / US_PER_S
     columns |= _times(attempts, job, ~molded & ~rejected, len(first))
     for name in ("finish_time", "waiting_time", "flow"):
-        columns[name][job[rejected]] = np.nan  # also if the job ran before
+        columns[name][job[rejected]] = np.nan  # The job can be rejected after an attempt that ran.
     columns["resizes"] = _resizes(attempts, job, len(first))
     columns |= _wasted(ledger, job, len(first))
     states = np.array(["", *attempts.values("state")], dtype=object)
@@ -161,8 +161,8 @@ def _times(
 ) -> Columns:
     """Return the columns that are counts or sums over the attempts of each job.
 
-    ``ran`` marks the attempts that ran. Each column of the attempts is read when it is needed, to
-    save memory.
+    ``ran`` is a mask of the attempts that ran. To save memory, each column of the attempts is read
+    when it is needed.
     """
     of = job[ran]
 
@@ -198,7 +198,7 @@ def _products_s(length_us: npt.NDArray[np.int64], sizes: npt.NDArray[np.int64]) 
 
 
 EXACT = 2.0**53
-"""Integers below this number are exact as floats."""
+"""Whole numbers below this limit are exact as floats."""
 
 
 def _resizes(
@@ -213,14 +213,14 @@ def _resizes(
 
 
 def _counts(jobs: npt.NDArray[np.int64], n_jobs: int) -> npt.NDArray[np.int32]:
-    """Return the number of entries of each job in ``jobs``."""
+    """Return how often each job occurs in ``jobs``."""
     return np.bincount(jobs, minlength=n_jobs).astype(np.int32)
 
 
 def _names(
     attempts: Packed[AttemptRecord], first: npt.NDArray[np.int64], owners: Owners
 ) -> Columns:
-    """Return job ids and owners; ``first`` is the place of the first attempt of each job."""
+    """Return job ids and owners. ``first`` is the position of the first attempt of each job."""
     is_first = np.zeros(len(attempts), dtype=np.bool_)
     is_first[first] = True
     rows = np.argsort(first)
@@ -251,7 +251,7 @@ def _texts(texts: Iterator[str]) -> npt.NDArray[Any]:
 
 
 def _wasted(ledger: Ledger, job: npt.NDArray[np.int64], n_jobs: int) -> Columns:
-    """Return the node-seconds that each job lost.
+    """Return the lost work of each job, in node-seconds.
 
     If attempts share nodes, the node time is divided among them.
     """
@@ -277,7 +277,7 @@ _LOSSES = INTERRUPTED | {Cause.SILENT_ERROR}
 
 
 def lost_us(record: AttemptRecord) -> int:
-    """Return the run time of an unsuccessful attempt minus its recovery and kept progress."""
+    """Return the run time (us) of an unsuccessful attempt minus its recovery and kept progress."""
     if record.cause not in _LOSSES:
         return 0
     recovery = record.checkpointing.first_recovery_us if record.checkpointing else 0

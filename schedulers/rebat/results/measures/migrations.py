@@ -27,7 +27,7 @@ class Migrations(msgspec.Struct, frozen=True):
     cost
         Core-seconds spent on checkpoints and restarts.
     moved
-        Core-seconds of work that the images contain.
+        Core-seconds of work that the checkpoints contain.
     by
         Number of attempts for each purpose that the policy stated.
     """
@@ -48,7 +48,8 @@ class Drains(msgspec.Struct, frozen=True):
     emptied
         Number of drained nodes that were empty before they returned to service.
     mean_s, max_s
-        Mean and maximum time, over the emptied nodes, until a drained node was empty; in seconds.
+        Mean and maximum time, in seconds, from the drain of a node until it was empty. Only emptied
+        nodes are included.
     refused
         Number of operations that were not carried out.
     """
@@ -107,9 +108,9 @@ def drains(ledger: Ledger, window: Window, cores: int = 1) -> Drains:
 
 
 def _waits_s(running: list[AttemptRecord], drain: Drained, cores: int) -> list[float]:
-    """Return the time from a drain until each of its nodes was empty.
+    """Return, for each node of a drain, the time from the drain until the node was empty.
 
-    Nodes that returned to service before they were empty are left out. ``running`` contains the
+    Nodes that returned to service before they were empty are omitted. ``running`` contains the
     attempts that ran at the time of the drain.
     """
     until = dict.fromkeys((core // cores for core in drain.nodes), drain.since_us)

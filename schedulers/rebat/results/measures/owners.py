@@ -16,7 +16,7 @@ GROUP_COLUMNS = ("jobs", "finished", *COUNTED, *Service.__struct_fields__)
 
 
 def group_rows(rows: JobRows, column: str) -> Iterator[tuple[Any, ...]]:
-    """Yield the name and `GROUP_COLUMNS` of every user or queue; times in seconds.
+    """Yield the name and `GROUP_COLUMNS` of every user or queue. Times are in seconds.
 
     Waiting times, flows and slowdowns include only finished jobs. They are NaN if no job finished.
     """

@@ -23,17 +23,17 @@ from rebat.session.ledger import Hold, Ledger
 Ints = npt.NDArray[np.int64]
 
 USES = ("useful", "checkpoint", "recovery", "failure", "stealing", "silent", "walltime", "moving")
-"""Uses into which the time of attempts is divided."""
+"""Uses of the time of attempts. The other uses are times of nodes without an attempt."""
 
 _CHUNK = 2**16
-"""Number of attempts whose uses are computed at the same time."""
+"""Number of attempts whose uses are computed in one step."""
 
 Window = tuple[int, int]
 """Half-open interval of times in microseconds."""
 
 DAY_US = 86_400 * US_PER_S
 PAPER_WINDOW: Window = (10 * DAY_US, 30 * DAY_US)
-"""The window of section 5.3.3: from the 11th to the 30th day of the month."""
+"""The window of section 5.3.3: from the 11th to the 30th day of the month, in microseconds."""
 
 
 class PlatformTime(msgspec.Struct, frozen=True):
@@ -47,19 +47,20 @@ class PlatformTime(msgspec.Struct, frozen=True):
         Time of useful work, of checkpoints, and of recovery. Recovery includes the
         reading of checkpoints, and the stages before a job starts again.
     waste_failure
-        Time lost to failures, and all work of jobs that ended as failed after too many attempts.
+        Time lost to failures. It includes all work of jobs that failed because failures interrupted
+        too many of their attempts.
     waste_stealing
         Time lost to steals.
     waste_silent
-        Time of attempts that ended with a silent error, and of checkpointed progress of earlier
-        attempts that was lost because of the error.
+        Time of attempts that ended with a silent error. It includes checkpointed progress of
+        earlier attempts that was lost because of the error.
     waste_walltime
         Work, over all attempts, of jobs that were killed at their walltime.
     waste_moving
         Time lost to stops that move a job or make room for another job.
     held
-        Time of nodes that are up and reserved for a job that does not run on them, because it waits
-        for a stolen node or moves.
+        Time of nodes that are up and held for a job that does not run on them, because the job
+        waits for a stolen node or moves.
     downtime, idle
         Time of nodes that are down, and of nodes that are up, free and not held.
     idle_share
@@ -83,7 +84,7 @@ class PlatformTime(msgspec.Struct, frozen=True):
 
     @property
     def useful_utilisation(self) -> float:
-        """Useful time / node time of nodes that were up (Tables 4 and 8)."""
+        """Useful time divided by the node time of nodes that were up (Tables 4 and 8)."""
         up = self.total - self.downtime
         return self.useful / up if up > 0 else 0.0
 
@@ -103,7 +104,7 @@ def platform_time(
 ) -> PlatformTime:
     """Return the use of node time in a window.
 
-    ``uses`` and ``idle`` are the results of `uses_of` and `idle_time`, if already computed.
+    ``uses`` and ``idle`` are the results of `uses_of` and `idle_time` if already computed.
     """
     first, last = window
     uses = uses or uses_of(ledger, window, accounting)
@@ -137,11 +138,11 @@ def platform_time(
 
 
 Uses = dict[str, Ints]
-"""For each use, the time of each attempt in a window, in microseconds per node."""
+"""For each use, the time of each attempt in a window: microseconds on each of its nodes."""
 
 
 def uses_of(ledger: Ledger, window: Window, accounting: Accounting) -> Uses:
-    """Return the time of each attempt in a window by use; see `_parts`."""
+    """Return the time of each attempt in a window by use (see `_parts`)."""
     attempts = ledger.attempts
     times = AttemptTimes(*map(attempts.column, AttemptTimes._fields))
     cause, which = attempts.column("cause"), attempts.column("checkpointing")
@@ -173,7 +174,7 @@ def _node_us(
 ) -> dict[str, float]:
     """Return the node-microseconds of each use.
 
-    The useful time of jobs whose entire work is wasted counts as waste (see `_wasted`).
+    If the entire work of a job is wasted, its useful time counts as waste (see `_wasted`).
     """
     amounts = defaultdict(lambda: np.zeros(len(width), dtype=np.int64), uses)
     useful = amounts["useful"]
@@ -187,7 +188,7 @@ def _node_us(
 def _wasted(
     ledger: Ledger, walltime_kills: WalltimeKills
 ) -> Iterator[tuple[str, npt.NDArray[np.bool_]]]:
-    """Yield kinds of waste that contain the entire work of jobs, and masks of their attempts."""
+    """Yield masks of attempts whose jobs have only wasted work, each with the kind of waste."""
     attempts = ledger.attempts
     serials = attempts.column("attempt.job_serial")
     if walltime_kills == "wasted":
@@ -215,12 +216,12 @@ def _parts(
     window: Window,
     accounting: Accounting,
 ) -> dict[str, Ints]:
-    """Return the time of attempts within the window by use, in microseconds per node.
+    """Return the time of attempts within the window by use: microseconds on each of their nodes.
 
     An attempt consists of its recovery, the kept progress (alternating work and checkpoints), the
     progress that was lost later, the time lost at its end, and the time for which it hung after a
-    failure. After a proactive checkpoint (timing T2) the last part is this checkpoint. ``over``
-    marks the last attempts of jobs that did all their work.
+    failure. After a proactive checkpoint (timing T2) the last part is this checkpoint. ``over`` is
+    a mask of the attempts that completed the work of their jobs.
     """
     run = times.end_us - times.start_us
     recovery_end = np.minimum(c.first_recovery_us, run)
@@ -266,7 +267,10 @@ _LOST = {
     Cause.JOB_FAILED: "useful",
     Cause.CANCELLED: "useful",
 }
-"""Use of an attempt's last part, by cause of its end; completed attempts have no last part."""
+"""Use of the last part of an attempt, for each cause of its end.
+
+Attempts that completed have no last part.
+"""
 
 
 def _overlap(a: int, b: int, lo: int, hi: int) -> int:
@@ -280,7 +284,7 @@ def _holds(ledger: Ledger) -> Iterator[tuple[Hold, int]]:
 
 
 def free_steps(ledger: Ledger, n_nodes: int) -> Steps:
-    """Return ascending times, and the number of nodes that are up and free from each time on.
+    """Return the number of nodes that are up and free as a step function of time.
 
     A node that is held for a job is not free.
     """
@@ -300,7 +304,7 @@ def free_steps(ledger: Ledger, n_nodes: int) -> Steps:
 
 
 def idle_time(steps: Steps, window: Window) -> tuple[int, float]:
-    """Return the idle node time (us) of the window, and the share of time with an idle node."""
+    """Return the idle node time (us) in the window, and the share of time with an idle node."""
     first, last = window
     at, free = steps
     lengths = np.diff(np.append(np.clip(at, first, last), last))

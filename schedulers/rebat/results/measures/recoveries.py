@@ -24,11 +24,11 @@ Span = tuple[int, int]
 
 
 UNKNOWN = "unknown"
-"""Name of the cause if it is not known."""
+"""Name of an unknown cause."""
 
 
 class Recoveries(msgspec.Struct, frozen=True):
-    """Recoveries of all jobs over the entire run; node time is in node-seconds.
+    """Recoveries of all jobs over the entire run. Node time is in node-seconds.
 
     Attributes
     ----------
@@ -54,7 +54,7 @@ class Recoveries(msgspec.Struct, frozen=True):
 
 
 def recoveries(ledger: Ledger) -> Recoveries | None:
-    """Return the recoveries of a run; None if no failure of a job has a cause or stages."""
+    """Return the recoveries of a run, or None if no failure of a job has a cause or stages."""
     attempts = ledger.attempts
     hit = attempts.column("hit") != 0
     if not hit.any():
@@ -72,7 +72,7 @@ def recoveries(ledger: Ledger) -> Recoveries | None:
     sizes = attempts.column("attempt.n_nodes")[ran]
     done = dot(_works_us(attempts)[ran], sizes.tolist())
     on_nodes = dot(end_us - start_us, sizes.tolist())
-    last = len(job) - 1 - np.unique(job[::-1], return_index=True)[1]  # last attempt of each job
+    last = len(job) - 1 - np.unique(job[::-1], return_index=True)[1]  # each job's last attempt
     in_system = dot((end_us - submit_us)[last], sizes[last].tolist())
     return Recoveries(
         ettr=done / on_nodes if on_nodes else 0.0,
@@ -85,7 +85,6 @@ def recoveries(ledger: Ledger) -> Recoveries | None:
 
 
 def _works_us(attempts: Packed[AttemptRecord]) -> npt.NDArray[np.int64]:
-    """Return `work_us` of each attempt."""
     over = attempts.having("cause", *OVER)
     useful_us = attempts.column("useful_us")
     kept_us = useful_us - attempts.column("lost_us")
@@ -95,16 +94,16 @@ def _works_us(attempts: Packed[AttemptRecord]) -> npt.NDArray[np.int64]:
 
 
 def work_us(record: AttemptRecord) -> int:
-    """Return the work (us) of an attempt that was not lost later, without checkpoints."""
+    """Return the work (us) of an attempt that was kept and not lost later, without checkpoints."""
     kept_us = record.useful_us - record.lost_us
     pattern, is_over = record.checkpointing, record.cause in OVER
     return kept_us - checkpoint_time_us(pattern, kept_us, record.useful_us, is_over, "exact")
 
 
 def lost_us(record: AttemptRecord) -> int:
-    """Return the time in microseconds that a failure cost an attempt, without the stages.
+    """Return the run time (us) that an attempt lost because of a failure, without recovery stages.
 
-    This is the run time before the failure, minus the recovery and the kept progress.
+    This is the run time before the failure, minus the initial recovery and the kept progress.
     """
     recovery_us = record.checkpointing.first_recovery_us if record.checkpointing else 0
     ran_us = record.end_us - record.hung_us - record.start_us
@@ -112,9 +111,9 @@ def lost_us(record: AttemptRecord) -> int:
 
 
 def hung_on_dead(ledger: Ledger) -> list[Span]:
-    """Return, for each outage, the time in which an attempt hangs on the node that is down.
+    """Return the intervals in which an attempt hangs on a node that is down.
 
-    These node-seconds count as downtime, not as recovery.
+    Their node-seconds count as downtime, not as recovery.
     """
     hung = ledger.attempts.column("hung_us") != 0
     if not hung.any():
@@ -133,7 +132,7 @@ def hung_on_dead(ledger: Ledger) -> list[Span]:
 def down_intervals(
     events: Sequence[tuple[int, bool, NodeSet]], horizon_us: int
 ) -> list[tuple[int, int, int]]:
-    """Return (node, start, end) of every outage. An outage without end lasts to ``horizon_us``."""
+    """Return (node, start, end) of all outages. Outages without an end last to ``horizon_us``."""
     since: dict[int, int] = {}
     intervals = []
     for at, up, nodes in events:

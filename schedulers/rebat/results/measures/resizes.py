@@ -20,7 +20,8 @@ class Resizes(msgspec.Struct, frozen=True):
     molded
         Jobs of the entire run that first started on another number of nodes than requested.
     grown, shrunk
-        Resizes of running malleable jobs to more and to fewer nodes, by the planning.
+        Resizes of running malleable jobs to more and to fewer nodes, by decision of the policy's
+        planning.
     lent
         Resizes of malleable jobs to fewer nodes, to replace failed nodes of other jobs.
     restarted
@@ -66,11 +67,11 @@ _WORDS = {
     "remote": "by_remote",
     "restart": "by_restart",
 }
-"""Field of `Resizes` that counts the stops with a reason, for each reason of a policy."""
+"""For each reason of a stop that a policy states, the field of `Resizes` that counts it."""
 
 
 def resizes(ledger: Ledger, rows: JobRows, window: Window) -> Resizes:
-    """Return the counts of a window; the mean wait is over all jobs of the run."""
+    """Return the counts of a window. The mean wait is over all jobs of the run."""
     attempts = ledger.attempts
     end_us, molded = attempts.column("end_us"), attempts.having("cause", Cause.MOLDED)
     stopped = ~molded & (window[0] <= end_us) & (end_us < window[1])

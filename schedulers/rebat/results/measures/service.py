@@ -40,8 +40,8 @@ class Fairness(msgspec.Struct, frozen=True):
     """Fairness among users, from the mean bounded slowdown of each user's jobs.
 
     ``jain`` is Jain's index of these means (Jain, Chiu, Hawe 1984): (sum x)^2 / (n sum x^2). The
-    index is 1 if all means are equal, and 1/n if all except one are 0. It measures only how equal
-    the slowdowns are, not how small they are.
+    index is 1 if all means are equal, and 1/n if all except one are 0. The index measures only how
+    equal the slowdowns are, not how small they are.
     """
 
     users: int
@@ -51,7 +51,7 @@ class Fairness(msgspec.Struct, frozen=True):
 
 
 def service_of(rows: JobRows) -> Service | None:
-    """Return the service of finished jobs; None if there are no jobs."""
+    """Return the service of finished jobs, or None if there are no jobs."""
     if not rows:
         return None
     waits, flows, held = rows.column("waiting_time"), rows.column("flow"), _held(rows)
@@ -91,7 +91,7 @@ def _held(rows: JobRows) -> npt.NDArray[np.float64]:
 
 
 def groups(rows: JobRows, column: str) -> Iterator[tuple[str, JobRows]]:
-    """Yield name and jobs of each user or queue; yield nothing if the workload names none."""
+    """Yield the name and the jobs of each user or queue. Yield nothing if the names are unknown."""
     names, which = np.unique(rows.column(column).astype(str), return_inverse=True)
     if names.tolist() in ([], [""]):
         return
@@ -102,7 +102,7 @@ def groups(rows: JobRows, column: str) -> Iterator[tuple[str, JobRows]]:
 
 
 def fairness(rows: JobRows) -> Fairness | None:
-    """Return the fairness among the users of finished jobs; None if no user is known."""
+    """Return the fairness among the users of finished jobs, or None if no user is known."""
     means = np.array(
         [bounded_slowdowns(jobs).mean() for name, jobs in groups(rows, "user") if name]
     )

@@ -20,7 +20,7 @@ Ints = npt.NDArray[np.int64]
 
 
 class NodeIntervals(NamedTuple):
-    """Intervals of time (us), each with its nodes as a k x 2 array of first and last nodes."""
+    """Intervals of time (us). Each has its nodes as a k x 2 array of first and last nodes."""
 
     start_us: Sequence[int]
     end_us: Sequence[int]
@@ -28,14 +28,14 @@ class NodeIntervals(NamedTuple):
 
 
 Widths = list[float] | list[int]
-"""The number of nodes of each attempt; the numbers are integers if no attempts share nodes."""
+"""The number of nodes of each attempt. If no attempts share nodes, the numbers are integers."""
 
 
 def node_us(parts: Sequence[tuple[Ints, Widths]]) -> float:
     """Return the node-microseconds of all attempts: the sum of time x nodes over ``parts``.
 
-    A part consists of two arrays: the time of each attempt (us), and its number of nodes in this
-    time. Sums of integers are exact and may exceed 64 bits. Fractions are added in the order of the
+    Each part has two arrays: the time of each attempt (us), and its number of nodes in this time.
+    Sums of integers are exact and may exceed 64 bits. Fractions are added in the order of the
     attempts.
     """
     if not any(float in set(map(type, width)) for _, width in parts):
@@ -56,7 +56,7 @@ def dot(values: Ints, others: Widths) -> int:
 def widths(ledger: Ledger, window: tuple[int, int]) -> Widths:
     """Return the number of nodes of each attempt, averaged over its time in a window.
 
-    If an attempt shares nodes, its number is smaller than its size.
+    If an attempt shares nodes, this number is smaller than the size of the attempt.
     """
     sizes: list[int] = ledger.attempts.column("attempt.n_nodes").tolist()
     if not ledger.shared:
@@ -74,7 +74,7 @@ def sharing(ledger: Ledger) -> list[bool]:
 
 
 def holds_of_attempts(ledger: Ledger) -> NodeIntervals:
-    """Return nodes and times of all attempts. Intervals of attempts that never ran are empty."""
+    """Return the nodes and times of all attempts. Attempts that never ran have empty intervals."""
     none = np.empty((0, 2), dtype=np.int64)
     records = ledger.attempts
     return NodeIntervals(
@@ -112,9 +112,9 @@ def node_times(holds: NodeIntervals) -> list[float]:
 
 
 def repeats(holds: NodeIntervals) -> tuple[Ints, Ints]:
-    """Return the number of nodes that a sum over intervals counts in excess, as times and changes.
+    """Return how many nodes a sum over intervals counts too often, as times and changes.
 
-    A node in k intervals at the same time is counted k - 1 times too often.
+    A node that k intervals contain at the same time is counted k - 1 times too often.
     """
     users = np.zeros(_n_nodes(holds.nodes), dtype=np.int64)
     times_us, changes = [], []
@@ -139,7 +139,7 @@ def repeated_us(ledger: Ledger) -> int:
 
 
 def _steps(holds: NodeIntervals) -> Iterator[tuple[int, bool, int]]:
-    """Yield time, whether an interval begins, and its position; at equal times, ends come first."""
+    """Yield (time, whether an interval begins, its index) in order of time, ends before begins."""
     spans = enumerate(zip(holds.start_us, holds.end_us, strict=True))
     longer = [(which, int(start), int(end)) for which, (start, end) in spans if start < end]
     begins = [(start, True, which) for which, start, _ in longer]

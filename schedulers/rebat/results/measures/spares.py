@@ -17,7 +17,7 @@ from rebat.session.ledger import AttemptRecord, Ledger
 
 
 class Spares(msgspec.Struct, frozen=True):
-    """Use of spare nodes within the window; node time in node-seconds.
+    """Use of spare nodes within the window. Node time is in node-seconds.
 
     A spare node begins to replace a failed node when it leaves the reserve for the job that lost
     the failed node. The replacement ends when the failed node is up again, or when the job releases
@@ -26,7 +26,7 @@ class Spares(msgspec.Struct, frozen=True):
     Attributes
     ----------
     utilisation
-        replacing / (replacing + ready); 0 if both are 0.
+        replacing / (replacing + ready), or 0 if both are 0.
     ready
         Time of nodes that are reserved as spare nodes and up.
     replacing
@@ -43,11 +43,11 @@ Outages = Mapping[int, Sequence[Span]]
 
 
 def spares(ledger: Ledger, window: Window) -> Spares | None:
-    """Return the use of spare nodes; None if the policy reserves no nodes.
+    """Return the use of spare nodes, or None if the policy reserves no nodes.
 
-    While a job that lost nodes waits, the policy releases all spare nodes to the queue. A released
-    node counts as replacing if this job starts on it at the time of the release. Other released
-    nodes are ordinary nodes: their time counts neither as `ready` nor as `replacing`.
+    While a job that lost nodes waits, the policy releases all spare nodes to the queue. If this job
+    starts on a released node at the time of the release, the node counts as `replacing`. The time
+    of the other released nodes counts neither as `ready` nor as `replacing`.
     """
     reserved = [drain for drain in ledger.drained if drain.why == SPARE]
     if not reserved:
@@ -96,7 +96,7 @@ def _replacing(ledger: Ledger, outages: Outages) -> Iterator[Span]:
 def _released_us(attempts: Sequence[AttemptRecord], node: int) -> int:
     """Return the time at which a job releases a node on which ``attempts[0]`` starts.
 
-    The job keeps the node if its next attempt immediately starts on this node.
+    If its next attempt starts on this node at the end of the previous one, the job keeps the node.
     """
     until_us = attempts[0].start_us
     for record in attempts:
@@ -107,7 +107,7 @@ def _released_us(attempts: Sequence[AttemptRecord], node: int) -> int:
 
 
 def _up_again(outages: Outages, node: int, at_us: int) -> Iterator[int]:
-    """Yield the end of the outage of a node at a time; yield nothing if the node is up."""
+    """Yield the end of the outage that a node has at ``at_us``. Yield nothing if it is up."""
     return (up_us for down_us, up_us in outages.get(node, ()) if down_us <= at_us < up_us)
 
 

@@ -7,11 +7,11 @@ import numpy as np
 import numpy.typing as npt
 
 Steps = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
-"""Ascending distinct times in microseconds, and the value from each time on."""
+"""Ascending distinct times in microseconds. Each value is valid from its time on."""
 
 
 def steps_of(times_us: npt.NDArray[np.int64], changes: npt.NDArray[np.int64]) -> Steps:
-    """Return the sum of all changes up to each time; changes at the same time are one step.
+    """Return the sum of all changes up to each time. Changes at the same time are one step.
 
     >>> times, numbers = steps_of(np.array([5, 0, 5]), np.array([2, 1, -1]))
     >>> times.tolist(), numbers.tolist()
@@ -29,9 +29,9 @@ def from_to(
     ends_us: npt.NDArray[np.int64],
     sizes: npt.NDArray[np.int64] | None = None,
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return the times and changes of the number of intervals that contain a time.
+    """Return when the number of intervals that contain a time changes, and by how much.
 
-    If ``sizes`` are given, this is the sum of the sizes of these intervals.
+    If ``sizes`` is set, return the changes of the sum of the sizes of these intervals.
     """
     by = np.ones(len(starts_us), dtype=np.int64) if sizes is None else sizes
     return np.concatenate([starts_us, ends_us]), np.concatenate([by, -by])

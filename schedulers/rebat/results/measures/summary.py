@@ -59,7 +59,7 @@ from rebat.results.measures.training import Training, training_by_class
 from rebat.session.ledger import AttemptRecord, Ledger
 
 MONTH_SPAN_US = 25 * DAY_US, 35 * DAY_US
-"""A workload counts as a month if the time from first to last submission is in this range."""
+"""Range of the time from first to last submission (us) in which a workload counts as a month."""
 
 
 class Measures(msgspec.Struct, frozen=True):
@@ -68,16 +68,16 @@ class Measures(msgspec.Struct, frozen=True):
     Attributes
     ----------
     window
-        Window of node time. None: days 10 to 30 for a workload that spans a month, as in the paper,
-        otherwise the entire run.
+        Window of node time. The default (None) is days 10 to 30 if the workload spans a month, as
+        in the paper, and the entire run otherwise.
     selection
-        Measured jobs. None: the middle 60 % for a workload that spans a month, as in the paper,
-        otherwise all jobs.
+        Measured jobs. The default (None) is the middle 60 % if the workload spans a month, as in
+        the paper, and all jobs otherwise.
     walltime_kills
         Whether the work of jobs killed at their walltime counts as 'wasted' or 'useful'. It can be
         useful because a killed job may have written results.
     accounting
-        See `checkpoint.Accounting`.
+        How checkpoint time and useful time are separated (see `checkpoint.Accounting`).
     """
 
     window: Window | None = None
@@ -94,11 +94,11 @@ class Layout(msgspec.Struct, frozen=True):
     allotted : Allotment, optional
         Function from the requested to the allocated number of nodes (default: both are equal).
     cores_per_node : int
-        If above 1, Batsim's hosts are cores, and this number of cores forms a node.
+        Number of cores that form a node. If it is above 1, Batsim's hosts are cores.
     partitions : dict
         The nodes of each partition.
     partition_of : dict
-        Partition by Batsim id, for jobs that can run in only one partition. Other jobs count for
+        The partition of each job that can run in only one, by its Batsim id. Other jobs count for
         the partition in which they ended.
     owners : dict
         User and queue of each job, by its Batsim id.
@@ -129,9 +129,9 @@ class RunSummary(msgspec.Struct, frozen=True):
     steals_off
         Number of failures without a steal, by reason.
     node_states
-        Present if nodes have several cores.
+        Shares of node time by number of used cores. Present if nodes have several cores.
     energy
-        Present if the power of a node is set, or nodes slept.
+        Energy of the nodes. Present if the power of a node is set, or if nodes slept.
     partition_states, turnaround
         States of nodes and flow of jobs, by partition.
     service, service_classes
@@ -141,12 +141,12 @@ class RunSummary(msgspec.Struct, frozen=True):
     given_up
         Number of jobs that ended as failed because failures interrupted too many of their attempts.
     recoveries
-        Present if failures of jobs have causes or stages.
+        Recoveries of failed jobs. Present if failures of jobs have causes or recovery stages.
     training_classes
-        Present together with `recoveries`: training metrics by size class, and of all measured jobs
-        ('all').
+        Training metrics by size class, and of all measured jobs (key 'all'). Present together with
+        `recoveries`.
     spares
-        Present if the policy reserves spare nodes.
+        Use of spare nodes. Present if the policy reserves spare nodes.
     """
 
     n_nodes: int
@@ -186,7 +186,7 @@ class RunSummary(msgspec.Struct, frozen=True):
 
 
 def parse_window(text: str) -> Window | None:
-    """Parse a window such as '10d:30d'; None for 'auto'."""
+    """Parse a window such as '10d:30d'. Return None for 'auto'."""
     return None if text == "auto" else _pair(text, "window", "auto or START:END, like 10d:30d")
 
 
@@ -201,7 +201,7 @@ def _pair(text: str, kind: str, expected: str) -> Window:
 
 
 def parse_selection(text: str) -> Selection | None:
-    """Parse a selection: '0.2:0.8', '0.2:0.8:time', 'all' or 'auto' (None)."""
+    """Parse a selection: '0.2:0.8', '0.2:0.8:time' or 'all'. Return None for 'auto'."""
     if text == "auto":
         return None
     if text == "all":
@@ -294,7 +294,7 @@ def _ends_us(attempts: Packed[AttemptRecord], cause: Cause) -> list[int]:
 
 
 def _of_cores(ledger: Ledger, n_nodes: int, window: Window, layout: Layout) -> dict[str, Any]:
-    """Return the metrics of nodes and cores that are defined for the run."""
+    """Return the metrics of nodes and cores for which the run has the necessary data."""
     cores = layout.cores_per_node
     sleeping = any(why == ASLEEP for *_, why in ledger.drain_events)
     if cores == 1 and not (layout.partitions or sleeping or layout.power):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An entire run as arrays, for pictures: attempts with their nodes and times, and outages."""
+"""An entire run as arrays, for figures: attempts with their nodes and times, and outages."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Blocks(NamedTuple):
 
 
 class Spans(NamedTuple):
-    """Ranges of nodes, ``first`` to ``last``, that are down or held from begin to end."""
+    """Ranges of nodes, ``first`` to ``last``, that are down or held from a begin to an end time."""
 
     begin_us: Int
     end_us: Int
@@ -63,7 +63,7 @@ class Spans(NamedTuple):
 
 
 class Timeline(NamedTuple):
-    """The attempts of a run, one row each, in the order of their ends; times are in microseconds.
+    """The attempts of a run, one row each, in the order of their ends. Times are in microseconds.
 
     Attributes
     ----------
@@ -78,12 +78,12 @@ class Timeline(NamedTuple):
     number, submit_us, queued_us, start_us, end_us : int arrays
         ``start_us`` is -1 if the attempt never ran, ``end_us`` if it was rejected.
     kept_us, lost_us : int arrays
-        The progress that was kept at first, and the part of it that was lost later.
+        The progress that was kept when the attempt ended, and the part of it that was lost later.
     cause : int array
         Index into ``CAUSES``.
     blocks : Blocks
-        The nodes of all attempts. The owner of a block is the row of its attempt; owners are
-        ascending.
+        The nodes of all attempts. The owner of a block is the row of its attempt. Blocks are sorted
+        by owner.
     outages : Spans
         The nodes that are down.
     failures : (times, nodes)
@@ -95,8 +95,8 @@ class Timeline(NamedTuple):
     held_for : list of str
         The job of each hold.
     repeats : (times, changes)
-        The number of nodes that a sum over attempts counts in excess, because attempts share nodes
-        (see `measures.sharing`).
+        How many nodes a sum over attempts counts too often, because attempts share nodes (see
+        `measures.sharing`).
     """
 
     name: str
@@ -138,7 +138,7 @@ class Timeline(NamedTuple):
 
 
 class Series(NamedTuple):
-    """Step functions of time: numbers of busy nodes, queued attempts and free nodes."""
+    """Numbers of busy nodes, queued attempts and free nodes, each as a step function of time."""
 
     busy: Steps
     queued: Steps
@@ -171,7 +171,7 @@ def series_of(timeline: Timeline) -> Series:
 
 
 def outages_of(events: NodeEvents, until_us: int) -> tuple[Spans, tuple[Int, Int]]:
-    """Return the outages up to a time, joined over consecutive nodes, and every failure."""
+    """Return all outages up to a time, joined over consecutive nodes, and all failures."""
     spans = sorted(
         (down, min(up, until_us), node)
         for node, down, up in down_intervals(events, until_us)
@@ -186,7 +186,7 @@ def outages_of(events: NodeEvents, until_us: int) -> tuple[Spans, tuple[Int, Int
 
 
 def spans_of(begin_us: Int, end_us: Int, blocks: Blocks) -> Spans:
-    """Return spans from blocks of nodes and the begin and end of each owner."""
+    """Return spans from blocks of nodes, and the begin and end times of each owner."""
     owner = blocks.owner
     return Spans(begin_us[owner], end_us[owner], blocks.first, blocks.last)
 
@@ -246,9 +246,9 @@ def pattern_of(records: Sequence[AttemptRecord]) -> Pattern:
 
 
 def checkpoint_times(c: Checkpointing | None) -> tuple[int, tuple[int, int, int] | None]:
-    """Return the recovery time, and the first period, period and cost of periodic checkpoints.
+    """Return the recovery time, and the first period, period and cost of periodic checkpoints (us).
 
-    The last three are None if there are no periodic checkpoints.
+    If there are no periodic checkpoints, the second value is None.
     """
     if c is None:
         return 0, None

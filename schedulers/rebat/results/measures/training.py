@@ -26,10 +26,10 @@ class Training(msgspec.Struct, frozen=True):
     ettr
         Kept work / time from the first start to the end, without later waits in the queue.
     ettr_queued
-        Kept work / time from submission to end. A job that does not run counts with its requested
-        nodes.
+        Kept work / time from submission to end. A job that does not run is weighted by its
+        requested nodes.
     mttf_s
-        Run time of the jobs / number of failures that hit them; None if there are no failures.
+        Run time of the jobs / number of failures that hit them, or None if there are no failures.
     """
 
     ettr: float
@@ -62,7 +62,7 @@ def is_hit(record: AttemptRecord) -> bool:
 
 
 def training_by_class(ledger: Ledger, rows: JobRows, n_nodes: int) -> dict[str, Training | None]:
-    """Return the measures per size class of the machine, and of all measured jobs ('all').
+    """Return the metrics of each size class of the machine, and of all measured jobs (key 'all').
 
     Parameters
     ----------
@@ -97,6 +97,6 @@ def _training(rows: JobRows, tallies: Mapping[str, _Tally]) -> Training | None:
 
 
 def _mttf_s(jobs: Sequence[_Tally]) -> float | None:
-    """Return run time / failures; None if there are no failures."""
+    """Return run time / failures, or None if there are no failures."""
     failures = sum(job.failures for job in jobs)
     return sum(job.run_s for job in jobs) / failures if failures else None

@@ -21,7 +21,7 @@ from rebat.results.validate.findings import ROUNDING_US, Finding, Reference, sec
 
 
 def filled(rows: Sequence[JobRecord], workload: Workload | None) -> list[JobRecord]:
-    """Return the rows; missing values of original jobs are taken from the workload."""
+    """Return the rows. Missing values of original jobs are replaced by those of the workload."""
     jobs = {job.id: job for job in workload.jobs} if workload else {}
     main = main_workload(rows)
     return [
@@ -79,7 +79,7 @@ def _as_submitted(row: JobRecord, job: Job) -> Iterator[Finding]:
 
 
 def _in_its_shape(row: JobRecord, job: Job) -> Iterator[Finding]:
-    """Check that the shape of the job allows the size of a resubmission by rebat."""
+    """Check that a job of this shape may have the size of a resubmission that rebat created."""
     size = row.n_nodes
     if not made_by_rebat(row, job.profile) or size is None or size == job.n_nodes:
         return
@@ -125,7 +125,7 @@ def _run_times(
 
 
 def _written_us(length_us: int | None, walltime_us: int | None, digits: int | None) -> int:
-    """Return the largest rounding error of a length and a walltime with this number of digits."""
+    """Return the rounding error (us) of a length plus a walltime with this many digits."""
     if digits is None:
         return 0
     values_us = [us for us in (length_us, walltime_us) if us]
@@ -133,7 +133,7 @@ def _written_us(length_us: int | None, walltime_us: int | None, digits: int | No
 
 
 def _lengths(profiles: Mapping[str, dict[str, Any]]) -> Callable[[str], int | None]:
-    """Return a function that returns the length of a profile.
+    """Return a function from the name of a profile to its length in microseconds.
 
     The length is None if it depends on the platform.
     """
@@ -156,7 +156,7 @@ def _full_us(
     attempts: Mapping[int, JobRecord],
     length_us: Callable[[str], int | None],
 ) -> int | None:
-    """Return the run time of an attempt that is not stopped; None if it is unknown.
+    """Return the run time (us) of an attempt that is not stopped, or None if it is unknown.
 
     In a resubmission by rebat, run time and walltime are shorter by the same amount (equation 4 of
     Du et al. 2024), unless the job's size changed.
@@ -176,9 +176,10 @@ def _full_us(
 
 
 def _as_long(row: JobRecord, full: int | None, slack: int, coarse: int) -> Iterator[Finding]:
-    """Check that a run ends at its walltime or after the length of its profile, if earlier.
+    """Check that a run ends after its walltime or the time of its profile, the earlier of both.
 
-    ``coarse`` is the largest rounding error of the length, in microseconds.
+    ``full`` is the time of the profile. ``coarse`` is its largest rounding error. Both are in
+    microseconds.
     """
     held, bound = row.held_us, row.walltime_us
     if full is None or held is None or row.start_us is None or row.end_us is None:
@@ -196,7 +197,7 @@ def _as_long(row: JobRecord, full: int | None, slack: int, coarse: int) -> Itera
 
 
 def _bounded(row: JobRecord, full: int, bound: int, rounded: int) -> Iterator[Finding]:
-    """Check that the final state matches what ended the run: its profile or its walltime."""
+    """Check that the final state matches the reason for the end: the profile or the walltime."""
     outran = full > bound + rounded
     if outran and row.state != WALLTIME:
         text = f"its profile takes {seconds(full)}, its walltime is {seconds(bound)}"
@@ -247,7 +248,7 @@ def _together(
 
 
 def _scaled_by_rebat(attempts: Mapping[int, JobRecord]) -> bool:
-    """Return whether walltimes change with sizes as in rebat; other schedulers may differ."""
+    """Return whether walltimes change with the size of a job in the same way as in rebat."""
     rows = [attempts[number] for number in sorted(attempts)]
     return not any(
         before.n_nodes != after.n_nodes and before.walltime_us == after.walltime_us is not None

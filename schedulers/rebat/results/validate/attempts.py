@@ -20,7 +20,7 @@ Chains = Mapping[tuple[str, str], Attempts]
 
 
 def main_workload(rows: Iterable[JobRecord]) -> str:
-    """Return the name of the static workload; other workloads are submitted during the run."""
+    """Return the name of the static workload. Other workloads are submitted during the run."""
     names = {row.workload for row in rows}
     return "w0" if "w0" in names else next(iter(names), "")
 
@@ -50,7 +50,7 @@ def _may_be_made_by_rebat(row: JobRecord) -> bool:
 
 
 def made_by_rebat(row: JobRecord, profile: str | None) -> bool:
-    """Return whether the profile of a resubmission has a name in the form that rebat uses."""
+    """Return whether the profile of a resubmission is named as rebat names it."""
     if row.profile is None or profile is None:
         return False
     name = attempt_profile(row.job_id, profile)
@@ -58,10 +58,11 @@ def made_by_rebat(row: JobRecord, profile: str | None) -> bool:
 
 
 def attempts_in_order(jobs: Chains, reference: Reference) -> Iterator[Finding]:
-    """Check that attempts of a job are numbered 0, 1, 2 ..., do not overlap, and end with success.
+    """Check the attempts of each job: their numbers are 0, 1, 2 ..., and they do not overlap.
 
-    If killed jobs are resubmitted, the last attempt of a job must not be killed. Jobs that never
-    complete are an exception: they may be killed, but all at the same time.
+    No attempt may follow a successful one. If killed jobs are resubmitted, the last attempt of a
+    job must not be killed. Jobs that never complete are an exception: they may be killed, but all
+    at the same time.
     """
     again = reference.resubmits
     if again is None:
@@ -91,7 +92,7 @@ def attempts_in_order(jobs: Chains, reference: Reference) -> Iterator[Finding]:
 
 
 def _horizon_us(jobs: Chains, endless: Collection[str]) -> int:
-    """Return the latest time at which a job that never completes was killed; 0 if none was."""
+    """Return the latest time at which a job that never completes was killed, or 0 if none was."""
     lasts = (attempts[max(attempts)] for (_, name), attempts in jobs.items() if name in endless)
     return max((row.left_us or 0 for row in lasts if row.state == KILLED), default=0)
 

@@ -13,11 +13,11 @@ from rebat.core.units import to_s
 from rebat.models.failures.events import MachineEvent
 
 ROUNDING_US = 1
-"""Maximum rounding error of a difference of two times that are written in microseconds."""
+"""Maximum rounding error, in microseconds, of a difference of two times."""
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """A contradiction in a job table: its kind (a key of ``KINDS``), line of the file, and text."""
+    """A contradiction in a job table: its kind (a key of ``KINDS``), line in the file, and text."""
 
     kind: str
     line: int
@@ -57,9 +57,10 @@ OF_MACHINES = frozenset(
         "attempts",
     }
 )
-"""Kinds that do not count as errors in a recorded run. On a real machine, jobs may share nodes,
-change size, exceed their walltime while they are killed, and have other final states than in a
-simulation.
+"""Kinds that do not count as errors in a recorded run.
+
+On a real machine, jobs may share nodes, change size, exceed their walltime while they are killed,
+and have other final states than in a simulation.
 """
 
 
@@ -75,8 +76,8 @@ class Reference(msgspec.Struct, frozen=True):
     workload
         The workload of the run.
     slack_us
-        How long a job may run after a failure of one of its nodes, or after its walltime, in
-        microseconds. On a platform with network latency, a kill needs several messages.
+        Maximum time, in microseconds, for which a job may continue after a failure of one of its
+        nodes or after its walltime. On a platform with network latency, messages delay the kill.
     resubmits
         Whether the scheduler resubmits killed jobs, so that the last attempt of a job is never
         killed. Default: True if any job was resubmitted, or if nodes fail.
@@ -84,12 +85,12 @@ class Reference(msgspec.Struct, frozen=True):
         Whether lengths and walltimes of resubmissions are rounded to six digits (``digits=six``).
         Default: True if all of them have at most six digits.
     by_rebat
-        Whether rebat created the resubmissions. Default: True if a profile has a name in the form
-        that rebat uses.
+        Whether rebat created the resubmissions. Default: True if a profile is named as rebat names
+        it.
     hung_us
-        Time for which an attempt hangs on its nodes after a failure, by id (``7``, ``7#1``).
+        Time (us) for which an attempt hangs on its nodes after a failure, by id (``7``, ``7#1``).
     ended
-        Ids of jobs that the scheduler ended, because they never complete.
+        Ids of jobs that never complete, and that the scheduler therefore killed.
     """
 
     n_nodes: int | None = None

@@ -23,11 +23,11 @@ Key = tuple[str, str]
 """The workload's name and the job's id."""
 
 ProfileOf = Callable[[Key, Attempts], str | None]
-"""Function of a key and the attempts of a job that returns its profile; None if unknown."""
+"""Function of a job's key and attempts that returns its profile, or None if unknown."""
 
 
 def profile_of(main: str, workload: Workload | None) -> ProfileOf:
-    """Return a function that finds the profile of a job: in the workload or in its first row."""
+    """Return a function that returns a job's profile, from the workload or from its first row."""
     jobs = {(main, job.id): job.profile for job in workload.jobs} if workload else {}
 
     def name(key: Key, attempts: Attempts) -> str | None:
@@ -39,7 +39,7 @@ def profile_of(main: str, workload: Workload | None) -> ProfileOf:
 
 
 def six_digits(jobs: Chains, original: ProfileOf) -> bool:
-    """Return whether all resubmissions by rebat have times of at most six digits.
+    """Return whether the times of all resubmissions by rebat have at most six digits.
 
     The function checks all walltimes, and the run times of successful attempts.
     """
@@ -86,7 +86,10 @@ def resubmission_errors(
 
 
 def _by_rebat(jobs: Chains, original: ProfileOf, reference: Reference) -> bool:
-    """Return whether rebat created the resubmissions: as in the reference, or by profile names."""
+    """Return whether rebat created the resubmissions.
+
+    If ``reference`` does not state this, the names of the profiles decide.
+    """
     if reference.by_rebat is not None:
         return reference.by_rebat
     return any(
@@ -100,7 +103,7 @@ def _by_rebat(jobs: Chains, original: ProfileOf, reference: Reference) -> bool:
 def _profile(
     row: JobRecord, name: str | None, profiles: Mapping[str, dict[str, Any]]
 ) -> Iterator[Finding]:
-    """Check that a resubmission has a new profile, unless the profile is composed."""
+    """Check that a resubmission has its own profile. It may keep a composed profile."""
     if name is None or row.profile is None or made_by_rebat(row, name):
         return
     composed = profiles[name].get("type") == "composed" if name in profiles else True
@@ -114,11 +117,11 @@ def _profile(
 def _submission(
     row: JobRecord, before: JobRecord, instants: Sequence[int], slack_us: int
 ) -> Iterator[Finding]:
-    """Check that a job is resubmitted at the end of its attempt, or later for a stolen node.
+    """Check that a job is resubmitted when its previous attempt ends.
 
-    If the job waited for a stolen node, the time of the resubmission must be a time at which a job
-    ends, or at which a node fails or is repaired. A job that starts on another number of nodes is
-    rejected, resubmitted and started at the same time.
+    If the job waited for a stolen node, it is resubmitted later, at a time at which a job ends, or
+    at which a node fails or is repaired. A job that starts on another number of nodes is rejected,
+    resubmitted and started at the same time.
     """
     if row.submit_us is None:
         return
@@ -146,7 +149,7 @@ def _near(us: int, instants: Sequence[int], slack_us: int) -> bool:
 
 
 def _errors(profile: Mapping[str, Any] | None) -> int | None:
-    """Return how many attempts of a delay profile end with an error; None if unknown."""
+    """Return how many attempts of a delay profile end with an error, or None if this is unknown."""
     if profile is None or profile.get("type") != "delay" or profile.get("ret", 0) < 0:
         return None
     try:

@@ -10,7 +10,7 @@ from rebat.results.files.batsim_files import REJECTED, SUCCESS, WALLTIME, JobRec
 from rebat.results.validate.findings import ROUNDING_US, Reference, seconds
 
 Wrong = tuple[str, str]
-"""Kind and text of an error."""
+"""Kind and text of a finding."""
 
 _LAST_DIGIT = 1e-6
 """Maximum rounding error of a stretch, which Batsim prints with six digits."""
@@ -83,7 +83,7 @@ def _times(row: JobRecord, _: Reference) -> Iterator[Wrong]:
 
 
 def _stretch(row: JobRecord, _: Reference) -> Iterator[Wrong]:
-    """Check that the stretch is turnaround / run time, within the rounding errors."""
+    """Check that the stretch is turnaround / run time, up to the rounding error."""
     if row.stretch is None or row.start_us is None or row.end_us is None or row.submit_us is None:
         return
     run, flow = row.end_us - row.start_us, row.end_us - row.submit_us

@@ -34,7 +34,7 @@ class Clash(msgspec.Struct, frozen=True):
 
 
 class _Machine:
-    """The job that uses each node, as its row in the table (-1: none), and a mask of down nodes."""
+    """The state of nodes: the row of the job on each node (-1: none), and a mask of down nodes."""
 
     def __init__(self, n_nodes: int) -> None:
         self.holder: npt.NDArray[np.int64] = np.full(n_nodes, -1, dtype=np.int64)
@@ -54,7 +54,7 @@ class _Machine:
         return first_nodes
 
     def first_down(self, nodes: NodeSet) -> int | None:
-        """Return the lowest of these nodes that is down; None if all are up."""
+        """Return the lowest of these nodes that is down, or None if all are up."""
         for first, last in nodes.intervals.tolist():
             span = self.down[first : last + 1]
             if span.any():
@@ -62,12 +62,12 @@ class _Machine:
         return None
 
     def take(self, nodes: NodeSet, row: int) -> None:
-        """Assign the nodes to a row."""
+        """Assign nodes to the job in a row of the table."""
         for first, last in nodes.intervals.tolist():
             self.holder[first : last + 1] = row
 
     def free(self, nodes: NodeSet, row: int) -> None:
-        """Release the nodes of a row, except nodes that have been assigned to another row."""
+        """Release the nodes of a row, unless they were assigned to another row in the meantime."""
         for first, last in nodes.intervals.tolist():
             span = self.holder[first : last + 1]
             span[span == row] = -1
@@ -87,7 +87,7 @@ def sweep(
     """Yield clashes in order of time, one per pair of jobs, and one per job and failure.
 
     If two jobs are on one node, the sweep continues with the later job. Therefore, it always
-    reports the first clash of a node, but may miss later clashes of the earlier job.
+    reports the first clash on a node, but may miss later clashes of the earlier job.
 
     Parameters
     ----------

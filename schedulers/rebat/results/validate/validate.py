@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Validation of the jobs.csv of any scheduler: whether the schedule is possible.
 
-Every correct scheduler on Batsim satisfies all rules. A finding therefore means an error in the
-scheduler or the simulator, or a change of the file.
+Every correct scheduler on Batsim satisfies all rules. A finding therefore means that the scheduler
+or the simulator has an error, or that the file was changed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from rebat.results.validate.sweep import Clash, sweep
 
 
 def validate(jobs: JobsFile, reference: Reference | None = None) -> list[Finding]:
-    """Return all contradictions in a job table, by kind and line; empty if there are none."""
+    """Return all contradictions in a job table, sorted by kind and line."""
     reference = reference or Reference()
     rows = jobs.records
     workload = reference.workload
