@@ -30,11 +30,11 @@ class PublishedMonth(msgspec.Struct, frozen=True, kw_only=True):
     n_nodes : int
         Number of nodes of the machine (section 5.2).
     cap : int
-        Reduced size of jobs of the entire machine (section 5.2).
+        Number of nodes to which jobs that request the entire machine are reduced (section 5.2).
     class_counts : tuple of int
         Jobs per interval of ``SIZE_BOUNDS``, then jobs of the entire machine (Table 2).
     stress : float
-        Sum of size x run time over nodes x length of the month (section 5.2).
+        Node time requested by all jobs, divided by the node time of the month (section 5.2).
     min_s, max_s, mean_s, median_s : int
         Run times in seconds (Table 3). The paper publishes maximum, mean and median in hours with
         two decimals, so their precision is 18 s.

@@ -113,10 +113,10 @@ def _of_attempt(record: AttemptRecord) -> Iterator[JobPart]:
 def cumulative_ettr(parts: Sequence[JobPart], times_us: Floats) -> tuple[Floats, Floats]:
     """Return the effective training time ratio up to each time, without and with queue time.
 
-    The ratio is kept work without checkpoints, divided by the time on nodes (without queue time) or
-    by the time since the submission (with queue time). Work and times are weighted by nodes. The
-    work of a part is distributed evenly over the part. Before the job first holds nodes, the ratio
-    is NaN.
+    The numerator is the work that was kept, without checkpoints. The denominator is the time on
+    nodes (without queue time), or the time since the submission (with queue time). Work and times
+    are weighted by nodes. The work of a part is distributed evenly over the part. Before the job
+    first holds nodes, the ratio is NaN.
     """
     edges = np.array([parts[0].start_us, *(part.end_us for part in parts)], dtype=np.float64)
     lengths = np.diff(edges) * [part.n_nodes for part in parts]
