@@ -24,7 +24,8 @@ DAY, POLICY, CORES = "cluster-day:load=50", "compaction", 16
 
 
 class Instant(NamedTuple):
-    """A compaction: its time, the jobs that move, and the job on each core before and after it."""
+    """A compaction: its time, the jobs that move, and the job on each core before and
+    afterwards."""
 
     at_us: int
     jobs: list[int]

@@ -26,7 +26,10 @@ def _gained(on: OverMtbf) -> Interval | None:
 
 
 def _at(downtime_s: float, number: Number, workload: str = "") -> Number:
-    """Return a function: ``number`` if downtime (and workload, if set) match, otherwise None."""
+    """Return ``number`` as a function that returns None for other downtimes and workloads.
+
+    An empty ``workload`` allows all workloads.
+    """
 
     def restricted(on: OverMtbf) -> Interval | None:
         here = on.downtime_s == downtime_s and workload in ("", on.settings[0].workload)
@@ -36,7 +39,7 @@ def _at(downtime_s: float, number: Number, workload: str = "") -> Number:
 
 
 def _below_a_day(number: Number) -> Number:
-    """Return a function: ``number`` if the downtime is below a day, otherwise None.
+    """Return ``number`` as a function that returns None for downtimes of a day or more.
 
     At a downtime of one day, the gain is close to zero.
     """
@@ -55,7 +58,8 @@ def _pick(
     pick: Callable[..., Interval], metric: str, of: str | None = None,
     mtbf: Callable[[float], bool] = lambda mtbf_s: True, distance_from: float | None = None,
 ) -> Number:  # fmt: skip
-    """Return a function: the largest or smallest ratio at MTBFs for which ``mtbf`` is True."""
+    """Return a function that picks the largest or smallest ratio of the MTBFs that ``mtbf``
+    accepts."""
     return lambda on: extreme(pick, _samples(on, metric, of, mtbf), distance_from)
 
 

@@ -88,7 +88,7 @@ def latest_release(candidate: Candidate) -> tuple[Any, ...]:
 
 
 def least_lost_work(candidate: Candidate) -> tuple[Any, ...]:
-    """Least work x nodes lost since the last checkpoint (not in the paper). Ties as in V1."""
+    """Least node time lost since the last checkpoint (not in the paper). V1 breaks ties."""
     lost = candidate.lost_us * candidate.running.attempt.n_nodes
     return (lost, *fewest_nodes(candidate))
 
