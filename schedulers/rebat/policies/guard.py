@@ -121,8 +121,7 @@ class Guarded(Policy):
         return PolicyError(f"{self._line_of(error, method)}: {where}: {text}")
 
     def _line_of(self, error: BaseException, method: Callable[..., Any]) -> str:
-        """Return the last executed line of the policy's files. If there is none, return the
-        method's."""
+        """Return the last executed line of the policy's files, or else the place of the method."""
         frames = traceback.extract_tb(error.__traceback__)
         own = [frame for frame in frames if frame.filename in self._files]
         if own:

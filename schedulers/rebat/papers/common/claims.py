@@ -44,8 +44,7 @@ class Rule(NamedTuple):
     closed: bool = False
 
     def verdict(self, estimate: Interval) -> str:
-        """Return the direction verdict. It is `HOLDS` if the entire interval is within the
-        bounds."""
+        """Return the direction verdict. It is `HOLDS` if the entire interval is within bounds."""
         if estimate.low is None or estimate.high is None:
             return TOO_FEW
         sides = {self._side(estimate.low), self._side(estimate.high)}
@@ -54,8 +53,7 @@ class Rule(NamedTuple):
         return HOLDS if sides == {0} else CONTRADICTED
 
     def _side(self, value: float) -> int:
-        """Return -1 for a number below the bounds, 1 for one above them, and 0 for one within
-        them."""
+        """Return -1 for a number below the bounds, 1 for one above, and 0 for one within."""
         if self.closed and value in (self.low, self.high):
             return 0
         return (value >= self.high) - (value <= self.low)

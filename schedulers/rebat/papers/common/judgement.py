@@ -97,8 +97,7 @@ class Judgement(msgspec.Struct, frozen=True):
 
     @property
     def size(self) -> str:
-        """The size verdicts as text. If there are several, the text counts the values per
-        verdict."""
+        """The size verdicts as text, with the number of values per verdict if there are several."""
         if not self.sizes:
             return "not published"
         if len(self.sizes) == 1:

@@ -136,7 +136,10 @@ def _over_policies(runs: RunIndex[str], setting: Setting, fewest: int) -> Iterat
 def _axes(
     items: Mapping[Item, Mapping[str, Value]], fewest: int
 ) -> Iterator[tuple[str, dict[Item, float]]]:
-    """Yield, per group of items that differ in one parameter, its name and each item's value."""
+    """Yield groups of items that differ in only one parameter.
+
+    A group is the name of this parameter, and its value for each item.
+    """
     names = dict.fromkeys(name for values in items.values() for name in values)
     for name in names:
         groups: dict[tuple[tuple[str, Value], ...], dict[Item, float]] = {}

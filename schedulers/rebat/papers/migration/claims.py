@@ -72,7 +72,7 @@ def _change(metric: str, share: bool = False) -> Callable[[InGroup], BySeed]:
 
 
 def _of_all(pick: Callable[[list[float]], float], metric: str) -> Callable[[InGroup], BySeed]:
-    """Return a function that applies ``pick`` (for example min) to the changes of all runs."""
+    """Return a function that, for each seed, applies ``pick`` (such as min) to all changes."""
     return lambda on: combined(pick, *on.changes(metric))
 
 

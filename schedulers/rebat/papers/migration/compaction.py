@@ -24,8 +24,7 @@ DAY, POLICY, CORES = "cluster-day:load=50", "compaction", 16
 
 
 class Instant(NamedTuple):
-    """A compaction: its time, the jobs that move, and the job on each core before and
-    afterwards."""
+    """A compaction: its time, the jobs that move, and the job on each core before and after it."""
 
     at_us: int
     jobs: list[int]

@@ -123,5 +123,8 @@ def defragmented(index: Runs) -> Iterator[ComparedGroup]:
 
 
 def foreseen(index: Runs) -> Iterator[ComparedGroup]:
-    """Yield the runs of settings with proactive migration. The base is the baseline."""
+    """Yield the runs of settings with proactive migration.
+
+    The base is the first policy without it.
+    """
     return _reacting(index, "foresee")

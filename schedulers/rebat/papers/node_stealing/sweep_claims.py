@@ -58,8 +58,7 @@ def _pick(
     pick: Callable[..., Interval], metric: str, of: str | None = None,
     mtbf: Callable[[float], bool] = lambda mtbf_s: True, distance_from: float | None = None,
 ) -> Number:  # fmt: skip
-    """Return a function that picks the largest or smallest ratio of the MTBFs that ``mtbf``
-    accepts."""
+    """Return a function that picks the largest or smallest ratio at MTBFs allowed by ``mtbf``."""
     return lambda on: extreme(pick, _samples(on, metric, of, mtbf), distance_from)
 
 

@@ -58,7 +58,7 @@ def _steals_of_others(on: InSemantics) -> Interval | None:
 
 
 def _impact_by_idle_time(on: InSemantics) -> Interval | None:
-    """Return how, over the variants, idle time and distance from Baseline are correlated."""
+    """Return the correlation of idle time with distance from Baseline, over all variants."""
     idle = [on.values(name, "platform_idle_share") for name in on.variants]
     gains = [
         minus(on.values(name, "useful_utilisation"), on.values("baseline", "useful_utilisation"))

@@ -70,8 +70,7 @@ class InWorkload(NamedTuple):
         return rise(self.runs, self.setting, ReplacementCase(name, replaces))
 
     def share(self, name: str, source: str) -> BySeed:
-        """Return the share of node replacements by this source, among the failures that hit a
-        job."""
+        """Return after which share of the failures that hit a job ``source`` replaced the node."""
         return self.values(name, f"share_{source}", True)
 
     def without_step_4(self, metric: str) -> BySeed:

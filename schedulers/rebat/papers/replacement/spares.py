@@ -124,7 +124,7 @@ def _row(spares: SpareNodes, name: str, reserved: str, run: Run[ReplacementCase]
 
 
 def _fewer(on: SpareNodes) -> BySeed:
-    """Return the spare processors of all jobs, divided by the size of the smallest sufficient pool.
+    """Return the number of all jobs' spare processors / the size of the sufficient pool.
 
     The result is empty if no pool is sufficient.
     """

@@ -94,8 +94,7 @@ class ChosenPlan:
         self._fill(queue, last)
 
     def _settle(self) -> None:
-        """Delete all reservations if one began in the past, or is due while its nodes are in
-        use."""
+        """Delete all reservations if one is in the past, or is due while its nodes are in use."""
         overdue = any(hold.end_us <= self._now_us for hold in self._holds.values())
         late_us = self._now_us + (1 if overdue else 0)
         if any(place and place.start_us < late_us for place in self._places):

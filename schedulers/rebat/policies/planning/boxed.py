@@ -144,8 +144,7 @@ class BoxPlan:
         self._fill(queue, last, FOREVER_US)
 
     def _settle(self) -> None:
-        """Delete all reservations if one began in the past, or is due while its nodes are in
-        use."""
+        """Delete all reservations if one is in the past, or is due while its nodes are in use."""
         late_us = self._now_us + (1 if self._outlive() else 0)
         if (self._starts < late_us).any():
             self.clear()
