@@ -47,7 +47,7 @@ def binned(timeline: Timeline, window_us: tuple[int, int], rows: int, columns: i
 def coverage(
     rectangles: Rectangles, window_us: tuple[int, int], n_nodes: int, rows: int, columns: int
 ) -> Float:
-    """Return which share of each pixel rectangles cover, shape (rows, columns).
+    """Return the share of each pixel that rectangles cover, shape (rows, columns).
 
     Where rectangles overlap, their shares are added. The result is exact: the edges of each
     rectangle are changes of the covered share, and the cumulative sums of these changes in both
@@ -99,7 +99,7 @@ def tail_us(timeline: Timeline) -> npt.NDArray[np.int64]:
     """Return the lost time at the end of each attempt, in microseconds.
 
     If an attempt was interrupted, all time after the recovery and the kept progress is lost. For
-    every attempt, the time of progress that a checkpoint saved but that was lost later is added.
+    every attempt, time that a checkpoint saved but that was lost later is added.
     """
     run = timeline.end_us - timeline.start_us
     unkept = run - np.minimum(timeline.pattern.recovery_us + timeline.kept_us, run)

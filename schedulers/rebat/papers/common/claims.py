@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Claims of a paper, with two verdicts on a number of rebat: on its direction and on its size.
+"""Claims of a paper, with two verdicts on each number of rebat: on its direction and its size.
 
 The direction verdict compares rebat's interval with the range that the claim allows. The size
 verdict compares the published value with rebat's interval.

@@ -76,8 +76,8 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     extras
         The type that `gather` returns.
     gather
-        Function that returns the data that the report needs in addition to the results table. Its
-        argument is the units. The campaign stores these data as JSON.
+        Function that gets the units and returns the data that the report needs in addition to the
+        results table. The campaign stores these data as JSON.
     report
         Function that returns the report. Its arguments are the results table, the gathered data and
         the provenance.

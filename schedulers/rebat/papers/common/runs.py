@@ -198,7 +198,7 @@ def not_comparable(metric: str, same: bool | None) -> str:
 
 
 def _apart(runs: RunIndex[str], setting: Setting) -> str:
-    """Return a note if the node times of runs, including failure-free runs, are not comparable."""
+    """Return a note if node times cannot be compared across policies or with failure-free runs."""
     base, *others = runs.cases(setting)
     texts = []
     if any(runs.comparable((setting, item), (setting, base)) is False for item in others):

@@ -26,9 +26,9 @@ def _gained(on: OverMtbf) -> Interval | None:
 
 
 def _at(downtime_s: float, number: Number, workload: str = "") -> Number:
-    """Return ``number`` as a function that returns None for other downtimes and workloads.
+    """Return a function that calls ``number`` only for this downtime and this workload.
 
-    An empty ``workload`` allows all workloads.
+    Otherwise, it returns None. An empty ``workload`` allows all workloads.
     """
 
     def restricted(on: OverMtbf) -> Interval | None:
@@ -39,9 +39,9 @@ def _at(downtime_s: float, number: Number, workload: str = "") -> Number:
 
 
 def _below_a_day(number: Number) -> Number:
-    """Return ``number`` as a function that returns None for downtimes of a day or more.
+    """Return a function that calls ``number`` only if the downtime is below a day.
 
-    At a downtime of one day, the gain is close to zero.
+    Otherwise, it returns None. At a downtime of one day, the gain is close to zero.
     """
     return lambda on: number(on) if (on.downtime_s or 0.0) < DAY else None
 

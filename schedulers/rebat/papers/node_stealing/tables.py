@@ -42,7 +42,7 @@ def tables(runs: RunIndex[str]) -> Iterator[Table]:
 def _compared(
     runs: RunIndex[str], setting: Setting, printed: Mapping[str, str], columns: Mapping[str, Ours]
 ) -> tuple[list[str], list[list[str]]]:
-    """Return the columns and rows of a table of published values and of rebat's in each version."""
+    """Return columns and rows of a table: published values, and rebat's values in each version."""
     names = semantics(runs, setting)[::-1]
     heads = ["policy", *(["published"] if printed else [])]
     heads += [f"{heading}{HEADINGS[name]}" for heading in columns for name in names]

@@ -70,7 +70,7 @@ class InWorkload(NamedTuple):
         return rise(self.runs, self.setting, ReplacementCase(name, replaces))
 
     def share(self, name: str, source: str) -> BySeed:
-        """Return after which share of the failures that hit a job ``source`` replaced the node."""
+        """Return how often ``source`` replaced the node, as a share of failures that hit a job."""
         return self.values(name, f"share_{source}", True)
 
     def without_step_4(self, metric: str) -> BySeed:

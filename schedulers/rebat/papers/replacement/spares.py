@@ -67,7 +67,7 @@ class SpareNodes(NamedTuple):
         return min(sizes, default=None)
 
     def _waiting(self, run: Run[ReplacementCase]) -> float:
-        """Return which share of the jobs that a failure hits waits (median, or NaN if unknown)."""
+        """Return the median share of hit jobs that wait. Return NaN if there are no values."""
         estimate = interval(self.values(run, "share_requeued"), of_median=True)
         return estimate.mean if estimate else nan
 
@@ -124,7 +124,7 @@ def _row(spares: SpareNodes, name: str, reserved: str, run: Run[ReplacementCase]
 
 
 def _fewer(on: SpareNodes) -> BySeed:
-    """Return the number of all jobs' spare processors / the size of the sufficient pool.
+    """Return the number of spare processors of all jobs, divided by ``on.sufficient``.
 
     The result is empty if no pool is sufficient.
     """

@@ -65,7 +65,7 @@ def _failures(sets: JobSets, cell: Cell) -> float:
 
 
 def _days(title: str, by_rule: _ByRule, printed: Any) -> Callable[[Any], None]:
-    """Return a function that draws a panel whose horizontal axis is the days.
+    """Return a function that draws a panel with the days as horizontal axis.
 
     It draws the rules in `SHOWN`, a band for the other rules, and published values.
     """

@@ -158,7 +158,7 @@ class JobSets(Index[str, Cell]):
         return self._means[cell]
 
     def lines(self, key: LineKey) -> tuple[list[float], list[tuple[float, ...]]]:
-        """Return the parameter values with results, and the means of each row of `weights`."""
+        """Return the parameter values with results, and their means per row of `weights`."""
         if key not in self._lines:
             columns = {x: self.means(cell) for x, cell in zip(key.xs, key.cells(), strict=True)}
             means = {x: column for x, column in columns.items() if column is not None}

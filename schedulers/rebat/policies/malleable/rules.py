@@ -151,7 +151,7 @@ Molding = Callable[[int, Sequence[Attempt], EndOf], Attempt]
 
 
 def least_turnaround(request: int, entries: Sequence[Attempt], end_of: EndOf) -> Attempt:
-    """Return the entry of ``entries`` that ends first (rule SA).
+    """Return the attempt in ``entries`` that ends first (rule SA).
 
     If several end at the same time, return the one on the fewest nodes.
 
@@ -162,9 +162,9 @@ def least_turnaround(request: int, entries: Sequence[Attempt], end_of: EndOf) ->
 
 
 def asked_size(request: int, entries: Sequence[Attempt], end_of: EndOf) -> Attempt:
-    """Return the entry of ``entries`` that has the requested size.
+    """Return the attempt in ``entries`` that has the requested size.
 
-    If this size is too large for the machine, return the entry with the largest size that fits.
+    If this size is too large for the machine, return the attempt with the largest size that fits.
     """
     return max((entry for entry in entries if entry.n_nodes <= request), key=lambda e: e.n_nodes)
 

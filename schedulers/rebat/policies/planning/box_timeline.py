@@ -96,7 +96,7 @@ class BoxTimeline:
         self._unused += rows.tolist()
 
     def die(self, unusable: npt.NDArray[np.int32]) -> None:
-        """Set which blocks failures make unusable. These are the blocks whose entry is not 0."""
+        """Set which blocks are unusable because of failures. Their entries are not 0."""
         self._dead = self.packed((unusable != 0).view(np.uint8))
         self.stale = True
 

@@ -160,7 +160,7 @@ class NodeReplacement:
     def _restart(
         self, state: RestartRound, failed: Running, own: list[int], low: int, n_others: int
     ) -> Replacement | None:
-        """Choose restarts of moldable jobs if they delay jobs less than a wait delays the attempt.
+        """Choose restarts of moldable jobs if they cause less delay than a wait of the hit attempt.
 
         ``low`` is the number of nodes that the hit attempt needs. ``n_others`` is the number of
         nodes that it could get without restarts: idle nodes and nodes of lenders.
