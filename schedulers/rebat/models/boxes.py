@@ -240,7 +240,7 @@ class BoxSums:
         self._work: dict[np.dtype[np.generic], npt.NDArray[np.generic]] = {}
 
     def run(self, values: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
-        """Return all sums of node values, in the order of ``first``."""
+        """Return the sums of node values over all boxes. ``first`` defines their order."""
         work = self._work.get(values.dtype)
         if work is None:
             work = self._work[values.dtype] = np.zeros(self.work_size, values.dtype)
@@ -274,9 +274,9 @@ class BoxSums:
     def _window(
         self, windows: dict[int, int], extent: int, dims: tuple[int, int, int], target: int | None
     ) -> int:
-        """Return the position of the sums over windows of an extent, which are added if missing.
+        """Return the position of the sums over windows of length ``extent``. Add missing sums.
 
-        ``windows`` contains the position of the existing sums for each extent.
+        ``windows`` maps each extent for which sums exist to the position of these sums.
         """
         _, size, _ = dims
         if extent == 1 or extent in windows:

@@ -80,7 +80,7 @@ def _pareto(data: PublishedMonth, u: Floats, exponent: float) -> Ints:
 
 
 def _spread(values: Ints, target: int, largest: int) -> Ints:
-    """Correct rounding: raise run times by one second each until their sum is ``target``."""
+    """Correct rounding errors: raise run times by one second each until their sum is ``target``."""
     gap = target - int(values.sum())
     free = np.flatnonzero(values < largest)[-gap:] if gap > 0 else np.empty(0, dtype=np.int64)
     values[free] += 1
@@ -114,7 +114,7 @@ def _by_key(key: Floats, ordered_s: Ints) -> Ints:
 
 
 def _swapped(sizes: Ints, run_s: Ints, target: float, rng: np.random.Generator) -> Ints:
-    """Return run times close to the target work, by swaps of the run times of random pairs.
+    """Return run times, swapped between random pairs of jobs to bring the work to the target.
 
     Raises
     ------

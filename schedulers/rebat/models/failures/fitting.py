@@ -95,9 +95,10 @@ def fit_nodes(
     A node with at least ``pool`` failures gets its own scale and shape. Other nodes, and nodes
     whose up-times fit no shape, get the pooled shape and the most likely scale for this shape.
     Under weibull this scale is (sum t**shape / failures)**(1/shape), where the sum is over all
-    up-times of the node. A node that never failed has no most likely scale. It is treated as if it
-    had failed once after its observed time, at an up-time for which the pooled scale is the most
-    likely. Its scale is therefore at least the pooled scale, and grows with the observed time.
+    up-times of the node. A node that never failed has no most likely scale. Therefore, one up-time
+    that ends with a failure is added to its record. The length of this up-time is chosen so that
+    the pooled scale is its most likely scale. The resulting scale is at least the pooled scale, and
+    grows with the observed time.
 
     Parameters
     ----------

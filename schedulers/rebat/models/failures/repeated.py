@@ -68,7 +68,7 @@ def chances(counts: Ints, up_us: Ints, lives: Lives) -> Floats:
 
 
 def _densities(lives: Lives, width: float) -> Iterator[Floats]:
-    """Yield the distribution of the time of the first failure, then of the second, and so on."""
+    """Yield the distributions of the times of the first failure, the second failure, and so on."""
     from scipy.signal import convolve
 
     density = _product_limit(lives.first_us, lives.first_failed, width)

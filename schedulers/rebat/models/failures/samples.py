@@ -106,7 +106,7 @@ def _fits(times: UpTimes, on_fit: Callable[[], None]) -> Iterator[Fitted]:
 
 
 def empirical(times: UpTimes) -> tuple[Floats, Floats]:
-    """Return times (s), and for each time the share of the sample that is longer (Kaplan-Meier)."""
+    """Return times (s), and for each of them the share of longer times (Kaplan-Meier)."""
     from scipy.stats import CensoredData, ecdf
 
     curve = ecdf(CensoredData(uncensored=times.failed_s, right=times.going_s)).sf

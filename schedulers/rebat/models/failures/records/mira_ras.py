@@ -144,7 +144,7 @@ class _Maintenance(NamedTuple):
 
 
 def _maintained(record: Record, periods: list[_Maintenance]) -> Record:
-    """Return the record with the entire machine down in all periods. Periods are cut at time 0.
+    """Return the record with the entire machine down in all periods, from time 0 on.
 
     For speed, only nodes whose outages overlap a period are processed one by one.
     """
@@ -224,7 +224,7 @@ def _date(text: str, name: str) -> datetime:
 
 @cache
 def _place(location: str) -> tuple[str, Ints | None]:
-    """Return the part that an event takes down (its kind) and the nodes of this part.
+    """Return the kind of the part that an event takes down, and the nodes of this part.
 
     If the event takes down no node, return the reason and None.
     """
