@@ -36,7 +36,7 @@ class BoxList:
     ----------
     torus : Torus
     size : int
-        Requested number of nodes. If no box has this size, the next larger size with boxes is used.
+        Requested number of nodes. If no box has this size, the next larger size of a box is used.
     which : str
         One of `boxes.LISTS`.
     block : tuple of int, optional

@@ -114,9 +114,8 @@ NEVER = Checkpointing(_ENDLESS_US, 0, 0, first_period_us=_ENDLESS_US)
 def work_in_us(c: Checkpointing | None, length_us: int) -> int:
     """Return the work in a run time: the run time minus its checkpoints (eq. 1).
 
-    ``length_us`` is the run time without recovery. Equation 1 does not produce all values. If the
-    run time ends during a closing checkpoint, the time of this incomplete checkpoint is also
-    subtracted.
+    ``length_us`` is the run time without recovery. If it ends during a closing checkpoint, the time
+    of this incomplete checkpoint is also subtracted. (Equation 1 does not produce this case.)
     """
     if c is None:
         return length_us
@@ -302,7 +301,7 @@ def _regular(times_s: tuple[Any, ...], closing: bool) -> Checkpointing:
 def derived_checkpointing(
     n_nodes: int, machine_nodes: int, young_daly: YoungDaly | None
 ) -> Checkpointing | None:
-    """Return the checkpointing of an original job.
+    """Return the checkpointing of a job that is not a resubmission.
 
     The Young/Daly period depends on its number of nodes.
 

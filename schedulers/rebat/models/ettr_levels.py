@@ -132,7 +132,7 @@ def _repeated(once: _Phase, again: float, extra_s: float, first: int) -> _Phase:
 def _handled(levels: Levels, tier: int, once: _Phase) -> _Phase:
     """Return ``once`` with recovery from failures that need this tier.
 
-    After such failures, the phase loads a checkpoint of this tier and begins again.
+    After these failures, the phase loads a checkpoint of this tier and begins again.
     """
     fails, load = once.drops[tier], _load(levels, tier)
     drops = tuple(p + fails * q for p, q in zip(once.drops, load.drops, strict=True))

@@ -21,7 +21,7 @@ Time = TypeVar("Time", int, float)
 
 
 class CheckpointPattern(NamedTuple, Generic[Time]):
-    """The checkpoint pattern of an execution: T_first, C, then T and C repeatedly, after R_first.
+    """The checkpoint pattern of an execution: R_first, T_first, C, then T and C repeatedly.
 
     ``restart`` is the cost to restart from the state with which the execution began. ``moment`` is
     0.1 s. If a victim with timing T2 is still recovering, the authors' program kills it after this

@@ -70,7 +70,7 @@ class Tiers(msgspec.Struct, frozen=True):
 
 
 class TierPattern(msgspec.Struct, frozen=True):
-    """Work between two checkpoints of the first tier in seconds.
+    """A pattern of checkpoints: work (s) between checkpoints of the first tier, and counts.
 
     ``counts`` contains the number of checkpoints of each tier between two checkpoints of the next
     tier.

@@ -34,7 +34,7 @@ __all__ = [
 
 
 class Hardware(msgspec.Struct, frozen=True):
-    """Capacity of nodes and links in SimGrid's notation. The values are not measured.
+    """Capacity of nodes and links in SimGrid's notation. All values are round numbers.
 
     ``speed`` determines the run time of parallel profiles. It has no effect on delays. Batsim's own
     messages also use the network. If there is a latency, every decision takes simulated time.

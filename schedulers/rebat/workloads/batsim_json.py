@@ -140,7 +140,8 @@ def _decode(text: str, where: str) -> dict[str, Any]:
 
 
 def _place(text: str, message: str) -> str:
-    """Return ``:line:column`` of a msgspec error. If the text is truncated, this is its end."""
+    """Return the position ``:line:column`` of a msgspec error (the end, if the text is truncated).
+    """
     match = _BYTE.search(message)
     if not match and "truncated" not in message:
         return ""

@@ -87,7 +87,8 @@ def describe(workload: Workload, period_s: float | None = None) -> dict[str, Any
 def checkpointing(workload: Workload, mtbf_s: float, cost_s: float) -> dict[str, float | None]:
     """Return the share of jobs that run for at least one Young/Daly period, by size class.
 
-    These jobs write at least one checkpoint (section 6.1 of Du et al. 2024). If a class has no jobs, its share is None.
+    These jobs write at least one checkpoint (section 6.1 of Du et al. 2024). If a class has no
+    jobs, its share is None.
 
     Parameters
     ----------

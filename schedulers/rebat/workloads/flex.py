@@ -34,9 +34,9 @@ def flex(
     faster on each larger size (equation (5) of Prabhakaran et al. 2018).
 
     A random number u is drawn for each job. The job becomes malleable if u < ``malleable``, and
-    moldable if u >= 1 - ``moldable``. If a share is increased, further jobs are selected in
-    addition to the same jobs. Jobs larger than the machine, and jobs that need Batsim's network
-    model, do not change.
+    moldable if u >= 1 - ``moldable``. If a share is increased, the selected jobs stay selected, and
+    further jobs are added. Jobs larger than the machine, and jobs that need Batsim's network model,
+    do not change.
 
     Parameters
     ----------

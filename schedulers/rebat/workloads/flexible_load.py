@@ -125,8 +125,8 @@ def flexible_load(seed: int, options: FlexibleLoad | None = None) -> Workload:
       in this range.
     - A moldable job requests its minimum size and further log-uniform sizes. If it requests several
       sizes, its ``res`` is the second size.
-    - The estimate is the walltime on ``res`` processors. All jobs have the same law of estimates.
-      The run time is the estimate times the accuracy (see ``MARGIN_US``).
+    - The estimate is the walltime on ``res`` processors. The estimates of all jobs follow the same
+      law. The run time is the estimate times the accuracy (see ``MARGIN_US``).
 
     Parameters
     ----------

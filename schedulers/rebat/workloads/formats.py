@@ -30,7 +30,8 @@ def detected(path: Path) -> str:
 
     The format is detected from the ending .swf of the name, or from the first line.
 
-    A file is detected as a table of jobs if it is a Parquet file, a JSON list, or a CSV file with the columns of a mapping that rebat includes.
+    A file is detected as a table of jobs if it is a Parquet file, a JSON list, or a CSV file with
+    the columns of a mapping that rebat includes.
 
     Raises
     ------

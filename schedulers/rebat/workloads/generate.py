@@ -187,7 +187,7 @@ NAMES = (*GENERATORS, *OPTIONS)
 
 
 def generator(text: str) -> Callable[[int], Workload]:
-    """Return the generator for a name followed by options.
+    """Return the generator that a text describes: a name, followed by options.
 
     >>> generator("torus-load:load=60,days=2")(0).n_nodes
     4096

@@ -133,7 +133,7 @@ def _swapped(sizes: Ints, run_s: Ints, target: float, rng: np.random.Generator) 
 
 
 def cycle(hour_of_month: Floats, first_weekday: int) -> Floats:
-    """Return an assumed arrival rate: 0.6 to 1.4 over a day (peak 16 h), 0.7 at weekends."""
+    """Return an assumed arrival rate: 0.6 to 1.4 over a day (peak at 16 h), x 0.7 at weekends."""
     hour = hour_of_month % 24
     weekday = (first_weekday + hour_of_month // 24) % 7
     daily: Floats = 1 + 0.4 * np.cos((hour - 16) * (2 * np.pi / 24))
@@ -162,7 +162,7 @@ def walltimes(run_s: Ints, rng: np.random.Generator) -> Ints:
 def requested(run_s: Ints, accuracy: Floats) -> Ints:
     """Return run time / accuracy, rounded up to 5 min.
 
-    It is at most 24 h, but above the run time.
+    The result is limited to 24 h, but it is always above the run time.
     """
     requested_s = run_s / accuracy
     needed_s = (run_s + 1).astype(np.float64)

@@ -64,8 +64,8 @@ def torus_load(seed: int, options: TorusLoad | None = None) -> Workload:
     ``SIZE_EXPONENT`` defines the weights of the sizes. Run times are log-uniform over ``RUN_S``, in
     whole seconds. Walltimes are run times multiplied by ``WALLTIME_FACTOR``. The number of jobs is
     the requested node time divided by the mean area (nodes x run time) of a job. Arrivals are
-    uniform over the days. The load is exact to 1e-6. For this, the uniform random numbers of the
-    run times are raised to a common power.
+    uniform over the days. To match the load to 1e-6, the uniform random numbers of the run times
+    are raised to a common power.
 
     Parameters
     ----------

@@ -102,8 +102,8 @@ def training_cluster(seed: int, options: TrainingCluster | None = None) -> Workl
     """Return the jobs of a training cluster.
 
     Arrivals are uniform over the days. Run times are log-normal, and at most 7 days. They are
-    scaled so that their means are exactly the given means. Sizes larger than the machine are left
-    out.
+    scaled so that the means of the drawn run times are exact. Sizes larger than the machine are
+    left out.
 
     Parameters
     ----------

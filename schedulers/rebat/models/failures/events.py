@@ -4,8 +4,8 @@
 A line of a file is a JSON object, ``{"type": "machine_unavailable", "resources": "0-4 6",
 "timestamp": 10}`` or ``machine_available``. For each node the two types must alternate, starting
 with ``machine_unavailable``; otherwise Batsim crashes. Other types are Batsim's generic events.
-If ``resources`` numbers the cores of nodes, rebat also writes ``"cores_per_node": 4``. Batsim
-ignores this field. The lines of Batsim 5 (`rebat.models.failures.events5`) are read too.
+If ``resources`` contains core numbers, rebat also writes, for example, ``"cores_per_node": 4``.
+Batsim ignores this field. The lines of Batsim 5 (`rebat.models.failures.events5`) are read too.
 """
 
 from __future__ import annotations

@@ -62,10 +62,10 @@ class Fleet(Law, frozen=True, dict=True):
     machine : str
         Name of the training cluster, for tables.
     shape : float
-        Weibull shape of the time from the repair of a node to its next failure; it does not change
-        the mean rate. Below 1, failures of a node come in bursts. At time 0 the nodes have random
-        ages, so that the failure rate is constant from the beginning. A failure of an entire rack
-        does not change when each of its nodes fails next.
+        Weibull shape of the time from the repair of a node to its next failure. The shape does not
+        change the mean rate. Below 1, failures of a node come in bursts. At time 0 the nodes have
+        random ages, so that the failure rate is constant from the beginning. A failure of an entire
+        rack does not change when each of its nodes fails next.
     switch : int
         Number of consecutive nodes that are connected to a switch.
     switch_rate : float

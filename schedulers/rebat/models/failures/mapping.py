@@ -14,7 +14,7 @@ share
 rate
     A node has the same failure rate as in the record, so the failure rate of the machine is N / M
     times as large. A smaller machine consists of randomly drawn nodes. A larger machine consists of
-    copies of the record. The last copy may be incomplete: it then consists of randomly drawn nodes.
+    copies of the record. If the last copy is incomplete, its nodes are drawn at random.
     Every copy after the first is rotated in time: it starts at a random time of the record. After
     the end of the record, it continues at the beginning of the record. Therefore, copies do not
     fail at the same times. Each copy keeps the differences between nodes, the repair times and the

@@ -229,7 +229,8 @@ class LogNormal(PerNodeLaw, frozen=True):
     median_s : float
         Mean of the nodes' median times between failures.
     sigma : float
-        Mean of the nodes' sigmas: the standard deviation of the logarithm of the times.
+        Mean of the nodes' sigmas. The sigma of a node is the standard deviation of the logarithm of
+        its times between failures.
     median_sigma_s : float
         Standard deviation of the medians.
     sigma_sigma : float

@@ -38,7 +38,7 @@ class Lives(NamedTuple):
 
 
 def lives_of(node: Ints, age_us: Ints, up_us: Ints, pool: npt.NDArray[np.bool_]) -> Lives:
-    """Return the lives of the nodes of a pool, given as a mask.
+    """Return the lives of the nodes that the mask ``pool`` selects.
 
     ``age_us`` is the up time of ``node`` at each failure. ``up_us`` is the up time of each node at
     the end of the record.

@@ -56,7 +56,7 @@ class FailureSeries:
     def _draw(self) -> None:
         """Draw more failures of every node.
 
-        Afterwards, the series is complete up to the minimum over nodes of their last drawn failure.
+        Afterwards, the series is complete up to the earliest of the nodes' last drawn failures.
         Each call increases the number of chunks by a quarter, so that the time to copy arrays stays
         proportional to the time to draw failures.
         """

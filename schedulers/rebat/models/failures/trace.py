@@ -30,8 +30,8 @@ class Trace(Law, frozen=True):
     file : str
         The event file, plain or .gz.
     numbers : str
-        cores or nodes: whether the numbers in the file are core numbers or node numbers. It only
-        matters if nodes have several cores.
+        cores or nodes: whether the numbers in the file are core numbers or node numbers. This
+        parameter only matters if nodes have several cores.
     """
 
     drawn: ClassVar[bool] = False

@@ -91,7 +91,7 @@ class StateColumn(TextColumn, frozen=True, kw_only=True):
     never_ran : tuple of str
         States of jobs that never started.
     running : tuple of str
-        States of jobs without an end, or with an expected end.
+        States of jobs that have no end yet, or only an expected end.
     """
 
     never_ran: tuple[str, ...] = ()

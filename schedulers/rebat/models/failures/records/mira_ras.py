@@ -5,10 +5,10 @@ Source: the filtered log of fatal RAS events that LogAider (UChicago Argonne) pu
 locations name a rack, a midplane, a node board or a compute card of a Blue Gene/Q.
 
 The record contains the row and the column of a rack, but not how cables connect the midplanes to a
-torus. This module maps midplane M of rack r (rows of 16) to block 2 r + M, and card J of its board
-N to member 32 N + J of the block. Outages keep their size, and an outage of a midplane is in a
-single block. The neighbours of a midplane in rebat follow from this numbering. They differ from its
-neighbours on the real torus of Mira.
+torus. This module numbers the racks row by row (16 racks per row). It maps midplane M of rack r to
+block 2 r + M, and card J of board N of this midplane to member 32 N + J of the block. Outages keep
+their size, and an outage of a midplane is in a single block. The neighbours of a midplane in rebat
+follow from this numbering. They differ from its neighbours on the real torus of Mira.
 """
 
 from __future__ import annotations

@@ -130,7 +130,8 @@ def _sources(rows: Iterable[DownRow], failed: Iterable[FailedAttempt]) -> Counte
 def _source(outage: DownRow, rows: list[DownRow], attempts: list[FailedAttempt]) -> str:
     """Return which records contain an outage: one of `SOURCES`.
 
-    ``rows`` contains the down intervals of the node. Intervals that begin during the outage are part of the outage.
+    ``rows`` contains the down intervals of the node. Intervals that begin during the outage are
+    part of the outage.
     """
     kinds = {row.kind for row in rows if outage.down_s <= row.down_s <= outage.up_s}
     if kinds == {WITHOUT_EVENT}:
