@@ -140,8 +140,7 @@ def _decode(text: str, where: str) -> dict[str, Any]:
 
 
 def _place(text: str, message: str) -> str:
-    """Return the position ``:line:column`` of a msgspec error (the end, if the text is truncated).
-    """
+    """Return ``:line:column`` of a msgspec error. In a truncated text, the error is at its end."""
     match = _BYTE.search(message)
     if not match and "truncated" not in message:
         return ""

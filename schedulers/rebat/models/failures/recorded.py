@@ -77,8 +77,7 @@ class Recorded(Law, frozen=True):
 
     @property
     def seeded(self) -> bool:
-        """Whether the failures depend on the seed. They do if ``turn`` is set or ``map`` is rate.
-        """
+        """Whether failures depend on the seed. They do if ``turn`` is set or ``map`` is rate."""
         return self.turn or self.map == "rate"
 
     def outages(self, n_nodes: int, seed: int) -> Iterator[Outage]:
