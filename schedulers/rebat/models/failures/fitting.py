@@ -40,7 +40,7 @@ OnProgress = Callable[[int], None]
 
 
 class UpTimes(NamedTuple):
-    """Up-times of a node in seconds: those that a failure ended, and the censored ones."""
+    """Up-times of a node in seconds: those that ended with a failure, and the censored ones."""
 
     failed_s: Floats
     going_s: Floats
@@ -110,7 +110,7 @@ def fit_nodes(
     law : str
         A family in `per_node.FAMILIES`.
     pool : int
-        Minimum number of failures of a node that gets its own shape.
+        Minimum number of failures for which a node gets its own scale and shape.
     until_s : float, optional
         End of the record. Later events are ignored. Default: the last event.
     on_progress : callable, optional

@@ -96,7 +96,8 @@ class PerNodeLaw(Law, frozen=True, kw_only=True):
         return gaps_us
 
     def failures(self, n_nodes: int, seed: int) -> Iterator[tuple[int, int]]:
-        """Yield (time in microseconds, node) of every failure, sorted by time, without end.
+        """Yield (time in microseconds, node) of every failure, sorted by time. There is no last
+        one.
 
         Times are the cumulative sums of the times to failure of a node. Repairs do not delay them
         (steps 2 and 3 of section 2.1). Only the last few chunks are cached, so that memory does not

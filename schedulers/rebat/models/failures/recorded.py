@@ -28,7 +28,7 @@ class Recorded(Law, frozen=True):
     file : str
         The record, in a format of 'rebat failures import', or an event file.
     format : str
-        events, lanl, mira-ras, fta or csv; auto detects the format from the first lines.
+        events, lanl, mira-ras, fta or csv. With auto, the first lines determine the format.
     map : str
         How to map the record onto a machine of another size: rank, share or rate; see 'rebat
         failures map'.
@@ -47,7 +47,7 @@ class Recorded(Law, frozen=True):
     maintenance : str
         For mira-ras: file of maintenance periods, with lines START,END.
     maintained : str
-        For mira-ras: leave-out drops failures during maintenance; down takes the entire machine
+        For mira-ras: leave-out drops failures during maintenance. With down, the entire machine is
         down during maintenance.
     """
 

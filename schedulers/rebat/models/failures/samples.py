@@ -51,10 +51,11 @@ def samples(
 ) -> list[Sample]:
     """Return the three samples of a record.
 
-    *Between failures of the machine*: nodes that fail at the same time, such as a rack, count as
-    one failure. *Lives of nodes*: from time 0 or a repair to the next failure. Lives that do not
-    end with a failure are censored. *Repairs*: nodes that fail and return at the same times count
-    once. An outage at time 0 is left out of all samples, because its beginning is unknown.
+    *Between failures of the machine* contains the times between failures. Nodes that fail at the
+    same time, such as a rack, count as one failure. *Lives of nodes* contains the times from time 0
+    or a repair to the next failure. Lives that do not end with a failure are censored. *Repairs*
+    contains the durations of repairs. Nodes that fail and return at the same times count once. An
+    outage at time 0 is left out of all samples, because its beginning is unknown.
 
     Parameters
     ----------

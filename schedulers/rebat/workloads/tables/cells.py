@@ -177,7 +177,7 @@ class TimeReader:
         Raises
         ------
         InputError
-            If a cell is not a time, or a column has both dates with and dates without a zone.
+            If a cell is not a time, or if only some dates of a column have a zone.
         """
         if isinstance(cells, Timestamps):
             local_s, zoned = cells
