@@ -272,7 +272,7 @@ def test_a_policys_own_stop_of_what_batsim_forgets_is_refused() -> None:
     assert say(session, 5, tick(5)) == ()
     reason = (
         "cannot be stopped, because its job could not continue: "
-        "Batsim forgets its composed profile d"
+        "Batsim has deleted its composed profile d"
     )
     assert session.ledger.refusals == [(to_us(5), "w0!1", reason)]
 

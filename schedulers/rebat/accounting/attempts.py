@@ -38,7 +38,7 @@ class JoinedJobs(NamedTuple):
         Row of each job's last attempt that started. If none started, this is the row of its last
         record.
     submit_s : array
-        First submission of each job, in seconds since the Unix epoch.
+        Time of the first submission of each job, in seconds since the Unix epoch.
     started : array of bool
     n_attempts : array
         Number of attempts of each job that started.
@@ -96,7 +96,7 @@ def jobs_of(table: AttemptTable) -> JoinedJobs:
 def corrections_of(
     table: AttemptTable, attempts: Indices, downs: Iterable[DownRow]
 ) -> dict[int, Correction]:
-    """Return the corrections of attempts that continue after a node failure, by row.
+    """Return corrections, by row, for attempts that end too late: after a failure of their nodes.
 
     An attempt is shortened to the first failure of one of its nodes. If a node was already down, it
     is shortened to its start.
@@ -140,6 +140,6 @@ def merged_downs(rows: Iterable[DownRow]) -> Iterator[DownRow]:
 
 
 def end_of(table: AttemptTable) -> float:
-    """Return the last time that the records contain, in seconds since the Unix epoch."""
+    """Return the latest time in the records, in seconds since the Unix epoch."""
     times = [table.column(name) for name in ("submit_s", "start_s", "end_s")]
     return max((float(np.nanmax(t)) for t in times if not np.isnan(t).all()), default=math.nan)

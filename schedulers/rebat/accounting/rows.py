@@ -95,8 +95,8 @@ def joined_rows(
     """Yield rows with the number of fields of the header.
 
     Lines are joined until the fields are complete, because names may contain line ends. If a row
-    has too many fields, surplus delimiters are treated as part of the free-text fields. A row is
-    omitted and recorded as a problem unless exactly one repair is plausible.
+    has too many fields, surplus delimiters are treated as part of the free-text fields. If not
+    exactly one such repair is plausible, the row is omitted and recorded as a problem.
     """
     n_fields = len(names)
     buffer, begin, held, complete = "", 0, 0, False

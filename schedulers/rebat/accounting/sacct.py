@@ -221,7 +221,7 @@ def _table(rows: Iterator[tuple[int, Fields]], clock: Clock, problems: Problems)
 
 
 def _reader(have: set[str], clock: Clock) -> Callable[[Fields], tuple[dict[str, float], Fields]]:
-    """Return a function that converts the fields of a row. ``have`` are the available columns."""
+    """Return a function that converts the fields of a row. ``have`` lists the available columns."""
     texts = [(to, name) for to, names in _TEXT.items() for name in names if name in have]
     times = [(to, name) for to, name in _TIMES.items() if name in have]
     numbers = [
@@ -254,7 +254,7 @@ def _hosts(text: str) -> str:
 
 
 def _check(texts: Fields, values: dict[str, float]) -> None:
-    """Check a row, and compute its end or duration if it is missing."""
+    """Check a row. If its end or its duration is missing, compute the missing value."""
     raw = texts["raw"]
     if not raw or not raw[0].isdigit() or len(raw) > 64:
         raise InputError(f"invalid job id {raw[:40]!r}", expected="a number")

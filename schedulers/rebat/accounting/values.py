@@ -56,8 +56,8 @@ class Clock:
     """Conversion of recorded times to seconds since the Unix epoch.
 
     Times can be Unix times (epochs). Local times without a zone are in ``zone``. When clocks go
-    back in autumn, an hour repeats. Times in this hour are assumed to be in the first of the two
-    hours. ``repeated`` is the number of distinct times in this hour.
+    back in autumn, one hour occurs twice. Times in this hour are assumed to belong to its first
+    occurrence. ``repeated`` is the number of distinct times in this hour.
     """
 
     def __init__(self, zone: tzinfo) -> None:

@@ -46,8 +46,8 @@ _Ratios = dict[tuple[str, str], tuple[float, int]]
     default="paper",
     show_default=True,
     help=(
-        "How R-LIST reserves nodes. paper: as in Algorithm 1. easy_head: only jobs that cannot "
-        "start count as jobs with a reservation. stale: reservations are never cancelled."
+        "How R-LIST reserves nodes. paper: as in Algorithm 1. easy_head: a job that starts "
+        "immediately does not use up a reservation. stale: reservations are never cancelled."
     ),
 )
 @click.option("--seed", type=SEED, default=0, show_default=True, help="Seed of the rule RANDOM.")

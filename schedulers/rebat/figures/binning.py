@@ -28,7 +28,7 @@ class Rectangles(NamedTuple):
 
 
 def binned(timeline: Timeline, window_us: tuple[int, int], rows: int, columns: int) -> Float:
-    """Return an image of all nodes in a window: rows x columns x 3, values from 0 to 1.
+    """Return an image of all nodes in a window, shape (rows, columns, 3), values from 0 to 1.
 
     Node 0 is at the top. A pixel has the mean colour of the node time that it represents. Kept work
     has one colour. Lost work has the colour of its cause. Down nodes are black, held nodes pale
@@ -47,7 +47,7 @@ def binned(timeline: Timeline, window_us: tuple[int, int], rows: int, columns: i
 def coverage(
     rectangles: Rectangles, window_us: tuple[int, int], n_nodes: int, rows: int, columns: int
 ) -> Float:
-    """Return the share of each pixel that is covered by rectangles: rows x columns.
+    """Return the share of each pixel that rectangles cover, shape (rows, columns).
 
     Where rectangles overlap, their shares are added. The result is exact: the edges of each
     rectangle are changes of the covered share, and the cumulative sums of these changes in both
@@ -68,7 +68,7 @@ def coverage(
 
 
 def _changes(edges: list[Float]) -> Iterator[tuple[Float, npt.NDArray[np.int64]]]:
-    """Yield the changes of the covered share at the two edges: first positive, then negative."""
+    """Yield the changes of the covered share at both edges, first positive, then negative."""
     for sign, edge in zip((1, -1), edges, strict=True):
         pixel = np.floor(edge).astype(np.int64)
         into = edge - pixel
@@ -99,7 +99,7 @@ def tail_us(timeline: Timeline) -> npt.NDArray[np.int64]:
     """Return the lost time at the end of each attempt, in microseconds.
 
     If an attempt was interrupted, all time after the recovery and the kept progress is lost. For
-    every attempt, progress that a checkpoint saved but that was lost later is added.
+    every attempt, time that a checkpoint saved but that was lost later is added.
     """
     run = timeline.end_us - timeline.start_us
     unkept = run - np.minimum(timeline.pattern.recovery_us + timeline.kept_us, run)

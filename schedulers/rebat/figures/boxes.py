@@ -72,8 +72,8 @@ def boxes(
 ) -> str:
     """Draw panels of boxes in a row, as SVG.
 
-    If ``one_line`` is set, draw a line at 1, for ratios. The dots of a panel are the values without
-    failures (Figure 1).
+    If ``one_line`` is set, a horizontal line at 1 is drawn (for ratios). The dots of a panel are
+    the values without failures (Figure 1).
     """
     figure = new_figure(5.2 * len(panels), 3.4)
     axes = figure.subplots(1, len(panels), squeeze=False)[0]
@@ -124,7 +124,10 @@ def _handles(panels: Sequence[Panel]) -> Any:
 
 
 def lines(panels: Sequence[tuple[str, Mapping[str, Sequence[tuple[float, float]]]]]) -> str:
-    """Draw panels (y label, points by name) of lines over the MTBF in hours (log axis)."""
+    """Draw panels of lines over the MTBF in hours, on a logarithmic axis.
+
+    A panel consists of the label of its y axis and, by name, the points of each line.
+    """
     figure = new_figure(5.2 * len(panels), 3.2)
     axes = figure.subplots(1, len(panels), squeeze=False)[0]
     for axis, (y_label, named) in zip(axes, panels, strict=True):
@@ -142,7 +145,9 @@ def lines(panels: Sequence[tuple[str, Mapping[str, Sequence[tuple[float, float]]
 
 
 def stacks(bars: Mapping[str, Mapping[str, float]], y_label: str) -> str:
-    """Draw stacked bars (shares by bar and part, as in Figure 3). Omit parts that are always 0.
+    """Draw stacked bars, as in Figure 3, from shares by bar and part.
+
+    Parts that are always 0 are omitted.
 
     The colour of a part depends on its position among all parts. Therefore, figures with the same
     parts have the same colours.
@@ -167,7 +172,7 @@ def stacks(bars: Mapping[str, Mapping[str, float]], y_label: str) -> str:
 
 
 def whiskers(estimates: Sequence[Interval], unit: float = 1.0) -> list[list[float]]:
-    """Return the lengths of whiskers below and above bars. They are 0 if there is no interval."""
+    """Return the lengths of the whiskers below and above bars, 0 where there is no interval."""
     ends = [(e.mean, e.low, e.high) for e in estimates]
     return [
         [0.0 if low is None else (mean - low) / unit for mean, low, _ in ends],

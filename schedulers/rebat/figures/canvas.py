@@ -61,7 +61,7 @@ def policy_colours(names: Iterable[str]) -> dict[str, Any]:
 
 
 def colours(n: int) -> list[Any]:
-    """Return n distinct colours. If the bright scheme has enough, they are from this scheme."""
+    """Return n distinct colours, from the bright scheme if it has enough."""
     import matplotlib as mpl
 
     if n <= len(COLOURS):
@@ -76,13 +76,13 @@ _UNITS = (("days", 86_400.0), ("h", 3600.0), ("min", 60.0), ("s", 1.0))
 
 
 def time_unit(values_s: Iterable[float]) -> tuple[str, float]:
-    """Return name and length (s) of the largest unit in which at least one value is 1 or more."""
+    """Return the name and the length (s) of the largest unit in which a value is at least 1."""
     largest = max(map(abs, values_s), default=0.0)
     return next(((name, size) for name, size in _UNITS if largest >= size), _UNITS[-1])
 
 
 def label(name: str) -> str:
-    """Escape a name, so that matplotlib does not hide it or show it as a formula."""
+    """Escape a name, so that matplotlib neither hides it nor shows it as a formula."""
     text = name.replace("$", r"\$")
     return f" {text}" if text.startswith("_") else text
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Figure that compares two runs of a workload: differences of starts, and waiting times."""
+"""Figure that compares the starts and the waiting times of jobs in two runs of a workload."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rebat.results.compare.schedules import Comparison
 
 
 def draw_comparison(comparison: Comparison, labels: tuple[str, str], path: Path) -> None:
-    """Draw the delay of starts in B over time, and the distribution of waiting times.
+    """Draw how much later jobs start in B than in A, and the distribution of waiting times.
 
     Parameters
     ----------

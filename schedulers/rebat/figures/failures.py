@@ -21,7 +21,11 @@ _LEFT_OUT = 0.005
 
 
 class FailurePanel(NamedTuple):
-    """Durations of a kind in seconds, and the share of longer durations: recorded, and by law."""
+    """Durations of one kind in seconds.
+
+    ``longer`` contains, for each duration, the recorded share of longer durations. ``laws``
+    contains this share as each law predicts it.
+    """
 
     title: str
     times_s: Floats

@@ -82,7 +82,7 @@ def flagship_svg(ledgers: Mapping[str, Ledger], job: str) -> str:
 
 
 def _nodes(axis: Any, parts: Sequence[JobPart], scale: float) -> None:
-    """Draw a rectangle per part of the job's history. Its height is the number of nodes.
+    """Draw a rectangle per part of the job's history, with the number of nodes as its height.
 
     Waiting time is a thin line.
     """

@@ -56,7 +56,7 @@ def flows_figure(summaries: Mapping[str, RunSummary]) -> Any:
 
 
 def _ratios(series: Mapping[str, Mapping[str, float]], names: list[str]) -> dict[str, Any]:
-    """Return the ratios of the other policies to the first policy where both have values."""
+    """Return other policies' ratios to the first policy, where both policies have values."""
     base = series[names[0]]
     return {
         name: {g: value / base[g] for g, value in series[name].items() if base.get(g)}

@@ -129,7 +129,7 @@ def _attempts(axis: Any, ledger: Ledger, n_nodes: int, scale: float) -> None:
 
 
 def _outages(axis: Any, ledger: Ledger, end_us: int, scale: float) -> None:
-    """Draw the outages up to the last end of an attempt. Omit later outages."""
+    """Draw the outages until the last attempt ends. Omit later outages."""
     spans = defaultdict(list)
     for node, down, up in down_intervals(ledger.node_events, end_us):
         if down < end_us:

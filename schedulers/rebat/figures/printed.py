@@ -16,7 +16,7 @@ APART = 0.26
 
 
 class PrintedPanel(NamedTuple):
-    """Published values of a metric by policy, and rebat's values by series and policy."""
+    """The values of a metric: published values by policy, and rebat's by series and policy."""
 
     label: str
     printed: Mapping[str, float]
@@ -24,7 +24,7 @@ class PrintedPanel(NamedTuple):
 
 
 def printed_svg(policies: Sequence[str], panels: Sequence[PrintedPanel]) -> str:
-    """Draw the policies as rows and the panels in a row, as SVG."""
+    """Draw the panels side by side as SVG. Each panel has a row for each policy."""
     figure = new_figure(3.1 * len(panels) + 0.8, 1.3 + 0.34 * len(policies))
     axes = figure.subplots(1, len(panels), squeeze=False, sharey=True)[0]
     series = list(dict.fromkeys(name for panel in panels for name in panel.ours))

@@ -43,7 +43,7 @@ def ratios_figure(rows: Sequence[MetricRow]) -> Any:
 
 
 def ratios_svg(by_title: Ratios, base: str, over: str, neutral: float = 1.0) -> str:
-    """Draw ratios as SVG text for reports. ``over`` states what the means are taken over.
+    """Draw ratios as SVG text for reports. ``over`` states over what the values are averaged.
 
     If ``neutral`` is 0, the values are differences.
     """

@@ -41,7 +41,7 @@ def gantt_figure(
 
 
 def utilisation_figure(timelines: Sequence[Timeline]) -> Any:
-    """Draw nodes in use, waiting attempts and free nodes (up and not held) over time, by policy."""
+    """Draw, by policy, nodes in use, waiting attempts and free nodes (up, not held) over time."""
     figure = new_figure(10, 6.4)
     axes = figure.subplots(3, 1, sharex=True)
     end_us = _end_us(timelines)

@@ -54,7 +54,7 @@ def torus_instant(
 
 
 def flat_shape(extents: Sequence[int]) -> tuple[int, int]:
-    """Return the number of rows and columns with which a torus is drawn in the plane.
+    """Return the numbers of rows and columns of the drawing of a torus in the plane.
 
     >>> flat_shape((8, 8, 8, 8)), flat_shape((2, 3, 4, 4, 1))
     ((64, 64), (6, 16))

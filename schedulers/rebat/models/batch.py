@@ -53,8 +53,8 @@ class Batch(msgspec.Struct, frozen=True):
     ----------
     torus : Torus
     size : int
-        Number of nodes of a job. If no box has this size, rps and faps use the smallest larger box.
-        All nodes of this box then count as nodes of the job.
+        Number of nodes of a job. If no box has this size, the policies rps and faps use the
+        smallest larger box. All nodes of this box then count as nodes of the job.
     n_jobs : int
     duration_s : float
         Duration of every job.
@@ -76,9 +76,9 @@ class Batch(msgspec.Struct, frozen=True):
         Other sizes of jobs. Each job gets ``size`` or one of these sizes, all with equal
         probability.
     duration_sigma, repair_sigma : float
-        Standard deviation of the logarithm of the job durations and of the repair times. Both are
-        log-normal. Their means are ``duration_s`` and the downtime of the law. If the value is 0,
-        all durations or repair times are equal.
+        Standard deviation of the logarithm of the job durations and of the repair times. Durations
+        and repair times are log-normal, with the means ``duration_s`` and the downtime of the law.
+        If the value is 0, all durations or repair times are equal.
 
     Raises
     ------
@@ -323,9 +323,9 @@ OF_BOXES = ("rps", "faps")
 
 
 def with_lists(policies: Iterable[str], lists: Iterable[str]) -> list[tuple[str, str]]:
-    """Return the combinations of policies and names of lists.
+    """Return pairs of a policy and the name of a list, for all combinations.
 
-    A policy that does not choose among boxes appears once, with an empty name.
+    A policy that does not choose among boxes appears once, with an empty list name.
     """
     listed = tuple(lists)
     return [(p, which) for p in policies for which in (listed if p in OF_BOXES else ("",))]

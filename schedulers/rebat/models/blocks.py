@@ -61,7 +61,7 @@ class TorusBlocks:
         return np.argsort(self.of_node, kind="stable").reshape(self.torus.n_nodes, self.size)
 
     def in_line_for(self, n_nodes: int) -> int:
-        """Return the minimum number of blocks with ``n_nodes`` nodes.
+        """Return the minimum number of blocks that together have at least ``n_nodes`` nodes.
 
         The blocks need not form a box.
         """

@@ -36,7 +36,7 @@ class BoxList:
     ----------
     torus : Torus
     size : int
-        Requested number of nodes. If no box has this size, the next larger size with boxes is used.
+        Requested number of nodes. If no box has this size, the next larger size of a box is used.
     which : str
         One of `boxes.LISTS`.
     block : tuple of int, optional
@@ -74,8 +74,8 @@ class BoxList:
         Raises
         ------
         InputError
-            If a busy node is not on the machine, if the table has another number of nodes, or if no
-            box is free.
+            If a busy node is not on the machine, if the table and the machine have different
+            numbers of nodes, or if no box is free.
         """
         n_nodes = self.blocks.of_nodes.n_nodes
         if len(table) != n_nodes:

@@ -213,7 +213,7 @@ class BoxSums:
     """Sums of node values over boxes of several shapes, at all origins of a torus.
 
     Sums that several shapes have in common are computed once. The last dimension, which has the
-    largest strides, is summed first. A window is a number of consecutive nodes along a dimension.
+    largest strides, is summed first. A *window* consists of consecutive nodes along a dimension.
     The sum of a window of 2, 4, 8 ... nodes is the sum of its two halves. The sum of any other
     window is the sum of two smaller windows. No window is computed as a difference, because the
     difference of two infinite sums is not a number. The additions are the rows of a table, the
@@ -240,7 +240,7 @@ class BoxSums:
         self._work: dict[np.dtype[np.generic], npt.NDArray[np.generic]] = {}
 
     def run(self, values: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
-        """Return all sums of node values, in the order of ``first``."""
+        """Return the sums of node values over all boxes. ``first`` defines their order."""
         work = self._work.get(values.dtype)
         if work is None:
             work = self._work[values.dtype] = np.zeros(self.work_size, values.dtype)
@@ -274,9 +274,9 @@ class BoxSums:
     def _window(
         self, windows: dict[int, int], extent: int, dims: tuple[int, int, int], target: int | None
     ) -> int:
-        """Return the position of the sums over windows of an extent, which are added if missing.
+        """Return the position of the sums over windows of length ``extent``. Add missing sums.
 
-        ``windows`` contains the position of the existing sums for each extent.
+        ``windows`` maps each extent for which sums exist to the position of these sums.
         """
         _, size, _ = dims
         if extent == 1 or extent in windows:
@@ -292,7 +292,7 @@ class BoxSums:
         return place
 
     def _whole(self, windows: dict[int, int], extent: int, dims: tuple[int, int, int]) -> int:
-        """Return the position of the sums over windows that begin at every node."""
+        """Return the position of the sums over windows of length ``extent``, one for each node."""
         if extent not in windows:
             windows[extent] = self._window(windows, extent, dims, None)
         return windows[extent]

@@ -2,8 +2,8 @@
 """Periodic checkpoints, and their effect on the run times of jobs.
 
 Section 5.2 (eqs 1 and 2) of Du, Marchal, Pallez and Robert, "Improving Batch Schedulers with Node
-Stealing for Failed Jobs", CCPE 2024. The module ``remaining`` computes what remains after an
-interruption.
+Stealing for Failed Jobs", CCPE 2024. The module ``remaining`` computes the work that remains after
+an interruption.
 
 An execution consists of recovery ``Rf``, work ``Tf``, checkpoint ``C``, then work ``T`` and
 checkpoint ``C`` repeatedly. The length of a job includes its regular checkpoints. Writing a regular
@@ -87,7 +87,7 @@ class Checkpointing(msgspec.Struct, frozen=True):
 
     @property
     def first_end_us(self) -> int:
-        """t_first = R_first + T_first + C: when the first checkpoint is complete."""
+        """End of the first checkpoint: t_first = R_first + T_first + C."""
         return self.first_recovery_us + self.first_period_us + self.cost_us
 
     @property
@@ -114,9 +114,8 @@ NEVER = Checkpointing(_ENDLESS_US, 0, 0, first_period_us=_ENDLESS_US)
 def work_in_us(c: Checkpointing | None, length_us: int) -> int:
     """Return the work in a run time: the run time minus its checkpoints (eq. 1).
 
-    ``length_us`` is the run time without recovery. It may also be a value that equation 1 cannot
-    produce, for example if it ends during a closing checkpoint. The time of this incomplete
-    checkpoint is also subtracted.
+    ``length_us`` is the run time without recovery. If it ends during a closing checkpoint, the time
+    of this incomplete checkpoint is also subtracted. (Equation 1 does not produce this case.)
     """
     if c is None:
         return length_us
@@ -302,7 +301,7 @@ def _regular(times_s: tuple[Any, ...], closing: bool) -> Checkpointing:
 def derived_checkpointing(
     n_nodes: int, machine_nodes: int, young_daly: YoungDaly | None
 ) -> Checkpointing | None:
-    """Return the checkpointing of an original job.
+    """Return the checkpointing of a job that is not a resubmission.
 
     The Young/Daly period depends on its number of nodes.
 

@@ -53,7 +53,7 @@ class Patterns(NamedTuple):
 def checkpoint_times_us(
     c: Patterns, until_us: Ints, length_us: Ints, ended: Bools, accounting: Accounting
 ) -> Ints:
-    """Return how much of the first ``until_us`` of each attempt's progress is checkpoint time (us).
+    """Return the checkpoint time (us) in the first ``until_us`` of each attempt's progress.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ def checkpoint_time_us(
 
 
 def _light_us(c: Checkpointing, worked_us: int) -> int:
-    """Return the time of light checkpoints in progress without regular checkpoints.
+    """Return the time of light checkpoints. ``worked_us`` does not include regular checkpoints.
 
     With a single light tier, the times between light checkpoints are counted from the start of the
     attempt.

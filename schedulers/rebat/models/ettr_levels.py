@@ -99,7 +99,7 @@ _MAX_EXPONENT = 700.0
 
 
 def _attempt(levels: Levels, length_s: float) -> _Phase:
-    """Return a phase that any failure ends.
+    """Return a phase that ends at any failure.
 
     Its expected time includes the detection of the failure.
     """
@@ -111,7 +111,7 @@ def _attempt(levels: Levels, length_s: float) -> _Phase:
 def _load(levels: Levels, tier: int) -> _Phase:
     """Return the phase that loads a checkpoint of a tier.
 
-    After a failure that needs this or a lighter tier, the load begins again.
+    If a failure needs this tier or a lighter tier, the load begins again.
     """
     once = _attempt(levels, levels.loads_s[tier])
     return _repeated(once, sum(once.drops[: tier + 1]), 0.0, tier + 1)
@@ -132,7 +132,7 @@ def _repeated(once: _Phase, again: float, extra_s: float, first: int) -> _Phase:
 def _handled(levels: Levels, tier: int, once: _Phase) -> _Phase:
     """Return ``once`` with recovery from failures that need this tier.
 
-    After such failures, the phase loads a checkpoint of this tier and begins again.
+    After these failures, the phase loads a checkpoint of this tier and begins again.
     """
     fails, load = once.drops[tier], _load(levels, tier)
     drops = tuple(p + fails * q for p, q in zip(once.drops, load.drops, strict=True))
@@ -187,10 +187,10 @@ def best_pattern(
 ) -> tuple[float, tuple[int, ...]]:
     """Return the interval of the first tier and the counts with the highest ETTR.
 
-    A coordinate search over the counts begins with the intervals ``start_s`` of the tiers. For all
-    counts, Brent's method finds the interval of the first tier. Tiers that are ``fixed`` keep their
-    interval. A fixed interval of the first tier is kept exactly. A fixed interval of another tier
-    is rounded to a whole number of intervals of the next lighter tier.
+    A coordinate search over the counts begins with the intervals ``start_s`` of the tiers. For
+    given counts, Brent's method finds the interval of the first tier. Tiers that are ``fixed`` keep
+    their interval. A fixed interval of the first tier is kept exactly. A fixed interval of another
+    tier is rounded to a whole number of intervals of the next lighter tier.
     """
     search = _Search(levels, tuple(start_s), fixed)
     best = search.on(search.first)
@@ -224,7 +224,7 @@ class _Search(msgspec.Struct, frozen=True):
         return tuple(_count(heavy_s / light_s) for light_s, heavy_s in pairwise(self.start_s))
 
     def realised(self, interval_s: float, counts: tuple[int, ...]) -> tuple[int, ...]:
-        """Return the counts. Counts of fixed tiers follow from the interval of the first tier."""
+        """Return the counts, with those of fixed tiers computed from the first tier's interval."""
         realised = []
         for count, wanted_s, fixed in zip(counts, self.start_s[1:], self.fixed[1:], strict=True):
             realised.append(_count(wanted_s / interval_s) if fixed else count)
@@ -257,7 +257,7 @@ def _count(ratio: float) -> int:
 
 
 def _neighbours(counts: tuple[int, ...], fixed: tuple[bool, ...]) -> Iterator[tuple[int, ...]]:
-    """Yield counts in which one count differs, or two counts whose product stays about the same."""
+    """Yield counts that differ in one tier, or in two tiers with about the same product."""
     free = [tier for tier in range(len(counts)) if not fixed[tier + 1]]
     for tier in free:
         for new in _near(counts[tier]):

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """ETTR and best intervals of two tiers of checkpoints, in closed form. All times are in seconds.
 
-A light checkpoint (memory of another node) survives a share of the failures. Every n-th checkpoint
-is also written to the deep tier (remote storage). Checkpoints there survive all failures.
+A light checkpoint (in the memory of another node) survives a share of the failures. Every n-th
+checkpoint is also written to the deep tier (remote storage), where it survives all failures.
 
 Source: Benoit, Cavelan, Robert, Sun: "Optimal checkpointing patterns", 2016; Benoit, Cavelan,
 Le Fèvre, Robert, Sun: "Towards optimal multi-level checkpointing", IEEE TC 2017 (first order).

@@ -35,7 +35,7 @@ class Steps:
     def row(self, size: int, stride: int, step: int) -> tuple[int, int, int]:
         """Return the index of a step in ``inside``, and its distances in block numbers.
 
-        The first distance is without wrap-around, the second with wrap-around.
+        The first distance is for steps without wrap-around, the second for steps with wrap-around.
         """
         if step == 0:
             return 0, 0, 0
@@ -76,7 +76,7 @@ class FreeBoxes(msgspec.Struct, frozen=True, eq=False):
 def free_boxes(boxes: Boxes, steps: Steps, ranked: bool) -> FreeBoxes:
     """Return the tables of the search for a free box.
 
-    ``ranked`` adds the position of each box in the order of boxes.
+    If ``ranked`` is set, the tables include the position of each box in the order of boxes.
     """
     n_blocks, n_shapes = boxes.torus.n_nodes, len(boxes.shapes)
     is_corner = np.zeros((n_shapes, n_blocks), dtype=np.bool_)

@@ -21,10 +21,11 @@ Time = TypeVar("Time", int, float)
 
 
 class CheckpointPattern(NamedTuple, Generic[Time]):
-    """The checkpoint pattern of an execution: T_first, C, then T and C repeatedly, after R_first.
+    """The checkpoint pattern of an execution: R_first, T_first, C, then T and C repeatedly.
 
     ``restart`` is the cost to restart from the state with which the execution began. ``moment`` is
-    0.1 s: the time after which the authors' program kills a T2 victim that is still recovering.
+    0.1 s. If a victim with timing T2 is still recovering, the authors' program kills it after this
+    time.
     """
 
     period: Time
@@ -37,7 +38,7 @@ class CheckpointPattern(NamedTuple, Generic[Time]):
 
     @property
     def first_end(self) -> Time:
-        """t_first = R_first + T_first + C: when the first checkpoint is complete."""
+        """End of the first checkpoint: t_first = R_first + T_first + C."""
         return self.first_recovery + self.first_period + self.cost
 
     @property
@@ -76,7 +77,8 @@ def since_last_checkpoint(
     """Interrupt a failed job, or a victim with timing T1, immediately (section 7.2.2).
 
     If the first checkpoint is not complete, no work is kept. In this case, the paper's resubmission
-    begins with a recovery. The program does not change R_first, which is 0 for an original job.
+    begins with a recovery. The authors' program does not change R_first, which is 0 for a job that
+    was not resubmitted.
     """
     if run <= p.first_end:
         recovery = p.restart if semantics == "paper" else p.first_recovery
@@ -111,8 +113,8 @@ def after_next_checkpoint(
 ) -> Left[Time]:
     """Wait for the victim's next regular checkpoint, then interrupt it: timing T3 (Figure 16).
 
-    If the victim is still recovering, the paper interrupts it immediately. The program waits for
-    the victim's first checkpoint.
+    If the victim is still recovering, the paper interrupts it immediately. The authors' program
+    waits for the victim's first checkpoint.
     """
     if run <= p.first_recovery and semantics == "paper":
         return Left(0, p.first_period, p.restart, 0)

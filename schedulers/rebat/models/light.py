@@ -2,7 +2,7 @@
 """Light checkpoints (in memory or on a local disk) between the regular ones (remote storage).
 
 A period of a job consists of *parts*, each with a light checkpoint at its end. The regular
-checkpoint follows the last part. If there are several light tiers, each part of a tier consists of
+checkpoint follows the last part. If there are several light tiers, a part of one tier consists of
 parts of the next lighter tier. A failure loses the work since the last checkpoint that survives the
 failure, including work of earlier attempts.
 """
@@ -124,7 +124,7 @@ class LightCheckpoints(msgspec.Struct, frozen=True):
         return done_us
 
     def written_us(self, worked_us: int) -> int:
-        """Return how much of ``worked_us`` was spent to write light checkpoints."""
+        """Return the time in ``worked_us`` that was spent to write light checkpoints."""
         return _written_us(self.tiers, worked_us)
 
 

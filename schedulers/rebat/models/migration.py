@@ -93,12 +93,13 @@ def _bandwidth_s(mb_per_s: float, image: Image) -> float:
 
 
 class CostModel(NamedTuple):
-    """A model of the time (s) that a checkpoint and restart with an image cost.
+    """A model of the time (s) to checkpoint and restart a job with an image.
 
     Attributes
     ----------
     seconds : callable
-        Function of a number (the parameter of the model) and an image that returns the cost.
+        Function that returns the cost. Its arguments are the parameter of the model (a number) and
+        the image.
     usual : float, optional
         Default of the parameter, or None if the parameter is required.
     least : float

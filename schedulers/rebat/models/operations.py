@@ -4,9 +4,9 @@
 Each line of an operations file is a JSON object; lines are sorted by time. Example: ``{"timestamp":
 3600, "type": "drain", "nodes": "0-3"}``. Other types are ``undrain``, and ``migrate`` with a
 ``job``. For Batsim, operations are generic external events. Batsim forwards them with the option
-``--forward-unknown-events``. Numbers always mean nodes, even if nodes have several cores. Source:
-smigrate, section 3.3.1 of Rodríguez-Pascual et al., "Job migration in HPC clusters by means of
-checkpoint/restart", 2019.
+``--forward-unknown-events``. Numbers are always node numbers, even if nodes have several cores.
+Source: smigrate, section 3.3.1 of Rodríguez-Pascual et al., "Job migration in HPC clusters by means
+of checkpoint/restart", 2019.
 """
 
 from __future__ import annotations
@@ -174,7 +174,7 @@ def check_operations(
 
 
 def coincident(events: Iterable[GenericEvent]) -> list[int]:
-    """Return the times (us, ascending) that several operations share."""
+    """Return the times (us, ascending) at which more than one operation takes place."""
     counts = Counter(event.at_us for event in events)
     return sorted(at_us for at_us, count in counts.items() if count > 1)
 

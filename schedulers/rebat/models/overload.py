@@ -3,9 +3,9 @@
 
 A job's failure rate is its share of the machine's nodes times the machine's failure rate. An
 interrupted job continues from its last checkpoint. Let t be the time from a restart to the next
-checkpoint, or to the end of the job if the end is earlier. The time t includes the recovery. If
-failures are memoryless, an attempt survives the time t with probability exp(-rate x t). So a job
-needs exp(rate x t) attempts on average to make progress.
+checkpoint, including the recovery. If the job ends before this checkpoint, t is the time to its
+end. If failures are memoryless, an attempt survives the time t with probability exp(-rate x t). So
+a job needs exp(rate x t) attempts on average to make progress.
 """
 
 from __future__ import annotations

@@ -38,8 +38,8 @@ class Remaining(msgspec.Struct, frozen=True):
     wait_us : int
         Delay between the decision and the interruption (t_checkpoint).
     at_risk : tuple of int
-        The part of the kept work that no checkpoint contains yet (see `AtRisk`). There is work at
-        risk after a resize, and after a failure that light checkpoints survive.
+        The part of the kept work that no checkpoint contains yet (see `AtRisk`). Work is at risk
+        after a resize, and after a failure that light checkpoints survive.
     imaged : bool
         Whether an image contains all the kept work.
     written : Written, optional
@@ -88,7 +88,7 @@ class _Position(msgspec.Struct, frozen=True):
         return self.c.light.tiers if self.c.light else ()
 
     def own_checkpoint_us(self, tier: int) -> int:
-        """Return the progress at the attempt's last checkpoint of a tier, or 0 without one.
+        """Return the progress at the attempt's last checkpoint of a tier, or 0 if there is none.
 
         ``tier`` is an index of ``at_risk``. Index 0 means regular checkpoints, which are only at
         the end of a period.
@@ -101,8 +101,8 @@ class _Position(msgspec.Struct, frozen=True):
     def after(self, kept_us: int, lost_us: int = 0) -> AtRisk:
         """Return the work at risk after a stop.
 
-        The attempt keeps ``kept_us`` of its own work. Of the older work at risk, ``lost_us`` is
-        lost.
+        The attempt keeps ``kept_us`` of its own work, and loses ``lost_us`` of the older work at
+        risk.
         """
         return tuple(
             kept_us - own_us
@@ -129,7 +129,7 @@ def _position(c: Checkpointing, run_us: int, at_risk: AtRisk) -> _Position:
 
 
 def resized(c: Checkpointing | None, run_us: int, at_risk: AtRisk = ()) -> Remaining:
-    """Return what remains when a malleable job continues on other nodes without loss or cost.
+    """Return what remains of a malleable job that moves to other nodes without loss or cost.
 
     On the new nodes, the job finishes its recovery, and repeats a checkpoint that was not complete.
     ``at_risk`` is the work that no checkpoint contained when the attempt started.
@@ -168,7 +168,7 @@ def _all_but_recovery(c: Checkpointing, run_us: int) -> Remaining:
 
 
 def untouched(c: Checkpointing | None) -> Remaining:
-    """Return what remains of an attempt that has not run: all of it."""
+    """Return what remains of an attempt that has not run: the entire attempt."""
     return Remaining(0, c.first_period_us, c.first_recovery_us) if c else Remaining(0, 0, 0)
 
 
@@ -179,7 +179,7 @@ def remaining_after(
 
     ``at_risk`` is the work that no checkpoint contained when the attempt started, measured at the
     speed of the attempt. If the attempt keeps none of its own work, the work at risk is lost too.
-    The job repeats it before its first checkpoint.
+    The job repeats this work before its first checkpoint.
     """
     if c is not None and c.perfect:
         return _all_but_recovery(c, run_us)

@@ -58,7 +58,7 @@ class Heuristic:
     name : str
         Name in the notation of the paper.
     depth : int or None
-        Reservation depth m of R-LIST, where `ALL` means ``|Q|``. None for R-SHELF.
+        Reservation depth m of R-LIST, where `ALL` means ``|Q|``. For R-SHELF, the depth is None.
     backfill : bool
         Parameter b of R-SHELF. R-LIST does not use this parameter.
     """
@@ -118,7 +118,8 @@ def makespans(
     sizes : int array, shape (n,)
         Processors of each job.
     rank : int array, shape (n,)
-        Place in the queue, the smallest first. Equal ranks are ordered by job index.
+        Position of each job in the queue. The smallest rank is first. Jobs with equal ranks are
+        ordered by index.
     failures : int array, shape (n_scenarios, n) or (n,)
         Number of failed attempts of each job before its successful attempt.
     n_procs : int

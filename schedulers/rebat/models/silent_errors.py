@@ -99,8 +99,8 @@ def draw_failures(
     """Draw failure scenarios: job j fails f_j times with probability ``q_j^f_j (1 - q_j)``.
 
     Each scenario has its own random stream, so any part of a campaign can be drawn again
-    separately. All rates use the same uniform numbers. At a higher rate, a job therefore fails at
-    least as often.
+    separately. All rates use the same uniform random numbers. Therefore, raising the rate never
+    reduces the number of failures of a job.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ def draw_failures(
     scenarios : iterable of int
         Numbers of the scenarios.
     seed, job_set
-        Together with the number of the scenario, these identify the random stream.
+        Together with the number of the scenario, these values identify the random stream.
     most_failures : int, optional
         Maximum number of failed attempts of a job. The paper states no maximum.
     largest_probability : float, optional
@@ -179,7 +179,7 @@ def lower_bounds(
 def normalised(makespans: ArrayLike, bounds: ArrayLike) -> Floats:
     """Return makespans divided by lower bounds, the measure of the paper (Section 5.1).
 
-    It is at least 1.
+    All values are at least 1.
     """
     ratios: Floats = np.asarray(makespans, float) / np.asarray(bounds, float)
     return ratios
@@ -200,7 +200,7 @@ def synthetic_jobs(
 
 
 def errors_left(profile: Mapping[str, Any]) -> int:
-    """Return the number of further attempts of a job with this profile that will end with an error.
+    """Return how many further attempts of a job with this profile will end with an error.
 
     The number is the field ``silent_errors`` of the profile. Without this field, a return code
     ``ret`` other than 0 counts as one error.
@@ -235,13 +235,13 @@ def add_silent_errors(
     ----------
     workload : Workload
     errors : float or sequence of int, shape (n,)
-        A number is the rate lambda in errors per node and second, with which a scenario is drawn
-        (Section 3.4). A sequence is a scenario: the number of failed attempts of each job, in the
-        order of the workload's jobs.
+        If this is a number, it is the rate lambda in errors per node and second, and a scenario is
+        drawn (Section 3.4). If it is a sequence, it is the scenario: the number of failed attempts
+        of each job, in the order of the workload's jobs.
     seed : int
-        Seed of a scenario that is drawn.
+        Seed, if a scenario is drawn.
     scenario : int
-        Number of a scenario that is drawn.
+        Number of the scenario, if it is drawn.
 
     Raises
     ------
@@ -289,8 +289,8 @@ def add_silent_errors(
 def _name_of_jobs(workload: Workload) -> str:
     """Return a name for the random stream of a workload's errors, computed from its jobs.
 
-    The name depends on neither the file name nor the run times. Therefore, the same jobs draw the
-    same numbers with and without checkpoints.
+    The name does not depend on the file name or the run times. Therefore, the same jobs draw the
+    same random numbers with and without checkpoints.
     """
     jobs = [(job.id, job.n_nodes, job.submit_us) for job in workload.jobs]
     return hashlib.sha256(msgspec.json.encode(jobs)).hexdigest()

@@ -64,7 +64,7 @@ def period_as_forwarded_s(period_s: float, cost_s: float, n_nodes: int) -> float
 def in_seconds(c: Checkpointing, period_s: float) -> CheckpointPattern[float]:
     """Return the pattern of an execution in seconds.
 
-    ``period_s`` is its period without rounding.
+    ``period_s`` is the unrounded period of the execution.
     """
     first_s = period_s if c.first_period_us == c.period_us else to_s(c.first_period_us)
     return CheckpointPattern(

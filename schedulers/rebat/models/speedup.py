@@ -54,7 +54,8 @@ class Downey(msgspec.Struct, frozen=True, tag_field="model", tag="downey"):
     parallelism : float
         A, the mean parallelism, at least 1: the maximum speedup.
     sigma : float
-        Coefficient of variance of the parallelism, at least 0. With 0, the parallelism is always A.
+        Coefficient of variance of the parallelism, at least 0. If it is 0, the parallelism is
+        always A.
     """
 
     parallelism: float
@@ -127,7 +128,7 @@ def _check(name: str, value: float, least: float, most: float = MOST) -> None:
 
 
 def downey_speed(n: float, parallelism: float, sigma: float) -> float:
-    """Return Downey's speedup on n >= 1 nodes. At ``sigma`` 1 the two variants are equal.
+    """Return Downey's speedup on n >= 1 nodes. Its two variants are equal at ``sigma`` = 1.
 
     >>> round(downey_speed(8, 16, 0.5), 6), round(downey_speed(16, 16, 2), 6)
     (7.211268, 9.846154)

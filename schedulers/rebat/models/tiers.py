@@ -46,7 +46,7 @@ With several light tiers, a share for each.
 
 
 class Tier(msgspec.Struct, frozen=True):
-    """A tier: time to write and to load a checkpoint, work between checkpoints (seconds)."""
+    """A tier: times to write and load a checkpoint, and work between checkpoints (s)."""
 
     name: str
     write_s: float
@@ -57,7 +57,7 @@ class Tier(msgspec.Struct, frozen=True):
 class Tiers(msgspec.Struct, frozen=True):
     """Remote storage (``deep``) and light tiers.
 
-    Each light tier survives more than the previous one.
+    Each light tier survives more failures than the previous one.
     """
 
     deep: Tier
@@ -70,7 +70,7 @@ class Tiers(msgspec.Struct, frozen=True):
 
 
 class TierPattern(msgspec.Struct, frozen=True):
-    """Work between two checkpoints of the first tier in seconds.
+    """A pattern of checkpoints: work (s) between checkpoints of the first tier, and counts.
 
     ``counts`` contains the number of checkpoints of each tier between two checkpoints of the next
     tier.
@@ -86,7 +86,7 @@ class TierPattern(msgspec.Struct, frozen=True):
 
 
 def parse_tiers(text: str) -> Tiers:
-    """Return the tiers of a text.
+    """Return the tiers that a text describes.
 
     >>> parse_tiers("peer=1s/30s@2.6min+remote=30s/10min").lights
     (Tier(name='peer', write_s=1.0, load_s=30.0, interval_s=156.0),)
@@ -228,8 +228,8 @@ def add_tiers(
     mtbf_s : float
         Mean time between failures of the machine in seconds.
     light_share : float, or tuple of float
-        Share of the failures that the light tier survives. With several light tiers, a share for
-        each.
+        Share of the failures that the light tier survives. If there are several light tiers, this
+        is a tuple with the share of each.
     software : str
         Causes of failures after which the node is still usable, joined by +.
     group : int

@@ -48,7 +48,7 @@ class Torus(msgspec.Struct, frozen=True):
 
     @property
     def strides(self) -> tuple[int, ...]:
-        """The difference in node number of two neighbours, for each dimension."""
+        """For each dimension, the difference between the node numbers of two neighbours."""
         return tuple(math.prod(self.sizes[:axis]) for axis in range(len(self.sizes)))
 
     @property
@@ -67,7 +67,7 @@ class Torus(msgspec.Struct, frozen=True):
         return tuple(node // stride % size for stride, size in pairs)
 
     def node(self, coordinates: Sequence[int]) -> int:
-        """Return the node at coordinates. They wrap around: ``-1`` is the last coordinate.
+        """Return the node at coordinates, which wrap around: ``-1`` is the last coordinate.
 
         >>> Torus((3, 2, 2)).node((1, 0, 1)), Torus((3, 2, 2)).node((-1, 0, 0))
         (7, 2)

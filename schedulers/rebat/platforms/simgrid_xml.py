@@ -34,7 +34,7 @@ __all__ = [
 
 
 class Hardware(msgspec.Struct, frozen=True):
-    """Capacity of nodes and links in SimGrid's notation. The values are round, not measured.
+    """Capacity of nodes and links in SimGrid's notation. All values are round numbers.
 
     ``speed`` determines the run time of parallel profiles. It has no effect on delays. Batsim's own
     messages also use the network. If there is a latency, every decision takes simulated time.
@@ -102,7 +102,7 @@ def platform_xml(spec: PlatformSpec, hardware: Hardware | None = None) -> str:
 
 
 def first_radical(n_nodes: int) -> int:
-    """Return the number of the first host: a power of ten for which all names are equally long.
+    """Return the number of the first host, a power of ten. All host names then have equal length.
 
     >>> first_radical(4), first_radical(49152)
     (10, 100000)

@@ -21,7 +21,7 @@ class PlatformSpec(msgspec.Struct, frozen=True):
 
 
 def parse_spec(text: str) -> PlatformSpec:
-    """Return the machine of a specification.
+    """Return the machine that a specification describes.
 
     >>> parse_spec("torus:8,8,8,8").name, parse_spec("flat:128").n_nodes
     ('torus-8x8x8x8', 128)

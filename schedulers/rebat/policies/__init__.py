@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Scheduling policies: queue orders, plannings, placements, reactions, and their presets.
 
-Call the package, ``rebat.policies()``, for a table of the presets.
+A call of the package, ``rebat.policies()``, returns a table of the presets.
 """
 
 from __future__ import annotations

@@ -61,7 +61,9 @@ def point(**options: Any) -> Point:
 
 
 def changed(base: Point, changes: Mapping[str, Any], folder: Path | None = None) -> Point:
-    """Return a scheduler with some options changed. The changes are checked; numbers may be text.
+    """Return a scheduler with some options changed, after checking the changes.
+
+    Numbers may be given as text.
 
     Relative paths of user-defined rules start from ``folder`` (default: the working directory).
 

@@ -23,7 +23,7 @@ RIGID = as_asked(MANAGERS["fpsma"])
 
 
 class SizeLimit(msgspec.Struct, frozen=True):
-    """Limit of the sizes of jobs on a machine or partition of ``n_nodes`` nodes.
+    """Maximum size of jobs on a machine or partition of ``n_nodes`` nodes.
 
     ``n_spares`` of these nodes are spare nodes.
     """
@@ -72,7 +72,7 @@ class Context(msgspec.Struct, frozen=True):
     flexible : bool
         Whether the planning changes the sizes of jobs.
     rule : SizeRule
-        When malleable jobs grow and shrink.
+        Rule that decides when malleable jobs grow and shrink.
     members : Members
         State of the malleable jobs, shared by the planning and the reactions.
     n_spares : int

@@ -74,7 +74,7 @@ class Guarded(Policy):
         raise _wrong(where, method, answer, "a dict of texts by id of a queued attempt")
 
     def _report(self, view: View, method: Callable[..., Any]) -> tuple[str, Any]:
-        """Return the answer of a method, and its name with the time for error messages.
+        """Call a method. Return its name with the time, for error messages, and its answer.
 
         Raises
         ------
@@ -121,7 +121,7 @@ class Guarded(Policy):
         return PolicyError(f"{self._line_of(error, method)}: {where}: {text}")
 
     def _line_of(self, error: BaseException, method: Callable[..., Any]) -> str:
-        """Return the last executed line of the policy's files, or the place of the method."""
+        """Return the last executed line of the policy's files, or else the place of the method."""
         frames = traceback.extract_tb(error.__traceback__)
         own = [frame for frame in frames if frame.filename in self._files]
         if own:

@@ -123,7 +123,7 @@ def own_rule(option: str, place: str, maker: Callable[[Any], Any]) -> Any:
 
 
 class UnfitAnswer(TypeError):
-    """Error: a rule returned an invalid value. ``place`` is the file and line of the rule."""
+    """Error for an invalid value from a rule. ``place`` is the file and line of the rule."""
 
     def __init__(self, rule: Rule, answer: object, expected: str) -> None:
         super().__init__(f"the rule returned {answer!r:.60} (expected {expected})")

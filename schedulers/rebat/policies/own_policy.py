@@ -54,7 +54,7 @@ class OwnPolicy(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(self, orders=True)
 
     def make(self) -> Policy:
-        """Call the class without arguments, and return the policy with checks of its proposals.
+        """Create the policy by calling the class without arguments. Its proposals are checked.
 
         Raises
         ------

@@ -41,7 +41,7 @@ class PartitionText(msgspec.Struct, frozen=True):
 class Partition(msgspec.Struct, frozen=True):
     """A partition of a machine.
 
-    ``nodes`` are numbers of nodes, or of cores if nodes have several.
+    ``nodes`` contains the numbers of its nodes, or of its cores if nodes have several cores.
     """
 
     name: str

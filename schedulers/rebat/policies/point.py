@@ -102,7 +102,7 @@ def _check_power(watts: str) -> None:
 
 
 def _stage(description: str) -> Meta:
-    """Return the metadata of an option: the duration of a recovery stage of failed jobs."""
+    """Return the metadata of an option that sets how long a recovery stage of failed jobs takes."""
     return text(parse_stage, f"{description}: a duration like 30s, random, or by cause.")
 
 
@@ -273,7 +273,7 @@ class Point(msgspec.Struct, frozen=True):
 
     @property
     def own_places(self) -> dict[str, str]:
-        """File and function by option, for user-defined rules."""
+        """File and function of each user-defined rule, by option."""
         return {name: value for name, value in self.values.items() if is_own(value)}
 
     @property

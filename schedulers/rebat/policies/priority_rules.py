@@ -58,9 +58,9 @@ def smallest_area(time: Any, size: Any, job: Any, n_procs: int, seed: int) -> An
 def random_order(time: Any, size: Any, job: Any, n_procs: int, seed: int) -> Any:
     """RANDOM: a random number.
 
-    It depends only on seed and job index, so a job keeps its place. It is the job's output of
-    SplitMix64 (Steele, Lea and Flood, OOPSLA 2014), started from a named stream and shifted into
-    the range of int64.
+    The number depends only on seed and job index, so a job keeps its place. It is the output with
+    this index of the generator SplitMix64 (Steele, Lea and Flood, OOPSLA 2014), shifted into the
+    range of int64. A named stream draws the start of the generator.
     """
     first = stream(seed, "priority-rule", "RANDOM").integers(1 << 63, dtype=np.uint64)
     with np.errstate(over="ignore"):  # arithmetic modulo 2**64
@@ -107,7 +107,7 @@ def priority_rule(name: str) -> Rule:
 def ranks(
     name: str, times: ArrayLike, sizes: ArrayLike, *, n_procs: int, seed: int = 0
 ) -> NDArray[np.int64]:
-    """Return the position of each job in the queue, from 0: the `rank` of `makespans`.
+    """Return the position of each job in the queue, counted from 0, as the `rank` of `makespans`.
 
     Parameters
     ----------
@@ -116,9 +116,9 @@ def ranks(
     times, sizes : int array, shape (n,)
         Times (in any unit) and processors of the jobs. Their products must fit in 64 bits.
     n_procs : int
-        Number of processors P, for LJF.
+        Number of processors P of the machine. Only LJF uses it.
     seed : int
-        For RANDOM.
+        Seed of the rule RANDOM.
 
     Returns
     -------

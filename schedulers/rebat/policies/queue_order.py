@@ -105,7 +105,7 @@ class RuleOrder(msgspec.Struct, frozen=True):
 
 
 def bound(order: QueueOrder, n_nodes: int, margin_us: int, seed: int) -> QueueOrder:
-    """Return the order with its parameters: size of the machine (LJF), margin, seed (RANDOM)."""
+    """Return the order with its parameters: machine size (for LJF), margin, seed (for RANDOM)."""
     if isinstance(order, RuleOrder):
         return RuleOrder(order.rule, n_nodes, margin_us, seed)
     return order

@@ -242,7 +242,7 @@ class ScenarioOptions(FailureOptions, frozen=True, kw_only=True):
     ] = "wasted"
     max_attempts: Annotated[
         Count,
-        _doc("End a job as failed after failures have interrupted this number of its attempts."),
+        _doc("Number of interruptions by failures after which a job ends as failed."),
     ] = MAX_ATTEMPTS
     accounting: Annotated[
         Accounting,

@@ -147,7 +147,7 @@ class JobTable:
             return Refusal(attempt_id, "Batsim accepts no new jobs")
         reusing = began is not None and began.config.get("profile-reuse-enabled")
         if self._content(work).get("type") == "composed" and not reusing:
-            return Refusal(attempt_id, f"Batsim forgets its composed profile {work.profile}")
+            return Refusal(attempt_id, f"Batsim has deleted its composed profile {work.profile}")
         return None
 
     def why_not_size(self, attempt_id: str, n_nodes: int) -> Refusal | None:

@@ -177,7 +177,7 @@ class NewProfile(SentProfile, forbid_unknown_fields=True, omit_defaults=True):
             raise InputError(
                 f"ret is {short(fields['ret'])}",
                 f"profile {name!r} of workload {workload!r}",
-                "0: Batsim 5 registers no profile that fails",
+                "0, because Batsim 5 cannot register a profile that fails",
             )
         return super().of(workload, name, fields)
 

@@ -120,7 +120,7 @@ def _trace(table: AttemptTable, jobs: JoinedJobs, cuts: dict[int, Correction]) -
 
 
 def _run_times(table: AttemptTable, jobs: JoinedJobs, cuts: dict[int, Correction]) -> Any:
-    """Return the run time of each job, until the job ends, is cut, or the records end."""
+    """Return the run time of each job until it ends, is cut at a failure, or the records end."""
     rows = jobs.last
     run_s = table.column("elapsed_s")[rows].copy()
     missing = np.isnan(run_s) & jobs.started
@@ -136,7 +136,7 @@ def _run_times(table: AttemptTable, jobs: JoinedJobs, cuts: dict[int, Correction
 def _id(job: str, raw: str) -> str:
     """Return the id that users see.
 
-    If Batsim rejects one of its characters, return the internal id.
+    If Batsim rejects a character of this id, return the internal id of the batch system.
     """
     return raw if any(c in "(),|}!" or not c.isprintable() for c in job) else job
 

@@ -28,8 +28,8 @@ from rebat.workloads.trace import PlacedTrace
 class AccountedAttempts(NamedTuple):
     """The attempts in accounting records.
 
-    ``cuts`` contains the failures that cut attempts, by row. ``downs`` are the down intervals of
-    nodes.
+    ``cuts`` maps the row of an attempt to the failure that cuts the attempt. ``downs`` contains the
+    down intervals of nodes.
     """
 
     table: AttemptTable

@@ -24,14 +24,14 @@ class Arrivals(msgspec.Struct, frozen=True):
     Parameters
     ----------
     kind : str
-        ``zero`` (all jobs arrive at time 0), ``poisson``, or a trace file. From a file, the
-        arrivals of the first jobs are used.
+        ``zero`` (all jobs arrive at time 0), ``poisson``, or a trace file. With a file, the arrival
+        times of its first jobs are used.
     gap_s : float, optional
         Mean time between arrivals in seconds.
     load : float, optional
-        Requested processor time in percent of the processor time that is available between the
-        first and the last arrival. All gaps are scaled to reach this load. If neither ``load`` nor
-        ``gap_s`` is set, the gaps of a trace are not scaled.
+        Processor time requested by all jobs, in percent of the processor time between the first and
+        the last arrival. All gaps are scaled to reach this load. If neither ``load`` nor ``gap_s``
+        is set, the gaps of a trace are not scaled.
 
     Raises
     ------

@@ -169,5 +169,5 @@ def _five(key: str, profile: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 def _unmistakable(text: str, name: str) -> str:
-    """Return a name. If it contains the name of the workload, return it as a complete id."""
+    """Return a text as a name, or as a complete id if it contains the name of the workload."""
     return f"{name}!{text}" if name in text else text

@@ -140,7 +140,7 @@ def _decode(text: str, where: str) -> dict[str, Any]:
 
 
 def _place(text: str, message: str) -> str:
-    """Return the position ``:line:column`` of a msgspec error, or of the end of the text."""
+    """Return ``:line:column`` of a msgspec error. In a truncated text, the error is at its end."""
     match = _BYTE.search(message)
     if not match and "truncated" not in message:
         return ""
@@ -150,7 +150,7 @@ def _place(text: str, message: str) -> str:
 
 
 def workload_of(name: str, document: dict[str, Any]) -> Workload:
-    """Return the workload of a JSON object, see `read_workload`."""
+    """Return the workload in a JSON object; see `read_workload`."""
     n_nodes = _count(document, "nb_res")
     raw_profiles = _required(document, "profiles", dict, "an object of profiles by name")
     raw_jobs = _required(document, "jobs", (list, JsonList), "a list of jobs")

@@ -62,7 +62,8 @@ PHI, GAMMA, ETA, RHO = 0.009548, -0.01877, 0.07468, -0.009198
 def rigid_sizes(uniform: Floats, powers: Floats, most: int) -> Ints:
     """Return sizes of rigid jobs.
 
-    ``uniform`` determines the sizes, ``powers`` which ones are rounded.
+    The random numbers ``uniform`` determine the sizes. The random numbers ``powers`` decide which
+    sizes are rounded to powers of two.
     """
     exponents = SIZE.exponents(uniform)
     rounded = (2 ** np.rint(exponents)).astype(np.int64)
@@ -73,8 +74,8 @@ def rigid_sizes(uniform: Floats, powers: Floats, most: int) -> Ints:
 def parallelisms(least: Ints, uniform: Floats) -> Floats:
     """Return the mean parallelism of jobs with these minimum sizes, by equation (6).
 
-    The law has a point mass at a minimum size of 1. Above 1, its density in log2 of the minimum
-    size is constant.
+    In the law of the minimum sizes, the size 1 has a positive probability. Above 1, the density of
+    log2 of the minimum size is constant.
     """
     of_one = (LEAST_SIZE.intercept * uniform - RHO) / ETA
     of_more = (LEAST_SIZE.slope * uniform - GAMMA) / PHI
@@ -86,7 +87,7 @@ def sizes_between(least: int, most: int, uniform: Floats, powers: Floats) -> lis
     """Return log-uniform integers from ``least`` to ``most``, mostly powers of two.
 
     ``powers`` are uniform numbers that decide which sizes are rounded to the nearest power of two.
-    A size is not rounded if this power is out of range.
+    If the nearest power of two is below ``least`` or above ``most``, the size is not rounded.
     """
     low, high = np.log2(least), np.log2(most + 1)
     sizes = np.minimum(np.floor(2 ** (low + (high - low) * uniform)), most)
@@ -97,7 +98,7 @@ def sizes_between(least: int, most: int, uniform: Floats, powers: Floats) -> lis
 
 
 def requests(least: int, others: Sequence[int], count: int) -> list[int]:
-    """Return up to ``count`` distinct sizes that a user requests, first the minimum size.
+    """Return up to ``count`` distinct sizes that a user requests. The minimum size is first.
 
     >>> requests(2, [8, 2, 8, 4, 16, 32], 4)
     [2, 8, 4, 16]

@@ -4,7 +4,7 @@
 Source: "Job migration in HPC clusters by means of checkpoint/restart", section 4.4. Run times and
 degrees of parallelism are exponential. Arrivals are uniform over 24 hours. Jobs are added until
 they request the given share of the cluster. The figures of the paper that show the means are not
-available, so the defaults are chosen to reproduce the published shares of mixed nodes.
+available. Therefore, the defaults are chosen to reproduce the published shares of mixed nodes.
 """
 
 from __future__ import annotations
@@ -43,7 +43,8 @@ class ClusterDay(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     Parameters
     ----------
     load : float
-        Area (cores x time) of the jobs in percent of the cluster's core time.
+        Core time requested by all jobs (the area, cores x time), in percent of the cluster's core
+        time.
     nodes, cores : int
         Number of nodes, and of cores per node.
     hours : float

@@ -52,14 +52,14 @@ class TraceColumns:
         return len(self.lines)
 
     def take(self, which: npt.NDArray[Any]) -> TraceColumns:
-        """Return the records of a mask or at these positions."""
+        """Return the records that a mask or an array of positions selects."""
         columns = {name: getattr(self, name)[which] for name in _COLUMNS}
         optional = {name: getattr(self, name) for name in ("extras", "states")}
         columns |= {name: None if of is None else of[which] for name, of in optional.items()}
         return replace(self, **columns)
 
     def keep(self, mask: Mask, reason: str) -> TraceColumns:
-        """Return the records of a mask, with a note on the number of other records."""
+        """Return the records that a mask selects, with a note on the number of other records."""
         n_dropped = int(len(mask) - mask.sum())
         if not n_dropped:
             return self
@@ -76,7 +76,7 @@ class TraceColumns:
         return np.equal(self.why_not, 0)
 
     def marking(self, mask: Mask, reason: str) -> TraceColumns:
-        """Return the trace with the jobs of a mask marked for exclusion."""
+        """Return the trace, in which the jobs that a mask selects are marked for exclusion."""
         reasons = (*self.reasons, reason)
         marked = np.where(mask & self.is_job, len(reasons), self.why_not)
         return replace(self, why_not=marked, reasons=reasons)

@@ -31,7 +31,7 @@ class DaySet(NamedTuple):
     Attributes
     ----------
     name : str
-        The date, ``"2020-01-31"``, or ``"day-0031"`` without calendar dates.
+        The date, like ``"2020-01-31"``. If there are no calendar dates, a number: ``"day-0031"``.
     times_us : int array, shape (n,)
         Run times, in order of submission.
     sizes : int array, shape (n,)
@@ -56,8 +56,8 @@ def read_day_sets(
     path : Path
         Any file that `load_workload` reads.
     months : sequence of str, optional
-        Calendar months, like ``"2020-01"``. By default, days are periods of 24 h from the first
-        submission on.
+        Calendar months, like ``"2020-01"``. By default, days are periods of 24 h, and the first one
+        begins at the first submission.
     tz : str
         Time zone of the days, and of dates without a time zone in the trace.
     **options
@@ -85,8 +85,8 @@ def day_sets(workload: Workload, month: str | None = None, tz: str = "UTC") -> l
     workload : Workload
     month : str, optional
         Month that begins at time 0 of the workload. Its days are calendar days. A day on which
-        clocks change has 23 or 25 hours. If there is no month, days have 24 hours and are numbered
-        from 1.
+        clocks change has 23 or 25 hours. If no month is set, all days have 24 hours, and are
+        numbered from 1.
     tz : str
         Time zone of the month.
     """
@@ -112,7 +112,7 @@ def day_sets(workload: Workload, month: str | None = None, tz: str = "UTC") -> l
 
 
 def _days_of(month: str, tz: str) -> tuple[NDArray[np.int64], list[str]]:
-    """Return the start of each day, relative to the start of the month, and its date."""
+    """Return the date of each day, and its start relative to the start of the month."""
     first_s, after_s = month_bounds_s(month, tz)
     date = datetime.fromtimestamp(first_s, zone(tz))
     starts_us, names = [], []

@@ -54,8 +54,8 @@ def describe(workload: Workload, period_s: float | None = None) -> dict[str, Any
         - ``too_large``: jobs larger than the machine
         - ``shapes``: number of jobs of each kind, with their minimum and maximum nodes
         - ``speedups``: number of jobs of each speedup model
-        - ``eternal``: jobs without an end. Except for ``jobs`` and ``shapes``, the other values do
-          not include these jobs
+        - ``eternal``: jobs without an end. These jobs are included in ``jobs`` and ``shapes``, but
+          in no other value
     """
     n_jobs, shapes = len(workload.jobs), _shapes(workload)
     ending = tuple(job for job in workload.jobs if not traits_of(job.extra).eternal)
@@ -87,8 +87,8 @@ def describe(workload: Workload, period_s: float | None = None) -> dict[str, Any
 def checkpointing(workload: Workload, mtbf_s: float, cost_s: float) -> dict[str, float | None]:
     """Return the share of jobs that run for at least one Young/Daly period, by size class.
 
-    These jobs write at least one checkpoint (section 6.1 of Du et al. 2024). The share is None for
-    a class without jobs.
+    These jobs write at least one checkpoint (section 6.1 of Du et al. 2024). If a class has no
+    jobs, its share is None.
 
     Parameters
     ----------

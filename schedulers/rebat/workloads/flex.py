@@ -30,13 +30,13 @@ def flex(
     A malleable job that requests n nodes runs on n/4 (rounded down, at least 1) to 2n nodes (at
     most the entire machine). A moldable job runs on n/4, n/2, n or 2n nodes. Numbers that are not
     integers or exceed the machine are left out. If a profile has no speedup, it gets a speedup of
-    Downey's model. Its mean parallelism is the smallest with which every larger size of the job is
-    faster, by equation (5) of Prabhakaran et al. 2018.
+    Downey's model. The mean parallelism is chosen as small as possible, but so that the job is
+    faster on each larger size (equation (5) of Prabhakaran et al. 2018).
 
     A random number u is drawn for each job. The job becomes malleable if u < ``malleable``, and
-    moldable if u >= 1 - ``moldable``. If a share is increased, the same jobs and further jobs are
-    selected. Jobs larger than the machine, and jobs that need Batsim's network model, do not
-    change.
+    moldable if u >= 1 - ``moldable``. If a share is increased, the selected jobs stay selected, and
+    further jobs are added. Jobs larger than the machine, and jobs that need Batsim's network model,
+    do not change.
 
     Parameters
     ----------

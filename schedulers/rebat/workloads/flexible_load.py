@@ -50,7 +50,7 @@ class FlexibleLoad(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     jobs : int, optional
         Number of jobs of the mix (default: 1000).
     rigid, moldable, malleable : int, optional
-        Number of jobs of each kind; use these options instead of ``mix``.
+        Number of jobs of each kind. These options replace ``mix``.
     processors : int
         Processors of the machine, the maximum size of a job.
     accuracy : float
@@ -120,13 +120,13 @@ def flexible_load(seed: int, options: FlexibleLoad | None = None) -> Workload:
     - A rigid job has ``res`` processors.
     - The minimum size and the mean parallelism of a moldable or malleable job follow their joint
       law. The variance of the parallelism is at most ``SIGMA_MAX``. The maximum size of the job is
-      the largest useful size by equation (5), but at most the machine.
+      the largest useful size by equation (5), but at most the size of the machine.
     - A malleable job runs on all sizes from the minimum to the maximum. Its ``res`` is log-uniform
       in this range.
-    - A moldable job requests its minimum size and further log-uniform sizes. Its ``res`` is the
-      second request, if there is one.
-    - The estimate is the walltime on ``res`` processors, by the same law for all jobs. The run time
-      is the estimate times the accuracy (see ``MARGIN_US``).
+    - A moldable job requests its minimum size and further log-uniform sizes. If it requests several
+      sizes, its ``res`` is the second size.
+    - The estimate is the walltime on ``res`` processors. The estimates of all jobs follow the same
+      law. The run time is the estimate times the accuracy (see ``MARGIN_US``).
 
     Parameters
     ----------

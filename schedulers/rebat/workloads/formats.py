@@ -28,10 +28,10 @@ _SACCT = re.compile(r"\s*([A-Za-z]+\W)*\"?JobID(Raw)?\b", re.IGNORECASE)
 def detected(path: Path) -> str:
     """Return the format of a trace.
 
-    It is detected from the ending .swf of the name, or from the first line.
+    The format is detected from the ending .swf of the name, or from the first line.
 
-    A table of jobs is detected if it is in Parquet, a JSON list, or a CSV file with the columns of
-    a mapping included in rebat.
+    A file is detected as a table of jobs if it is a Parquet file, a JSON list, or a CSV file with
+    the columns of a mapping that rebat includes.
 
     Raises
     ------

@@ -28,8 +28,9 @@ def lowest_free(
 ) -> list[NodeSet]:
     """Return the nodes of each attempt: the lowest free nodes, assigned in order of starts.
 
-    If too few nodes are free (see `most_used`), an attempt also gets nodes in use: those with the
-    fewest attempts. An attempt with a run time of 0 gets the lowest nodes.
+    If too few nodes are free (see `most_used`), an attempt also gets nodes that are in use,
+    beginning with the nodes that have the fewest attempts. An attempt with a run time of 0 gets the
+    lowest nodes.
     """
     held = np.zeros(n_nodes, dtype=np.int64)
     nodes = [NodeSet.of(())] * len(sizes)

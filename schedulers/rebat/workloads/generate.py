@@ -44,8 +44,8 @@ def synthetic(seed: int, n_jobs: int = 1000) -> Workload:
     seed : int
         The same seed yields the same workload.
     n_jobs : int
-        Number of jobs (1000 in the paper). For other numbers, Table 6 is scaled by largest
-        remainders.
+        Number of jobs (1000 in the paper). For other numbers, Table 6 is scaled and rounded by
+        largest remainders.
 
     Raises
     ------
@@ -92,9 +92,9 @@ class MonthOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     order : {'random', 'sessions'}
         Order of the jobs: random, or in sessions of similar jobs as on Mira in 2018.
     walltimes : {'uniform', 'mira', 'exact'}
-        Ratio of run time to walltime: uniform from 0.1 to 1 (uniform), as on Mira in 2018 for the
-        size of the job (mira), or 1 (exact). Walltimes are multiples of 5 min. All jobs of a
-        session have the same quantile of the ratio.
+        Ratio of run time to walltime. It is uniform from 0.1 to 1 (uniform), as for jobs of the
+        same size on Mira in 2018 (mira), or 1 (exact). Walltimes are multiples of 5 min. All jobs
+        of a session have the same quantile of the ratio.
     """
 
     order: Literal["random", "sessions"] = "random"
@@ -108,8 +108,8 @@ def mira_like(month: str, seed: int, options: MonthOptions | None = None) -> Wor
 
     - The number of jobs per size interval is exact (Table 2).
     - Minimum, maximum and median run time are exact to the second, the mean to 1/n s (Table 3).
-    - The stress is exact to 1e-6. Jobs of the entire machine are reduced in size, as in section
-      5.2.
+    - The stress is exact to 1e-6. Jobs that request the entire machine are reduced to
+      ``PublishedMonth.cap`` nodes, as in section 5.2.
 
     Assumptions:
 
@@ -119,9 +119,9 @@ def mira_like(month: str, seed: int, options: MonthOptions | None = None) -> Wor
     - Larger jobs run longer. The strength of the rank correlation of size and run time is chosen to
       match the stress, by bisection and then by swaps of run times.
     - Arrivals follow a daily and a weekly cycle over the month (``month_model.cycle``).
-    - Walltimes are run time / U[0.1, 1], rounded up to 5 min and always above the run time.
-    - The order of jobs is random. `MonthOptions` has sessions of similar jobs, and walltimes as on
-      Mira in 2018.
+    - A walltime is the run time / U[0.1, 1], rounded up to 5 min, and always above the run time.
+    - The order of jobs is random. Alternatives in `MonthOptions` are sessions of similar jobs, and
+      walltimes as on Mira in 2018.
 
     Parameters
     ----------
@@ -187,7 +187,7 @@ NAMES = (*GENERATORS, *OPTIONS)
 
 
 def generator(text: str) -> Callable[[int], Workload]:
-    """Return the generator for a name followed by options.
+    """Return the generator that a text describes: a name, followed by options.
 
     >>> generator("torus-load:load=60,days=2")(0).n_nodes
     4096
@@ -245,7 +245,7 @@ def _micro(values_s: Floats) -> Ints:
 
 
 def _scaled_counts(n_jobs: int) -> Ints:
-    """Return Table 6, scaled to another number of jobs by largest remainders."""
+    """Return Table 6, scaled to another number of jobs, and rounded by largest remainders."""
     shares = np.array(list(published.SYNTHETIC_COUNTS.values())) * (n_jobs / 1000)
     counts = np.floor(shares + 1e-9).astype(np.int64)
     by_remainder = np.argsort(counts - shares, kind="stable")

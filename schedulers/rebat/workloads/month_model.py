@@ -80,7 +80,7 @@ def _pareto(data: PublishedMonth, u: Floats, exponent: float) -> Ints:
 
 
 def _spread(values: Ints, target: int, largest: int) -> Ints:
-    """Correct rounding: raise run times by one second each until their sum is ``target``."""
+    """Correct rounding errors: raise run times by one second each until their sum is ``target``."""
     gap = target - int(values.sum())
     free = np.flatnonzero(values < largest)[-gap:] if gap > 0 else np.empty(0, dtype=np.int64)
     values[free] += 1
@@ -114,7 +114,7 @@ def _by_key(key: Floats, ordered_s: Ints) -> Ints:
 
 
 def _swapped(sizes: Ints, run_s: Ints, target: float, rng: np.random.Generator) -> Ints:
-    """Return run times close to the target work, by swaps of the run times of random pairs.
+    """Return run times, swapped between random pairs of jobs to bring the work to the target.
 
     Raises
     ------
@@ -133,7 +133,7 @@ def _swapped(sizes: Ints, run_s: Ints, target: float, rng: np.random.Generator) 
 
 
 def cycle(hour_of_month: Floats, first_weekday: int) -> Floats:
-    """Return an assumed arrival rate: 0.6 to 1.4 over a day (peak 16 h), 0.7 at weekends."""
+    """Return an assumed arrival rate: 0.6 to 1.4 over a day (peak at 16 h), x 0.7 at weekends."""
     hour = hour_of_month % 24
     weekday = (first_weekday + hour_of_month // 24) % 7
     daily: Floats = 1 + 0.4 * np.cos((hour - 16) * (2 * np.pi / 24))
@@ -162,7 +162,7 @@ def walltimes(run_s: Ints, rng: np.random.Generator) -> Ints:
 def requested(run_s: Ints, accuracy: Floats) -> Ints:
     """Return run time / accuracy, rounded up to 5 min.
 
-    It is at most 24 h, but above the run time.
+    The result is limited to 24 h, but it is always above the run time.
     """
     requested_s = run_s / accuracy
     needed_s = (run_s + 1).astype(np.float64)

@@ -34,7 +34,7 @@ def n_own_spares(text: str, n_nodes: int) -> int:
 
 
 def with_own_spares(workload: Workload, spares: str) -> Workload:
-    """Return the workload with spare nodes for each rigid job, as far as they fit on the machine.
+    """Return the workload with spare nodes for each rigid job, up to the size of the machine.
 
     A job that needs n nodes requests n + s nodes. It can run on n to n + s nodes, always at the
     same speed. A scheduler with ``malleable=fixed`` starts it on n + s nodes. With

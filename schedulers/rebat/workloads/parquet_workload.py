@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Workloads as Parquet files: a row per job, read and written faster than JSON.
 
-The columns are `COLUMNS`. Times are in microseconds. ``extra`` is JSON with other fields of the
+`COLUMNS` lists the columns. Times are in microseconds. ``extra`` is JSON with other fields of the
 job. The metadata of the file contains the other parts of the workload, such as profiles, in
 compressed form.
 """

@@ -62,11 +62,11 @@ class Execution(NamedTuple):
     size : int
         Number of nodes.
     nodes : NodeSet, optional
-        The nodes. None if the record has no node names.
+        The nodes, or None if the record has no node names.
     limit_s : float
-        Maximum run time. NaN if there is none.
+        Maximum run time, or NaN if there is none.
     cut_s : float
-        Time of the node failure that cuts the execution. It is infinite if there is none.
+        Time of the node failure that cuts the execution. If there is no failure, it is infinite.
     failed_node : str
         The failed node.
     continued : bool
@@ -133,7 +133,7 @@ class ImportedWorkload(msgspec.Struct, frozen=True):
     ----------
     workload : Workload
     schedule : RecordedSchedule, optional
-        The recorded attempts of its jobs. None if they were not requested.
+        The recorded attempts of its jobs, or None if they were not requested.
     corrections : tuple of Correction
         Attempts in accounting records that were cut at a failure.
     """
@@ -157,7 +157,7 @@ def recorded_schedule(
     done : PlacedTrace
         The workload and time 0.
     executions : iterable of Execution
-        The executions. Either all or none of them have nodes. Executions without nodes get the
+        The executions. Either all executions have nodes, or none. Executions without nodes get the
         lowest free nodes, in order of their starts.
     until_s : float
         End of the record, for jobs that still run.
@@ -229,7 +229,7 @@ def _attempts(
 
 
 def _end_us(execution: Execution, after_us: int | None, clock: _Clock, counts: Counter[str]) -> int:
-    """Return the end of an execution, but at most the start of the job's next execution."""
+    """Return the end of an execution, or the start of the job's next execution if it is earlier."""
     unknown = math.isnan(execution.end_s)
     end_us = clock.us(clock.until_s if unknown else execution.end_s)
     end_us = min(end_us, clock.us(execution.cut_s))
@@ -269,7 +269,7 @@ def _place(
 ) -> None:
     """Raise InputError if an attempt does not fit on the machine.
 
-    If the record contains no nodes (``without``), assign the lowest free nodes.
+    If ``without`` is set, the record contains no nodes. Then assign the lowest free nodes.
     """
     n_nodes, used = done.workload.n_nodes, 0
     starts_us = [attempt.start_us for attempt in attempts]

@@ -94,7 +94,7 @@ def accuracies(sizes: Ints, of: Ints, rng: np.random.Generator) -> Floats:
 
 
 def _chunks(jobs: npt.NDArray[np.intp], rng: np.random.Generator) -> list[list[int]]:
-    """Return sessions in random order: similar jobs, cut into geometric lengths."""
+    """Return sessions of similar jobs in random order. Their lengths are geometric."""
     ends = np.cumsum(rng.geometric(1 / MEAN_LENGTH, len(jobs)))
     chunks = [part.tolist() for part in np.split(jobs, ends[ends < len(jobs)]) if len(part)]
     return [chunks[i] for i in rng.permutation(len(chunks))]

@@ -43,7 +43,7 @@ def read_swf(path: Path, **options: Any) -> Workload:
         The file.
     **options
         See `rebat.workloads.trace.TraceOptions`. The default of ``n_nodes`` is MaxProcs in the
-        header (sizes are processors), or else MaxNodes.
+        header, because sizes are processors. If MaxProcs is missing, it is MaxNodes.
 
     Returns
     -------
@@ -62,9 +62,9 @@ def read_swf(path: Path, **options: Any) -> Workload:
 def import_swf(path: Path, schedule: bool = False, **options: Any) -> ImportedWorkload:
     """Read a trace as in `read_swf`. With ``schedule``, also return the recorded schedule.
 
-    The schedule uses waiting times and status. The attempts of a job are its partial executions, or
-    the job itself if it has none. A node of the schedule is a processor. rebat assigns the node
-    numbers.
+    The schedule uses waiting times and status. The attempts of a job are its partial executions. If
+    there are none, the job has one attempt. A node of the schedule is a processor. rebat assigns
+    the node numbers.
     """
     chosen = trace_options(options)
     trace = _parse(Path(path))

@@ -61,11 +61,11 @@ class TorusLoad(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def torus_load(seed: int, options: TorusLoad | None = None) -> Workload:
     """Return jobs with sizes of powers of two, random arrivals and a given load.
 
-    Sizes have the weights of ``SIZE_EXPONENT``. Run times are log-uniform over ``RUN_S``, in whole
-    seconds. Walltimes are run times multiplied by ``WALLTIME_FACTOR``. The number of jobs is the
-    requested node time divided by the mean area (nodes x run time) of a job. Arrivals are uniform
-    over the days. The load is exact to 1e-6: the uniform random numbers of the run times are raised
-    to a common power, which is chosen to match the load.
+    ``SIZE_EXPONENT`` defines the weights of the sizes. Run times are log-uniform over ``RUN_S``, in
+    whole seconds. Walltimes are run times multiplied by ``WALLTIME_FACTOR``. The number of jobs is
+    the requested node time divided by the mean area (nodes x run time) of a job. Arrivals are
+    uniform over the days. To match the load to 1e-6, the uniform random numbers of the run times
+    are raised to a common power.
 
     Parameters
     ----------

@@ -46,7 +46,8 @@ class TraceOptions(msgspec.Struct, frozen=True, kw_only=True):
     size : {"requested", "allocated"}
         Field that contains the number of nodes. If a job lacks this field, the other field is used.
     cap : int, optional
-        Reduce larger jobs to this size (Du et al. 2024, section 5.2: 49,152 to 49,000).
+        Reduce larger jobs to this number of nodes (Du et al. 2024, section 5.2: from 49,152 to
+        49,000).
     overrun : {"raise-walltime", "clamp", "drop", "keep"}
         How to import jobs whose run time is at least their walltime, see ``OVERRUN_RULES``.
     missing_walltime : {"run", "none", "drop"}
@@ -295,7 +296,7 @@ def _build(trace: TraceColumns, options: TraceOptions) -> Workload:
 def _owners(trace: TraceColumns) -> list[dict[str, Any]]:
     """Return user, queue and ``extras`` of each job as fields. Jobs with equal values share a dict.
 
-    In ``extras``, equal values must be the same object.
+    Equal values of ``extras`` must be the same object.
     """
     pairs = list(zip(trace.users.tolist(), trace.queues.tolist(), strict=True))
     fields = {pair: {n: v for n, v in zip(OWNERS, pair, strict=True) if v} for pair in set(pairs)}
@@ -322,7 +323,7 @@ def _capped(sizes: Floats, cap: int | None, n_nodes: int, notes: list[str]) -> F
 
 
 def _unique(ids: list[str], notes: list[str]) -> list[str]:
-    """Return job numbers; add a suffix to repeats, because a log has a record per restart."""
+    """Return unique ids. Repeats get a suffix, because a log has a record for each restart."""
     if len(set(ids)) == len(ids):
         return ids
     seen: dict[str, int] = {}

@@ -2,9 +2,9 @@
 """Jobs of a training cluster: many small jobs, and few large jobs that use most of the time.
 
 The shares of sizes and the mean run times fit published numbers of RSC-1 (Kokolis et al., HPCA
-2025). More than 90 % of the jobs use at most 8 GPUs each, and together less than 10 % of the GPU
-time. Jobs of 4,096 GPUs use 12 % of the GPU time. Run times are log-normal, with the sigma of
-AcmeTrace (Hu et al., NSDI 2024).
+2025). More than 90 % of the jobs use at most 8 GPUs each. Together, these jobs use less than 10 %
+of the GPU time. Jobs of 4,096 GPUs use 12 % of the GPU time. Run times are log-normal, with the
+sigma of AcmeTrace (Hu et al., NSDI 2024).
 """
 
 from __future__ import annotations
@@ -73,15 +73,16 @@ class TrainingCluster(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     load : float
         Node time of the jobs, without the flagship, in percent of the node time of the machine.
     flagship : int
-        Number of nodes of the flagship job, which is submitted at time 0. 0: no flagship job.
+        Number of nodes of the flagship job, which is submitted at time 0. If 0, there is no
+        flagship job.
     flagship_days : float
         Run time of the flagship job without failures.
     malleable : float
         Percent of the jobs that are malleable (`flex`). Their speedup is linear, as for jobs with
         data-parallel replicas.
     classes : int
-        Number of priority classes. The class of a job rises with its size, as on RSC-1.
-        1: jobs have no class.
+        Number of priority classes. The class of a job rises with its size, as on RSC-1. If 1, jobs
+        have no class.
     urgent : float
         Percent of the jobs that are in the highest class, independent of their size.
     """
@@ -101,7 +102,7 @@ def training_cluster(seed: int, options: TrainingCluster | None = None) -> Workl
     """Return the jobs of a training cluster.
 
     Arrivals are uniform over the days. Run times are log-normal, and at most 7 days. They are
-    scaled so that the drawn jobs have exactly the given means. Sizes larger than the machine are
+    scaled so that the means of the drawn run times are exact. Sizes larger than the machine are
     left out.
 
     Parameters

@@ -28,7 +28,7 @@ def _missing_drop(trace: TraceColumns, missing: Mask) -> TraceColumns:
 
 
 def _raise_walltime(trace: TraceColumns, over: Mask) -> TraceColumns:
-    """Raise walltimes above the run time, as the authors of node stealing do."""
+    """Raise walltimes above the run times, as the authors of the node-stealing paper do."""
     walltime_s = np.where(over, trace.run_s + 1, trace.walltime_s)
     note = (
         f"{counted(over.sum())} ran up to or over the walltime: the walltime was raised to the run "

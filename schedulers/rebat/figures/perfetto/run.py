@@ -28,7 +28,7 @@ CAUSED_BY_A_JOB = "for "
 
 
 class Piece(NamedTuple):
-    """The part of an attempt, an outage or a hold that is on the nodes of one track."""
+    """The part of an attempt, outage or hold that uses the nodes of one track."""
 
     begin_us: int
     end_us: int
@@ -39,7 +39,7 @@ class Piece(NamedTuple):
 
 
 class StealFlow(NamedTuple):
-    """The rows of an attempt that was stopped for a job, and of the next attempt of this job."""
+    """The row of an attempt that was stopped for a job, and the row of this job's next attempt."""
 
     victim: int
     successor: int
@@ -108,7 +108,7 @@ def steals_of(timeline: Timeline) -> list[StealFlow]:
 
 
 def _beneficiary(why: str, jobs: Iterable[str]) -> str:
-    """Return the job for which an attempt was stopped. Empty if the reason names no job."""
+    """Return the job for which an attempt was stopped. It is empty if the reason names no job."""
     if not why.startswith(CAUSED_BY_A_JOB):
         return ""
     name = why.removeprefix(CAUSED_BY_A_JOB)
@@ -174,10 +174,10 @@ class _Slices:
         )
 
     def _ends_of(self, steal: StealFlow) -> tuple[int, int]:
-        """Return the tracks of an arrow.
+        """Return the tracks on which the arrow of a steal begins and ends.
 
-        If both attempts share tracks, this is their first common track. Otherwise, it is the first
-        track of each.
+        If both attempts share tracks, both are the first common track. Otherwise, they are the
+        first track of each attempt.
         """
         of_victim, of_successor = self._groups[steal.victim], self._groups[steal.successor]
         common = sorted(set(of_victim) & set(of_successor))
@@ -257,7 +257,7 @@ def _by_group(blocks: Blocks, size: int) -> Iterator[tuple[int, int, Int]]:
 
 
 def _add_curves(trace: PerfettoTrace, root: int, timeline: Timeline) -> None:
-    """Add the curves of nodes in use, the queue and free nodes before the tracks of nodes."""
+    """Add curves of nodes in use, of the queue and of free nodes, above the tracks of nodes."""
     titles = ("nodes in use", "attempts in the queue", "free nodes")
     for rank, (title, steps) in enumerate(zip(titles, series_of(timeline), strict=True)):
         track = trace.track(title, root, rank, counter=True)

@@ -93,7 +93,7 @@ class PerfettoTrace:
         self._add(track, end_us, _END, b"")
 
     def count(self, track: int, at_us: int, value: int) -> None:
-        """Set the value of a counter at a time. It is valid until the next value."""
+        """Set the value of a counter at a time. The value is valid until the next one."""
         self._add(track, at_us, _VALUE, number(_COUNT, value % 2**64))
 
     def parts(self) -> Iterator[bytes]:

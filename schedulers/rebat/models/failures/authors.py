@@ -64,7 +64,7 @@ class Authors(Law, frozen=True):
             yield Outage(at_us, at_us + to_us(self.downtime_s), NodeSet.of([node]))
 
     def until(self, outages: Iterator[Outage], horizon_s: float) -> Iterator[Outage]:
-        """Yield outages up to the first one that begins at or after the horizon, inclusive.
+        """Yield outages, up to and including the first one that begins at or after the horizon.
 
         The authors' program ends its failure files in this way, with a horizon of 5e6 s.
         """

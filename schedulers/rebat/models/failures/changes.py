@@ -82,8 +82,9 @@ def rate_over_time(
 def trend(exposure: Exposure, end_us: int) -> Trend | None:
     """Return the result of Laplace's test for a change of the failure rate.
 
-    If the rate is constant, the mean time of n failures is normal with the mean end / 2 and the
-    standard deviation end / sqrt(12 n). Return None if there are no failures.
+    If the rate is constant, the average of n failure times is normally distributed. The mean is
+    ``end / 2``, and the standard deviation ``end / sqrt(12 n)``. Return None if there are no
+    failures.
     """
     from scipy.stats import norm
 

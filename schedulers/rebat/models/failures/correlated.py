@@ -136,7 +136,7 @@ class Correlated(Law, frozen=True):
         return {**self.of.identity(), "correlation": correlation}
 
     def label(self) -> str | None:
-        """Return the label of the underlying law, with the options that are not defaults."""
+        """Return the label of the underlying law, followed by the options that are set."""
         options, defaults = msgspec.structs.asdict(self.correlation), msgspec.structs.asdict(NONE)
         texts = [self.of.label() or ""]
         for name, value in options.items():
@@ -203,9 +203,9 @@ class _Groups(NamedTuple):
         )
 
     def neighbour(self, node: int, rng: np.random.Generator) -> NodeSet | None:
-        """Return a random group of the node's block other than its own.
+        """Return a random group of the node's block, other than the group of the node.
 
-        Return None if there is none.
+        Return None if the block has no other group.
         """
         size = self.correlation.group
         within = self.correlation.cascade_within or self.n_nodes

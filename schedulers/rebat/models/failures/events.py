@@ -4,8 +4,8 @@
 A line of a file is a JSON object, ``{"type": "machine_unavailable", "resources": "0-4 6",
 "timestamp": 10}`` or ``machine_available``. For each node the two types must alternate, starting
 with ``machine_unavailable``; otherwise Batsim crashes. Other types are Batsim's generic events.
-If ``resources`` numbers the cores of nodes, rebat also writes ``"cores_per_node": 4``. Batsim
-ignores this field. The lines of Batsim 5 (`rebat.models.failures.events5`) are read too.
+If ``resources`` contains core numbers, rebat also writes, for example, ``"cores_per_node": 4``.
+Batsim ignores this field. The lines of Batsim 5 (`rebat.models.failures.events5`) are read too.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ class MachineEvent(msgspec.Struct, frozen=True):
     cause : str, optional
         The cause of a failure, if it is known. Batsim ignores it.
     cores_per_node : int, optional
-        The value stated in the line of an event file. The reader compares it with the value of the
-        run.
+        Cores per node as stated in the line of the event file. The reader compares this number with
+        that of the run.
     """
 
     at_us: int
@@ -55,7 +55,7 @@ class MachineEvent(msgspec.Struct, frozen=True):
 
 
 class GenericEvent(msgspec.Struct, frozen=True):
-    """An event of any other type. Batsim can forward its JSON to the scheduler."""
+    """An event that is not a machine event. Batsim can forward its JSON to the scheduler."""
 
     at_us: int
     data: dict[str, Any]
@@ -109,9 +109,9 @@ def read_event_file(
     The lines need not be sorted: the node-stealing authors write each repair after its failure.
     Like Batsim, the reader sorts them. Events of other types are not changed.
 
-    If ``cores_per_node`` is 1, the numbers are not changed. Otherwise, the result contains numbers
-    of cores. If the file contains numbers of nodes, they are replaced by the cores of these nodes.
-    If it contains numbers of cores, an event must contain all cores of a node or none.
+    If ``cores_per_node`` is 1, the numbers are not changed. Otherwise, the result contains core
+    numbers. If the file contains node numbers, each is replaced by the core numbers of the node. If
+    the file contains core numbers, an event must contain all cores of a node or none.
 
     Raises
     ------
@@ -214,7 +214,7 @@ def _nodes(raw: dict[str, Any], where: str) -> NodeSet:
 
 
 def check_alternation(events: Sequence[MachineEvent], n_nodes: int) -> None:
-    """Check events as Batsim does: sorted by time, on the machine, alternating for each node.
+    """Check events as Batsim does: order in time, existing nodes, alternation for each node.
 
     Raises
     ------
@@ -272,7 +272,7 @@ def write_events(
         Maximum number of decimals of the timestamps (s). The node-stealing authors use 2 decimals,
         Batsim uses 6.
     cores_per_node : int
-        If above 1, the events contain numbers of cores, and each line states the cores per node.
+        If above 1, the events contain core numbers, and each line states the cores per node.
     """
     stated = f', "cores_per_node": {cores_per_node}' if cores_per_node > 1 else ""
     write_text(Path(path), "".join(event_line(event, decimals, stated) for event in events))
@@ -311,7 +311,7 @@ def events_of_nodes(events: Sequence[MachineEvent], cores_per_node: int) -> list
 
 
 def down_intervals(events: Sequence[MachineEvent]) -> list[tuple[int, int, int | None]]:
-    """Return the node, the start and the end of every outage. The end is None without a repair."""
+    """Return the node, start and end of every outage. Without a repair, the end is None."""
     since: dict[int, int] = {}
     intervals: list[tuple[int, int, int | None]] = []
     for event in events:

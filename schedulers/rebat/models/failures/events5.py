@@ -38,7 +38,7 @@ def write_events4(events: Iterable[ExternalEvent], path: Path) -> None:
 
 
 def _four(event: ExternalEvent) -> dict[str, Any]:
-    """Return the line of an event in Batsim 4's form."""
+    """Return the JSON object of an event in Batsim 4's form."""
     if isinstance(event, GenericEvent):
         return {**event.data, "timestamp": batsim_number(event.at_us)}
     kind = AVAILABLE if event.available else UNAVAILABLE

@@ -40,7 +40,7 @@ OnProgress = Callable[[int], None]
 
 
 class UpTimes(NamedTuple):
-    """Up-times of a node in seconds: those that a failure ended, and the censored ones."""
+    """Up-times of a node in seconds: those that ended with a failure, and the censored ones."""
 
     failed_s: Floats
     going_s: Floats
@@ -95,9 +95,10 @@ def fit_nodes(
     A node with at least ``pool`` failures gets its own scale and shape. Other nodes, and nodes
     whose up-times fit no shape, get the pooled shape and the most likely scale for this shape.
     Under weibull this scale is (sum t**shape / failures)**(1/shape), where the sum is over all
-    up-times of the node. A node that never failed has no most likely scale. It is treated as if it
-    had failed once after its observed time, at an up-time for which the pooled scale is the most
-    likely. Its scale is therefore at least the pooled scale, and grows with the observed time.
+    up-times of the node. A node that never failed has no most likely scale. Therefore, one up-time
+    that ends with a failure is added to its record. The length of this up-time is chosen so that
+    the pooled scale is its most likely scale. The resulting scale is at least the pooled scale, and
+    grows with the observed time.
 
     Parameters
     ----------
@@ -109,7 +110,7 @@ def fit_nodes(
     law : str
         A family in `per_node.FAMILIES`.
     pool : int
-        Minimum number of failures of a node that gets its own shape.
+        Minimum number of failures for which a node gets its own scale and shape.
     until_s : float, optional
         End of the record. Later events are ignored. Default: the last event.
     on_progress : callable, optional

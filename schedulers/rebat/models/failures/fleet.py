@@ -62,10 +62,10 @@ class Fleet(Law, frozen=True, dict=True):
     machine : str
         Name of the training cluster, for tables.
     shape : float
-        Weibull shape of the time from the repair of a node to its next failure; it does not change
-        the mean rate. Below 1, failures of a node come in bursts. At time 0 the nodes have random
-        ages, so that the failure rate is constant from the beginning. A failure of the rack does
-        not change the time of the next failure of a node.
+        Weibull shape of the time from the repair of a node to its next failure. The shape does not
+        change the mean rate. Below 1, failures of a node come in bursts. At time 0 the nodes have
+        random ages, so that the failure rate is constant from the beginning. A failure of an entire
+        rack does not change when each of its nodes fails next.
     switch : int
         Number of consecutive nodes that are connected to a switch.
     switch_rate : float
@@ -255,8 +255,8 @@ class Fleet(Law, frozen=True, dict=True):
     def _poisson_hits(self, rates: Floats, rng: Generator) -> Iterator[tuple[int, int]]:
         """Yield time (us) and node of failures with a rate that falls with the age of the nodes.
 
-        Failures are drawn at the initial rate. Some are dropped, so that the others have the lower
-        rate.
+        Failures are drawn at the initial rate. Then some are dropped at random, so that the rate of
+        the remaining failures falls as required.
         """
         if self.new_factor == 1:
             yield from _exponential_hits(rates, rng)
@@ -274,9 +274,10 @@ class Fleet(Law, frozen=True, dict=True):
     ) -> Iterator[tuple[int, int]]:
         """Yield time (us) and node of failures with Weibull times to failure.
 
-        A time to failure begins at ``up_us``, the end of the repair of the node. The first failure
-        has the distribution of the residual life in a stationary renewal process. A life is drawn
-        with a probability proportional to its length, and a uniform share of this life remains.
+        A time to failure begins at ``up_us``, the end of the repair of the node. The time to the
+        first failure is the residual life in a stationary renewal process. To draw it, a life is
+        drawn with a probability proportional to its length. The result is multiplied by a uniform
+        random number.
         """
         rng = stream(seed, "failures", "fleet", "lives")
         scale_us = self._scale_s(rates) * US_PER_S

@@ -33,7 +33,7 @@ class Outage(NamedTuple):
 class Law(msgspec.Struct, frozen=True):
     """Base class of laws of node failures. The fields of a law are its parameters.
 
-    A field that is a duration has a name that ends in ``_s``. To add a law, write a module with a
+    The names of fields that are durations end in ``_s``. To add a law, write a module with a
     subclass and add the subclass to `laws.LAWS`. The command line prints the docstring of the
     subclass, which names the source and explains each parameter.
     """
@@ -105,8 +105,9 @@ class Law(msgspec.Struct, frozen=True):
 
         Without a horizon, the events continue forever.
 
-        With ``cores_per_node``, ``n_nodes`` is the number of processors. The law then applies to
-        the nodes that the processors form, and the events contain the processors of these nodes.
+        If ``cores_per_node`` is above 1, ``n_nodes`` is the number of processors. The law then
+        applies to the nodes that the processors form, and the events contain the processors of
+        these nodes.
 
         Raises
         ------

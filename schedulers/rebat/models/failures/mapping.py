@@ -14,7 +14,7 @@ share
 rate
     A node has the same failure rate as in the record, so the failure rate of the machine is N / M
     times as large. A smaller machine consists of randomly drawn nodes. A larger machine consists of
-    copies of the record. The last copy consists of as many randomly drawn nodes as are missing.
+    copies of the record. If the last copy is incomplete, its nodes are drawn at random.
     Every copy after the first is rotated in time: it starts at a random time of the record. After
     the end of the record, it continues at the beginning of the record. Therefore, copies do not
     fail at the same times. Each copy keeps the differences between nodes, the repair times and the
@@ -61,12 +61,12 @@ class MappedRecord(NamedTuple):
 def source_of(events: Sequence[MachineEvent], n_nodes: int | None = None) -> MappedRecord:
     """Return the record with these events.
 
-    By default, the number of nodes is the largest number of a failed node, plus 1.
+    By default, ``n_nodes`` is the largest number of a failed node, plus 1.
 
     Raises
     ------
     InputError
-        If the number of a node is too large for the machine, or nothing fails.
+        If the number of a node is too large for the machine, or no node fails.
     """
     spans = spans_of(events)
     if not spans:

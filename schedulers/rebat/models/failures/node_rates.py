@@ -127,9 +127,9 @@ def lemons(exposure: Exposure, significance: float = SIGNIFICANCE) -> list[Lemon
     """Return the nodes that fail significantly more often than the others, the worst first.
 
     All nodes are compared with the same renewal process (`repeated.chances`). Failures in bursts
-    are not significant if they occur on every node. Holm's correction keeps the probability of any
-    false alarm at most ``significance``. Then the up-times of the listed nodes are removed and the
-    other nodes are tested again, until no node is added.
+    are not significant if they occur on every node. With Holm's correction, the probability of any
+    false alarm is at most ``significance``. Then the up-times of the listed nodes are removed and
+    the other nodes are tested again, until no node is added.
     """
     counts = exposure.counts
     if not counts.any():

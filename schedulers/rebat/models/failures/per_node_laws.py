@@ -96,7 +96,8 @@ class PerNodeLaw(Law, frozen=True, kw_only=True):
         return gaps_us
 
     def failures(self, n_nodes: int, seed: int) -> Iterator[tuple[int, int]]:
-        """Yield (time in microseconds, node) of every failure, sorted by time, without end.
+        """Yield (time in microseconds, node) of every failure, sorted by time. There is no last
+        one.
 
         Times are the cumulative sums of the times to failure of a node. Repairs do not delay them
         (steps 2 and 3 of section 2.1). Only the last few chunks are cached, so that memory does not
@@ -229,7 +230,8 @@ class LogNormal(PerNodeLaw, frozen=True):
     median_s : float
         Mean of the nodes' median times between failures.
     sigma : float
-        Mean of the nodes' sigmas: the standard deviation of the logarithm of the times.
+        Mean of the nodes' sigmas. The sigma of a node is the standard deviation of the logarithm of
+        its times between failures.
     median_sigma_s : float
         Standard deviation of the medians.
     sigma_sigma : float

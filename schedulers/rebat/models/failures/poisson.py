@@ -36,7 +36,8 @@ class Poisson(Law, frozen=True):
     def outages(self, n_nodes: int, seed: int) -> Iterator[Outage]:
         """Yield outages.
 
-        The first lifetimes of all nodes are drawn together, and another one at each repair.
+        The first lifetimes of all nodes are drawn together. At each repair, the next lifetime of
+        the repaired node is drawn.
         """
         rng = stream(seed, "failures", "poisson")
         mean_us, downtime_us = self.mtbf_s * n_nodes * 1e6, to_us(self.downtime_s)

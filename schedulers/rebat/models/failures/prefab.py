@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Failure laws of real machines by name: ``lanl-20`` is a law with fitted parameters.
 
-`scripts/fit_failure_models.py` fits the parameters in ``failure_events/models.toml`` to published
-records, and writes this file. ``failure_events/fleets.toml`` contains published parameters of
+`scripts/fit_failure_models.py` fits parameters to published records, and writes them to
+``failure_events/models.toml``. ``failure_events/fleets.toml`` contains published parameters of
 training clusters.
 """
 

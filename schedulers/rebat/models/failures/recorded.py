@@ -28,26 +28,26 @@ class Recorded(Law, frozen=True):
     file : str
         The record, in a format of 'rebat failures import', or an event file.
     format : str
-        events, lanl, mira-ras, fta or csv; auto detects the format from the first lines.
+        events, lanl, mira-ras, fta or csv. With auto, the first lines determine the format.
     map : str
         How to map the record onto a machine of another size: rank, share or rate; see 'rebat
         failures map'.
     size : int
-        Number of nodes of the recorded machine. 0: the number that the record states, or else the
-        largest number of a failed node, plus 1.
+        Number of nodes of the recorded machine. If 0, use the number that the record states, or
+        else the largest number of a failed node, plus 1.
     turn : bool
-        true: each seed starts at another time of the record, and continues at the beginning of the
-        record after its end. false: the seed only affects the random choices of map=rate.
+        If true, each seed starts at another time of the record, and continues at the beginning of
+        the record after its end. If false, the seed only affects the random choices of map=rate.
     system : int
-        For lanl: system in the record; 0: the only system.
+        For lanl: number of the system in the record. If 0, use the only system.
     platform : int
-        For fta: platform in the record; -1: the only platform.
+        For fta: number of the platform in the record. If -1, use the only platform.
     downtime_s : float
         For mira-ras: minimum length of an outage (default: 1h).
     maintenance : str
         For mira-ras: file of maintenance periods, with lines START,END.
     maintained : str
-        For mira-ras: leave-out drops failures during maintenance; down takes the entire machine
+        For mira-ras: leave-out drops failures during maintenance. With down, the entire machine is
         down during maintenance.
     """
 
@@ -77,7 +77,7 @@ class Recorded(Law, frozen=True):
 
     @property
     def seeded(self) -> bool:
-        """Whether seeds draw different failures: if ``turn`` is set, or ``map`` is rate."""
+        """Whether failures depend on the seed. They do if ``turn`` is set or ``map`` is rate."""
         return self.turn or self.map == "rate"
 
     def outages(self, n_nodes: int, seed: int) -> Iterator[Outage]:
@@ -92,7 +92,7 @@ class Recorded(Law, frozen=True):
         """Return the MTBF (s) of a machine with ``n_nodes`` nodes.
 
         If ``n_nodes`` is None, return the MTBF of the recorded machine. Failures at the same time
-        count as one failure. With ``rate``, a machine with twice the nodes fails twice as often.
+        count as one failure. With map=rate, a machine with twice the nodes fails twice as often.
         The other ways keep the number of failures of the record.
 
         Raises
@@ -136,7 +136,7 @@ class Recorded(Law, frozen=True):
         Raises
         ------
         InputError
-            If the reader refuses the record.
+            If the reader cannot read the record.
         """
         path, options = Path(self.file), self._reader_options()
         form = detected(path) if self.format == AUTO else self.format

@@ -72,14 +72,14 @@ class Renewal(Law, frozen=True):
         return self.repair_s * math.exp(-(self.sigma**2) / 2)
 
     def times_us(self, seed: int) -> Iterator[int]:
-        """Yield the times of failures in microseconds, without end."""
+        """Yield the times of failures in microseconds. The sequence is infinite."""
         rng, at_us = stream(seed, "failures", "renewal", "gaps"), 0
         while True:
             at_us += to_us(min(self.scale_s * rng.weibull(self.shape), MAX_SECONDS))
             yield at_us
 
     def repairs_us(self, seed: int) -> Iterator[int]:
-        """Yield repair times in microseconds, at least 1, without end."""
+        """Yield repair times in microseconds, at least 1. The sequence is infinite."""
         rng, mu = stream(seed, "failures", "renewal", "repairs"), math.log(self.repair_median_s)
         while True:
             yield max(to_us(min(rng.lognormal(mu, self.sigma), MAX_SECONDS)), 1)

@@ -38,7 +38,7 @@ class Lives(NamedTuple):
 
 
 def lives_of(node: Ints, age_us: Ints, up_us: Ints, pool: npt.NDArray[np.bool_]) -> Lives:
-    """Return the lives of the nodes of a pool, given as a mask.
+    """Return the lives of the nodes that the mask ``pool`` selects.
 
     ``age_us`` is the up time of ``node`` at each failure. ``up_us`` is the up time of each node at
     the end of the record.
@@ -68,7 +68,7 @@ def chances(counts: Ints, up_us: Ints, lives: Lives) -> Floats:
 
 
 def _densities(lives: Lives, width: float) -> Iterator[Floats]:
-    """Yield the distribution of the time of the first failure, then of the second, and so on."""
+    """Yield the distributions of the times of the first failure, the second failure, and so on."""
     from scipy.signal import convolve
 
     density = _product_limit(lives.first_us, lives.first_failed, width)

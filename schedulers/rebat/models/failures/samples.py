@@ -51,10 +51,11 @@ def samples(
 ) -> list[Sample]:
     """Return the three samples of a record.
 
-    *Between failures of the machine*: nodes that fail at the same time, such as a rack, count as
-    one failure. *Lives of nodes*: from time 0 or a repair to the next failure. Lives that do not
-    end with a failure are censored. *Repairs*: nodes that fail and return at the same times count
-    once. An outage at time 0 is left out of all samples, because its beginning is unknown.
+    *Between failures of the machine* contains the times between failures. Nodes that fail at the
+    same time, such as a rack, count as one failure. *Lives of nodes* contains the times from time 0
+    or a repair to the next failure. Lives that do not end with a failure are censored. *Repairs*
+    contains the durations of repairs. Nodes that fail and return at the same times count once. An
+    outage at time 0 is left out of all samples, because its beginning is unknown.
 
     Parameters
     ----------
@@ -106,7 +107,7 @@ def _fits(times: UpTimes, on_fit: Callable[[], None]) -> Iterator[Fitted]:
 
 
 def empirical(times: UpTimes) -> tuple[Floats, Floats]:
-    """Return times (s), and for each time the share of the sample that is longer (Kaplan-Meier)."""
+    """Return times (s), and for each of them the share of longer times (Kaplan-Meier)."""
     from scipy.stats import CensoredData, ecdf
 
     curve = ecdf(CensoredData(uncensored=times.failed_s, right=times.going_s)).sf

@@ -62,7 +62,7 @@ class Scaled(Law, frozen=True):
         return self.node_mtbf_s / (n_nodes or 1)
 
     def outages(self, n_nodes: int, seed: int) -> Iterator[Outage]:
-        """Yield outages. Sizes of groups are drawn from another random stream than failures."""
+        """Yield outages. Failures and group sizes are drawn from separate random streams."""
         sizes, weights = _weights(self.groups)
         outages = self.renewal(n_nodes).outages(n_nodes, seed)
         if sizes == [1]:

@@ -31,7 +31,7 @@ class FailureSeries:
     node : int32 array, shape (n,)
         The node that fails.
     until_us : int
-        The series is complete before this time.
+        The series contains all failures before this time.
     """
 
     def __init__(self, law: PerNodeLaw, n_nodes: int, seed: int) -> None:
@@ -56,7 +56,7 @@ class FailureSeries:
     def _draw(self) -> None:
         """Draw more failures of every node.
 
-        Afterwards, the series is complete up to the minimum over nodes of their last drawn failure.
+        Afterwards, the series is complete up to the earliest of the nodes' last drawn failures.
         Each call increases the number of chunks by a quarter, so that the time to copy arrays stays
         proportional to the time to draw failures.
         """
@@ -101,7 +101,7 @@ def system_mttf_s(law: PerNodeLaw, n_nodes: int, seed: int, horizon_s: float) ->
     Raises
     ------
     InputError
-        If nothing fails before the horizon.
+        If no node fails before the horizon.
     """
     series = series_of(law, n_nodes, seed)
     series.reach(to_us(horizon_s))

@@ -38,7 +38,7 @@ def describe_events(
         ``dates``: number of different failure times.
         ``mtbf_s``: MTBF of the machine, window / dates.
         ``node_mtbf_s``: window / failures.
-        ``mean_downtime_s``: mean over failures that are in the window and repaired.
+        ``mean_downtime_s``: mean over the failures in the window that are repaired.
         ``downtime_share``: down node-seconds, divided by all node-seconds of the window.
         ``nodes_hit``: number of nodes that fail.
         ``busiest_nodes``: pairs of node and number of failures.

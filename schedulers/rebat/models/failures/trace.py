@@ -30,7 +30,8 @@ class Trace(Law, frozen=True):
     file : str
         The event file, plain or .gz.
     numbers : str
-        cores or nodes: what the numbers in the file mean if nodes have several cores.
+        cores or nodes: whether the numbers in the file are core numbers or node numbers. This
+        parameter only matters if nodes have several cores.
     """
 
     drawn: ClassVar[bool] = False
@@ -48,8 +49,8 @@ class Trace(Law, frozen=True):
     ) -> Iterable[MachineEvent]:
         """Return the events of the file as a list, so that a simulation includes the last event.
 
-        If ``cores_per_node`` is above 1, ``numbers`` determines whether the file contains numbers
-        of cores or of nodes. If it contains cores, each event must contain all cores of a node or
+        If ``cores_per_node`` is above 1, ``numbers`` states whether the file contains core numbers
+        or node numbers. If it contains core numbers, each event must contain all cores of a node or
         none.
         """
         if horizon_s is not None:
@@ -76,7 +77,7 @@ class Trace(Law, frozen=True):
         raise InputError("recorded failures have no failure probability", self.file, expected)
 
     def identity(self) -> dict[str, Any]:
-        """Return the hash of the file's content, and ``numbers`` if it is not the default."""
+        """Return the hash of the file's content, and ``numbers`` unless it is the default."""
         numbers = {} if self.numbers == "cores" else {"numbers": self.numbers}
         return {"sha256": file_hash(Path(self.file)), **numbers}
 

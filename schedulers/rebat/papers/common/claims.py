@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Claims of a paper, and two kinds of verdicts: on the direction and on the size of a number.
+"""Claims of a paper, with two verdicts on each number of rebat: on its direction and its size.
 
-The direction compares rebat's interval with the range that the claim allows. The size compares the
-published value with rebat's interval.
+The direction verdict compares rebat's interval with the range that the claim allows. The size
+verdict compares the published value with rebat's interval.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Rule(NamedTuple):
     closed: bool = False
 
     def verdict(self, estimate: Interval) -> str:
-        """Return the direction verdict: `HOLDS` if the entire interval is within the bounds."""
+        """Return the direction verdict. It is `HOLDS` if the entire interval is within bounds."""
         if estimate.low is None or estimate.high is None:
             return TOO_FEW
         sides = {self._side(estimate.low), self._side(estimate.high)}
@@ -53,7 +53,7 @@ class Rule(NamedTuple):
         return HOLDS if sides == {0} else CONTRADICTED
 
     def _side(self, value: float) -> int:
-        """Return -1 for a number below the bounds, 1 above, 0 within."""
+        """Return -1 for a number below the bounds, 1 for one above, and 0 for one within."""
         if self.closed and value in (self.low, self.high):
             return 0
         return (value >= self.high) - (value <= self.low)
@@ -70,7 +70,7 @@ def below(bound: float) -> Rule:
 
 
 def between(low: float, high: float) -> Rule:
-    """Return a rule that allows numbers from ``low`` to ``high``, bounds included."""
+    """Return a rule that allows numbers from ``low`` to ``high``, including both bounds."""
     return Rule(f"from {low:g} to {high:g}", low, high, closed=True)
 
 
@@ -80,8 +80,8 @@ ABOVE, BELOW = above(0), below(0)
 class Claim(msgspec.Struct, frozen=True):
     """A statement of a paper or of rebat that simulations can support or contradict.
 
-    The argument of all functions is the subject of the claim: the argument ``on`` of `judge`. Texts
-    may contain fields in braces, which `judge` fills.
+    The functions have one argument, the subject of the claim. It is the argument ``on`` of `judge`.
+    Texts may contain fields in braces, which `judge` fills.
 
     Attributes
     ----------
@@ -123,7 +123,7 @@ class Claim(msgspec.Struct, frozen=True):
 def judge(
     claims: Iterable[Claim], on: Any, about: str = "", words: Mapping[str, Any] = {}
 ) -> Iterator[Judgement]:
-    """Yield the judgements of claims, in order. Claims that cannot be judged are left out.
+    """Yield the judgements of claims, in order. Leave out claims that cannot be judged.
 
     Parameters
     ----------
@@ -164,7 +164,7 @@ def _judged(
 def compared(
     about: str, text: str, paper: str, numbers: Mapping[str, tuple[Interval | None, float]]
 ) -> Judgement:
-    """Return a judgement with a size verdict for each value of a group of published values.
+    """Return one judgement of a group of published values, with a size verdict for each value.
 
     Parameters
     ----------
@@ -208,7 +208,7 @@ def extreme(
 
 
 def share_of(part: str, *wholes: str) -> Callable[[Callable[[str], BySeed]], BySeed]:
-    """Return a function that divides the metric ``part`` by the sum of others, for each seed.
+    """Return a function that divides the metric ``part`` by the sum of other metrics, by seed.
 
     Seeds for which the sum is 0 are left out.
     """

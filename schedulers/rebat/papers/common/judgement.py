@@ -28,7 +28,7 @@ Published = float | tuple[float, float]
 def place_of(estimate: Interval, published: Published) -> str:
     """Return the size verdict of a published value.
 
-    In a published range, use the value closest to the mean.
+    If a range is published, use the value of the range that is closest to the mean.
 
     >>> place_of(Interval(2.0, 1.5, 2.5, 9, (0.0, 4.0)), 3.5)
     'near'
@@ -97,7 +97,7 @@ class Judgement(msgspec.Struct, frozen=True):
 
     @property
     def size(self) -> str:
-        """The size verdicts as text. If there are several, the number of values per verdict."""
+        """The size verdicts as text, with the number of values per verdict if there are several."""
         if not self.sizes:
             return "not published"
         if len(self.sizes) == 1:
@@ -106,7 +106,7 @@ class Judgement(msgspec.Struct, frozen=True):
 
 
 def _digits(value: float) -> str:
-    """Return a number as text. Numbers below 1000 have four decimals, larger numbers none.
+    """Return a number as text, with four decimals if it is below 1000, otherwise with none.
 
     >>> _digits(0.12345), _digits(15_000.0)
     ('0.1235', '15,000')
@@ -115,7 +115,7 @@ def _digits(value: float) -> str:
 
 
 def _counted(words: Sequence[str]) -> list[tuple[str, int]]:
-    """Return each verdict with its number, in the order in which the verdicts are defined."""
+    """Return each verdict and how often it occurs, in the order in which verdicts are defined."""
     order = (HOLDS, CONTRADICTED, UNDECIDED, INSIDE, NEAR, OUTSIDE, TOO_FEW)
     counts = Counter(words)
     return [(word, counts[word]) for word in order if counts[word]]

@@ -37,7 +37,7 @@ class Document(msgspec.Struct, frozen=True):
 
 
 class Expansion(msgspec.Struct, frozen=True):
-    """The units of a file, in its order. ``notes`` are texts on units that are left out."""
+    """The units of a file, in its order. ``notes`` are texts about units that are left out."""
 
     units: list[Unit]
     notes: list[str] = []
@@ -63,11 +63,11 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     expand
         Function that checks a file and returns its units.
     perform
-        Function of a unit and a folder or None that returns the metrics of the result. A worker
-        process calls it.
+        Function that runs a unit and returns its metrics. Its arguments are the unit, and a folder
+        or None. A worker process calls it.
     rows
-        Function of a unit and its metrics that returns rows of the results table: ``metric``,
-        ``value`` and details.
+        Function that returns rows of the results table: ``metric``, ``value`` and details. Its
+        arguments are a unit and its metrics.
     check
         Function that checks, before the first run, that the inputs of units are readable and
         consistent.
@@ -76,10 +76,11 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     extras
         The type that `gather` returns.
     gather
-        Function of the units that returns the data that the report needs in addition to the results
-        table. The campaign stores these data as JSON.
+        Function that gets the units and returns the data that the report needs in addition to the
+        results table. The campaign stores these data as JSON.
     report
-        Function of the results table, the gathered data and the provenance that returns the report.
+        Function that returns the report. Its arguments are the results table, the gathered data and
+        the provenance.
     """
 
     name: str

@@ -16,7 +16,7 @@ Ints = npt.NDArray[np.int64]
 
 
 def owners(ledger: Ledger, blocks: TorusBlocks, at_us: int) -> Ints:
-    """Return, for each block, the serial of its job at a time, or FREE or DOWN: shape (blocks,)."""
+    """Return, per block, the serial of its job at a time, or FREE or DOWN, shape (blocks,)."""
     nodes = np.full(blocks.of_nodes.n_nodes, FREE, dtype=np.int64)
     for record in ledger.attempts:
         if record.nodes is not None and record.start_us <= at_us < record.end_us:

@@ -169,7 +169,7 @@ def change(value: float) -> str:
 
 
 def points(value: float) -> str:
-    """Format a difference of shares, in percentage points."""
+    """Format a difference of shares in percentage points."""
     return f"{100 * value:+z.2f}"
 
 
@@ -194,7 +194,8 @@ class ReportMaker(NamedTuple):
     Attributes
     ----------
     report : callable
-        Function of results table, workload tables, pictures and provenance that returns the report.
+        Function that returns the report. Its arguments are the results table, the workload tables,
+        the pictures and the provenance.
     tables : bool
         Whether the report shows the workload tables.
     pictures : callable

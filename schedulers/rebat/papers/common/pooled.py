@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ratios to the first policy over all workloads of a grid, with intervals over the workloads."""
+"""Ratios to the first policy: their means and intervals over all workloads of a grid."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The default report: policies in the order of the campaign file, compared with the first."""
+"""The default report. It compares all policies with the first policy in the campaign file."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ MOST_FINDINGS = 12
 
 
 def findings(runs: RunIndex[str], metrics: Sequence[str]) -> Iterator[str]:
-    """Yield, per setting and policy, a sentence on the changes relative to the first policy."""
+    """Yield a sentence per setting and policy on the changes relative to the first policy."""
     settings = [item for item in runs.settings if len(runs.cases(item)) > 1]
     _, labels = labels_of(settings) if settings else ("", [])
     sentences = []
@@ -121,7 +121,7 @@ def n_of(runs: RunIndex[str], setting: Setting) -> str:
 
 
 def _overview(runs: RunIndex[str]) -> Iterator[Table]:
-    """Yield a table per metric with the ratios of all settings, a row per setting.
+    """Yield a table of ratios for each metric, with a row for each setting.
 
     If there is only one setting, yield no tables.
     """
@@ -198,7 +198,7 @@ def not_comparable(metric: str, same: bool | None) -> str:
 
 
 def _apart(runs: RunIndex[str], setting: Setting) -> str:
-    """Return a note if node times are not comparable, also with failure-free runs."""
+    """Return a note if node times cannot be compared across policies or with failure-free runs."""
     base, *others = runs.cases(setting)
     texts = []
     if any(runs.comparable((setting, item), (setting, base)) is False for item in others):

@@ -110,7 +110,7 @@ class Index(Generic[Where, Case]):
         *,
         of_median: bool = False,
     ) -> Interval | None:
-        """Return the mean over the seeds, or with ``of_median`` the median, and its interval."""
+        """Return the mean (with ``of_median``, the median) over the seeds, and its interval."""
         return interval(self.values(where, case, metric, of), of_median=of_median)
 
 
@@ -148,9 +148,10 @@ def simulations(
     ----------
     path : Path
     case_of : callable
-        Parses the name of a policy.
+        Function that parses the name of a policy.
     by_grid : bool
-        Whether a run that is in two grids belongs to two settings (one per grid) or to one.
+        Whether a run that is in two grids belongs to two settings, one per grid. Otherwise, it
+        belongs to one setting.
 
     Raises
     ------
@@ -173,9 +174,10 @@ def simulations(
 class RunIndex(Index[Setting, Case]):
     """Simulations by setting, policy and metric.
 
-    The seed of a row is a pair: seed of the workload, seed of the failures. If a workload was
-    generated with several seeds, all its runs form one setting. This setting has a value per
-    workload seed: the mean over the failure seeds. Other settings have a value per failure seed.
+    The seed of a row is a pair: the seed of the workload and the seed of the failures. If a
+    workload was generated with several seeds, all its runs form one setting. This setting has a
+    value per workload seed: the mean over the failure seeds. Other settings have a value per
+    failure seed.
     """
 
     def __init__(
@@ -234,7 +236,7 @@ class Run(NamedTuple, Generic[Case]):
 def difference(
     index: RunIndex[Case], ours: Run[Case], base: Run[Case], metric: str, *, share: bool = False
 ) -> BySeed:
-    """Return ours - base by seed. With ``share``, divide the difference by base."""
+    """Return the difference ``ours`` - ``base`` by seed. With ``share``, divide it by ``base``."""
     return (relative if share else minus)(index.values(*ours, metric), index.values(*base, metric))
 
 

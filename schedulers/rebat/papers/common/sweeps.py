@@ -59,9 +59,10 @@ class SweptRuns(NamedTuple):
         The setting of the first run. The settings of other runs differ from it only in the
         parameter.
     lines
-        For each policy (without the parameter), the run for each value of the parameter.
+        The runs of the policies that have the parameter. The first key is the policy without the
+        parameter, the second key is the value of the parameter.
     level
-        For each policy that does not have the parameter, its run.
+        The run of each policy that does not have the parameter.
     """
 
     axis: str
@@ -96,7 +97,7 @@ class SweptRuns(NamedTuple):
 
 
 def sweeps(runs: RunIndex[str], fewest: int = FEWEST_VALUES) -> Iterator[SweptRuns]:
-    """Yield the sweeps of all settings: first over failure parameters, then over policy options."""
+    """Yield the sweeps of all settings, first over failure parameters, then over policy options."""
     for grid, workload in dict.fromkeys((item.grid, item.workload) for item in runs.settings):
         settings = [
             item for item in runs.settings if (item.grid, item.workload) == (grid, workload)
@@ -135,7 +136,10 @@ def _over_policies(runs: RunIndex[str], setting: Setting, fewest: int) -> Iterat
 def _axes(
     items: Mapping[Item, Mapping[str, Value]], fewest: int
 ) -> Iterator[tuple[str, dict[Item, float]]]:
-    """Yield groups of items that differ in one parameter: its name and the value of each item."""
+    """Yield groups of items that differ in only one parameter.
+
+    A group is the name of this parameter, and its value for each item.
+    """
     names = dict.fromkeys(name for values in items.values() for name in values)
     for name in names:
         groups: dict[tuple[tuple[str, Value], ...], dict[Item, float]] = {}
@@ -208,7 +212,7 @@ def _number(value: object) -> Value:
 def lines_of(runs: RunIndex[str], sweep: SweptRuns, metric: str, of: str | None = None) -> Lines:
     """Return the means of a metric along a sweep.
 
-    A policy without the parameter has a horizontal line.
+    The line of a policy without the parameter is horizontal.
     """
     ends = sweep.values[0], sweep.values[-1]
     points: dict[str, Iterable[tuple[float, Case]]] = {

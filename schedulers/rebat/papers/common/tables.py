@@ -41,7 +41,7 @@ def means(
     columns: Sequence[Column],
     written: Written = spread,
 ) -> list[list[str]]:
-    """Return a row per run: its name, and for each column the mean over the seeds."""
+    """Return a row per run, with its name and the mean over the seeds in each column."""
     return [
         [name, *(written(mean_of(index, run, column.metric), column.shown) for column in columns)]
         for name, run in runs.items()
@@ -54,9 +54,9 @@ def differences(
     columns: Sequence[Column],
     written: Written = spread,
 ) -> list[list[str]]:
-    """Return a row per pair of runs: its name, and the difference first minus second run.
+    """Return a row per pair of runs, with its name and the first run minus the second.
 
-    There is a mean difference per column. Values are paired by seed.
+    Each column has a mean difference. Values are paired by seed.
     """
     return [
         [name, *(written(_changed(index, ours, base, column), column.change) for column in columns)]

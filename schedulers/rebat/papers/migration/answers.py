@@ -73,7 +73,8 @@ def _nearest(index: Runs) -> Iterator[str]:
 def _distance(index: Runs, loads: Mapping[int, ComparedGroup], case: MigrationCase) -> float:
     """Return the distance of a form of compaction from Figure 4, over all loads.
 
-    It is the root mean square difference of the changes of the share of mixed nodes.
+    Compaction changes the share of mixed nodes. The distance is the root mean square difference
+    between rebat's and the published change.
     """
     squares = []
     for load, (base, forms) in loads.items():

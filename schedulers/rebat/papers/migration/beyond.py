@@ -103,7 +103,7 @@ def _compared(
     runs: Mapping[str, Run[MigrationCase]],
     columns: Sequence[Column],
 ) -> Table:
-    """Return a table with the means of all runs, then their differences from the first run."""
+    """Return a table of the means of all runs, followed by their differences from the first run."""
     first, *others = runs
     table = _means(index, about, runs, columns)
     table.rows.extend(_differences(index, runs, [(other, first) for other in others], columns))
@@ -171,7 +171,7 @@ def _proactive(index: Runs, group: ComparedGroup) -> Iterator[Table]:
 
 
 def pairs(runs: dict[str, Run[MigrationCase]]) -> list[tuple[str, str]]:
-    """Return pairs of names: each run with the first, and each proactive with each reactive run."""
+    """Return pairs of names: each run with the first run, and each proactive with each reactive."""
     first, *others = runs
     ahead = [name for name in others if "foresee" in runs[name].case.react]
     return [

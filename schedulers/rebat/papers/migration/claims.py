@@ -47,7 +47,7 @@ class InGroup(NamedTuple):
     others: list[Run[MigrationCase]]
 
     def changes(self, metric: str, share: bool = False) -> list[dict[int, float]]:
-        """Return each run minus the base, by seed.
+        """Return, for each run, its metric minus that of the base run, by seed.
 
         With ``share``, the differences are relative to the base.
         """
@@ -72,7 +72,7 @@ def _change(metric: str, share: bool = False) -> Callable[[InGroup], BySeed]:
 
 
 def _of_all(pick: Callable[[list[float]], float], metric: str) -> Callable[[InGroup], BySeed]:
-    """Return a function that applies ``pick``, like min, to the changes of all runs, by seed."""
+    """Return a function that, for each seed, applies ``pick`` (such as min) to all changes."""
     return lambda on: combined(pick, *on.changes(metric))
 
 
@@ -149,7 +149,7 @@ class Loads(NamedTuple):
     falls: Mapping[int, BySeed]
 
     def gap(self, end: int) -> BySeed:
-        """Return the mean of the middle loads minus the value at the lowest or highest load.
+        """Return the mean decrease at the middle loads minus the decrease at the load ``end``.
 
         Seeds are not paired, because workloads with the same seed but different loads have
         different jobs.

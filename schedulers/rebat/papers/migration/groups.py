@@ -36,7 +36,7 @@ TIERS = MigrationCase("tiers")
 def compactions(index: Runs) -> list[ComparedGroup]:
     """Return the runs without and with compaction, for each workload.
 
-    They are from the first setting of the workload that has both.
+    The runs are from the first setting of the workload that has runs of both kinds.
     """
     groups: dict[str, ComparedGroup] = {}
     for setting in index.settings:
@@ -68,7 +68,7 @@ def table_2(index: Runs) -> dict[int, ComparedGroup]:
 
 
 def drained(index: Runs) -> Iterator[ComparedGroup]:
-    """Yield the runs of settings with drains: jobs on drained nodes wait, or are migrated."""
+    """Yield the runs of settings with drains, in which jobs on drained nodes wait or migrate."""
     for setting in index.settings:
         if setting.scenario.operations and {WITHOUT, WAITING} <= {*index.cases(setting)}:
             yield ComparedGroup(Run(setting, WAITING), [Run(setting, WITHOUT)])
@@ -102,7 +102,7 @@ def _reacting(index: Runs, word: str) -> Iterator[ComparedGroup]:
 def sleeping(index: Runs) -> list[ComparedGroup]:
     """Return the runs of settings in which nodes may sleep. In the base run, no node sleeps.
 
-    The last run of a group is compaction without sleeping nodes, if there is one.
+    If there is a run of compaction without sleeping nodes, it is the last of its group.
     """
     awake = {
         (group.base.setting.workload, group.base.setting.scenario): run
@@ -123,5 +123,8 @@ def defragmented(index: Runs) -> Iterator[ComparedGroup]:
 
 
 def foreseen(index: Runs) -> Iterator[ComparedGroup]:
-    """Yield the runs of settings with proactive migration: the baseline, and all other policies."""
+    """Yield the runs of settings with proactive migration.
+
+    The base is the first policy without it.
+    """
     return _reacting(index, "foresee")

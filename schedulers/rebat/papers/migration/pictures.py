@@ -68,7 +68,7 @@ def _word(case: MigrationCase) -> str:
 
 
 def _figure_4(index: Runs, loads: Mapping[int, ComparedGroup]) -> str:
-    """Draw a group of bars per load, with 95 % intervals as whiskers. The paper's bars are grey."""
+    """Draw a group of bars per load. Whiskers are 95 % intervals. The paper's bars are grey."""
     series: dict[str, dict[int, Interval]] = {}
     for load, pair in loads.items():
         for run in _shown(pair):

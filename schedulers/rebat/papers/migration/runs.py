@@ -122,7 +122,7 @@ def index_of(path: Path) -> Runs:
 def ratio_of(
     index: Runs, ours: Run[MigrationCase], base: Run[MigrationCase], metric: str
 ) -> Interval | None:
-    """Return the relative difference of two runs: its mean over the seeds, paired by seed."""
+    """Return the mean relative difference of two runs, paired by seed."""
     return change_of(index, ours, base, metric, share=True)
 
 

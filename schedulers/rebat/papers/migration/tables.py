@@ -63,7 +63,7 @@ def _figure_4(index: Runs, loads: Mapping[int, ComparedGroup]) -> Table:
 
 
 class _Row(NamedTuple):
-    """A row of a table: label, and by state of nodes rebat's values and the published values."""
+    """A row of a table: its label, and rebat's and the published values by state of nodes."""
 
     label: str
     values: Mapping[str, BySeed]
@@ -86,7 +86,7 @@ def _states(paper: str, title: str, rows: Sequence[_Row]) -> Table:
 
 
 def states_of(index: Runs, run: Run[MigrationCase], of: str = "node_states") -> dict[str, BySeed]:
-    """Return, for each state of nodes, the share of time in this state by seed."""
+    """Return the share of node time in each state of nodes, by seed."""
     return {state: index.values(*run, f"{of}_{state}") for state in published.STATES}
 
 

@@ -60,10 +60,10 @@ def _bounds(size_class: str) -> tuple[int, int]:
 
 
 def _large_suffer_more(on: InSemantics) -> Interval | None:
-    """Return how much more failures lengthen the flows of large jobs than those of small jobs.
+    """Return by how much more failures lengthen the flows of large jobs than those of small jobs.
 
-    This is the smallest increase of a class of large jobs minus the largest of a class of small
-    jobs.
+    This is the smallest increase of any class of large jobs, minus the largest increase of any
+    class of small jobs.
     """
     bounds = {name: _bounds(name) for name in on.classes if name != "all"}
     large = [on.rise("flow_mean_s", n) for n, (low, _) in bounds.items() if low >= LARGE]
@@ -74,7 +74,7 @@ def _large_suffer_more(on: InSemantics) -> Interval | None:
 
 
 def _small_gain(on: InSemantics) -> Interval | None:
-    """Return how much failures increase the largest flow of the smallest jobs.
+    """Return by how much failures increase the largest flow of the smallest jobs.
 
     Return None if no job has fewer than 128 nodes.
     """
@@ -97,7 +97,10 @@ def _of_workload(table: Mapping[str, T]) -> Callable[[InSemantics], T | None]:
 
 
 def _share(part: str, whole: str, complement: bool = False) -> Callable[..., Interval | None]:
-    """Return a function: the mean share ``part / whole`` of SFSJ, or 1 minus this share."""
+    """Return a function that computes the mean share ``part / whole`` of SFSJ.
+
+    With ``complement``, it computes 1 minus this share.
+    """
 
     def number(on: InSemantics) -> Interval | None:
         parts, wholes = on.values("h111", part), on.values("h111", whole)
@@ -176,8 +179,8 @@ def judgements(runs: RunIndex[str]) -> Iterator[Judgement]:
 def rows_of(workload: str) -> list[Claim]:
     """Return the claims about a workload.
 
-    Known reasons (``why``) are included only for the paper's workloads, and claims of section 7
-    only for the months of Mira.
+    Known reasons (``why``) are included only for the paper's workloads. Claims of section 7 are
+    included only for the months of Mira.
     """
     claims: tuple[Claim, ...] = SYNTHETIC if workload == published.SYNTHETIC else MONTHS
     if workload not in published.UTILISATION:

@@ -46,7 +46,7 @@ def report(
 
 
 class Named(NamedTuple):
-    """The parts of a policy's name: version (a key of `ENDS`), name without version, axes."""
+    """The parts of a policy's name: version (a key of `ENDS`), name without version, and axes."""
 
     end: str
     name: str
@@ -78,7 +78,7 @@ def parsed(policy: str) -> Named:
 def counterpart(policy: str, others: Iterable[str]) -> str | None:
     """Return the Baseline to compare a policy with.
 
-    It has the same version, as many axes of the policy as possible, and no other axes.
+    This Baseline has the same version, as many axes of the policy as possible, and no other axes.
 
     >>> counterpart("h111:margin=5", ["baseline", "baseline:margin=5", "authors-baseline"])
     'baseline:margin=5'

@@ -17,7 +17,7 @@ _Numbers = Mapping[str, tuple[Interval | None, float]]
 
 
 def judgements(on: InSemantics, about: str) -> Iterator[Judgement]:
-    """Compare all values in the tables of the paper for a setting with rebat's intervals."""
+    """Compare rebat's intervals for a setting with all values in the tables of the paper."""
     groups: list[tuple[str, str, _Numbers]] = [
         ("useful utilisation of each policy", "Tables 4, 7, 8", _utilisation(on)),
         ("time with an idle node under each policy, as published", "Tables 5a, 8", _idle(on)),

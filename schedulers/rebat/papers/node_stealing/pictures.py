@@ -32,7 +32,7 @@ _FLOWS = (("Largest flow", "flow_max_s"), ("Mean flow", "flow_mean_s"))
 
 
 def pictures(runs: RunIndex[str]) -> Iterator[Picture]:
-    """Yield figures of published values and Figures 1, 3 to 13, 19 to 21, if there are runs."""
+    """Yield figures of published values and Figures 1, 3 to 13, 19 to 21 that have runs."""
     for setting, family in main_settings(runs):
         yield from printed_pictures(runs, setting)
         names = policies(runs, setting)
@@ -74,9 +74,9 @@ def _series(
 def _flow_panels(
     runs: RunIndex[str], setting: Setting, names: Sequence[str], free: Setting | None = None
 ) -> list[boxes.Panel]:
-    """Return panels of largest and mean flow by size class.
+    """Return panels of the largest and the mean flow by size class.
 
-    Dots are the values of Baseline in ``free``, the setting without failures.
+    ``free`` is the setting without failures. Dots are the values of Baseline in this setting.
     """
     panels = []
     for title, metric in _FLOWS:

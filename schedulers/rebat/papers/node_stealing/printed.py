@@ -15,7 +15,7 @@ from rebat.results.intervals import Interval, interval
 
 
 class PrintedValue(NamedTuple):
-    """A column of the paper's tables: heading with unit, metric, conversion, published values."""
+    """A column of the paper's tables: heading with unit, metric, conversion and values."""
 
     heading: str
     metric: str

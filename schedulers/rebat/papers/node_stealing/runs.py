@@ -59,7 +59,7 @@ def main_settings(runs: RunIndex[str]) -> Iterator[tuple[Setting, Family]]:
 
 
 def main_of(runs: RunIndex[str], family: Family) -> Setting:
-    """Return the setting with MTBF and downtime 1 h, or else the one with most policies."""
+    """Return the setting with MTBF and downtime 1 h, otherwise the one with the most policies."""
     for item in family:
         if (item.scenario.mtbf_s, item.scenario.downtime_s) == (HOUR, HOUR):
             return item
@@ -79,7 +79,7 @@ def ratios(
 def seeds_of(runs: RunIndex[str], names: Iterable[str], *settings: Setting) -> str:
     """Return the number of seeds of some policies as text.
 
-    For generated workloads, count workloads.
+    If the workloads were generated, return the number of generated workloads instead.
     """
     text = seeds_text(
         len(runs.values(setting, policy, "useful_utilisation"))

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The subjects of the node-stealing paper's claims: a month or a sweep, in one version.
+"""The subjects of the node-stealing paper's claims. A subject is a month or a sweep.
 
-A *version* is the semantics of the paper or the semantics of the authors' program.
+Each subject has one *version*. This is the semantics of the paper or the semantics of the authors'
+program.
 """
 
 from __future__ import annotations

@@ -26,7 +26,10 @@ def _gained(on: OverMtbf) -> Interval | None:
 
 
 def _at(downtime_s: float, number: Number, workload: str = "") -> Number:
-    """Return a function: ``number`` if downtime (and workload, if set) match, otherwise None."""
+    """Return a function that calls ``number`` only for this downtime and this workload.
+
+    Otherwise, it returns None. An empty ``workload`` allows all workloads.
+    """
 
     def restricted(on: OverMtbf) -> Interval | None:
         here = on.downtime_s == downtime_s and workload in ("", on.settings[0].workload)
@@ -36,9 +39,9 @@ def _at(downtime_s: float, number: Number, workload: str = "") -> Number:
 
 
 def _below_a_day(number: Number) -> Number:
-    """Return a function: ``number`` if the downtime is below a day, otherwise None.
+    """Return a function that calls ``number`` only if the downtime is below a day.
 
-    At a downtime of one day, the gain is close to zero.
+    Otherwise, it returns None. At a downtime of one day, the gain is close to zero.
     """
     return lambda on: number(on) if (on.downtime_s or 0.0) < DAY else None
 
@@ -55,7 +58,7 @@ def _pick(
     pick: Callable[..., Interval], metric: str, of: str | None = None,
     mtbf: Callable[[float], bool] = lambda mtbf_s: True, distance_from: float | None = None,
 ) -> Number:  # fmt: skip
-    """Return a function: the largest or smallest ratio at MTBFs for which ``mtbf`` is True."""
+    """Return a function that picks the largest or smallest ratio at MTBFs allowed by ``mtbf``."""
     return lambda on: extreme(pick, _samples(on, metric, of, mtbf), distance_from)
 
 

@@ -42,7 +42,7 @@ def tables(runs: RunIndex[str]) -> Iterator[Table]:
 def _compared(
     runs: RunIndex[str], setting: Setting, printed: Mapping[str, str], columns: Mapping[str, Ours]
 ) -> tuple[list[str], list[list[str]]]:
-    """Return columns and rows with the published value and rebat's value in each version."""
+    """Return columns and rows of a table: published values, and rebat's values in each version."""
     names = semantics(runs, setting)[::-1]
     heads = ["policy", *(["published"] if printed else [])]
     heads += [f"{heading}{HEADINGS[name]}" for heading in columns for name in names]
@@ -59,7 +59,7 @@ def _utilisation(runs: RunIndex[str], setting: Setting) -> Table:
         return spread(estimate, "{:.2%}".format)
 
     def of_all(policy: str) -> str:
-        """Return useful node time as a share of all node time, including downtime."""
+        """Return the useful node time divided by all node time, including downtime."""
         useful = runs.mean(setting, policy, "platform_useful")
         total = runs.mean(setting, policy, "platform_total")
         return percent(None if useful is None or not total else useful / total)

@@ -58,7 +58,7 @@ def _steals_of_others(on: InSemantics) -> Interval | None:
 
 
 def _impact_by_idle_time(on: InSemantics) -> Interval | None:
-    """Return the correlation between idle time and distance from Baseline, over the variants."""
+    """Return the correlation of idle time with distance from Baseline, over all variants."""
     idle = [on.values(name, "platform_idle_share") for name in on.variants]
     gains = [
         minus(on.values(name, "useful_utilisation"), on.values("baseline", "useful_utilisation"))
@@ -82,7 +82,7 @@ def _least_rise(variant: str, metric: str) -> Number:
 
 
 def _of_largest(*variants: str) -> Number:
-    """Return a function: the ratio of the largest flow to that of H111, for the largest jobs.
+    """Return a function that divides the largest flow of the largest jobs by that under H111.
 
     If there are several variants, the ratio farthest from 1 is used.
     """

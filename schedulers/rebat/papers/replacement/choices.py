@@ -46,7 +46,7 @@ Row = Mapping[Column, Interval]
 
 
 def choices(runs: Runs) -> Iterator[tuple[Table, str]]:
-    """Yield a table and a sentence per workload. The first row of a table is the reference."""
+    """Yield a table and a sentence for each workload. A table's first row is its reference."""
     for workload, columns in COLUMNS.items():
         rows = dict(_rows(runs, columns, workload))
         if len(rows) > 1:
@@ -70,7 +70,7 @@ def _rows(runs: Runs, columns: Sequence[Column], workload: str) -> Iterator[tupl
 
 
 def _varies(setting: Setting, workload: str) -> bool:
-    """Return whether the name of a setting is that of a variant of a workload of Table III."""
+    """Return whether a setting has the name of a variant of this workload of Table III."""
     return setting.workload not in published.FIGURES and setting.workload.startswith(f"{workload}-")
 
 
@@ -159,7 +159,7 @@ def _distance_text(workload: str, row: Row) -> str:
 
 
 def _sentence(workload: str, rows: Mapping[str, Row]) -> str:
-    """Return a sentence on the row closest to the published rises, and the largest changes."""
+    """Return a sentence on the row closest to the published rises and on the largest changes."""
     first, reference = next(iter(rows.items()))
     distances = {
         label: d for label, row in rows.items() if (d := _distance(workload, row)) is not None

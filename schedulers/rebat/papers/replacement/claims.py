@@ -70,7 +70,7 @@ class InWorkload(NamedTuple):
         return rise(self.runs, self.setting, ReplacementCase(name, replaces))
 
     def share(self, name: str, source: str) -> BySeed:
-        """Return the share of failures that hit a job after which this source replaced the node."""
+        """Return how often ``source`` replaced the node, as a share of failures that hit a job."""
         return self.values(name, f"share_{source}", True)
 
     def without_step_4(self, metric: str) -> BySeed:
@@ -137,7 +137,7 @@ def _remote(name: str, paper: str) -> list[Claim]:
 
 
 def _sources(paper: str) -> list[Claim]:
-    """Return the claims that the text makes about both Figure 5 and Figure 7."""
+    """Return the claims that section V makes about both Figure 5 and Figure 7."""
     return [
         *(claim for name in MALLEABLE for claim in _remote(name, paper)),
         _claim("the share of idle replacements is highest under PRA",
@@ -206,9 +206,9 @@ ON_MIXED = (
 
 
 def _three(on: InWorkload) -> BySeed:
-    """Return how much three makespans of DBES differ: the longest / the shortest - 1.
+    """Return by how much three makespans of DBES differ: the longest / the shortest - 1.
 
-    The three runs are: without failures, with failures, and with failures and replacement.
+    One run has no failures, one has failures, and one has failures and replacement.
     """
     of = (on.free("dbes"), on.values("dbes"), on.values("dbes", replaces=True))
     return relative(combined(max, *of), combined(min, *of))

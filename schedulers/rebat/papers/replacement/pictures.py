@@ -83,7 +83,7 @@ def _bars(
 
 
 def _sources(runs: Runs, setting: Setting) -> dict[str, dict[str, float]]:
-    """Return the mean shares of the sources by policy.
+    """Return the mean share of each source of nodes, by policy.
 
     The last entry contains the published shares.
     """

@@ -104,7 +104,7 @@ def with_failures(runs: Runs) -> Runs:
 
 
 def free(runs: Runs, setting: Setting, case: ReplacementCase, metric: str = "makespan_s") -> BySeed:
-    """Return a metric of a case in the runs without failures and replacement."""
+    """Return a metric of a case without failures and without replacement."""
     alone = case._replace(replaces=False, steals=False, how="")
     calm = (setting._replace(scenario=item) for item in setting.scenario.failure_free)
     return next(filter(None, (runs.values(item, alone, metric) for item in calm)), {})

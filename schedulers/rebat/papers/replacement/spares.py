@@ -24,7 +24,11 @@ MAGNITUDE = 10.0
 
 
 class SpareNodes(NamedTuple):
-    """The runs of Figure 1: with a pool, by its size; with spares of each job, by their number."""
+    """The runs of Figure 1.
+
+    ``pools`` maps the size of a pool to its run. ``own`` maps the number of spares of each job to
+    its run. ``plain`` is the run without replacement.
+    """
 
     runs: Runs
     pools: dict[int, Run[ReplacementCase]]
@@ -54,16 +58,16 @@ class SpareNodes(NamedTuple):
 
     @property
     def sufficient(self) -> int | None:
-        """The smallest pool with which no larger share of the hit jobs waits than in `largest`.
+        """Size of the smallest pool with which at most as many hit jobs wait as in `largest`.
 
-        Medians are compared. None if no pool is large enough.
+        The medians of the shares are compared. None if no pool is large enough.
         """
         limit = self._waiting(self.largest)
         sizes = [size for size, run in self.pools.items() if size and self._waiting(run) <= limit]
         return min(sizes, default=None)
 
     def _waiting(self, run: Run[ReplacementCase]) -> float:
-        """Return the median share of waiting jobs among the jobs that a failure hits, or NaN."""
+        """Return the median share of hit jobs that wait. Return NaN if there are no values."""
         estimate = interval(self.values(run, "share_requeued"), of_median=True)
         return estimate.mean if estimate else nan
 
@@ -120,7 +124,7 @@ def _row(spares: SpareNodes, name: str, reserved: str, run: Run[ReplacementCase]
 
 
 def _fewer(on: SpareNodes) -> BySeed:
-    """Return the number of spare processors of all jobs, divided by the smallest sufficient pool.
+    """Return the number of spare processors of all jobs, divided by ``on.sufficient``.
 
     The result is empty if no pool is sufficient.
     """

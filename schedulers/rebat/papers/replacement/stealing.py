@@ -55,7 +55,7 @@ def tables(runs: Runs) -> Iterator[Table]:
 
 
 def _pure(runs: Runs, setting: Setting) -> dict[str, Run[ReplacementCase]]:
-    """Return the runs of baseline, replacement, stealing and both, with no other options."""
+    """Return the runs of baseline, replacement, stealing, and both, without other options."""
     kinds = {
         (False, False): "baseline",
         (True, False): "replacement",

@@ -39,7 +39,7 @@ WIDE = 15_000
 
 
 class InSweep(NamedTuple):
-    """The subject of a claim: a sweep, a kind of reservations, and usually a heuristic."""
+    """The subject of a claim: a sweep, a kind of reservations, and for most claims a heuristic."""
 
     sweep: Sweep
     heuristic: str = ""
@@ -55,29 +55,29 @@ class InSweep(NamedTuple):
         return self.sweep.sets.weights(self.sweep.source)
 
     def line(self, rule: str = "LPT") -> Line:
-        """Return the means of the heuristic with a priority rule, by value of the parameter."""
+        """Return the heuristic's means with a priority rule, by value of the swept parameter."""
         return self.sweep.line(self.heuristic, rule, self.reservations)
 
     def gaps(self) -> Line:
-        """Return mean(LA) - mean(LPT) of the heuristic."""
+        """Return the heuristic's mean with LA minus its mean with LPT, by parameter value."""
         lpt, la = self.line(), self.line("LA")
         return {x: la[x] - lpt[x] for x in la if x in lpt}
 
     def at(self, x: float, reservations: str | None = None) -> dict[str, float]:
         """Return the mean of each heuristic at ``x``.
 
-        Return an empty dict unless all were simulated.
+        Return an empty dict if one was not simulated.
         """
         lines = self.sweep.all_best(reservations or self.reservations)
         results = {name: line[x] for name, line in lines.items() if x in line}
         return results if len(results) == len(HEURISTICS) else {}
 
     def others(self) -> dict[str, dict[float, float]]:
-        """Return the lines of all heuristics except R-LIST-0."""
+        """Return the means of all heuristics except R-LIST-0, by value of the parameter."""
         return self.sweep.all_best(self.reservations, HEURISTICS[1:])
 
     def zero(self) -> Line:
-        """Return the line of R-LIST-0 with LA."""
+        """Return the means of R-LIST-0 with LA, by value of the parameter."""
         return self.sweep.line("R-LIST-0", "LA")
 
 
@@ -109,8 +109,8 @@ def with_both(
 ) -> Iterator[Judgement]:  # fmt: skip
     """Judge a claim with both kinds of reservations.
 
-    If a claim holds only with stale reservations, this is the reason in the report why it does not
-    hold with Algorithm 1.
+    If a claim holds only with stale reservations, the report states this as the reason why it does
+    not hold with Algorithm 1.
     """
     results: dict[str, Judgement] = {}
     for reservations, kind in KINDS:
@@ -130,7 +130,7 @@ def with_both(
 
 
 def _two_best(rules: tuple[str, str]) -> Callable[[InSweep], float | None]:
-    """Return a function: by how much the two rules ``rules`` are better than all other rules."""
+    """Return a function that computes how much better ``rules`` are than all other rules."""
 
     def number(on: InSweep) -> float | None:
         lines = {rule: on.line(rule) for rule in on.sweep.sets.rules(on.sweep.source)}

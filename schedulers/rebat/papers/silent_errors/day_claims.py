@@ -68,14 +68,14 @@ class InDays(NamedTuple):
         return self.sets.mean_of(self._cell(heuristic, rule, q))
 
     def means(self, rule: str = "LPT") -> dict[str, float]:
-        """Return the mean of each heuristic. Return an empty dict unless all were simulated."""
+        """Return the mean of each heuristic. Return an empty dict if one was not simulated."""
         results = {h: mean for h in HEURISTICS if (mean := self.mean(h, rule)) is not None}
         return results if len(results) == len(HEURISTICS) else {}
 
     def all_days(self, heuristics: Sequence[str]) -> list[Sets]:
         """Return the values by day of each heuristic.
 
-        Return an empty list unless all were simulated.
+        Return an empty list if one was not simulated.
         """
         results = [self.days(heuristic) for heuristic in heuristics]
         return results if all(results) else []
@@ -111,7 +111,7 @@ def _gap(rule: str, on: InDays) -> float | None:
 
 
 def _fewer_failures(on: InDays) -> str:
-    """Return the reason why LA differs more from LPT than in the paper: fewer attempts fail.
+    """Return why LA differs more from LPT than in the paper: because fewer attempts fail.
 
     The text is empty if the number of failures is similar.
     """
@@ -208,7 +208,10 @@ COMPARISON = (
 
 
 def _few_jobs(on: InDays) -> str:
-    """Return the reason why the deviation is high if it is days with few jobs, else no text."""
+    """Return why the deviation is high, if days with few jobs cause it.
+
+    Otherwise, return an empty text.
+    """
     crowded = [
         [v for day, v in days.items() if on.sets.jobs.get((on.source, day), 0) >= LEAST_JOBS]
         for days in on.all_days(LISTS)
@@ -244,7 +247,7 @@ TABLE_1_SHELVES = (_largest("R-SHELF", SHELVES, ""),)
 
 
 def _table_1(on: InDays) -> Iterator[Judgement]:
-    """Compare the average ratios in Table 1 with the means over days, for each heuristic."""
+    """Compare, for each heuristic, the average ratios in Table 1 with the means over days."""
     for reservations, kind in KINDS:
         at = on._replace(reservations=reservations)
         numbers = {

@@ -65,7 +65,7 @@ def _failures(sets: JobSets, cell: Cell) -> float:
 
 
 def _days(title: str, by_rule: _ByRule, printed: Any) -> Callable[[Any], None]:
-    """Return a function that draws a panel over the days.
+    """Return a function that draws a panel with the days as horizontal axis.
 
     It draws the rules in `SHOWN`, a band for the other rules, and published values.
     """
@@ -98,7 +98,7 @@ def _days(title: str, by_rule: _ByRule, printed: Any) -> Callable[[Any], None]:
 
 
 def _at_a_glance(sets: JobSets, source: str) -> Iterator[Picture]:
-    """Yield a picture of the means over days for all rules, with the published means of LPT."""
+    """Yield a picture of all rules' means over days, and of the published means of LPT."""
     sweep = over_q(sets, source)
     n_procs, qs = int(sweep.fixed), sweep.xs
     painters = []

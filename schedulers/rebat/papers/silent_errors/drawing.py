@@ -43,7 +43,7 @@ WIDTH, HEIGHT = 5.0, 2.9
 
 
 class RatioPanel(NamedTuple):
-    """A panel with named lines. ``marks`` are the published points of a line, by its name."""
+    """A panel with named lines. ``marks`` contains the published points by name of the line."""
 
     title: str
     axis: str
@@ -68,7 +68,7 @@ def draw(panels: Sequence[RatioPanel], label: str = RATIO) -> str:
 
 
 def drawn(painters: Sequence[Callable[[Any], None]], label: str, height: float = HEIGHT) -> str:
-    """Draw an SVG for each painter, a function that draws on an axis. All have the same scale."""
+    """Draw an SVG for each painter (a function that draws on an axis), all with one scale."""
     figures = []
     for paint in painters:
         figure = new_figure(WIDTH, height)

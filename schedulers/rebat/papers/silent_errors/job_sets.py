@@ -36,8 +36,8 @@ class SyntheticIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class DaysIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The table ``[days.NAME]``: a job set per day of a trace.
 
-    If `file` is not set, the option ``--trace`` names the trace. `size` is the option of trace
-    readers with the same name. Its default is "allocated".
+    If `file` is not set, the option ``--trace`` names the trace. `size` states which number of
+    nodes is the size of a job: "requested" or "allocated" (default).
     """
 
     file: str | None = None

@@ -35,7 +35,7 @@ _Count = Annotated[int, msgspec.Meta(ge=0, le=1 << 53)]
 
 
 class JobIn(msgspec.Struct, frozen=True):
-    """A job of a file: processors and time of one attempt."""
+    """A job of a file: its number of processors, and the time of one attempt."""
 
     p: _Positive
     t: _Positive
@@ -204,7 +204,7 @@ def _play(jobs: MakespanSet, campaign: _Campaign) -> Iterator[MakespanRow]:
 
 
 def _checked(jobs: MakespanSet) -> MakespanSet:
-    """Return the set, after checking that its values are consistent; raise InputError if not."""
+    """Check that the values of a set are consistent, and return it. Otherwise, raise InputError."""
     n = len(jobs.jobs)
     if not jobs.jobs:
         raise InputError("has no jobs", "$.jobs", "at least one job")

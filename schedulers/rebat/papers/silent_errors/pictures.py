@@ -30,8 +30,8 @@ PRINTED_KEY = Key("published value, in the colour of its heuristic", "#555555", 
 class _Axis(NamedTuple):
     """The horizontal axis of two figures: label, unit, and values.
 
-    ``where`` is a text with the fixed parameter of the figures. ``above`` contains, for each
-    heuristic, the published percentages above R-LIST-0.
+    ``where`` is a text that states the fixed parameter of the figures. ``above`` contains by how
+    many percent each heuristic exceeds R-LIST-0 in the paper.
     """
 
     rules: str
@@ -106,7 +106,7 @@ def _of_heuristics(axis: _Axis) -> Iterator[Picture]:
 
 
 def _above_zero(axis: _Axis) -> Iterator[Picture]:
-    """Yield a picture of the excess over R-LIST-0 in per cent, with the published values."""
+    """Yield a picture of the percentages above R-LIST-0, with the published values."""
     zero = axis.sweep.best("R-LIST-0")
     printed = {
         name: [(x / axis.scale, y) for x, y in points] for name, points in axis.above.items()

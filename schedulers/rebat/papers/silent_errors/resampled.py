@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Intervals of the numbers of claims, by resampling job sets (bootstrap)."""
+"""Intervals of the numbers of claims, computed by resampling job sets (bootstrap)."""
 
 from __future__ import annotations
 

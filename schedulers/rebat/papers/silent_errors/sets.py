@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Mean makespans of a campaign for each source of job sets, and their values along a parameter."""
+"""Mean makespans in a campaign for each source of job sets, and as lines over a parameter."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ BEST = "with the better of LPT and LA"
 
 
 class Cell(NamedTuple):
-    """The key of a mean: source of the job sets, number of processors, and the other parameters."""
+    """The key of a mean: source of the job sets, number of processors, and other parameters."""
 
     source: str
     n_procs: int
@@ -43,9 +43,9 @@ class Cell(NamedTuple):
 
 
 class LineKey(NamedTuple):
-    """The key of a line.
+    """The key of a line of means over a parameter.
 
-    It has a cell for each value in ``xs`` of a parameter (``q`` or ``n_procs``).
+    The line has a cell for each value in ``xs`` of the parameter (``q`` or ``n_procs``).
     """
 
     source: str
@@ -120,8 +120,8 @@ class JobSets(Index[str, Cell]):
     def of(self, cell: Cell, metric: str = "mean") -> Sets:
         """Return the values by job set.
 
-        Heuristics without reservations have results only for the kind `TRUE`. These results are
-        used for both kinds.
+        Heuristics without reservations have results only for the kind of reservations `TRUE`. These
+        results are used for both kinds.
         """
         results = self.values(cell.source, cell, metric)
         if not results and cell.heuristic in ("R-LIST-0", *SHELVES):
@@ -134,12 +134,12 @@ class JobSets(Index[str, Cell]):
         return fmean(values.values()) if values else None
 
     def line(self, key: LineKey) -> Line:
-        """Return the means of a line, for the values of its parameter that have results."""
+        """Return the mean at each value of a line's parameter that has results."""
         means = zip(key.xs, map(self.mean_of, key.cells()), strict=True)
         return {x: mean for x, mean in means if mean is not None}
 
     def weights(self, source: str) -> Weights:
-        """Return the resamples of the job sets of a source."""
+        """Return the resamples of a source's job sets as weights."""
         return self._resamples_of(source).weights
 
     def weighted(self, row: int) -> ResampledSets:
@@ -158,7 +158,7 @@ class JobSets(Index[str, Cell]):
         return self._means[cell]
 
     def lines(self, key: LineKey) -> tuple[list[float], list[tuple[float, ...]]]:
-        """Return the parameter values with results, and their means for each row of `weights`."""
+        """Return the parameter values with results, and their means per row of `weights`."""
         if key not in self._lines:
             columns = {x: self.means(cell) for x, cell in zip(key.xs, key.cells(), strict=True)}
             means = {x: column for x, column in columns.items() if column is not None}
@@ -166,9 +166,9 @@ class JobSets(Index[str, Cell]):
         return self._lines[key]
 
     def copies(self, source: str, row: int) -> list[tuple[str, int]]:
-        """Return an entry for each copy of a job set in a resample, which is a row of `weights`.
+        """Return the copies of job sets in a resample. ``row`` is its row in `weights`.
 
-        An entry is the name of the job set and the index of the copy, from 0.
+        A copy consists of the name of the job set and the index of the copy, which counts from 0.
         """
         return self._resamples_of(source).copies(row)
 
@@ -211,7 +211,7 @@ class _Resamples:
 
 
 class ResampledSets(JobSets):
-    """The results of `JobSets` with weighted job sets: a row of `Weights`.
+    """The results of `JobSets` if job sets have weights, which are a row of `Weights`.
 
     A job set of weight 2 counts as two job sets.
     """
@@ -229,7 +229,7 @@ class ResampledSets(JobSets):
         return None if means is None else means[self._row]
 
     def line(self, key: LineKey) -> Line:
-        """Return the weighted means of a line, for parameter values with results."""
+        """Return the weighted mean at each value of a line's parameter that has results."""
         xs, means = self._sets.lines(key)
         return dict(zip(xs, means[self._row], strict=True)) if xs else {}
 
@@ -261,7 +261,7 @@ class Sweep(NamedTuple):
         return self.sets.basis(self.source, q=self.fixed)
 
     def line(self, heuristic: str, rule: str = "LPT", reservations: str = TRUE) -> Line:
-        """Return the means over scenarios and job sets, for parameter values with results."""
+        """Return the mean over scenarios and job sets at each parameter value with results."""
         return self.sets.line(LineKey(*self[1:], reservations, heuristic, rule))
 
     def best(self, heuristic: str, reservations: str = TRUE) -> dict[float, float]:
@@ -272,7 +272,7 @@ class Sweep(NamedTuple):
     def all_best(
         self, reservations: str = TRUE, heuristics: Sequence[str] = HEURISTICS
     ) -> dict[str, dict[float, float]]:
-        """Return `best` for each heuristic. Return an empty dict unless all were simulated."""
+        """Return `best` for each heuristic. Return an empty dict if one was not simulated."""
         results = {name: self.best(name, reservations) for name in heuristics}
         return results if all(results.values()) else {}
 
@@ -280,7 +280,7 @@ class Sweep(NamedTuple):
 def over_q(sets: JobSets, source: str) -> Sweep:
     """Return the sweep of Figure 2: over the failure probability, for one number of processors.
 
-    This is the number of processors with results for the most probabilities.
+    The sweep uses the number of processors that has results for the most probabilities.
     """
     results: dict[int, set[float]] = {}
     for cell in sets.cases(source):
@@ -292,7 +292,7 @@ def over_q(sets: JobSets, source: str) -> Sweep:
 def over_procs(sets: JobSets, source: str) -> Sweep:
     """Return the sweep of Figure 3: over the number of processors, for one failure probability.
 
-    This is the probability with results for the most numbers of processors.
+    The sweep uses the probability that has results for the most numbers of processors.
     """
     results: dict[float, set[int]] = {}
     for cell in sets.cases(source):

@@ -71,7 +71,7 @@ def synthetic_tables(sets: JobSets, source: str) -> Iterator[Table]:
 def _against(sweep: Sweep) -> list[list[str]]:
     """Return a row per failure probability.
 
-    It contains the best means of the list heuristics, and R-LIST-Q / R-LIST-0 - 1.
+    The row contains the best means of the list heuristics, and R-LIST-Q / R-LIST-0 - 1.
     """
     lines = [sweep.best(name, reservations) for name in LISTS[1:] for reservations in (TRUE, STALE)]
     table = []
@@ -90,7 +90,7 @@ def _by_x(sweep: Sweep, lines: Sequence[Line]) -> list[list[str]]:
 def table_1(sets: JobSets, source: str) -> Table:
     """Return Table 1.
 
-    Its statistics are over days; the value of a day is the mean over its scenarios.
+    Its statistics are over days. The value of a day is the mean over its scenarios.
     """
     sweep = over_q(sets, source)
     n_procs = int(sweep.fixed)

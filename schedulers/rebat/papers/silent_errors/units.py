@@ -194,8 +194,8 @@ def play(unit: Unit) -> dict[str, Any]:
     """Run a unit. Return the mean and the maximum of the normalised makespan by heuristic and rule.
 
     Every scenario has its own random stream, which depends on seed, job set and scenario. All
-    heuristics therefore have the same failures. At a higher probability, a scenario has the same
-    failures and possibly more.
+    heuristics therefore have the same failures. If the error probability is higher, a scenario has
+    the same failures and possibly more.
     """
     values, (name, times, sizes, _) = unit.identity, unit.spec.jobs
     seed, n_procs, rate = values["seed"], values["n_procs"], error_rate(times, sizes, values["q"])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Index of the batches of a campaign: completion times, gains, mean times to failure."""
+"""Index of the batches of a campaign: completion times, gains, and mean times to failure."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CASES = (
 
 
 class BatchSetting(NamedTuple):
-    """The setting of compared batches: trace, torus, number of jobs, and their number of nodes.
+    """The setting of compared batches: trace, torus, number of jobs, and nodes of each job.
 
     A setting without jobs contains only failures.
     """
@@ -90,13 +90,15 @@ def batches(path: Path) -> Iterator[Row[BatchSetting, PlacementCase]]:
 
 
 class Batches(Index[BatchSetting, PlacementCase]):
-    """Index of completion times and aborts by setting and case, and of MTTFs by trace and torus.
+    """Index of completion times, aborts and mean times to failure (MTTFs).
+
+    Completion times and aborts are indexed by setting and case, MTTFs by trace and torus.
 
     Parameters
     ----------
     rows : iterable of Row
     laws : mapping
-        Mean scale (h) and mean shape of every trace. None for a law that is not from the paper.
+        For each trace, its mean scale (h) and mean shape, or None if its law is not the paper's.
     """
 
     def __init__(self, rows: Any, laws: Mapping[str, Trace | None]) -> None:
@@ -112,9 +114,9 @@ class Batches(Index[BatchSetting, PlacementCase]):
         return sorted({setting.torus for setting in (*self.settings, *self.traces)})
 
     def trace(self, setting: BatchSetting) -> Trace | None:
-        """Return scale (h) and shape of a setting's trace.
+        """Return the scale (h) and the shape of a setting's trace.
 
-        Return None if torus or jobs are not the paper's.
+        Return None if the torus or the jobs are not those of the paper.
         """
         own = (setting.torus, setting.jobs or JOBS)
         return self.laws.get(setting.trace) if own == (TORUS, JOBS) else None
@@ -125,7 +127,7 @@ class Batches(Index[BatchSetting, PlacementCase]):
         return list(dict.fromkeys((s.begin_s, s.trace_end_s) for s in self.settings))
 
     def under(self, convention: tuple[float | None, float | None]) -> Batches:
-        """Return these results, restricted to a convention for the settings of the paper.
+        """Return a copy that treats only settings with this convention as the paper's.
 
         A convention is a combination of the age of the machine and the end of its failure trace.
         """
@@ -134,7 +136,7 @@ class Batches(Index[BatchSetting, PlacementCase]):
         return results
 
     def of_scale(self, scale_h: float, size: int) -> list[BatchSetting]:
-        """Return the paper's settings with a trace of this scale, sorted by shape."""
+        """Return the settings of the paper whose trace has this scale, sorted by shape."""
         traces = {
             s: trace
             for s in self.settings
@@ -177,7 +179,7 @@ class Batches(Index[BatchSetting, PlacementCase]):
         return self.interval(setting, case, metric)
 
     def gains(self, setting: BatchSetting, case: PlacementCase, over: str) -> BySeed:
-        """Return how much earlier a batch ends than under policy ``over`` with the same boxes.
+        """Return by how much a batch ends earlier than under policy ``over`` with the same boxes.
 
         The gain is relative to the completion time of the other policy. Values are paired by seed,
         so both policies have the same failures.

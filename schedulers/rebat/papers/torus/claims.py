@@ -89,7 +89,10 @@ def _of_faps(
     pick: Any, traces: Sequence[Trace], size: int, hours: Sequence[float], which: str,
     over: Sequence[str] = (LINEAR,),
 ) -> _Number:  # fmt: skip
-    """Return a function: the largest or smallest gain over traces, durations and policies."""
+    """Return a function that picks the largest or smallest gain of all combinations.
+
+    A combination is a trace, a duration (h), and a policy in ``over``.
+    """
 
     def number(batches: Batches) -> Interval | None:
         return extreme(pick, [

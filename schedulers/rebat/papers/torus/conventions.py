@@ -26,7 +26,10 @@ def tables(batches: Batches) -> Iterator[Table]:
 
 
 def _rows(batches: Batches) -> Iterator[tuple[str, str, list[tuple[str, str]]]]:
-    """Yield rows: convention, list of boxes, and rebat's gain and verdict per published gain."""
+    """Yield rows: convention, list of boxes, and cells for the published gains.
+
+    A cell contains rebat's gain and the verdict on the published gain.
+    """
     for convention in batches.conventions:
         runs = batches.under(convention)
         label = next(s for s in batches.settings if (s.begin_s, s.trace_end_s) == convention)

@@ -43,7 +43,7 @@ class BatchIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class RecordIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A ``[[grid]]`` of failures up to a horizon, without jobs: each combination of law, seed."""
+    """A ``[[grid]]`` of failures up to a horizon, without jobs, for each law and seed."""
 
     name: Name
     torus: str
@@ -151,7 +151,7 @@ def _common(grid: BatchIn | RecordIn, where: str, laws: Mapping[str, PerNodeLaw]
 
 @contextmanager
 def _placed(where: str) -> Iterator[None]:
-    """Add a position in the file to errors that are raised in the block."""
+    """Add a position in the file to the errors that the block raises."""
     try:
         yield
     except InputError as error:

@@ -160,7 +160,7 @@ _NOT_TRIED = "not in the paper, which knows the law exactly"
 def _less(
     ours: str, base: str, metric: str = "failures_hit"
 ) -> Callable[[InSetting], Interval | None]:
-    """Return a function: the mean difference of two policies, ``ours`` minus ``base``."""
+    """Return a function that computes the mean of ``ours`` minus ``base`` (two policies)."""
 
     def number(on: InSetting) -> Interval | None:
         first, second = (named(on.runs.cases(on.setting), wanted) for wanted in (ours, base))

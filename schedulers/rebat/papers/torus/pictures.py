@@ -38,7 +38,7 @@ def _densities(densities: Lines) -> str:
 
 
 def _completion(batches: Batches, settings: Sequence[BatchSetting]) -> str:
-    """Draw a panel per trace and a group of bars per duration. Whiskers are 95 % intervals."""
+    """Draw a panel per trace with a group of bars per duration. Whiskers are 95 % intervals."""
     figure = new_figure(5.4 * len(settings), 3.6)
     axes = figure.subplots(1, len(settings), squeeze=False, sharey=True)[0]
     for axis, setting in zip(axes, settings, strict=True):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Published values of Vardas et al. 2022. A trace is identified by mean scale (h) and shape."""
+"""Published values of Vardas et al. 2022. A trace is identified by its mean scale (h) and shape."""
 
 from __future__ import annotations
 

@@ -54,9 +54,9 @@ def report(
     ----------
     table : Path
     laws : mapping
-        Mean scale (h) and mean shape of every trace. None for a law that is not from the paper.
+        For each trace, its mean scale (h) and mean shape, or None if its law is not the paper's.
     densities : mapping
-        The curves of Figure 2: points (h, 1/h) by name.
+        For each curve of Figure 2, its points: time (h) and density (1/h).
     provenance : sequence of str
 
     Raises

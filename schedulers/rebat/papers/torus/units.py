@@ -93,7 +93,7 @@ def _unit(grid: str, trace: str, spec: Batch | FailureHorizon) -> Unit:
 
 
 def play(spec: Batch | FailureHorizon) -> dict[str, float]:
-    """Run a unit. Return completion time and aborts of a batch, or mean times to failure."""
+    """Run a unit. Return a batch's completion time and aborts, or mean times to failure."""
     if isinstance(spec, Batch):
         result = run_batch(spec)
         return {"completion_s": result.completion_s, "aborts": result.aborts}
@@ -159,7 +159,7 @@ def _weibull(law: PerNodeLaw) -> tuple[float, float] | None:
 
 
 def densities(shapes: Sequence[float]) -> dict[str, list[tuple[float, float]]]:
-    """Return the curves of Figure 2 by shape: points (time in h, Weibull density per h)."""
+    """Return, by shape, the curves of Figure 2 as points (time in h, Weibull density per h)."""
     times_h = np.linspace(10.0, 4000.0, 400)
     curves = {}
     for shape in shapes:

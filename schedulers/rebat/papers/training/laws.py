@@ -12,9 +12,9 @@ from rebat.papers.common.parts import Report
 
 
 def with_short_laws(report: Report, laws: Iterable[str]) -> Report:
-    """Return the report with shorter labels: parameters that all failure laws share are left out.
+    """Return the report with labels that leave out the parameters that all failure laws share.
 
-    A remark lists these parameters.
+    A remark in the report lists these parameters.
 
     Parameters
     ----------

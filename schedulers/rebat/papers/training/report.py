@@ -49,8 +49,8 @@ def report(
 def ettr_pictures(runs: RunIndex[str]) -> Iterator[Picture]:
     """Yield a picture of ETTR per sweep, for example over spare nodes or checkpoint intervals.
 
-    The first panels show all jobs, without and with queue time. The others show the largest size
-    classes, with queue time.
+    The first two panels show all jobs, without and with queue time. Each of the others shows one of
+    the largest size classes, with queue time.
     """
     for sweep in islice(sweeps(runs), usual.MOST_SWEEPS):
         shown = [(ETTR, "all"), (QUEUED, "all"), *((QUEUED, of) for of in _largest(runs, sweep))]

@@ -28,7 +28,7 @@ def grow_oldest(members: Sequence[Member], idle: int) -> int:
 
 
 def shrink_youngest(members: Sequence[Member], wanted: int) -> int:
-    """FPSMA: shrink the youngest member first, each to its minimum.
+    """FPSMA: shrink members, beginning with the youngest, each at most to its minimum.
 
     Return the number of nodes that are still missing.
     """
@@ -80,7 +80,7 @@ MANAGERS: dict[str, Manager] = {
 def shrink_in_order(
     key: Callable[[Member], int],
 ) -> Callable[[Sequence[Member], int], int]:
-    """Return a rule that shrinks the member with the lowest key first, each to its minimum.
+    """Return a rule that shrinks members in the order of ``key``, each at most to its minimum.
 
     Of members with equal keys, the youngest shrinks first. The rule returns the number of nodes
     that are still missing.

@@ -92,7 +92,7 @@ class Members:
         return sorted(members, key=lambda member: (member.since_us, member.attempt.job_serial))
 
     def starting(self, view: View, attempt: Attempt) -> Member | None:
-        """Return the member of a malleable job that starts now. Return None for other jobs."""
+        """Return the member for an attempt that starts now, or None if its job is not malleable."""
         shape = view.job(attempt.job_id).shape
         if not isinstance(shape, Malleable):
             return None

@@ -27,11 +27,11 @@ class SizeRule(msgspec.Struct, frozen=True):
     Attributes
     ----------
     grow : callable
-        Function that changes sizes. Arguments: members (oldest first), number of idle nodes, and an
-        `Outlook`.
+        Function that changes sizes. Its arguments are the members (oldest first), the number of
+        idle nodes, and an `Outlook`.
     shrink : callable
-        Function that changes sizes and returns the number of nodes that are still missing.
-        Arguments: members, number of nodes wanted.
+        Function that changes sizes and returns the number of nodes that are still missing. Its
+        arguments are the members and the number of nodes wanted.
     before_starts : bool
         Whether running jobs grow before any job starts.
     for_the_head : bool
@@ -54,7 +54,7 @@ class SizeRule(msgspec.Struct, frozen=True):
         return shape.min if self.survives and isinstance(shape, Malleable) else n_nodes
 
     def at_start(self, shape: Shape, request: int) -> int:
-        """Return the number of nodes in the plan for a job that requests ``request`` nodes."""
+        """Return the number of nodes that a plan gives to a job that requests ``request`` nodes."""
         return self.least(shape, request) if self.resizes else request
 
 
@@ -151,9 +151,9 @@ Molding = Callable[[int, Sequence[Attempt], EndOf], Attempt]
 
 
 def least_turnaround(request: int, entries: Sequence[Attempt], end_of: EndOf) -> Attempt:
-    """Return the attempt that ends first.
+    """Return the attempt in ``entries`` that ends first (rule SA).
 
-    If several end at the same time, return the smallest (rule SA).
+    If several end at the same time, return the one on the fewest nodes.
 
     This is the submit-time greedy strategy of Cirne and Berman 2002, reference [24] of Prabhakaran
     et al.
@@ -162,9 +162,9 @@ def least_turnaround(request: int, entries: Sequence[Attempt], end_of: EndOf) ->
 
 
 def asked_size(request: int, entries: Sequence[Attempt], end_of: EndOf) -> Attempt:
-    """Return the attempt in the requested size.
+    """Return the attempt in ``entries`` that has the requested size.
 
-    If it is too large for the machine, return the largest size that fits.
+    If this size is too large for the machine, return the attempt with the largest size that fits.
     """
     return max((entry for entry in entries if entry.n_nodes <= request), key=lambda e: e.n_nodes)
 

@@ -129,7 +129,7 @@ def lowest_box(
 
 
 class RandomBox(msgspec.Struct, frozen=True):
-    """Chooses a random free box, each with equal probability.
+    """A rule that chooses a random free box. All free boxes have the same probability.
 
     The draws depend only on the seed and the attempt.
     """
@@ -154,7 +154,7 @@ def most_contact(
 
 
 class LeastHazard(msgspec.Struct, frozen=True):
-    """Chooses the box with the lowest failure probability over the attempt's walltime.
+    """A rule that chooses the box that is least likely to fail during the attempt's walltime.
 
     This is equation 2 of the paper, with the sign of equation 1 corrected. Among equal boxes, the
     rule chooses the box with the lowest corner, or with ``by_contact`` the box with the most busy
@@ -205,7 +205,7 @@ class BoxChooser:
     ----------
     site : Site
     rule : int
-        Rule of `kernels.box_free` for later reservations.
+        Rule of `kernels.box_free` for attempts that start later.
     pick : Picker, optional
         Rule for an attempt that starts now (default: ``rule``).
     seed : int

@@ -67,8 +67,8 @@ class ChosenPlan:
     def held(self, running: Running, end_us: int) -> None:
         """Record that an attempt occupies nodes without a reservation.
 
-        Either the attempt moved, or its nodes are held. All reservations are deleted. The caller
-        must then call `rebuild`.
+        This is the case if the attempt moved or its nodes are held. All reservations are deleted.
+        The caller must then call `rebuild`.
         """
         self.clear()
         self.started(running, end_us)
@@ -94,7 +94,7 @@ class ChosenPlan:
         self._fill(queue, last)
 
     def _settle(self) -> None:
-        """Delete all reservations if one begins in the past, or is due but its nodes are in use."""
+        """Delete all reservations if one is in the past, or is due while its nodes are in use."""
         overdue = any(hold.end_us <= self._now_us for hold in self._holds.values())
         late_us = self._now_us + (1 if overdue else 0)
         if any(place and place.start_us < late_us for place in self._places):
@@ -123,7 +123,7 @@ class ChosenPlan:
         self._fill(queue, last)
 
     def _stays(self, before: Use | None, place: Use | None) -> bool:
-        """Return whether a later reservation stays, because no earlier time is possible."""
+        """Return whether to keep a reservation of the future, because it cannot begin earlier."""
         return bool(before and place and place.start_us == before.start_us > self._now_us)
 
     def backfill(self, queue: SortedQueue, depth: int, first: bool = False) -> None:

@@ -37,9 +37,9 @@ class Ageing(msgspec.Struct, frozen=True):
     sign: int
 
     def hazard(self, uptime_s: Floats, duration_s: float) -> Floats:
-        """Return values that sort nodes like their hazards.
+        """Return values that put the nodes in the same order as their hazards.
 
-        The size of the values has no meaning.
+        Only the order of the values has a meaning.
         """
         return self.sign * uptime_s
 
@@ -96,7 +96,7 @@ def assumed(foresight: str, law: Hazards | None) -> Hazards:
 
 
 def believed(foresight: str) -> tuple[str, float]:
-    """Return the source in the text of a foresight, and the factor of the times to failure.
+    """Split the text of a foresight into its source and the factor of the times to failure.
 
     >>> believed("law*0.5"), believed("youngest")
     (('law', 0.5), ('youngest', 1.0))

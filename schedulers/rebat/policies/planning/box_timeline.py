@@ -52,7 +52,7 @@ class BoxTimeline:
     # ---- sets of blocks
 
     def packed(self, blocks: Flags) -> Words:
-        """Return a set of blocks as bits: the blocks whose entry is not 0."""
+        """Return the set of the blocks whose entry is not 0, as bits."""
         words = np.zeros(self._words, dtype=np.uint64)
         box_slots.pack(blocks, words)
         return words
@@ -96,7 +96,7 @@ class BoxTimeline:
         self._unused += rows.tolist()
 
     def die(self, unusable: npt.NDArray[np.int32]) -> None:
-        """Set the blocks that are unusable because of failures: those whose entry is not 0."""
+        """Set which blocks are unusable because of failures. Their entries are not 0."""
         self._dead = self.packed((unusable != 0).view(np.uint8))
         self.stale = True
 

@@ -107,8 +107,8 @@ class BoxPlan:
     def held(self, running: Running, end_us: int) -> None:
         """Record that an attempt occupies nodes without a reservation.
 
-        Either the attempt moved, or its nodes are held. All reservations are deleted. The caller
-        must then call `rebuild`.
+        This is the case if the attempt moved or its nodes are held. All reservations are deleted.
+        The caller must then call `rebuild`.
         """
         self.clear()
         self.started(running, end_us)
@@ -144,7 +144,7 @@ class BoxPlan:
         self._fill(queue, last, FOREVER_US)
 
     def _settle(self) -> None:
-        """Delete all reservations if one begins in the past, or is due but its nodes are in use."""
+        """Delete all reservations if one is in the past, or is due while its nodes are in use."""
         late_us = self._now_us + (1 if self._outlive() else 0)
         if (self._starts < late_us).any():
             self.clear()
@@ -237,7 +237,7 @@ class BoxPlan:
         self._fill(queue, len(queue), depth, first)
 
     def _pick(self, queue: SortedQueue, position: int) -> None:
-        """Choose the box of an attempt that starts now with the rule ``pick``, if it is set."""
+        """If the rule ``pick`` is set, use it to choose the box of an attempt that starts now."""
         pick = self._choose.pick
         if pick is None or self._starts[position] != self._now_us:
             return

@@ -178,7 +178,8 @@ class CountedPlan:
     def held(self, running: Running, end_us: int) -> None:
         """Record that an attempt occupies nodes without a reservation.
 
-        Either the attempt moved, or its nodes are held. The caller must then call `rebuild`.
+        This is the case if the attempt moved or its nodes are held. The caller must then call
+        `rebuild`.
         """
         self._hold(running.attempt.id, running.attempt.n_nodes, end_us)
 

@@ -113,7 +113,7 @@ class Fifo(Planning):
     # ---- the record of plans
 
     def planned(self, view: View) -> PlannedStarts:
-        """Return the attempt for which each queued attempt waits. There are no planned starts.
+        """Return, for each queued attempt, for which attempt it waits. There are no planned starts.
 
         An attempt that waits for no other attempt does not fit: too few nodes are free, or the
         placement cannot use the free nodes.

@@ -69,8 +69,8 @@ class NamedPlan:
     def held(self, running: Running, end_us: int) -> None:
         """Record that an attempt occupies nodes without a reservation.
 
-        Either the attempt moved, or its nodes are held. All reservations are deleted. The caller
-        must then call `rebuild`.
+        This is the case if the attempt moved or its nodes are held. All reservations are deleted.
+        The caller must then call `rebuild`.
         """
         self.clear()
         self._take(running.nodes, end_us)

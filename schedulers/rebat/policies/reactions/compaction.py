@@ -79,7 +79,7 @@ class Nodes(msgspec.Struct, frozen=True):
         return first, holders, sizes
 
     def take(self, tags: npt.NDArray[np.int32], node: int, count: int) -> Ints:
-        """Mark the lowest ``count`` free cores of a node as in use in ``tags``.
+        """Mark the ``count`` lowest free cores of a node in ``tags`` as in use.
 
         Return these cores.
         """

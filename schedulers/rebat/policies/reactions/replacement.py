@@ -160,7 +160,7 @@ class NodeReplacement:
     def _restart(
         self, state: RestartRound, failed: Running, own: list[int], low: int, n_others: int
     ) -> Replacement | None:
-        """Choose restarts of moldable jobs if they cost less delay than a wait of the hit attempt.
+        """Choose restarts of moldable jobs if they cause less delay than a wait of the hit attempt.
 
         ``low`` is the number of nodes that the hit attempt needs. ``n_others`` is the number of
         nodes that it could get without restarts: idle nodes and nodes of lenders.
@@ -184,10 +184,10 @@ class NodeReplacement:
         return Replacement("restart", nodes[:size], others)
 
     def _rows(self, state: RestartRound, failed: Attempt) -> Iterator[Restart]:
-        """Yield the restarts on fewer nodes of the hit job, and of moldable jobs on intact nodes.
+        """Yield the possible restarts of the hit job and of moldable jobs with only intact nodes.
 
-        The cost of a restart is the delay of the job's end, relative to its first planned end. The
-        cost is at least 0.
+        Each restart is on fewer nodes. Its cost is the delay of the job's end, relative to its
+        first planned end. The cost is at least 0.
         """
         view = state.view
         bad = view.machine.down | view.machine.drained

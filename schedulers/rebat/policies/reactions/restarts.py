@@ -106,7 +106,7 @@ class RestartRound:
 
 
 def expected_wait_us(state: RestartRound, short: int, repair_us: int | None) -> int:
-    """Return the expected time (us) until ends of jobs and repairs free ``short`` nodes.
+    """Return the expected time (us) until ``short`` nodes are free after job ends and repairs.
 
     Jobs are expected to end at their walltimes, and a node is expected to be down for the mean time
     ``repair_us``. If a node has been down for longer, its repair is expected at the next multiple

@@ -116,7 +116,7 @@ class NodeStealing:
             yield Stop(failed.attempt.id, Cause.NODE_FAILURE, When.NOW, Wait(on=victim_id))
 
     def _accepted(self, view: View, failed: Running, victim: Running, left: Remaining) -> bool:
-        """Return whether the criterion accepts a steal that leaves ``left`` of the victim."""
+        """Return whether the criterion accepts a steal. ``left`` is what remains of the victim."""
         failed_left = view.after_stop(failed.attempt.id)
         return self._criterion(self._case(view, failed, victim, failed_left, left))
 

@@ -88,7 +88,10 @@ def latest_release(candidate: Candidate) -> tuple[Any, ...]:
 
 
 def least_lost_work(candidate: Candidate) -> tuple[Any, ...]:
-    """Least work x nodes lost since the last checkpoint (not in the paper). Ties as in V1."""
+    """Least node time lost since the last checkpoint (not in the paper).
+
+    Ties are broken as in V1.
+    """
     lost = candidate.lost_us * candidate.running.attempt.n_nodes
     return (lost, *fewest_nodes(candidate))
 

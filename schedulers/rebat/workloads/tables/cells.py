@@ -158,7 +158,7 @@ class TimeReader:
     ----------
     repeated : int
         Number of local times in the hour that occurs twice when clocks change in autumn. These
-        times are assumed to be in the first of the two hours.
+        times are assumed to belong to its first occurrence.
     """
 
     def __init__(self, column: TimeColumn, zone: tzinfo) -> None:
@@ -177,7 +177,7 @@ class TimeReader:
         Raises
         ------
         InputError
-            If a cell is not a time, or a column has both dates with and dates without a zone.
+            If a cell is not a time, or if only some dates of a column have a zone.
         """
         if isinstance(cells, Timestamps):
             local_s, zoned = cells
@@ -210,7 +210,7 @@ class TimeReader:
             )
 
     def _dates(self, cells: list[str], place: Place) -> Timestamps:
-        """Parse dates. Dates with a zone are converted to UTC, other dates are not."""
+        """Parse dates. Only dates with a zone are converted to UTC."""
         values = np.full(len(cells), np.nan)
         for position, cell in enumerate(cells):
             text = cell.strip()

@@ -49,8 +49,8 @@ class TimeColumn(TextColumn, frozen=True, kw_only=True):
     Attributes
     ----------
     unit : {"date", "d", "h", "min", "s", "ms", "us", "ns"}
-        ``date``: calendar dates in ISO 8601, or timestamps of Parquet. Other units: numbers since
-        the Unix epoch, or since the start of the trace.
+        ``date`` means calendar dates in ISO 8601, or timestamps of Parquet. Other units mean
+        numbers since the Unix epoch, or since the start of the trace.
     format : str
         Format of dates other than ISO 8601, with the codes of `datetime.strptime`.
     zone : str
@@ -91,7 +91,7 @@ class StateColumn(TextColumn, frozen=True, kw_only=True):
     never_ran : tuple of str
         States of jobs that never started.
     running : tuple of str
-        States of jobs without an end, or with an expected end.
+        States of jobs that have no end yet, or only an expected end.
     """
 
     never_ran: tuple[str, ...] = ()

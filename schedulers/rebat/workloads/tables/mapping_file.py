@@ -80,7 +80,7 @@ def _identifying(name: str) -> set[str]:
 
 
 def mapping_of(table: dict[str, Any]) -> TableMapping:
-    """Return the mapping in a mapping file. For an unknown key, the error lists the valid keys."""
+    """Return the mapping in a mapping file. If a key is unknown, the error lists the valid keys."""
     _check_keys(table, TableMapping.__struct_fields__, "")
     content = dict(table)
     for key, kind in _TABLES.items():

@@ -187,7 +187,7 @@ class _TraceBuilder:
 
     @property
     def _has_interval(self) -> bool:
-        """Whether run times are not in the table, but differences of two times."""
+        """Whether the table has no run times, so that they are computed from two times."""
         return "run" not in self._fields
 
     def _times(self, count: int) -> tuple[Floats, Floats, Floats]:

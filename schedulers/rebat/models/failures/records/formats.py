@@ -28,7 +28,7 @@ from rebat.models.failures.records.slurm_merged import SLURMD_TIMEOUT_S, read_me
 class ReaderOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Options of the readers.
 
-    An option that is not set is None. Each format accepts some of the options.
+    Options that are not set are None. Each format accepts only some of the options.
     """
 
     system: int | None = None

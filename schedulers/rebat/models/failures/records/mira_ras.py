@@ -5,10 +5,10 @@ Source: the filtered log of fatal RAS events that LogAider (UChicago Argonne) pu
 locations name a rack, a midplane, a node board or a compute card of a Blue Gene/Q.
 
 The record contains the row and the column of a rack, but not how cables connect the midplanes to a
-torus. This module maps midplane M of rack r (rows of 16) to block 2 r + M, and card J of its board
-N to member 32 N + J of the block. Outages keep their size, and an outage of a midplane is in a
-single block. The neighbours of a midplane in rebat follow from this numbering. They differ from its
-neighbours on the real torus of Mira.
+torus. This module numbers the racks row by row (16 racks per row). It maps midplane M of rack r to
+block 2 r + M, and card J of board N of this midplane to member 32 N + J of the block. Outages keep
+their size, and an outage of a midplane is in a single block. The neighbours of a midplane in rebat
+follow from this numbering. They differ from its neighbours on the real torus of Mira.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ class _Maintenance(NamedTuple):
 
 
 def _maintained(record: Record, periods: list[_Maintenance]) -> Record:
-    """Return the record with the entire machine down in all periods. Periods are cut at time 0.
+    """Return the record with the entire machine down in all periods, from time 0 on.
 
     For speed, only nodes whose outages overlap a period are processed one by one.
     """
@@ -224,7 +224,7 @@ def _date(text: str, name: str) -> datetime:
 
 @cache
 def _place(location: str) -> tuple[str, Ints | None]:
-    """Return the part that an event takes down (its kind) and the nodes of this part.
+    """Return the kind of the part that an event takes down, and the nodes of this part.
 
     If the event takes down no node, return the reason and None.
     """

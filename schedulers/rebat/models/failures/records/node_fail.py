@@ -96,7 +96,7 @@ def downs_of(
     """Return the down intervals inferred from failed attempts, sorted by time.
 
     Attempts whose failed node is unknown are counted as dropped. The other attempts are counted as
-    used, under the name ``used``.
+    used. ``used`` is the name of this count.
     """
     identified = []
     for node, at_s, count in _culprits(failed):

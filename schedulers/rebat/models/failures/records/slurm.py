@@ -70,8 +70,8 @@ def machine_events(
 ) -> list[MachineEvent]:
     """Return down intervals as failures and repairs of a machine of named nodes.
 
-    The events are those that `read_sacctmgr` returns. Intervals of nodes that are not in ``names``,
-    and intervals that end before time 0, are left out.
+    The result contains the same events as that of `read_sacctmgr`. Intervals of nodes that are not
+    in ``names``, and intervals that end before time 0, are left out.
     """
     numbers = {name: number for number, name in enumerate(names)}
     spans = (_span(row, numbers, origin_s) for row in downs if row.node in numbers)

@@ -128,9 +128,10 @@ def _sources(rows: Iterable[DownRow], failed: Iterable[FailedAttempt]) -> Counte
 
 
 def _source(outage: DownRow, rows: list[DownRow], attempts: list[FailedAttempt]) -> str:
-    """Return the kind of records that contain an outage: one of `SOURCES`.
+    """Return which records contain an outage: one of `SOURCES`.
 
-    ``rows`` are the down intervals of the node; those that begin during the outage belong to it.
+    ``rows`` contains the down intervals of the node. Intervals that begin during the outage are
+    part of the outage.
     """
     kinds = {row.kind for row in rows if outage.down_s <= row.down_s <= outage.up_s}
     if kinds == {WITHOUT_EVENT}:
