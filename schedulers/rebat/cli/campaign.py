@@ -40,7 +40,7 @@ def _with_file(command: Callable[..., None]) -> Callable[..., None]:
 
 @click.group()
 def campaign() -> None:
-    """Run, watch and report campaigns: many runs from one file, in parallel and resumable.
+    """Run, watch and report campaigns: many parallel runs from one file, which can be resumed.
 
     A campaign runs all combinations of workloads, policies and failures, or of job sets, heuristics
     and silent errors.

@@ -122,7 +122,7 @@ def _stories(folder: Path) -> dict[str, str] | None:
 
 
 def _check_window(span: tuple[int, int] | None, timelines: list[Timeline]) -> None:
-    """Raise an error if the window begins after the end of all runs."""
+    """Raise an error if all runs end before the window begins."""
     from rebat.core.errors import InputError
     from rebat.core.units import format_duration, to_s
 

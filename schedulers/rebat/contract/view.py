@@ -167,7 +167,7 @@ class View(Protocol):
     def walltime_after_us(
         self, attempt_id: str, remaining: Remaining, n_nodes: int | None = None
     ) -> int:
-        """Return the walltime (us) of the remaining work on ``n_nodes`` (default: as before)."""
+        """Return the walltime (us) of the remaining work on ``n_nodes`` (default: unchanged)."""
 
     def walltime_on_us(self, attempt_id: str, n_nodes: int) -> int:
         """Return the walltime (us) of a queued attempt that starts on ``n_nodes`` nodes.

@@ -58,7 +58,7 @@ class IdSet:
 
 
 def _place(text: str) -> tuple[tuple[str, int], int] | None:
-    """Return the mask and the bit of a text that ends in a number, or None for other texts."""
+    """Return the key of the mask and the bit for a text that ends in a number, else None."""
     prefix, mark, digits = text.rpartition("!")
     if not (digits.isascii() and digits.isdecimal() and len(digits) <= _MOST_DIGITS):
         return None

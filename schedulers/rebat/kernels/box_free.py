@@ -4,8 +4,7 @@
 A *window* is a box of any extents. It is represented by its corner. As in ``box_sums``, the free
 windows of a shape are computed from the free windows of the two parts of this shape. Here, all
 blocks of a word are processed at the same time. If no window of a shape is free, the search skips
-windows of larger shapes that contain a window of this shape. Therefore, it is shorter on a fuller
-torus.
+larger shapes that contain this shape. Therefore, the search is shorter on a fuller torus.
 """
 
 from __future__ import annotations
@@ -41,9 +40,9 @@ class Catalogue(NamedTuple):
     allowed : array (shapes, words)
         Set of the allowed corners of each shape (see ``box_slots``).
     ranks : array (shapes, blocks)
-        Position of each box in the order of boxes. The rule RANDOM hashes it to a random number.
-    inside : array (steps, words)
-        For each step along the torus, the set of blocks from which the step does not wrap around.
+        Position of each box in the order of boxes, from which the rule RANDOM computes a random
+    number. inside : array (steps, words) For each step along the torus, the set of blocks from
+    which the step does not wrap around.
     sizes : array (dimensions,)
         Extents of the torus, in blocks.
     everything : array (words,)
@@ -76,11 +75,11 @@ class Catalogue(NamedTuple):
 
 @kernel
 def meet(first: Any, second: Any, inside: Any, on: int, back: int, out: Any) -> bool:
-    """Write into ``out`` the blocks of ``first`` from which a step leads into ``second``.
+    """Write into ``out`` all blocks of ``first`` from which a step leads to a block of ``second``.
 
     The function returns whether there are any. The step goes ``on`` blocks forwards. From blocks
-    that are not in ``inside``, it wraps around: it goes ``back`` blocks backwards. A set of n words
-    has n + 1 zero words before and after it, so that no step leaves the array.
+    that are not in ``inside``, the step wraps around, so it goes ``back`` blocks backwards. A set
+    of n words has n + 1 zero words before and after it, so that no step leaves the array.
     """
     n, bit = inside.shape[0], np.uint64(1)
     to, shift = n + (on >> 6), np.uint64(on & 63)

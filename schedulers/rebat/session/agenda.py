@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests of wake-ups by Batsim: at the times of wakes and of scheduled stops.
+"""Requests to be called by Batsim at the times of wakes and of scheduled stops.
 
 A *wake* is a wake-up that a policy requested. A *call* is a message that Batsim sends at a
 requested time. A call does not state for which wake or stop it was requested.
@@ -23,7 +23,7 @@ delay, so calls are exact from then on.
 
 
 class Agenda:
-    """The wakes that are pending, and the times of the requested calls."""
+    """The pending wakes, and the times of the requested calls."""
 
     def __init__(self, board: Board) -> None:
         self._board = board
