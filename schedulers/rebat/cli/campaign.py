@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``rebat campaign``: run the evaluations that a file describes, in parallel and resumable."""
+"""``rebat campaign``: run the evaluations in a file in parallel. Runs can be resumed."""
 
 from __future__ import annotations
 

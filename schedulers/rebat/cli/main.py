@@ -153,7 +153,7 @@ class LazyGroup(OnceGroup):
         return items_of(names, "", incomplete) + options
 
     def make_context(self, *arguments: Any, **more: Any) -> click.Context:
-        """Parse the arguments. If they include --help or --version, print its text."""
+        """Parse the arguments. If they include --help or --version, print the requested text."""
         with _translated_errors():
             return super().make_context(*arguments, **more)
 

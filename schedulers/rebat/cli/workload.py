@@ -46,12 +46,12 @@ def generate(name: str, seed: int, out: Path) -> None:
     torus-load: jobs for a machine that allocates boxes. Sizes are powers of two. Parameters:
     load=80 (percent of the nodes), nodes=4096, days=30.
 
-    cirne-berman: rigid, moldable and malleable jobs (Prabhakaran et al. 2018). Either mix=mixed,
-    moldable-rigid or malleable-rigid sets the kinds and jobs=1000 the number of jobs, or each kind
-    has a number: rigid=400,moldable=300,malleable=300. The arrivals are arrivals=zero, poisson or a
-    trace file. Except with zero, load=80 (percent, from the first to the last arrival) or gap_s=60
-    (mean time between arrivals) sets their rate. Further parameters: processors=500, accuracy=1
-    (run time / estimate).
+    cirne-berman: rigid, moldable and malleable jobs (Prabhakaran et al. 2018). For the jobs, set
+    either mix=mixed (or moldable-rigid, malleable-rigid) and jobs=1000, or the number of each kind:
+    rigid=400,moldable=300,malleable=300. For the arrivals, set arrivals=zero, poisson or a trace
+    file. Except with zero, also set load=80 (percent, from the first to the last arrival) or
+    gap_s=60 (mean time between arrivals). Further parameters: processors=500, accuracy=1 (run time
+    / estimate).
 
     cluster-day: a day of 8 nodes with 16 cores (Rodríguez-Pascual et al. 2019). Parameters: load=50
     (percent), parallelism=2 and length_s=1800 (means), nodes, cores, hours, accuracy=1,

@@ -16,8 +16,7 @@ from rebat.engine.engine import OnProgress
 
 
 class CampaignProgress(msgspec.Struct, frozen=True, kw_only=True):
-    """Progress of a campaign in distinct runs. ``left`` includes the runs that ``limit`` excludes.
-    """
+    """Progress of a campaign in distinct runs. ``left`` includes runs that ``limit`` excludes."""
 
     total: int
     done: int

@@ -33,7 +33,10 @@ class Machine(Protocol):
 
     @property
     def cores_per_node(self) -> int:
-        """Cores per node (c), or 1 if Batsim's hosts are nodes. Node k has cores kc to kc+c-1."""
+        """Cores per node (c), or 1 if Batsim's hosts are nodes.
+
+        Node k has the cores ``c k`` to ``c k+c-1``.
+        """
 
     @property
     def tags(self) -> npt.NDArray[np.int32]:

@@ -15,9 +15,10 @@ _RECENT = 2**16
 
 
 class IdSet:
-    """A growing set of texts, with about one bit for a text that ends in a number, like ``w0!12``.
+    """A growing set of texts. A text that ends in a number, like ``w0!12``, needs about one bit.
 
-    Texts without a number, or with numbers that are far apart, need as much memory as in a set.
+    Texts without a number, or with numbers that are far apart, need as much memory as in a Python
+    set.
 
     >>> ids = IdSet(["w0!7", "w0!07", "a"])
     >>> ["w0!7" in ids, "w0!07" in ids, "7" in ids, "a" in ids]

@@ -115,7 +115,7 @@ def number(bit: int) -> int:
 
 @loop
 def weight(first: Any, w: int, bits: int) -> int:
-    """Return the number of nodes in the blocks of the set bits of ``bits``.
+    """Return the number of nodes in the blocks that the set bits of ``bits`` represent.
 
     ``bits`` are bits of word ``w`` of a row. The nodes are counted for each run of consecutive
     bits.

@@ -33,7 +33,7 @@ class Catalogue(NamedTuple):
     volume : array (volumes,)
         Number of blocks in each box.
     program_of, program : arrays
-        The rows of volume v are ``program_of[v]`` to ``program_of[v + 1]`` of ``program`` (see
+        Rows ``program_of[v]`` to ``program_of[v + 1] - 1`` of ``program`` belong to volume v (see
         ``models.free_boxes``).
     shapes_of, shapes : arrays
         The shapes of each volume, indexed in the same way.
@@ -114,7 +114,7 @@ def first_corner(corners: Any, allowed: Any) -> int:
 
 @kernel
 def least_number(corners: Any, allowed: Any, ranks: Any, seed: int, serial: int) -> Any:
-    """Return the allowed corner with the lowest random number, this number, and its rank.
+    """Find the allowed corner with the lowest random number. Return the corner, number and rank.
 
     If no corner is allowed, the corner is -1.
     """
@@ -166,7 +166,7 @@ def next_shape(catalogue: Any, v: int, at: int) -> tuple[int, int, int]:
 def free_box(
     catalogue: Any, v: int, taken: Any, rule: int, seed: int, serial: int
 ) -> tuple[int, int]:
-    """Return a free box of volume ``v`` as the row of its shape and its corner.
+    """Find a free box of volume ``v``. Return the row of its shape, and its corner.
 
     The row is -1 if no box is free.
     """
@@ -247,7 +247,7 @@ def line(busy: Any, count: int, out: Any) -> bool:
 def is_full(catalogue: Any, v: int, words: Any) -> bool:
     """Return whether the cache proves that no box of volume ``v`` is free.
 
-    This is the case if the blocks in use, ``words``, contain a set of ``catalogue.full[v]``.
+    This is the case if the blocks in use, ``words``, contain one of the sets ``catalogue.full[v]``.
     """
     for r in range(catalogue.full.shape[1]):
         holds = True

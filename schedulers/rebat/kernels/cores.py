@@ -172,10 +172,10 @@ def find_move(
     """Return the first victim whose jobs fit on other mixed nodes, starting at index ``begin``.
 
     The result is the index of the victim, or -1 if there is none. The function checks only one
-    condition of Algorithm 1: the number of free cores. Each job of victim v needs a number of
-    cores, ``shares[first[v]]`` to ``shares[first[v + 1] - 1]``. ``room`` contains the number of
-    free cores of each possible target node, and -1 for other nodes. The target node of each job is
-    written into ``targets``.
+    condition of Algorithm 1: the number of free cores. The entries ``shares[first[v]]`` to
+    ``shares[first[v + 1] - 1]`` are the numbers of cores that the jobs of victim v need. ``room``
+    contains the number of free cores of each possible target node, and -1 for other nodes. The
+    target node of each job is written into ``targets``.
     """
     total = 0
     for node in range(room.shape[0]):

@@ -135,7 +135,7 @@ def raise_bounds(
 
 @step
 def widest(steps: Spread, free: int) -> int:
-    """Return the number of the largest width of at most ``free`` nodes, or -1 if there is none."""
+    """Return the index of the largest width that is at most ``free``, or -1 if there is none."""
     w = -1
     for width in steps.wide:
         w += width <= free

@@ -50,7 +50,7 @@ class Agenda:
         return [wake for wake in self.wakes if wake.at_us <= self._board.now_us]
 
     def note_lag(self, sent_us: int) -> None:
-        """Update the maximum delay of replies. ``sent_us`` is the send time of the decision."""
+        """Update the maximum delay of replies. ``sent_us`` is when the decision was sent."""
         lag_us = self._board.now_us - sent_us
         self._lag_us = lag_us if self._lag_us is None else max(self._lag_us, lag_us)
 

@@ -128,7 +128,7 @@ class Claims:
         self._use(nodes)
 
     def drained_for(self, why: str) -> npt.NDArray[np.bool_]:
-        """Return a mask of the nodes that are drained for a reason. It is not a copy."""
+        """Return a mask of the nodes that are drained for a reason. The mask is not a copy."""
         if why not in self._drained_for:
             self._drained_for[why] = np.zeros(self.n_nodes, dtype=np.bool_)
         return self._drained_for[why]

@@ -109,7 +109,7 @@ class JobTable:
         return attempt
 
     def _check_id(self, job_id: str) -> None:
-        """Raise InputError if this id could be equal to the id of another job's resubmission.
+        """Raise InputError if a resubmission of one job could have the id of another job.
 
         Ids are never reused. If the id of a job has the form of a resubmission, it is stored, so
         that later jobs can be checked.

@@ -269,7 +269,7 @@ class Transactions:
         self._board.changes.resubmitted.append(attempt)
 
     def complete_moves(self) -> None:
-        """Execute each move for which all other attempts have released the target nodes."""
+        """Execute each move whose target nodes all other attempts have released."""
         if self._jobs.stopping or not self._jobs.moving:
             return
         for stopping in list(self._jobs.moving.values()):

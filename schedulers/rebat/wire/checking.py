@@ -2,7 +2,7 @@
 """Check of recorded conversations: whether rebat can read each message and write it again.
 
 Recordings can have two forms: lines of ``rebat serve --record``, or lines with ``from`` (``batsim``
-or ``edc``), ``frame``, ``raw`` and ``message``, as decision components for Batsim 5 record them.
+or ``edc``), ``frame``, ``raw`` and ``message``, which decision components for Batsim 5 write.
 """
 
 from __future__ import annotations
