@@ -45,10 +45,12 @@ class BatchMeans(msgspec.Struct, frozen=True, kw_only=True):
     aborts
         Mean number of aborted attempts.
     lost_node_s
-        Mean, in node-seconds, of the node time of aborted attempts. less_than_linear, less_than_rps
-    Relative saving of mean completion time compared with slurm-linear, and compared with rps on the
-    same list. Only faps and ceiling have these values. For other policies, or if the compared
-    policy did not run, they are None. change, change_low, change_high
+        Mean, in node-seconds, of the node time of aborted attempts.
+    less_than_linear, less_than_rps
+        Relative saving of mean completion time compared with slurm-linear, and compared with rps on
+        the same list. Only faps and ceiling have these values. For other policies, or if the
+        compared policy did not run, they are None.
+    change, change_low, change_high
         Relative change of the completion time compared with the first policy, and its interval.
         Runs with the same seed are compared. None for the first policy.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Search, for batches of jobs, for the last failure of each node and the first that hits a job."""
+"""The last failure of each node, and the first failure that hits a job, for batches of jobs."""
 
 from __future__ import annotations
 

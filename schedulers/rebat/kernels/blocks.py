@@ -77,7 +77,7 @@ def words_of(blocks: int) -> int:
 
 
 def empty_table(slices: int, blocks: int, reservations: int) -> BlockTable:
-    """Return an empty table with space for these numbers of slices, blocks and reservations."""
+    """Return a table of zeros with space for these numbers of slices, blocks and reservations."""
     words = words_of(blocks)
 
     def array(*shape: int) -> Any:

@@ -41,8 +41,9 @@ class Catalogue(NamedTuple):
         Set of the allowed corners of each shape (see ``box_slots``).
     ranks : array (shapes, blocks)
         Position of each box in the order of boxes, from which the rule RANDOM computes a random
-    number. inside : array (steps, words) For each step along the torus, the set of blocks from
-    which the step does not wrap around.
+        number.
+    inside : array (steps, words)
+        For each step along the torus, the set of blocks from which the step does not wrap around.
     sizes : array (dimensions,)
         Extents of the torus, in blocks.
     everything : array (words,)

@@ -110,7 +110,9 @@ def survey(tags: Any, unusable: Any, cores: int, room: Any, victims: Any, used: 
     ----------
     tags, unusable : arrays, shape (nodes x cores,)
         The holder of each core (-1 if it is free), and a mask of the cores that are down or
-    drained. room : output, shape (nodes,) Free cores of the mixed nodes, -1 for other nodes.
+        drained.
+    room : output, shape (nodes,)
+        Free cores of the mixed nodes, -1 for other nodes.
     victims : output
         The mixed nodes, sorted by the number of used cores, then by node number.
     used : output, shape (nodes,)

@@ -45,8 +45,9 @@ def changed(
         Planned start, obstacle, and value of the obstacle in the previous plan. The index is the
         serial number. The function updates this array.
     rows : int64 array, shape (m, 4)
-        The rows of changes. The array must have space for 2n more rows. plan : int Index of this
-    plan.
+        The rows of changes. The array must have space for 2n more rows.
+    plan : int
+        Index of this plan.
     now_us, n_free : int
         The current time, and the number of free nodes after the starts of this plan.
     """

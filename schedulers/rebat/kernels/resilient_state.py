@@ -45,8 +45,9 @@ class ScenarioBatch(NamedTuple):
     Attributes
     ----------
     times, sizes : int64[n]
-        Duration of an attempt, and number of processors, of each job. failures : int64[n_scenarios,
-    n] Number of failed attempts before the successful attempt.
+        Duration of an attempt, and number of processors, of each job.
+    failures : int64[n_scenarios, n]
+        Number of failed attempts before the successful attempt.
     n_procs : int
         Processors P, at least ``max(sizes)``.
     makespans : int64[n_scenarios]

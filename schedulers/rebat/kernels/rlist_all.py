@@ -58,8 +58,9 @@ class Round(NamedTuple):
     waiting : Queue
         Jobs with unknown reservations.
     bounds : int64[n]
-        Lower bounds of the starts of the unknown reservations. `NEVER` for all other jobs. reserved
-    : JobAgenda The known reservations, by start.
+        Lower bounds of the starts of the unknown reservations. `NEVER` for all other jobs.
+    reserved : JobAgenda
+        The known reservations, by start.
     profile : NodeProfile
         Processors not used by running attempts and known reservations.
     pending : int64[n]

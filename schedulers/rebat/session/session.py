@@ -13,8 +13,8 @@ An instant
 A stop
     The only way to interrupt a running attempt. A stop takes up to three messages. The policy
     proposes the stop, which may wait for a checkpoint. Then the kill is sent, and later
-    acknowledged. Within the instant of the acknowledgement, the remaining work is queued, moved,
-    held, or ended. *Stop, then requeue | move | wait | end* is one transaction.
+    acknowledged. Within the instant of the acknowledgement, the remaining work is queued, moves,
+    waits, or ends. *Stop, then requeue | move | wait | end* is one transaction.
 
 Why a kill comes before a registration
     Until the kill is acknowledged, the attempt may complete. If its resubmission were already

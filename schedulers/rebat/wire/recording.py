@@ -22,8 +22,8 @@ TO_SCHEDULER, TO_SIMULATOR = "batsim->sched", "sched->batsim"
 class Line(msgspec.Struct, frozen=True, omit_defaults=True):
     """One message: its number, direction, and bytes as text.
 
-    If the bytes are not UTF-8 text, ``hex`` contains them. Only the first frame of Batsim 5 can be
-    such a message.
+    If the bytes are not UTF-8 text, ``hex`` contains them. Only the first frame of Batsim 5 can
+    require this field.
     """
 
     seq: int
