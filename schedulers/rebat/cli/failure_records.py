@@ -212,7 +212,7 @@ def _summary(events: list[MachineEvent]) -> str:
 
 
 def _lines(record: Record) -> list[str]:
-    """Describe in sentences how many lines were used and dropped, and how many outages joined."""
+    """Describe how many lines were used and dropped, and how many outages were joined."""
     taken = ", ".join(f"{n} {kind}" for kind, n in sorted(record.taken.items()))
     lines = [f"  {record.n_lines} lines read, {record.taken.total()} used (kinds: {taken})"]
     for reason, n in sorted(record.dropped.items()):

@@ -90,7 +90,7 @@ def generate(nodes: int, out: Path, **options: Any) -> None:
 def nodes(law: str, n_nodes: int, seed: int, out: Path) -> None:
     """Write the parameters of each node under a law.
 
-    The parameters of each node are drawn as LAW states. The uptimes in the table are 0.
+    LAW states how the parameters of each node are drawn. The uptimes in the table are 0.
 
     \b
     Example (nodes of the first trace of the torus paper):

@@ -103,7 +103,7 @@ def _replaceable(path: Path, temporary: Path) -> bool:
 
 
 def _taken(path: Path, force: bool) -> str:
-    """Return the list of files in a folder. If it must not be replaced, raise InputError."""
+    """Return the list of files in a folder. Raise InputError if the folder must be kept."""
     if path.exists() and not path.is_dir():
         raise InputError("is a file", str(path), "a new or empty folder")
     if not path.exists() or not any(path.iterdir()):
@@ -147,7 +147,7 @@ def _move_files(source: Path, target: Path) -> None:
 
 
 def _temporary_name(path: Path) -> Path:
-    """Return a temporary name in a folder (it may be a mount), or in its parent if it is new."""
+    """Return a temporary name in a folder that exists, or next to a folder that does not."""
     folder = path if path.exists() else path.parent
     return folder / f".{path.name}.rebat-{uuid.uuid4().hex[:12]}"
 

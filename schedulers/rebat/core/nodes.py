@@ -164,7 +164,7 @@ class NodeSet:
         return np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)
 
     def of_each(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Return the entries of these nodes, in ascending order, of an array over all nodes."""
+        """Select this set's entries from an array over all nodes, in ascending order of nodes."""
         parts = [values[first : last + 1] for first, last in self.intervals.tolist()]
         return np.concatenate(parts) if parts else values[:0]
 

@@ -155,7 +155,7 @@ def easy(batch: ScenarioBatch, easy_head: bool) -> None:
 
 @kernel
 def reserving(batch: ScenarioBatch, depth: int, easy_head: bool) -> None:
-    """Simulate R-LIST with any m: every completion makes m new reservations, then backfills."""
+    """Simulate R-LIST with any m: at every completion, make m new reservations, then backfill."""
     t, p, n = batch.times, batch.sizes, batch.times.size
     queue, running, profile = new_queue(n), new_agenda(n), new_profile(n)
     left = np.empty(n, np.int64)

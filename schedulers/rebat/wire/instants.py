@@ -54,7 +54,7 @@ class WholeInstants:
         self.n_probes = 0
 
     def __call__(self, message: Message) -> Reply:
-        """Return the reply to a message, or first request an acknowledgement of Batsim."""
+        """If the instant is complete, return the session's reply. Otherwise, wait for the rest."""
         self._note_flags(message)
         events = [event for event in message.events if not self._is_answer(event)]
         answered = len(events) < len(message.events)
