@@ -123,7 +123,7 @@ def check_ids(ids: Collection[str]) -> None:
     Raises
     ------
     InputError
-        If a job has the id of a resubmission of another job. The error names the first.
+        If a job has the id of a resubmission of another job. The error names the first such job.
     """
     unique = set(ids)
     for name in ids:

@@ -147,7 +147,7 @@ def _move_files(source: Path, target: Path) -> None:
 
 
 def _temporary_name(path: Path) -> Path:
-    """Return a temporary name in a folder that exists, or next to a folder that does not."""
+    """Return a temporary name in an existing folder (perhaps a mount) or next to a new folder."""
     folder = path if path.exists() else path.parent
     return folder / f".{path.name}.rebat-{uuid.uuid4().hex[:12]}"
 
@@ -209,7 +209,7 @@ def _guarded(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def _undisturbed() -> Iterator[None]:
-    """Delay signals that end a command until the end of the block.
+    """Until the end of the block, delay signals that would end the command.
 
     A signal mask of the main thread is not sufficient: another thread may receive a signal, and its
     handler then runs in the main thread.

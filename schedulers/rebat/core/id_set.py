@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sets of job ids with about one bit per id, because millions of jobs may have ended."""
+"""Sets of job ids that need about one bit per id, because millions of jobs may have ended."""
 
 from __future__ import annotations
 

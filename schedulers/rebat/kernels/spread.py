@@ -306,7 +306,7 @@ def first_block(steps: Spread, w: int, duration: int) -> int:
 
 @step
 def next_block(steps: Spread, w: int, block: int, duration: int) -> int:
-    """Return the first block from ``block`` on whose bound is at least ``duration``.
+    """Return the first block at or after ``block`` whose bound is at least ``duration``.
 
     If there is none, the result is the number of blocks.
     """

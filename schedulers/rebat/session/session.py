@@ -72,7 +72,7 @@ proposals were refused.
 
 
 class Session:
-    """The state of a simulation, from the messages of Batsim. ``handle`` processes a message.
+    """The state of a simulation, computed from Batsim's messages. ``handle`` processes a message.
 
     Parameters
     ----------

@@ -35,7 +35,7 @@ def with_sequences(decisions: tuple[Decision, ...]) -> tuple[Decision, ...]:
 
 
 def _parts(decision: RegisterProfile) -> list[tuple[str, int]]:
-    """Return the parts (name, length in microseconds). The list is empty if it remains a delay."""
+    """Return the parts (name, length in us). If the profile remains a delay, there are none."""
     profile = decision.profile
     if profile.get("type") != "delay":
         return []
