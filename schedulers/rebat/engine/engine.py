@@ -151,7 +151,10 @@ class Engine(Decisions):
     # ---- the loop
 
     def run(self, scheduler: Scheduler, on_progress: OnProgress | None = None) -> None:
-        """Simulate to the end. Regularly call ``on_progress`` with time, ended jobs and all jobs.
+        """Simulate to the end.
+
+        The function ``on_progress`` is called regularly with the time, the number of ended jobs and
+        the number of all jobs.
 
         Raises
         ------
