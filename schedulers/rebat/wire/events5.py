@@ -236,7 +236,7 @@ class RequestedCallEvent(Lenient):
 
 
 class ExternalEventOccurredEvent(Lenient):
-    """A line of an event file. Its timestamp is the one of the previous event."""
+    """A line of an event file. Batsim writes the timestamp of the previous event into it."""
 
     stale: ClassVar[bool] = True
     id: str = ""
