@@ -113,7 +113,7 @@ class Packs:
             self._write(f"packed-{min(results)}.jsonl", results, results.__getitem__)
 
     def merge(self, results: dict[str, bytes], removed: Container[str] = ()) -> None:
-        """Write all packs and these newer results to one pack, without removed or damaged results."""
+        """Write all packs and these newer results to one pack. Omit removed or damaged results."""
         self.refresh()
         keys = {key for key in (*self.lines, *results) if key not in removed}
         old = self._files()

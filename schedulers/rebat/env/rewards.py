@@ -60,7 +60,7 @@ def flow(totals: Totals) -> float:
 
 
 def weighted_flow(totals: Totals) -> float:
-    """Return minus the total flow of all jobs, weighted by nodes, in hours of the entire machine."""
+    """Return minus the total flow of jobs, weighted by nodes, in hours of the entire machine."""
     return -totals.alive_node_us / (totals.n_nodes * US_PER_H)
 
 

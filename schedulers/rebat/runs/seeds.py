@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Several policies on one scenario with several seeds. For each seed, all policies have the same
-failures.
+"""Policies on one scenario with several seeds. For each seed, all have the same failures.
 
 Instead of a number of seeds, a target width of an interval can be set. Seeds are then added until
 the interval is narrow enough.
