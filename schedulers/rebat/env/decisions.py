@@ -40,8 +40,7 @@ from rebat.policies.reactions.stealing import NodeStealing, StealingOptions
 from rebat.policies.reactions.victims import VICTIMS, Candidate, earliest_end
 
 Agent = Callable[[Observation, ActionMask], int]
-"""Function of an observation (shape (K * F + C,)) and a mask (shape (K + 1,)) to an action.
-"""
+"""Function of an observation (shape (K * F + C,)) and a mask (shape (K + 1,)) to an action."""
 
 K = 16
 """Default number of candidates."""

@@ -96,8 +96,8 @@ class Result:
 
     @property
     def provenance(self) -> dict[str, Any]:
-        """The content of provenance.json: command (empty for a script), versions, inputs, policies,
-        seeds, workload and options. Inputs have hashes.
+        """The content of provenance.json: command (empty for a script), versions, inputs with
+        hashes, policies, seeds, and the workload with all options.
         """
         policies = [*self.policies, *self.failed]
         return provenance_record(self._origin, policies, self.seeds.seeds, self.facts)
@@ -132,9 +132,8 @@ class Result:
 
     @property
     def users(self) -> DataFrame:
-        """A row per policy and user, if the workload has users. Times are in seconds. The columns
-        are waiting times, slowdowns, interruptions by failures and by stealing, and time lost to
-        interruptions.
+        """A row per policy and user, if the workload has users: waiting times (s), slowdowns,
+        interruptions by failures and by stealing, and lost time (s).
         """
         return frames.owners(self._single("users"), "user")
 

@@ -37,7 +37,7 @@ class MetricLine(msgspec.Struct, frozen=True):
     of_window: bool = False
 
     def ratio(self, name: str, base: str) -> float | None:
-        """Return the ratio of the values of ``name`` and ``base``, or None if one is missing or 0."""
+        """Return the value of ``name`` / that of ``base``, or None if one is missing or 0."""
         value, first = self.values[name], self.values[base]
         return value / first if value is not None and first else None
 

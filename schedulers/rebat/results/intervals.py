@@ -138,7 +138,7 @@ def students_quantile(n: int, level: float) -> float:
 def _resampled(values: Sequence[float], level: float) -> tuple[float, float]:
     """Return the ends of the bias-corrected and accelerated bootstrap interval of a mean.
 
-    If ``level`` is above 95 %, the function uses more resamples. Thus, the tails contain as many
+    If ``level`` is above 95 %, the function uses more resamples. The tails then contain as many
     resamples as with 95 %.
     """
     import numpy as np

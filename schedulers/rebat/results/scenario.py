@@ -64,9 +64,7 @@ class ScenarioLabel(NamedTuple):
 
     @property
     def family(self) -> ScenarioLabel:
-        """The scenario without MTBF and downtime. It is equal for all scenarios of a sweep over
-        them.
-        """
+        """The scenario without MTBF and downtime. All scenarios of a sweep over both share it."""
         return self._replace(mtbf_s=None, downtime_s=None)
 
     @property

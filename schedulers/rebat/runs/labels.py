@@ -55,7 +55,7 @@ def scenario_of(spec: RunSpec) -> ScenarioLabel:
 
 
 def _law_text(spec: RunSpec) -> str | None:
-    """Return the start time and the parameters of the law that have no column of their own.
+    """Return the start time, and the parameters of the law that have no separate column.
 
     Paths are relative to the folder of the campaign.
     """

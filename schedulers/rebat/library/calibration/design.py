@@ -34,8 +34,7 @@ POLICIES = (
     "easy:order=smallest",
     "easy:order=largest",
 )
-"""Policies: no, conservative and EASY backfilling, no reservations, and EASY in other orders.
-"""
+"""Policies: no, conservative and EASY backfilling, no reservations, and EASY in other orders."""
 
 SHARES_OF_NODES = (0.95, 0.9, 0.85, 0.8)
 """Shares of the nodes to simulate, since some real nodes may be down, drained or reserved."""
@@ -45,7 +44,7 @@ N_NEAREST = 4
 
 
 class Configuration(msgspec.Struct, frozen=True):
-    """A policy on ``nodes`` nodes or, if ``parts`` is not 0, on so many separate partitions."""
+    """A policy on ``nodes`` nodes or, if ``parts`` is not 0, on separate partitions."""
 
     policy: str
     nodes: int

@@ -160,7 +160,7 @@ class _Checker:
                 row.failing = self._shrunk(rule, seed, case, problem)
 
     def _problems(self, case: CheckCase) -> Iterator[tuple[str, str]]:
-        """Yield name and problem of each check that applies to the case and has not failed so far."""
+        """Yield name and problem for each applicable check that has not failed so far."""
         if self._stops or not self._open:
             return
         record = case_record(case)

@@ -223,7 +223,7 @@ def _started(attempt: AttemptOutcome, book: RunBook, changes: list[Change]) -> M
 
 
 def _ended(book: RunBook, attempt: AttemptOutcome) -> Moment:
-    """Return the end of an attempt as a moment. It states how the attempt ended and what it lost."""
+    """Return the end of an attempt as a moment. It states how the attempt ended and its loss."""
     facts: dict[str, Any] = {"cause": attempt.cause}
     if attempt.start_us < 0:
         at_us = attempt.end_us if attempt.end_us >= 0 else attempt.queued_us

@@ -114,7 +114,7 @@ def node_times(holds: NodeIntervals) -> list[float]:
 def repeats(holds: NodeIntervals) -> tuple[Ints, Ints]:
     """Return times and changes of the number of surplus nodes in a sum over intervals.
 
-    In such a sum, a node that k intervals contain at the same time counts k - 1 times too often.
+    In the sum, a node that k intervals contain at the same time counts k - 1 times too often.
     """
     users = np.zeros(_n_nodes(holds.nodes), dtype=np.int64)
     times_us, changes = [], []

@@ -176,7 +176,7 @@ def _full_us(
 
 
 def _as_long(row: JobRecord, full: int | None, slack: int, coarse: int) -> Iterator[Finding]:
-    """Check that a run ends at its walltime or after the time of its profile, whichever is first.
+    """Check that a run ends after the time of its profile, or at its walltime if this is earlier.
 
     ``full`` is the time of the profile. ``coarse`` is its largest rounding error. Both are in
     microseconds.
