@@ -44,8 +44,7 @@ class Result:
     runs : list of RunResult
         The run of each policy if there is a single seed. With several seeds, the list is empty.
     failed : dict of str
-        Error message of each failed policy. Of all tables, only ``compare(*columns)`` lists failed
-        policies.
+        Error message of each failed policy. Only ``compare(*columns)`` shows failed policies.
     facts : dict
         The workload with its hash, and all options, as in summary.json.
     """
@@ -97,8 +96,7 @@ class Result:
     @property
     def provenance(self) -> dict[str, Any]:
         """The content of provenance.json: command (empty for a script), versions, inputs with
-        hashes, policies, seeds, and the workload with all options.
-        """
+        hashes, policies, seeds, and the workload with all options."""
         policies = [*self.policies, *self.failed]
         return provenance_record(self._origin, policies, self.seeds.seeds, self.facts)
 
@@ -133,8 +131,7 @@ class Result:
     @property
     def users(self) -> DataFrame:
         """A row per policy and user, if the workload has users: waiting times (s), slowdowns,
-        interruptions by failures and by stealing, and lost time (s).
-        """
+        interruptions by failures and by stealing, and lost time (s)."""
         return frames.owners(self._single("users"), "user")
 
     @property
