@@ -24,7 +24,7 @@ from rebat.runs.unit import Unit
 
 _TOP = ("name", "title", "grid", "report")
 _OWN = {key: kind for kind in KINDS.values() for key in kind.tables}
-"""Kind of unit of each key in a file that only one kind reads."""
+"""Kind of unit that reads a key of the file, for each key that only one kind reads."""
 
 
 class Campaign(msgspec.Struct, frozen=True):

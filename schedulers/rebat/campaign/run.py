@@ -61,7 +61,7 @@ def run_campaign(
     on_progress : callable, optional
         Called with the progress at the start and after each unit.
     keep_runs : bool
-        Whether to write also the files of each unit. Units whose files are missing are performed
+        Whether to write the files of each unit as well. Units whose files are missing are performed
         again.
     retry_failed : bool
         Whether to repeat units that failed earlier.

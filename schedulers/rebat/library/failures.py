@@ -91,7 +91,7 @@ def failures(
     begin : duration, optional
         Start the simulation at this time of the failure law.
     failure_group : int
-        Number of consecutive nodes that fail together, for example the size of a rack.
+        Number of nodes in each aligned group of consecutive nodes that fail together, like a rack.
     cascade : float
         Probability that a failure causes another failure.
     cascade_window : duration

@@ -33,7 +33,7 @@ def sheet_of(
     columns: Sequence[Name],
     all_metrics: bool,
 ) -> Sheet:
-    """Return a row per metric. If ``columns`` is set or policies are many, return a row per policy.
+    """Return a row per policy if ``columns`` is set or policies are many, otherwise per metric.
 
     ``summaries`` is empty if there are several seeds.
     """

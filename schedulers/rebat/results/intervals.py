@@ -74,7 +74,7 @@ class Interval(msgspec.Struct, frozen=True):
         return self.low is not None and not self.excludes(value)
 
     def minus(self, value: float) -> Interval:
-        """Subtract a value from the mean and the ends, for example 1 from a ratio."""
+        """Return the interval after the subtraction of a value, for example 1 from a ratio."""
         if self.low is None or self.high is None:
             return Interval(self.mean - value, n=self.n)
         single = self.single and (self.single[0] - value, self.single[1] - value)

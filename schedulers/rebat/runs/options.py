@@ -47,7 +47,7 @@ Nodes = Annotated[int, msgspec.Meta(ge=1, le=MAX_NODES)]
 
 
 def _doc(description: str, **extra: Any) -> msgspec.Meta:
-    """Return the help of an option. ``extra`` can contain ``flags`` and ``file`` (its kind)."""
+    """Return the help of an option. ``extra`` can contain ``flags`` and ``file`` (kind of file)."""
     return msgspec.Meta(description=description, extra=extra)
 
 

@@ -72,7 +72,7 @@ class TierCheckpoints(msgspec.Struct, frozen=True, tag_field="model", tag="tiers
     software: str = ""
     """Causes of failures after which a node remains usable, joined by +."""
     group: int | msgspec.UnsetType = msgspec.UNSET
-    """Number of nodes in a group that fails together. Set only if a tier survives this."""
+    """Number of nodes in a group that can fail together. Set only if a tier survives this."""
 
 
 Checkpoints = CheckpointModel | PerfectCheckpoints | TierCheckpoints

@@ -44,7 +44,7 @@ N_NEAREST = 4
 
 
 class Configuration(msgspec.Struct, frozen=True):
-    """A policy on ``nodes`` nodes or, if ``parts`` is not 0, on separate partitions."""
+    """A policy on ``nodes`` nodes, divided into ``parts`` separate partitions (0: undivided)."""
 
     policy: str
     nodes: int

@@ -102,7 +102,7 @@ def story(book: RunBook, job: str, complete: bool = False) -> Story:
 
 
 def lost_us(attempt: AttemptOutcome) -> int:
-    """Return the run time (us) whose work an attempt lost at its end or later."""
+    """Return the run time (us) for which an attempt's work was lost, at its end or later."""
     if attempt.cause not in LOSSES:
         return attempt.lost_us
     return attempt.end_us - attempt.start_us - attempt.kept_us + attempt.lost_us
