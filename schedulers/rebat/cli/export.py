@@ -27,7 +27,7 @@ from rebat.core.errors import InputError
     type=NODES,
     default=256,
     show_default=True,
-    help="Maximum number of tracks for nodes. Each track shows a power of 2 of nodes.",
+    help="Maximum number of tracks for nodes. A track shows 1, 2, 4, 8, ... nodes.",
 )
 @output_file("File to write, like run.pftrace (.gz: compressed).")
 def export(run: Path, form: str, tracks: int, out: Path) -> None:

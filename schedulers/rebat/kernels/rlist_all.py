@@ -127,7 +127,7 @@ def settle(batch: ScenarioBatch, plan: Round, job: int) -> None:
 
 @step
 def ask(batch: ScenarioBatch, plan: Round, head: int, job: int, now: int) -> None:
-    """If `job` starts now, reserve its window. Also make the reservations on which this depends."""
+    """Reserve the window of `job` if it starts now, after the reservations that can delay it."""
     depth = 0
     plan.pending[0], plan.limits[0] = job, now + 1
     may_begin = refine(batch, plan, job, now + 1)

@@ -75,7 +75,7 @@ class LoadedWorkload(Workload, frozen=True):
 
 
 def load_workload(file: str | Path | DataFrame, **options: Any) -> LoadedWorkload:
-    """Read a workload or a trace, from a file, from rebat, or from a table.
+    """Read a workload or a trace from a file or a table, or one that rebat includes.
 
     Parameters
     ----------
