@@ -152,9 +152,9 @@ def compress(
 ) -> tuple[int, int]:
     """Move the reservation of each queued job to its first fit, one job after another.
 
-    No job moves to a later time. A job can move to an earlier window only if it uses nodes that were
-    freed since the last pass. ``opened`` is the latest time until which any of these nodes was in
-    use. Therefore, all windows to which jobs move begin before ``opened``.
+    No job moves to a later time. A job can move to an earlier window only if it uses nodes that
+    were freed since the last pass. ``opened`` is the latest time until which any of these nodes was
+    in use. Therefore, all windows to which jobs move begin before ``opened``.
 
     Returns
     -------
