@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """rebat as a scheduler of pybatsim. pybatsim 3.2.1 loads it by file, 4.0 by entry point.
 
-``pybatsim "$(rebat pybatsim-path)" -o '{"policy": "sfsj"}'``. pybatsim derives the class name from
-the file name. This determines the spelling of both names.
+Example: ``pybatsim "$(rebat pybatsim-path)" -o '{"policy": "sfsj"}'``. pybatsim derives the class
+name from the file name. This determines the spelling of both names.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Schedules to compare: recorded by Batsched, of a running Batsched, and of rebat's presets."""
+"""Schedules to compare, from records of Batsched, a running Batsched, or rebat's presets."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ VARIANTS = {
     "batsched-easy": "easy_bf",
     "batsched-fcfs": "fcfs",
 }
-"""For each preset, Batsched's name (option ``-v``) of the corresponding scheduler."""
+"""For each preset, the name of the same scheduler in Batsched (option ``-v``)."""
 
 PROGRAM = "batsched"
 START_S = 120.0
-"""Maximum time for the start of Batsched, in seconds."""
+"""Maximum time until Batsched has started, in seconds."""
 POLL_S = 0.05
 
 
 def recorded() -> dict[str, dict[str, Path]]:
-    """Return the files of the schedules included in rebat, by workload, then by preset."""
+    """Return the files of the schedules included in rebat. The keys are workload and preset."""
     files: dict[str, dict[str, Path]] = {}
     for name in names("workloads", ".json"):
         for policy, variant in VARIANTS.items():
@@ -50,7 +50,7 @@ def recorded() -> dict[str, dict[str, Path]]:
 
 
 def recorded_of(workload: Path) -> dict[str, Path]:
-    """Return the included schedules of a workload, by preset. A user's file has none."""
+    """Return the included schedules of a workload, by preset. Workloads of users have none."""
     shipped = names("workloads", ".json")
     return next((files for name, files in recorded().items() if shipped[name] == workload), {})
 
@@ -61,7 +61,7 @@ def installed() -> str | None:
 
 
 def embedded(workload: Workload, policy: str, on_progress: OnProgress | None = None) -> JobsFile:
-    """Return the schedule of a preset on the embedded engine."""
+    """Simulate a preset on the embedded engine, and return the schedule."""
     result = simulate(workload, preset(policy), on_progress=on_progress)
     with tempfile.TemporaryDirectory() as scratch:
         file = Path(scratch) / f"{policy}_jobs.csv"
@@ -76,7 +76,7 @@ def played(
     timeout_s: float,
     on_progress: OnProgress | None = None,
 ) -> JobsFile:
-    """Return the schedule of the Batsched that listens at ``endpoint``, on the embedded engine.
+    """Simulate on the embedded engine with the Batsched that listens at ``endpoint``.
 
     Raises
     ------

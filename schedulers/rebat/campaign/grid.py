@@ -95,7 +95,7 @@ def _grid(table: dict[str, Any], where: str, workloads: Named) -> GridIn:
 
 
 def _swept(grid: GridIn, where: str) -> GridIn:
-    """Return the grid. Replace each policy by a policy for each value of ``[grid.sweep]``."""
+    """Return the grid with a copy of each policy for each value in ``[grid.sweep]``."""
     check_values([*grid.policies, *grid.failure_free], grid.sweep, f"{where}.sweep")
     named = {
         key: swept(getattr(grid, key), grid.sweep, f"{where}.{key}")
@@ -105,7 +105,7 @@ def _swept(grid: GridIn, where: str) -> GridIn:
 
 
 def _with_cores(table: dict[str, Any], where: str) -> dict[str, Any]:
-    """Move ``cores_per_node`` to the grid. In older files, it is among the failures."""
+    """Move ``cores_per_node`` from the failures (its place in older files) to the grid."""
     failures = table.get("failures")
     if not isinstance(failures, dict) or "cores_per_node" not in failures:
         return table
@@ -144,7 +144,7 @@ def _expand(grid: GridIn, where: str, workloads: Named, folder: Path) -> Iterato
 def _without_failures(
     grid: GridIn, free: Scenario, scenarios: Sequence[Scenario]
 ) -> list[Scenario]:
-    """Return the scenarios for ``failure_free`` policies, one for each kind of checkpoints."""
+    """Return the scenarios of the ``failure_free`` policies, one for each checkpoint model."""
     if not grid.failure_free_checkpoints:
         return [free]
     kinds = dict.fromkeys(scenario.checkpoint for scenario in scenarios)
@@ -288,7 +288,7 @@ def _each(field: FieldInfo, value: Any, where: str, folder: Path | None) -> list
 
 
 def _check_names(spec: RunSpec) -> None:
-    """Check all names that only the runs resolve, and all texts that only the runs parse."""
+    """Check the names and texts that are otherwise resolved and parsed only during runs."""
     from rebat.results.measures.summary import parse_selection, parse_window
 
     place = f"grid {spec.grid!r}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The checkpoint models of a grid: a model for each combination of its parameters."""
+"""The checkpoint models of a grid: one model for each combination of parameters."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def checkpoints(
     scenario : FailureScenario, optional
         Failures. Their MTBF is the default MTBF of the checkpoints.
     n_nodes : int, optional
-        Number of nodes that the grid states. It is needed for laws with a rate per node.
+        Number of nodes in the grid. It is needed for laws with a rate per node.
     where : str
         Place in the file, for errors.
 
@@ -92,7 +92,7 @@ def _mtbf(
 ) -> Any:
     """Return the MTBF of the machine.
 
-    It is set for the checkpoints or the failures, or follows from a law per node.
+    The MTBF is set for the checkpoints or for the failures, or is computed from a law per node.
     """
     if checkpoint.mtbf is not None:
         return checkpoint.mtbf

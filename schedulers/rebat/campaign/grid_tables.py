@@ -13,11 +13,11 @@ from rebat.runs.options import Count, ScenarioOptions
 from rebat.runs.reading import Duration
 
 _DEFAULTS = ScenarioOptions()
-"""Defaults. They equal those of the command line."""
+"""The same defaults as on the command line."""
 
 
 class FailuresIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """``[grid.failures]``. The table includes the parameters of the law.
+    """The table ``[grid.failures]``. It also contains the parameters of the law.
 
     For ``group`` and the cascade options, see `Correlation`.
     """
@@ -38,7 +38,7 @@ class FailuresIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class CheckpointIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """``[grid.checkpoint]``. The default MTBF is the MTBF of the failures.
+    """The table ``[grid.checkpoint]``. The default MTBF is the MTBF of the failures.
 
     Durations and tiers can have several values. The model 'perfect' has no other parameters.
     """
@@ -52,7 +52,7 @@ class CheckpointIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class SilentErrorsIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """``[grid.silent_errors]``: rates or probabilities, combined with the seeds of the failures.
+    """The table ``[grid.silent_errors]``. Each rate or probability runs with each failure seed.
 
     ``seeds`` is used only if no failures are drawn at random.
     """
@@ -63,17 +63,17 @@ class SilentErrorsIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class GridIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """``[[grid]]``: all combinations of workloads, policies and failures."""
+    """The table ``[[grid]]``: all combinations of workloads, policies and failures."""
 
     name: str
     workloads: list[str]
     policies: list[str]
     failure_free: list[str] = []
-    """Policies to run without failures and silent errors, with each kind of checkpoints."""
+    """Policies to run without failures and silent errors, once with each checkpoint model."""
     failure_free_checkpoints: bool = True
     """Whether the runs of ``failure_free`` policies have checkpoints."""
     sweep: dict[str, list[Any]] = {}
-    """Values that replace the names in braces in policies (see `sweeps`)."""
+    """Values for the names in braces in policies (see `sweeps`)."""
     failures: dict[str, Any] | None = None
     checkpoint: CheckpointIn | None = None
     silent_errors: SilentErrorsIn | None = None

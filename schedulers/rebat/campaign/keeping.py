@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables of results that also contain, as metadata, all other data of the reports.
+"""Tables of results whose metadata contains all other data of the reports.
 
 From these tables, reports can be written again without the runs and their inputs.
 """
@@ -30,9 +30,9 @@ class ReportData(msgspec.Struct, frozen=True):
     provenance, unfinished
         See `Report`.
     kinds : dict
-        The result of `Kind.gather`, for each kind of unit with results.
+        For each kind of unit that has results, the result of `Kind.gather`.
     title : str
-        Title of the campaign, for a report that does not check the claims of a paper.
+        Title of the campaign. It is the title of reports that do not check the claims of a paper.
     """
 
     provenance: list[str]

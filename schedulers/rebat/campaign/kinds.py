@@ -21,7 +21,7 @@ REPORTS: dict[str, str] = {
     "silent-errors": silent_errors.NAME,
     "torus": torus.NAME,
 }
-"""For each report that a campaign file can select, the kind of unit."""
+"""Kind of unit of each report that a campaign file can select."""
 
 FILES = tuple(dict.fromkeys(name for kind in KINDS.values() for name in kind.files))
 """Names of the files that units of any kind can write to a folder."""
@@ -30,7 +30,8 @@ FILES = tuple(dict.fromkeys(name for kind in KINDS.values() for name in kind.fil
 def kind_of(grid: dict[str, Any], where: str, tables: dict[str, Any]) -> Kind:
     """Return the kind of the units of a grid.
 
-    The key ``kind`` determines it. Otherwise, other keys of the grid or tables of the file do.
+    The key ``kind`` determines it. Without this key, other keys of the grid or tables of the file
+    determine it.
 
     Raises
     ------

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reader of campaign files, with checks and expansion to units.
+"""Reader of campaign files, which checks them and expands them to units.
 
 The file (TOML) defines runs in ``[[grid]]`` tables. The keys of a grid determine its kind of unit,
 and each kind reads its own tables. See ``docs/how-to/campaigns.md``.
@@ -24,7 +24,7 @@ from rebat.runs.unit import Unit
 
 _TOP = ("name", "title", "grid", "report")
 _OWN = {key: kind for kind in KINDS.values() for key in kind.tables}
-"""For each key of a file that only one kind of unit reads, this kind."""
+"""Kind of unit that reads a key of the file, for each key that only one kind reads."""
 
 
 class Campaign(msgspec.Struct, frozen=True):
@@ -131,7 +131,7 @@ def _name(tables: dict[str, Any], file: Path) -> str:
 
 
 def _title(tables: dict[str, Any]) -> str:
-    """Return the title of the report: the title in the file, or else the name in the file."""
+    """Return the title of the report: the file's title or, if it is missing, the file's name."""
     title = tables.get("title", tables.get("name", ""))
     if not isinstance(title, str):
         raise InputError(f"is {title!r}", "title", "a text")
@@ -139,7 +139,7 @@ def _title(tables: dict[str, Any]) -> str:
 
 
 def _by_kind(tables: dict[str, Any], file: Path, trace: Path | None) -> dict[str, Document]:
-    """For each kind of unit with a grid, return the part of the file that concerns it."""
+    """Return the part of the file that concerns each kind of unit that has a grid."""
     check_keys(tables, (*_TOP, *_OWN), "")
     rows = required(tables, "grid", list, "one or more tables [[grid]]")
     reported = _reported(tables)
@@ -159,7 +159,7 @@ def _by_kind(tables: dict[str, Any], file: Path, trace: Path | None) -> dict[str
 
 
 def _reported(tables: dict[str, Any]) -> Kind | None:
-    """Return the kind of unit of the report that the file selects, if any."""
+    """If the file selects a report, return the kind of unit of this report."""
     name = tables.get("report")
     if name is not None and (not isinstance(name, str) or name not in REPORTS):
         raise unknown_name("report", str(name), REPORTS)

@@ -25,13 +25,13 @@ PACKS = "packed*.jsonl"
 PACK_NAME = r"packed(?:-[0-9a-f]{64})?\.jsonl"
 
 _SEAL = 66
-"""Length of the end of a line: the checksum, a quotation mark and a brace."""
+"""Length of the end of a line, which is the checksum, a quotation mark and a brace."""
 _KEY = re.compile(rb'\{"key":"([0-9a-f]{64})"')
 _HEAD = re.compile(_KEY.pattern + rb',"status":"(ok|failed)",')
 
 
 class ResultHead(NamedTuple):
-    """The part of a result that is decoded to count results."""
+    """The fields of a result that are decoded to count results."""
 
     key: str
     status: Literal["ok", "failed"]
@@ -91,8 +91,8 @@ class Packs:
     def refresh(self) -> None:
         """If files changed, read the packs again.
 
-        The oldest pack is read last, because a running campaign writes a result to it before
-        removing another copy.
+        The oldest pack is read last. A running campaign writes a result to this pack before it
+        removes the other copy, so that no result is missed.
         """
         stamp = [(path.name, *_version(path)) for path in self._files()]
         if stamp == self._stamp:
@@ -104,7 +104,7 @@ class Packs:
 
     @property
     def scattered(self) -> bool:
-        """Whether `merge` would change the packs even without newer results."""
+        """Whether `merge` would change the packs even if there are no newer results."""
         return bool(self.bad) or any(path.name != PACK for path in self._files())
 
     def add(self, results: dict[str, bytes]) -> None:
@@ -113,7 +113,7 @@ class Packs:
             self._write(f"packed-{min(results)}.jsonl", results, results.__getitem__)
 
     def merge(self, results: dict[str, bytes], removed: Container[str] = ()) -> None:
-        """Write all packs and these newer results to one pack. Omit removed and damaged results."""
+        """Write all packs and these newer results to one pack. Omit removed or damaged results."""
         self.refresh()
         keys = {key for key in (*self.lines, *results) if key not in removed}
         old = self._files()

@@ -74,14 +74,14 @@ def write_pages(table: Path, folder: Path) -> list[Path]:
 
 
 def _title(report: Report, campaign: str) -> str:
-    """Return the title of the campaign, in parentheses if the report judges claims of a paper."""
+    """Return the campaign's title. Reports on a paper's claims add it to theirs in parentheses."""
     if report.claims and campaign:
         return f"{report.title} ({campaign})"
     return campaign or report.title
 
 
 def provenance(campaign: Campaign, store: Store) -> list[str]:
-    """Return lines with the program version, the campaign and its progress."""
+    """Return lines that state the program version, the campaign and its progress."""
     status = store.status(campaign.units)
     return [
         f"rebat {rebat.__version__}, campaign {campaign.owner.name} ({campaign.owner.file})",

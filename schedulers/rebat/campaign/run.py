@@ -50,8 +50,8 @@ def run_campaign(
         The results folder (see `store`). With Dask and batch systems, this folder and the input
         files must have the same paths on all workers.
     workers : int, optional
-        Number of worker processes. By default, this is one per core; with a batch system, it is the
-        number of workers in one job.
+        Number of worker processes. The default is one per core. With a batch system, the default is
+        the number of workers in one job.
     executor : str
         A key of `executors.table.EXECUTORS`.
     address : str, optional
@@ -144,13 +144,13 @@ def missing(
 
 
 def _others(states: Mapping[str, State], todo: Sequence[Unit]) -> Counter[State]:
-    """Return the number of units in each state. The units to perform are not counted."""
+    """Return the number of units in each state, without the units that are still to perform."""
     keys = {unit.key for unit in todo}
     return Counter(state for key, state in states.items() if key not in keys)
 
 
 def warn_of_damage(store: Store, states: Mapping[str, State], remedy: str) -> None:
-    """Warn of damaged results. ``remedy`` states what happens to them."""
+    """Warn of damaged results. The text ``remedy`` states what happens to them."""
     damaged = store.damaged(states)
     for place in damaged[:MOST_NAMED]:
         warn(f"{place}: does not match its checksum, or has no checksum; {remedy}")

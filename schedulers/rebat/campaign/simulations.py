@@ -67,7 +67,7 @@ def _warm_up(selected: Sequence[Unit]) -> None:
 
 
 class SimulationExtras(msgspec.Struct, frozen=True):
-    """Data of the report in addition to the results: its name, tables, figures and provenance."""
+    """Data of the report besides the results: its name, tables, figures and provenance."""
 
     which: str
     tables: list[Table]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The workloads of a campaign file, ``[workloads.NAME]``. Each is a generator or a file."""
+"""The workloads of a campaign file (``[workloads.NAME]``), each a generator or a file."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from rebat.runs.spec import Source
 from rebat.workloads.trace import TraceOptions, trace_options
 
 SEED = "#"
-"""If a workload has several seeds, this separates its name from the seed."""
+"""Text between the name and the seed of a workload that has several seeds."""
 
 Named = Mapping[str, Mapping[str, Source]]
-"""For each name of a workload in grids, its sources by name in results (one per seed)."""
+"""Sources (one per seed). The first key is the workload's name in grids, the second in results."""
 
 _GENERATED = ("generator", "seed", "seeds")
 _TRACE = ("file", *TraceOptions.__struct_fields__)

@@ -38,7 +38,7 @@ MANY = 1000
 """Minimum number of results for which packs (see `packs`) are used."""
 
 State = Literal["ok", "failed", "missing", "damaged"]
-"""State of the result of a unit. A damaged result counts as missing."""
+"""State of a unit's result. A damaged result counts as missing."""
 
 _KEY = re.compile("[0-9a-f]{64}")
 _LEFT_OVER = re.compile(
@@ -49,14 +49,14 @@ _LEFT_OVER = re.compile(
 
 
 class Owner(msgspec.Struct, frozen=True):
-    """The campaign of a folder: its name, and the name of its file (without the file's folder)."""
+    """The campaign that owns a folder: its name, and the name of its file without the path."""
 
     name: str
     file: str
 
 
 class UnitResult(msgspec.Struct, frozen=True, kw_only=True):
-    """The content of a result file: the metrics of a unit, or the error if it failed.
+    """The content of a result file: the metrics of a unit, or the error if the unit failed.
 
     ``sha256`` is the checksum of all other fields (see `checksum`).
     """
@@ -76,7 +76,7 @@ def checksum(result: UnitResult) -> str:
 
 
 class Status(msgspec.Struct, frozen=True, kw_only=True):
-    """Progress of a campaign, as numbers of distinct units.
+    """Progress of a campaign. All fields are numbers of distinct units.
 
     ``stale`` is the number of results that belong to no unit.
     """
@@ -94,7 +94,7 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def unfinished(self) -> str:
-        """The progress in words if results are missing or failed. Otherwise empty."""
+        """The progress in words if results are missing or failed, otherwise an empty text."""
         return f"partial: {self.sentence}" if self.ok < self.total else ""
 
 
@@ -138,7 +138,7 @@ class Store:
         return result if valid else None
 
     def _decoded(self, key: str) -> UnitResult | None:
-        """Return the content of a result file without checks."""
+        """Return the content of a result file without checking it."""
         try:
             return msgspec.json.decode(self.run_path(key).read_bytes(), type=UnitResult)
         except (OSError, msgspec.DecodeError, RecursionError):
@@ -189,7 +189,7 @@ class Store:
             self._remove_single(results)
 
     def _texts(self, keys: Iterable[str]) -> dict[str, bytes]:
-        """Return results in single files as lines of a pack. Omit damaged results."""
+        """Return results that are in single files, as lines of a pack. Omit damaged results."""
         results = ((key, self._single(key)) for key in keys)
         return {key: msgspec.json.encode(result) for key, result in results if result}
 
@@ -198,7 +198,7 @@ class Store:
             self.run_path(key).unlink(missing_ok=True)
 
     def has_files(self, key: str, names: Sequence[str]) -> bool:
-        """Return whether the last of a unit's files exists. It is written after all others."""
+        """Return whether the last of a unit's files exists, which is written after all others."""
         return not names or (self.run_folder(key) / names[-1]).exists()
 
     def log_time(self, key: str, seconds: float) -> None:
@@ -207,7 +207,7 @@ class Store:
             log.write(f"{key},{seconds:.3f}\n")
 
     def stale(self, units: Sequence[Unit]) -> list[str]:
-        """Return the keys of results of campaigns that belong to no unit in ``units``."""
+        """Return the keys of all results that a campaign wrote and that belong to no unit here."""
         needed = {unit.key for unit in units}
         self.packs.refresh()
         keys = self._alone() | self.packs.lines.keys()

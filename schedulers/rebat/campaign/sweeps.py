@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``[grid.sweep]``: several values of a parameter of policies.
+"""The table ``[grid.sweep]``: several values for parameters of policies.
 
 ``{spares}`` in the name of a policy is replaced by each value of ``spares``.
 """
@@ -18,7 +18,7 @@ _PLACE = re.compile(r"\{(\w+)\}")
 
 
 def swept(policies: Sequence[str], values: Mapping[str, Sequence[Any]], where: str) -> list[str]:
-    """Return the policies. Replace names in braces by each combination of their values.
+    """Return a policy for each combination of the values of the names in braces.
 
     Raises
     ------

@@ -19,7 +19,7 @@ _OF_ROWS = {"metric", "value", *(name for kind in KINDS.values() for name in kin
 """Columns whose values differ between the rows of a unit."""
 
 PART = 5_000
-"""Number of units whose rows are in memory together."""
+"""Number of units whose rows are in memory at the same time."""
 
 
 def write_tables(store: Store, campaign: Campaign) -> None:
@@ -29,7 +29,7 @@ def write_tables(store: Store, campaign: Campaign) -> None:
 
 
 def failures(campaign: Campaign, store: Store) -> list[tuple[str, str]]:
-    """Return a description and the error of each failed unit."""
+    """Return pairs of the description and the error of each failed unit."""
     errors = _errors(store, campaign)
     return [
         (f"{unit.grid}, {unit.about}", errors[key])

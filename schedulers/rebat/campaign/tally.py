@@ -12,10 +12,10 @@ from rebat.console.progress import CampaignProgress, OnCampaignProgress
 
 
 class Tally:
-    """Counts outcomes and reports progress.
+    """A counter of outcomes that reports progress.
 
-    The campaign has ``total`` units. This call performs ``n_tasks`` of them. ``others`` is the
-    number of the other units in each state.
+    The campaign has ``total`` units. This call performs ``n_tasks`` of them. ``others`` contains
+    the number of all other units by state.
     """
 
     def __init__(

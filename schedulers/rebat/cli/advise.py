@@ -85,9 +85,9 @@ def advise(
     """Answer five questions about a cluster, from its jobs and its failures.
 
     What do failures cost today? Which job sizes, users and queues bear this cost? Which scheduler
-    rule would reduce this cost, and which jobs would wait longer? How many spare nodes should the
-    cluster have? How often should jobs checkpoint? Each answer is a sentence with a 95 % interval
-    and a figure. If fewer than five seeds complete, there is no answer.
+    rule would reduce this cost, and which jobs would then wait longer? How many spare nodes should
+    the cluster have? How often should jobs checkpoint? Each answer is a sentence with a 95 %
+    interval and a figure. If fewer than five seeds complete, there is no answer.
 
     \b
     Example:

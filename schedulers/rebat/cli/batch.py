@@ -146,9 +146,9 @@ def batch(
     """Run a batch of jobs, one job at a time, until all have completed.
 
     A node failure aborts the job on this node. The job waits for the repair. Then the policy
-    chooses nodes again, and the job starts from the beginning (Vardas et al. 2022). For each seed,
-    all policies have the same jobs and failures. batch.csv has one row per policy, list of boxes,
-    duration and seed. Its column lost_node_s is the node time of aborted attempts.
+    chooses nodes again, and the job starts from the beginning (Vardas et al. 2022). With the same
+    seed, all policies have the same jobs and failures. batch.csv has one row per policy, list of
+    boxes, duration and seed. Its column lost_node_s is the node time of aborted attempts.
 
     \b
     Example (one bar of Figure 4a of the paper):

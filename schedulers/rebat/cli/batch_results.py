@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Results of ``rebat batch``: a verdict, means over the seeds, and batch.csv."""
+"""Results of ``rebat batch``: the verdict, the means over the seeds, and batch.csv."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Results = Mapping["Batch", "BatchResult"]
 
 
 class BatchCase(NamedTuple):
-    """A policy with a list of boxes and a job duration, over all seeds."""
+    """A combination of a policy, a list of boxes and a job duration, for all seeds."""
 
     policy: str
     which: str
@@ -45,14 +45,14 @@ class BatchMeans(msgspec.Struct, frozen=True, kw_only=True):
     aborts
         Mean number of aborted attempts.
     lost_node_s
-        Mean node time of aborted attempts, in node-seconds.
+        Mean, in node-seconds, of the node time of aborted attempts.
     less_than_linear, less_than_rps
-        Relative saving of mean completion time, for faps and ceiling only: compared with
-        slurm-linear, and compared with rps on the same list. None for other policies, or if the
-        compared policy did not run.
+        Relative saving of mean completion time compared with slurm-linear, and compared with rps on
+        the same list. Only faps and ceiling have these values. For other policies, or if the
+        compared policy did not run, they are None.
     change, change_low, change_high
-        Relative change of the completion time from the first policy, paired by seed, with its
-        interval. None for the first policy.
+        Relative change of the completion time compared with the first policy, and its interval.
+        Runs with the same seed are compared. None for the first policy.
     """
 
     duration_s: float

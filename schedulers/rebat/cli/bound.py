@@ -107,7 +107,7 @@ def _is_job_set(path: Path) -> bool:
 
 
 def _of_workload(jobs: Workload, nodes: int | None, failures_of: Path | None) -> Instance:
-    """Return the instance of a workload. Times are in microseconds, and at most the walltime."""
+    """Return the instance of a workload. Times are in us, and no longer than the walltime."""
     import numpy as np
 
     from rebat.core.jobs import duration_us
@@ -163,7 +163,7 @@ def failed_attempts(run: Path, jobs: Collection[str]) -> tuple[dict[str, int], i
 
 
 class ScenarioBounds(NamedTuple):
-    """Bounds of a failure scenario, in the time unit of the instance. An unproved bound is None."""
+    """Bounds of a failure scenario, in the instance's unit of time. An unproved bound is None."""
 
     scenario: int
     errors: int

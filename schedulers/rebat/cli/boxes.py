@@ -75,9 +75,8 @@ def boxes(
     """List the boxes of --size nodes on a torus. Boxes may wrap around.
 
     Node i of a torus a x b x c has the coordinates i % a, i // a % b, i // a // b, so the first
-    coordinate varies fastest. With --law, print the free box with the lowest probability of a
-    failure while the job runs. The probability depends on the uptime of each node (FAPS of Vardas
-    et al. 2022).
+    coordinate varies fastest. With --law, print the free box that is least likely to fail while the
+    job runs. The probability depends on the uptime of each node (FAPS of Vardas et al. 2022).
 
     \b
     Examples:

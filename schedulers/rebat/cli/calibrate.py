@@ -58,10 +58,10 @@ def calibrate(
     jobs. Create both with a single 'rebat workload import' command.
 
     rebat simulates several policies. It selects the four policies whose waiting times are nearest
-    to the recorded waiting times. It also simulates these with 80 to 95 % of the nodes, because
-    nodes of the real machine can be down, drained or reserved. The output contains the nearest
-    policy and number of nodes, their distance from the recorded waiting times, and the waiting
-    times by job size and queue.
+    to the recorded waiting times. It also simulates these four policies with 80 to 95 % of the
+    nodes, because nodes of the real machine can be down, drained or reserved. The output contains
+    the nearest policy and number of nodes, their distance from the recorded waiting times, and the
+    waiting times by job size and queue.
 
     \b
     Example:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``rebat campaign``: run the evaluations that a file describes, in parallel and resumable."""
+"""``rebat campaign``: run the evaluations in a file in parallel. Runs can be resumed."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _with_file(command: Callable[..., None]) -> Callable[..., None]:
 
 @click.group()
 def campaign() -> None:
-    """Run, watch and report campaigns: many runs from one file, in parallel and resumable.
+    """Run, watch and report campaigns: many parallel runs from one file, which can be resumed.
 
     A campaign runs all combinations of workloads, policies and failures, or of job sets, heuristics
     and silent errors.

@@ -24,7 +24,7 @@ class RecordedCommand(LawCommand):
 
 
 def given_options() -> dict[str, list[Any]]:
-    """Return the texts of the current command line, by long option or name of an argument.
+    """Return the values on the command line as texts, by long option or name of an argument.
 
     A flag has an empty list of texts. Parameters in `WITHOUT_EFFECT` are omitted.
     """

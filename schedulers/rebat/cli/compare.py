@@ -77,7 +77,7 @@ def compare(
 ) -> None:
     """Compare the runs A and B, job by job. A run is a jobs.csv of Batsim or rebat, or its folder.
 
-    Exit status 0: same jobs, states and times; 1: the runs differ; 2: unreadable input.
+    Exit status 0: jobs, states and times are equal; 1: the runs differ; 2: unreadable input.
 
     If A or B is a folder of 'rebat run --out' with several policies, the command prints the metrics
     of all policies instead, with changes relative to the first policy of A. The exit status is then
@@ -115,7 +115,7 @@ def compare(
 
 
 def _several(a: Path, b: Path) -> list[Path]:
-    """Return the folders of all policies in A and B, if one of them has several policies."""
+    """If A or B has several policies, return the folders of all policies in A and B."""
     from rebat.library.summaries import runs_in
 
     in_a, in_b = runs_in(a), runs_in(b)

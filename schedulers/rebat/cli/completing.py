@@ -22,7 +22,7 @@ Helps = Mapping[str, str]
 
 
 class Keys(NamedTuple):
-    """The keys, with help texts, that a text NAME:KEY=VALUE,... can have, and their choices."""
+    """The keys that a text NAME:KEY=VALUE,... can have, with their help texts and choices."""
 
     helps: Helps
     choices: Callable[[str], Iterable[str]]

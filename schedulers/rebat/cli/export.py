@@ -27,7 +27,7 @@ from rebat.core.errors import InputError
     type=NODES,
     default=256,
     show_default=True,
-    help="Maximum number of tracks for nodes. Each track shows a power of 2 of nodes.",
+    help="Maximum number of tracks for nodes. A track shows 1, 2, 4, 8, ... nodes.",
 )
 @output_file("File to write, like run.pftrace (.gz: compressed).")
 def export(run: Path, form: str, tracks: int, out: Path) -> None:
@@ -37,9 +37,8 @@ def export(run: Path, form: str, tracks: int, out: Path) -> None:
     group of consecutive nodes. A slice is an attempt, an outage (down) or a hold (held). The
     arguments of a slice of an attempt are columns of rebat_attempts.csv. All tracks of an attempt
     show the arguments attempt, cause, why and nodes. Its first track also shows all other
-    arguments, its recovery and its checkpoints. If a job took the nodes of an attempt, an arrow
-    leads from this attempt to the next attempt of the job. Curves show nodes in use, the queue and
-    free nodes.
+    arguments, its recovery and its checkpoints. If a job took nodes from an attempt, an arrow leads
+    from this attempt to the job's next attempt. Curves show nodes in use, the queue and free nodes.
 
     Open the file in the viewer; plain and compressed files work. The viewer runs in the browser and
     does not upload the file. To export a run as an SWF trace, use 'rebat workload export'.

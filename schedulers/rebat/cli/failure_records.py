@@ -179,7 +179,7 @@ def _windowed(record: Record, begin: str | None, end: str | None) -> list[Machin
 
 
 def _date_us(text: str, origin: datetime | None, option: str) -> int:
-    """Convert a date, or a time since the start of the record, to microseconds of the record."""
+    """Convert a date, or a time since the start of the record, to microseconds since its start."""
     try:
         return to_us(parse_duration(text))
     except InputError:
@@ -212,7 +212,7 @@ def _summary(events: list[MachineEvent]) -> str:
 
 
 def _lines(record: Record) -> list[str]:
-    """Return lines of text on the numbers of lines used and dropped, and of outages joined."""
+    """Describe how many lines were used and dropped, and how many outages were joined."""
     taken = ", ".join(f"{n} {kind}" for kind, n in sorted(record.taken.items()))
     lines = [f"  {record.n_lines} lines read, {record.taken.total()} used (kinds: {taken})"]
     for reason, n in sorted(record.dropped.items()):

@@ -48,7 +48,7 @@ def generate(nodes: int, out: Path, **options: Any) -> None:
     Pass the file to 'rebat run --failures', or to Batsim with --events.
 
     \b
-    Example (first scenario of the node-stealing paper on Mira):
+    Example (the first scenario of the node-stealing paper, on Mira):
       rebat failures generate --nodes 49152 --mtbf 1h --downtime 1h --seed 0 -o f0.events
     """
     from rebat.cli.effects import used_options
@@ -90,7 +90,7 @@ def generate(nodes: int, out: Path, **options: Any) -> None:
 def nodes(law: str, n_nodes: int, seed: int, out: Path) -> None:
     """Write the parameters of each node under a law.
 
-    LAW determines how the parameters of each node are drawn. The uptimes in the table are 0.
+    LAW states how the parameters of each node are drawn. The uptimes in the table are 0.
 
     \b
     Example (nodes of the first trace of the torus paper):

@@ -70,7 +70,7 @@ def job_options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def with_jobs(options: dict[str, Any]) -> dict[str, Any]:
-    """Return the options. Those of cluster jobs are combined under the key ``jobs``.
+    """Return the options, with the options of cluster jobs combined under the key ``jobs``.
 
     Raises
     ------

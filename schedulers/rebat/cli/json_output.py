@@ -18,7 +18,7 @@ json_option = click.option(
 
 
 def print_json(record: Any, saved: str = "nothing is saved") -> None:
-    """Print a record as JSON. If this fails, the error states ``saved``: where the results are."""
+    """Print a record as JSON. If this fails, the error states where the results are ``saved``."""
     from rebat.console.json_text import json_text
 
     print_result(json_text(record), saved)

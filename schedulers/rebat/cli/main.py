@@ -153,7 +153,7 @@ class LazyGroup(OnceGroup):
         return items_of(names, "", incomplete) + options
 
     def make_context(self, *arguments: Any, **more: Any) -> click.Context:
-        """Parse the arguments. If they include --help or --version, print its text."""
+        """Parse the arguments. If they include --help or --version, print the requested text."""
         with _translated_errors():
             return super().make_context(*arguments, **more)
 
@@ -188,10 +188,10 @@ def main(arguments: list[str] | None = None) -> Any:
 
     If Batsim 5 would abort, ``rebat simulate --protocol 5`` ends with the exit status of Batsim 5.
 
-    Ctrl-C ends the command with exit status 130, SIGTERM with 143, and SIGHUP with 129. Each prints
-    one line on standard error. If the reader of standard output closes it (``| head``), the command
-    ends silently with 141. After an interruption, each output file is either complete or absent,
-    and earlier files are kept.
+    Ctrl-C ends the command with exit status 130, SIGTERM with 143, and SIGHUP with 129. In each
+    case, it prints one line on standard error. If the reader of standard output closes it (``|
+    head``), the command ends silently with 141. After an interruption, each output file is either
+    complete or absent, and earlier files are kept.
     """
     try:
         with interruptible():

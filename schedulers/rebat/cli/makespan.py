@@ -72,7 +72,7 @@ def makespan(
     and 4). A job is an object with "p" (processors) and "t" (time). A scenario is an object with
     "f" (the number of failed attempts of each job). The columns of the output are set, scenario,
     heuristic, rule, makespan and lower_bound (equations 5 and 6), in the time unit of the file.
-    With -o, the command prints the heuristic and the rule with the lowest mean ratio of makespan to
+    With -o, the command prints which heuristic and rule have the lowest mean ratio of makespan to
     lower bound.
 
     \b
@@ -109,7 +109,7 @@ def makespan(
 
 
 def _with_ratios(rows: Iterable[MakespanRow], ratios: _Ratios) -> Iterator[MakespanRow]:
-    """Yield the rows and add the ratio of each to ``ratios``."""
+    """Yield the rows, and add the ratio of each row to ``ratios``."""
     for row in rows:
         if row.lower_bound:
             total, count = ratios.get((row.heuristic, row.rule), (0.0, 0))

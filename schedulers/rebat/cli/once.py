@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Errors for options that are repeated but accept one value. click would use the last value."""
+"""Errors for options that accept one value but are repeated. click would use the last value."""
 
 from __future__ import annotations
 

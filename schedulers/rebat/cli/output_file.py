@@ -25,9 +25,8 @@ def output_file(
 ) -> Callable[[Command], Command]:
     """Add ``-o/--out`` and ``--force`` to a command. Only ``--force`` replaces existing files.
 
-    ``others`` are names of the command's parameters for additional output files. ``folder`` is the
-    name of its parameter for a result folder. If ``folder`` is set, the command also receives
-    ``force``.
+    ``others`` are the names of the command's parameters for further output files. ``folder`` is the
+    name of the parameter for a result folder. If ``folder`` is set, the command receives ``force``.
     """
 
     def decorated(command: Command) -> Command:

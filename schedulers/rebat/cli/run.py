@@ -163,7 +163,7 @@ def run(
 
     With --seeds or --until-width, every policy runs with several seeds on all cores. OUT then
     contains seeds.csv (a row per seed, policy and metric) and comparison.csv (means, and ratios to
-    the first policy, with 95 % intervals). It contains no files of single runs.
+    the first policy, with 95 % intervals). It has no files of single runs.
 
     \b
     Example (a month of Mira with failures, with and without node stealing):

@@ -141,7 +141,7 @@ class RebatFish(WholeWord, FishComplete):
 
 
 def with_option(items: list[CompletionItem[str]], word: str) -> list[CompletionItem[str]]:
-    """For a word like ``--policy=base``, return complete words. click returns only values."""
+    """For a word like ``--policy=base``, return complete words. (click returns only the values.)"""
     option, equals, _ = word.partition("=")
     if not equals or not word.startswith("--"):
         return items

@@ -227,7 +227,7 @@ def _simulate5(
 
 
 def _engine_options(options: dict[str, Any], **more: Any) -> EngineOptions:
-    """Return the options of the engine. Those in ``more`` take precedence."""
+    """Return the options of the engine. Options in ``more`` take precedence."""
     from rebat.core.units import to_us
     from rebat.engine.options import EngineOptions
 

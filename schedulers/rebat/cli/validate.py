@@ -156,7 +156,7 @@ def validate(
 
 
 def _usual_kinds(source: RecordSource) -> frozenset[str]:
-    """Return the kinds of findings that do not count as errors, given the source of the run."""
+    """Return the kinds of findings that are no errors in a run from this source."""
     from rebat.results.validate.findings import OF_MACHINES
 
     if not source.format:
@@ -186,7 +186,7 @@ def _ended(jobs: Path) -> frozenset[str]:
 
 
 def _hung_us(jobs: Path) -> dict[str, int]:
-    """Return the time (us) for which each attempt of a run of rebat hung after a failure, by id."""
+    """Return how long (us) each attempt of a run of rebat hung after a failure, by id."""
     from rebat.core.attempts import resubmission_id
     from rebat.core.recovery import HUNG
     from rebat.results.files.rows import Rows
@@ -203,7 +203,7 @@ def _hung_us(jobs: Path) -> dict[str, int]:
 
 
 def _six_digits(jobs: Path) -> bool | None:
-    """Return whether the policy in the summary writes six digits, or None if it is unknown."""
+    """Return whether the policy in the summary writes six digits, or None if this is unknown."""
     import msgspec
 
     from rebat.core.errors import RebatError
@@ -217,7 +217,7 @@ def _six_digits(jobs: Path) -> bool | None:
 
 
 def _record(table: JobsFile, errors: Sequence[Finding], usual: Sequence[Finding]) -> dict[str, Any]:
-    """Return all findings as plain data. Findings that do not count as errors are separate."""
+    """Return all findings as plain data. Findings that are no errors are separate."""
     return {
         "jobs": table.path,
         "valid": not errors,

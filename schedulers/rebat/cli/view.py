@@ -48,8 +48,8 @@ def view(
     """Explore runs in the browser. OUT is the folder of 'rebat run --out', or of one policy.
 
     The page shows which jobs ran on which nodes, failures, downtime, stolen nodes, moves and
-    checkpoints. The curves below show the nodes in use, the queue and the free nodes. All policies zoom
-    together. The page shows recorded runs and simulates nothing.
+    checkpoints. The curves below show the nodes in use, the queue and the free nodes. All policies
+    zoom together. The page shows recorded runs and simulates nothing.
 
     The page is served at 127.0.0.1 until Ctrl-C. Its address contains a secret token. With --html,
     the page is written to a file that needs no network.
@@ -122,7 +122,7 @@ def _stories(folder: Path) -> dict[str, str] | None:
 
 
 def _check_window(span: tuple[int, int] | None, timelines: list[Timeline]) -> None:
-    """Raise an error if the window begins after the end of all runs."""
+    """Raise an error if all runs end before the window begins."""
     from rebat.core.errors import InputError
     from rebat.core.units import format_duration, to_s
 

@@ -40,8 +40,8 @@ def check(conversation: Path, protocol: int | None, as_json: bool) -> None:
     and replies whose form makes Batsim abort. It also reports messages whose meaning changes if
     rebat reads and rewrites them. The exit status is 1 if a message is reported.
 
-    CONVERSATION has a JSON object per line: the form of 'rebat serve --record', or objects with
-    "from" ("batsim" or "edc") and "raw" or "message".
+    CONVERSATION has one JSON object per line. The objects are those of 'rebat serve --record', or
+    have the keys "from" ("batsim" or "edc") and "raw" or "message".
 
     \b
     Example:

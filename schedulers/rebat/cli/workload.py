@@ -46,17 +46,18 @@ def generate(name: str, seed: int, out: Path) -> None:
     torus-load: jobs for a machine that allocates boxes. Sizes are powers of two. Parameters:
     load=80 (percent of the nodes), nodes=4096, days=30.
 
-    cirne-berman: rigid, moldable and malleable jobs (Prabhakaran et al. 2018). Jobs: either
-    mix=mixed, moldable-rigid or malleable-rigid and jobs=1000, or the number of each kind:
-    rigid=400,moldable=300,malleable=300. Arrivals: arrivals=zero, poisson or a trace file; except
-    with zero, also load=80 (percent, from the first to the last arrival) or gap_s=60 (mean time
-    between arrivals). Further parameters: processors=500, accuracy=1 (run time / estimate).
+    cirne-berman: rigid, moldable and malleable jobs (Prabhakaran et al. 2018). For the jobs, set
+    either mix=mixed (or moldable-rigid, malleable-rigid) and jobs=1000, or the number of each kind:
+    rigid=400,moldable=300,malleable=300. For the arrivals, set arrivals=zero, poisson or a trace
+    file. Except with zero, also set load=80 (percent, from the first to the last arrival) or
+    gap_s=60 (mean time between arrivals). Further parameters: processors=500, accuracy=1 (run time
+    / estimate).
 
     cluster-day: a day of 8 nodes with 16 cores (Rodríguez-Pascual et al. 2019). Parameters: load=50
     (percent), parallelism=2 and length_s=1800 (means), nodes, cores, hours, accuracy=1,
     memory_mb=100 (per task), eternal=0 (serial jobs without an end).
 
-    training-cluster: many small jobs and few large ones, as on RSC-1. Parameters: nodes=2000,
+    training-cluster: many small jobs and few large jobs, as on RSC-1. Parameters: nodes=2000,
     gpus=8 (per node), days=30, load=83 (percent), flagship=0 (nodes of a job that is submitted
     first), flagship_days=30, malleable=0 (percent of the jobs).
 
@@ -114,8 +115,8 @@ def generate(name: str, seed: int, out: Path) -> None:
 def flex(file: Path, out: Path, own_spares: str | None, **options: Any) -> None:
     """Make rigid jobs moldable or malleable, or give them spare nodes.
 
-    FILE is a workload or a trace. The options set the shares of its rigid jobs that become moldable
-    or malleable. No job gets more nodes than the machine has. Speedups follow Downey's model. With
+    FILE is a workload or a trace. The options set which shares of its rigid jobs become moldable
+    and malleable. No job gets more nodes than the machine has. Speedups follow Downey's model. With
     the same seed, a higher share selects the same jobs plus additional ones.
 
     A job with spare nodes requests more nodes than it needs. It continues when some of its nodes

@@ -100,7 +100,7 @@ def _machine(machine: dict[str, Any]) -> dict[str, Any]:
 
 
 def _flexible_lines(facts: dict[str, Any]) -> list[str]:
-    """Return lines about moldable and malleable jobs and speedups, if there are any."""
+    """Return lines about moldable jobs, malleable jobs and speedups, if there are any."""
     lines = []
     if set(facts["shapes"]) - {"rigid"}:
         for kind, sizes in facts["shapes"].items():

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class TraceCommand(click.Command):
-    """A command whose help lists formats, mappings, and commands that export records."""
+    """A command whose help lists formats, mappings, and the commands that export records."""
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         from rebat.accounting.sacct import EXPORT, EXPORT_EVENTS

@@ -33,7 +33,7 @@ def warn(text: str) -> None:
 
 
 def print_result(text: str, saved: str) -> None:
-    """Print a result on standard output. An error states ``saved``: where its files are.
+    """Print a result on standard output. If this fails, the error states where it is ``saved``.
 
     Raises
     ------

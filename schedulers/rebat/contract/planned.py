@@ -24,7 +24,7 @@ _NOWHERE: Flags = np.empty(0, dtype=np.bool_)
 
 
 class PlannedStarts(msgspec.Struct):
-    """The queue in its order, with the planned starts, as arrays of shape (n,). Times are in us.
+    """Planned starts of the queued attempts, in queue order. Arrays of shape (n,), times in us.
 
     Attributes
     ----------
@@ -37,8 +37,8 @@ class PlannedStarts(msgspec.Struct):
     starts_us : int64 array
         Planned start of each attempt, or NO_START if it has no reservation.
     behind : int64 array
-        For each attempt, the serial number of the attempt that must start before, or -1 if there is
-        none. If the policy does not start attempts in order, the array is empty.
+        For each attempt, the serial number of the attempt that must start before it, or -1 if there
+        is none. If the policy does not start attempts in order, the array is empty.
     placeless : bool array
         Whether the free nodes have no suitable place for the attempt, for example no free box. If
         attempts fit whenever enough nodes are free, the array is empty.

@@ -86,7 +86,7 @@ class Changes(msgspec.Struct):
     def withdraw(self, attempt: Attempt) -> None:
         """Record that a reaction removed an attempt from the queue.
 
-        If no plan has received the attempt yet, instead remove its entry from the changes.
+        If ``plan`` has not yet received the attempt, remove its entry from the changes instead.
         """
         for entries in (self.arrived, self.resubmitted):
             if attempt in entries:
@@ -97,7 +97,7 @@ class Changes(msgspec.Struct):
     def leave(self, running: Running, records: list[Running]) -> None:
         """Record in ``records`` that an attempt or a hold released its nodes.
 
-        If no plan has received the attempt or hold yet, instead remove its entry from the changes.
+        If ``plan`` has not yet received it, remove its entry from the changes instead.
         """
         if self.moved or self.held:
             for unplanned in (self.moved, self.held):

@@ -124,14 +124,14 @@ class Drain(msgspec.Struct, frozen=True):
 
 
 class Undrain(msgspec.Struct, frozen=True):
-    """Remove the reason ``why`` for which these nodes are drained."""
+    """Remove ``why`` from the reasons for which these nodes are drained."""
 
     nodes: NodeSet
     why: str = ""
 
 
 class Note(msgspec.Struct, frozen=True):
-    """Record that an operation of the administrator is not carried out, with the reason."""
+    """Record that an operation of the administrator is not carried out, and why."""
 
     operation: str
     reason: str

@@ -33,7 +33,10 @@ class Machine(Protocol):
 
     @property
     def cores_per_node(self) -> int:
-        """Cores per node (c), or 1 if Batsim's hosts are nodes. Node k has cores kc to kc+c-1."""
+        """Cores per node (c), or 1 if Batsim's hosts are nodes.
+
+        Node k has the cores ``c k`` to ``c k+c-1``.
+        """
 
     @property
     def tags(self) -> npt.NDArray[np.int32]:
@@ -167,7 +170,7 @@ class View(Protocol):
     def walltime_after_us(
         self, attempt_id: str, remaining: Remaining, n_nodes: int | None = None
     ) -> int:
-        """Return the walltime (us) of the remaining work on ``n_nodes`` (default: as before)."""
+        """Return the walltime (us) of the remaining work on ``n_nodes`` (default: unchanged)."""
 
     def walltime_on_us(self, attempt_id: str, n_nodes: int) -> int:
         """Return the walltime (us) of a queued attempt that starts on ``n_nodes`` nodes.

@@ -107,7 +107,7 @@ def split_attempt(name: str) -> tuple[str, int]:
 
 
 def attempt_profile(name: str, profile: str) -> str:
-    """Return the profile name of a resubmission from that of the previous attempt.
+    """Return the profile name of a resubmission, given the profile name of the previous attempt.
 
     >>> attempt_profile("12#1", "delay5"), attempt_profile("12#2", "12#1:delay5")
     ('12#1:delay5', '12#2:delay5')
@@ -123,7 +123,7 @@ def check_ids(ids: Collection[str]) -> None:
     Raises
     ------
     InputError
-        If a job has the id of a resubmission of another job. The error names the first.
+        If a job has the id of a resubmission of another job. The error names the first such job.
     """
     unique = set(ids)
     for name in ids:
@@ -151,8 +151,8 @@ class Attempt(msgspec.Struct, frozen=True, gc=False, array_like=True):
     job_id : str
         Batsim id of the original job.
     serial : int
-        Number of the attempt in the order of entries into the queue. Every queue order uses it
-        last, to break ties.
+        Position of the attempt in the order in which attempts entered the queue. Every queue order
+        uses it last, to break ties.
     job_serial : int
         Position of the original job in the order of submissions.
     number : int

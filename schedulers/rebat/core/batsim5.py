@@ -32,7 +32,7 @@ class ProfileForm(NamedTuple):
     """Value of ``generation_strategy`` in Batsim 5. Batsim 4 has a separate type for each value."""
 
     def own(self) -> set[str]:
-        """Return the keys of a profile in a file that are not additional fields."""
+        """Return the keys that a profile in a file has besides its additional fields."""
         return {"type", "ret", EXTRA, *self.fields, *([STRATEGY] if self.strategy else ())}
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options that annotated fields of a struct declare, with type, range, unit and help text."""
+"""Options declared by annotated fields of a struct, with type, range, unit and help text."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ T = TypeVar("T", bound=msgspec.Struct)
 
 
 class Declared(msgspec.Struct, frozen=True):
-    """An option, as a field of a struct declares it.
+    """An option that a field of a struct declares.
 
     Attributes
     ----------
@@ -86,13 +86,13 @@ def _metas(hint: Any) -> list[msgspec.Meta]:
 
 
 def _bare(hint: Any) -> Any:
-    """Return the type inside annotations and a union with None."""
+    """Return a type without its annotations and without a union with None."""
     inner = get_args(hint)[0] if get_origin(hint) is Annotated else without_none(hint)
     return hint if inner is hint else _bare(inner)
 
 
 def without_none(kind: Any) -> Any:
-    """Return the type T of a union of T and None. Return other types unchanged."""
+    """If a type is a union of T and None, return T. Return other types unchanged."""
     if get_origin(kind) not in (Union, UnionType):
         return kind
     (bare,) = (part for part in get_args(kind) if part is not type(None))

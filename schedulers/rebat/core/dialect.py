@@ -13,7 +13,7 @@ Semantics = Literal["paper", "authors"]
 
 
 class Dialect(msgspec.Struct, frozen=True):
-    """A choice, for each of these details, between the paper and the program."""
+    """Choices between the node-stealing paper and its authors' program, one for each difference."""
 
     semantics: Semantics = "paper"
     passes: Annotated[

@@ -103,7 +103,7 @@ def _replaceable(path: Path, temporary: Path) -> bool:
 
 
 def _taken(path: Path, force: bool) -> str:
-    """Return the list of files in a folder. If it must not be replaced, raise InputError."""
+    """Return the list of files in a folder. Raise InputError if the folder must be kept."""
     if path.exists() and not path.is_dir():
         raise InputError("is a file", str(path), "a new or empty folder")
     if not path.exists() or not any(path.iterdir()):
@@ -147,7 +147,7 @@ def _move_files(source: Path, target: Path) -> None:
 
 
 def _temporary_name(path: Path) -> Path:
-    """Return a temporary name in a folder (it may be a mount), or in its parent if it is new."""
+    """Return a temporary name in an existing folder (perhaps a mount) or next to a new folder."""
     folder = path if path.exists() else path.parent
     return folder / f".{path.name}.rebat-{uuid.uuid4().hex[:12]}"
 
@@ -183,7 +183,7 @@ def _is_own(folder: Path) -> bool:
 
 
 def _locked(folder: Path) -> int | None:
-    """Lock a folder. Return a file descriptor that holds the lock until it is closed, or None."""
+    """Lock a folder. Return a file descriptor that holds the lock, or None if the lock failed."""
     handle = None
     try:
         handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
@@ -209,7 +209,7 @@ def _guarded(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def _undisturbed() -> Iterator[None]:
-    """Delay signals that end a command until the end of the block.
+    """Until the end of the block, delay signals that would end the command.
 
     A signal mask of the main thread is not sufficient: another thread may receive a signal, and its
     handler then runs in the main thread.

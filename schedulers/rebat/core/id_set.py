@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sets of job ids with about one bit per id, because millions of jobs may have ended."""
+"""Sets of job ids that need about one bit per id, because millions of jobs may have ended."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ _RECENT = 2**16
 
 
 class IdSet:
-    """A growing set of texts, with about one bit for a text that ends in a number, like ``w0!12``.
+    """A growing set of texts. A text that ends in a number, like ``w0!12``, needs about one bit.
 
-    Texts without a number, or with numbers that are far apart, need as much memory as in a set.
+    Texts without a number, or with numbers that are far apart, need as much memory as in a Python
+    set.
 
     >>> ids = IdSet(["w0!7", "w0!07", "a"])
     >>> ["w0!7" in ids, "w0!07" in ids, "7" in ids, "a" in ids]
@@ -58,7 +59,7 @@ class IdSet:
 
 
 def _place(text: str) -> tuple[tuple[str, int], int] | None:
-    """Return the mask and the bit of a text that ends in a number, or None for other texts."""
+    """Return the key of the mask and the bit for a text that ends in a number, else None."""
     prefix, mark, digits = text.rpartition("!")
     if not (digits.isascii() and digits.isdecimal() and len(digits) <= _MOST_DIGITS):
         return None

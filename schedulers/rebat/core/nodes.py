@@ -60,7 +60,7 @@ class NodeSet:
         self.size = size
 
     def pack(self) -> None:
-        """Store a set that will rarely be used in less memory."""
+        """Compress the set. This saves memory if the set will rarely be used."""
         if self.size and not self._packed and self.intervals[-1, 1] < 2**31:
             self._packed = self.intervals.astype(np.int32).tobytes()
             del self.intervals
@@ -164,7 +164,7 @@ class NodeSet:
         return np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)
 
     def of_each(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Return the entries of these nodes, in ascending order, of an array over all nodes."""
+        """Select this set's entries from an array over all nodes, in ascending order of nodes."""
         parts = [values[first : last + 1] for first, last in self.intervals.tolist()]
         return np.concatenate(parts) if parts else values[:0]
 

@@ -81,7 +81,8 @@ def parse_stage(text: str | float) -> StageDurations:
     Raises
     ------
     InputError
-        If the text has another form, or if it contains no duration for all other causes.
+        If the text has another form, or if it contains no duration for causes that it does not
+        name.
     """
     by_cause = {}
     for part in str(text).split("/"):

@@ -4,8 +4,8 @@
 - Batsim 5 checks neither the size of an allocation nor whether its nodes are free. It has no
   failures: an external event is a text.
 - Jobs may be registered at any time. A feature decides whether the simulation waits for them.
-- Without the features ``dynamic_registration`` and ``profile_reuse``, the end of the first job of a
-  profile removes this profile and its parts. Their names cannot be used again.
+- Unless the features ``dynamic_registration`` and ``profile_reuse`` are both on, Batsim removes a
+  profile and its parts when the first job of the profile ends. Their names cannot be used again.
 - Sequences that the scheduler registers can run. Their parts may be from other workloads.
 - If a call is requested for a time in the past, it is sent immediately. Calls may be periodic.
 

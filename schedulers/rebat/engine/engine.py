@@ -4,8 +4,9 @@
 Observed behaviour of Batsim that the engine reproduces:
 
 - All events at the same time are in one message. They are in the order in which their sources began
-  to wait for them. For a completion, this is the start of the job. For a submission or a machine
-  event, it is the previous one. Sources that began to wait at the same time keep their order.
+  to wait for them. The wait for a completion begins when the job starts. The wait for a submission
+  or a machine event begins at the previous submission or machine event. Sources that began to wait
+  at the same time keep their order.
 - The immediate effects of a reply (kills, acknowledged registrations) are in another message with
   the same time. If no more jobs will be submitted, or if no more events will occur, this message
   also contains the corresponding notice.
@@ -150,7 +151,10 @@ class Engine(Decisions):
     # ---- the loop
 
     def run(self, scheduler: Scheduler, on_progress: OnProgress | None = None) -> None:
-        """Simulate to the end. Regularly call ``on_progress`` with time, ended jobs and all jobs.
+        """Simulate to the end.
+
+        The function ``on_progress`` is called regularly with the time, the number of ended jobs and
+        the number of all jobs.
 
         Raises
         ------
@@ -197,7 +201,7 @@ class Engine(Decisions):
             self._pass(min(until_us, self._heap[0][0] if self._heap else until_us))
 
     def _pass(self, until_us: int) -> None:
-        """Advance to a time at or before the time of the scheduler's reply."""
+        """Advance to this time, which is not later than the time of the scheduler's reply."""
         self._advance(until_us)
 
     def _check_times(self, reply: Reply) -> None:

@@ -26,7 +26,7 @@ NO_LEGS: Iterator[int] = iter(())
 
 
 class EndedJob(msgspec.Struct, gc=False, array_like=True):
-    """A Batsim job that ended or was rejected. Times are in us, and -1 if it never ran."""
+    """A Batsim job that ended or was rejected. Times are in us, or -1 if it never ran."""
 
     id: str
     n_nodes: int
@@ -121,7 +121,7 @@ def registered_job(job_id: str, fields: dict[str, Any]) -> EngineJob:
 
 
 def progress(profiles: dict[str, dict[str, Any]], name: str, elapsed_us: int) -> dict[str, Any]:
-    """Return the progress of a job as a message JOB_KILLED contains it.
+    """Return the progress of a job in the form that a message JOB_KILLED contains.
 
     For composed profiles, it includes the progress of the current part.
     """

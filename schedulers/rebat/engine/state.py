@@ -83,7 +83,7 @@ class EngineState:
         self._use(job.workload, job.profile)
 
     def _use(self, workload: str, profile: str, n_jobs: int = 1) -> None:
-        """Add a number of jobs to the count of jobs that use this profile."""
+        """Increase the count of jobs that use this profile by ``n_jobs``."""
         uses = self._uses.setdefault(workload, {})
         uses[profile] = uses.get(profile, 0) + n_jobs
 

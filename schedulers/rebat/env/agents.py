@@ -19,7 +19,7 @@ _NAMES = list(VICTIM.candidate)
 
 
 def _first_of_rank(observation: Observation, mask: ActionMask, rank: str) -> int:
-    """Return the first candidate under a victim rule. If it is invalid, choose none."""
+    """Choose the candidate that a victim rule ranks first, or none if it is invalid."""
     candidates, _ = VICTIM.split(observation)
     ranks = np.where(candidates[:, 0] > 0, candidates[:, _NAMES.index(rank)], np.inf)
     row = int(ranks.argmin())
@@ -42,7 +42,7 @@ def least_lost_work(observation: Observation, mask: ActionMask) -> int:
 
 
 def first_fit(observation: Observation, mask: ActionMask) -> int:
-    """Choose the first valid candidate. If there is none, choose no candidate."""
+    """Choose the first valid candidate, or none if no candidate is valid."""
     return int(mask.argmax())
 
 
@@ -52,7 +52,7 @@ RULES: dict[str, Agent] = {
     "least-lost-work": least_lost_work,
     "first-fit": first_fit,
 }
-"""Agents that apply a rule of a scheduler. 'first-fit' is the rule of the scheduler greedy."""
+"""Agents that apply the rule of a scheduler. The scheduler 'greedy' uses 'first-fit'."""
 
 
 class RandomAgent:
@@ -78,7 +78,8 @@ class LinearAgent(msgspec.Struct, frozen=True):
     candidate : float64 array, shape (F,)
         Weights of the features of a candidate.
     context : float64 array, shape (C + 1,)
-        Weights of the context features, and a constant, for the score of the action "no candidate".
+        Weights of the context features, followed by a constant. They determine the score of the
+        action "no candidate".
     """
 
     decision: str
@@ -134,7 +135,7 @@ class LinearAgent(msgspec.Struct, frozen=True):
 
     @staticmethod
     def load(path: str | Path, sha256: str = "") -> LinearAgent:
-        """Read an agent from a file. If ``sha256`` is set, it is the expected hash of the file.
+        """Read an agent from a file. If ``sha256`` is set, the file must have this hash.
 
         Raises
         ------

@@ -40,7 +40,7 @@ from rebat.policies.reactions.stealing import NodeStealing, StealingOptions
 from rebat.policies.reactions.victims import VICTIMS, Candidate, earliest_end
 
 Agent = Callable[[Observation, ActionMask], int]
-"""Function of observation, shape (K * F + C,), and mask, shape (K + 1,). It returns an action."""
+"""Function of an observation (shape (K * F + C,)) and a mask (shape (K + 1,)) to an action."""
 
 K = 16
 """Default number of candidates."""
@@ -53,7 +53,7 @@ RANKS = ("fewest-nodes", "latest-release", "least-lost-work")
 
 
 def checked(action: Any, mask: ActionMask) -> int:
-    """Return an action of an agent. If the mask excludes it, raise ValueError."""
+    """Return an agent's action, or raise ValueError if the mask excludes the action."""
     number = int(action)
     if number != action or not 0 <= number < len(mask) or not mask[number]:
         valid = ", ".join(map(str, np.flatnonzero(mask).tolist()))
@@ -64,9 +64,10 @@ def checked(action: Any, mask: ActionMask) -> int:
 class AgentStealing(NodeStealing):
     """Node stealing with a victim that an agent chooses.
 
-    The candidates are K running attempts: those ranked first by the rules in `RANKS`. They are
-    sorted by the first rule. An action is valid if the failed job would fit, and if the criterion
-    of the scheduler accepts the victim. If there is no valid candidate, the agent is not called.
+    The candidates are the K running attempts that the rules in `RANKS` rank highest. They are
+    sorted by the first of these rules. An action is valid if the failed job would fit, and if the
+    criterion of the scheduler accepts the victim. If there is no valid candidate, the agent is not
+    called.
     """
 
     def __init__(
@@ -96,7 +97,7 @@ class AgentStealing(NodeStealing):
         return rows[action].running if action < len(rows) else None
 
     def _shown(self, candidates: list[Candidate]) -> tuple[list[Candidate], list[list[float]]]:
-        """Return the candidates for the agent, and their scaled ranks (rank / K, at most 1)."""
+        """Return the candidates for the agent, and their ranks divided by K (at most 1)."""
         n, k = len(candidates), self._n_candidates
         orders = [
             sorted(range(n), key=[VICTIMS[rule](c) for c in candidates].__getitem__)
@@ -114,7 +115,7 @@ class AgentStealing(NodeStealing):
         return [candidates[at] for at in shown], [ranks[at] for at in shown]
 
     def _valid(self, view: View, failed: Running, nodes: Mask, victim: Running) -> bool:
-        """Return whether the failed job would fit, and the criterion accepts the victim."""
+        """Return whether the failed job would fit and the criterion accepts the victim."""
         left = view.after_stop(victim.attempt.id, self._timing)
         return self._accepted(view, failed, victim, left) and self._fits(
             view, failed, nodes, victim
@@ -211,15 +212,15 @@ class AgentPolicy(Policy):
     """A scheduler in which an agent makes one kind of decision.
 
     To run an agent like any other policy, derive a class from this class and set its attributes.
-    Arguments of the constructor replace the attributes and the method `agent`.
+    Arguments of the constructor have priority over the attributes and the method `agent`.
 
     Attributes
     ----------
     decision : {'victim', 'queue'}
-        Which job to interrupt for a failed job, or which queued attempt is next.
+        The agent chooses the job to interrupt for a failed job, or the next queued attempt.
     base : str
-        The scheduler that makes all other decisions. If empty, it is the one in `BASES`. With
-        'victim', it needs react=stealing. With 'queue', its planning is replaced.
+        The scheduler that makes all other decisions. If empty, the scheduler in `BASES` is used.
+        With 'victim', it needs react=stealing. With 'queue', its planning is replaced.
     candidates : int
         Number of candidates in an observation (K).
     """
@@ -278,7 +279,7 @@ def base_of(decision: str, base: str = "") -> Point:
 
 
 def _counts(point: Point) -> bool:
-    """Return whether the session chooses the nodes of starts."""
+    """Return whether the session chooses the nodes of attempts that start."""
     return point.placement.make(None, 0).counted
 
 

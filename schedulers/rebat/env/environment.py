@@ -29,10 +29,10 @@ except ImportError as error:
     raise not_installed(str(error.name), "rebat.env", "rl") from error
 
 MOST_EMPTY = 100
-"""Maximum number of random episodes without a decision that a reset skips."""
+"""A reset skips random episodes without a decision, up to this number."""
 
 DEFAULTS = {"mtbf": "1h", "checkpoint": "young-daly"}
-"""Defaults of options that differ from `rebat run`."""
+"""Options whose defaults differ from those of `rebat run`."""
 
 UNUSED = ("operations", "seed", "window", "select", "walltime_kills", "accounting")
 """Options of a scenario that an environment does not support."""
@@ -49,7 +49,8 @@ class BatchScheduling(gymnasium.Env[Observation, Any]):
     Parameters
     ----------
     decision : {'victim', 'queue'}
-        Which job to interrupt for a job that lost a node, or which queued attempt is next.
+        The agent chooses the job to interrupt for a job that lost a node, or the next queued
+        attempt.
     workload : Workload, str, Path, or a sequence
         One or several workloads, each as in `rebat.run`.
     window : str or float, optional
@@ -112,13 +113,12 @@ class BatchScheduling(gymnasium.Env[Observation, Any]):
     ) -> tuple[Observation, dict[str, Any]]:
         """Start an episode. Return the first observation and its ``info``.
 
-        ``options`` may be the dictionary ``info["draw"]`` of an earlier reset, to repeat its
-        episode.
+        To repeat the episode of an earlier reset, pass its ``info["draw"]`` as ``options``.
 
         Raises
         ------
         InputError
-            If the selected episode has no decision, or if `MOST_EMPTY` random episodes in a row
+            If the selected episode has no decision, or if `MOST_EMPTY` consecutive random episodes
             have none.
         """
         super().reset(seed=seed)
@@ -180,7 +180,7 @@ class BatchScheduling(gymnasium.Env[Observation, Any]):
         return info | ({"draw": msgspec.structs.asdict(draw)} if draw else {})
 
     def action_masks(self) -> ActionMask:
-        """Return a mask of the actions that are valid now, shape (K + 1,). 1 means valid."""
+        """Return a mask of shape (K + 1,), with 1 for each action that is valid now."""
         return self._mask
 
     @property
@@ -209,7 +209,7 @@ def _listed(workload: Workloads) -> list[WorkloadLike]:
 
 
 def _scenario_options(options: dict[str, Any]) -> ScenarioOptions:
-    """Return the options of the scenario. The defaults are those of the environment."""
+    """Return the options of the scenario, with the environment's defaults."""
     names = [name for name in ScenarioOptions.__struct_fields__ if name not in UNUSED]
     for name in options:
         if name not in names:

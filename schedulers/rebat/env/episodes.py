@@ -45,7 +45,8 @@ class Draw(msgspec.Struct, frozen=True):
     workload : int
         Index of the workload.
     first : int
-        Index of a job in order of submission. The window begins at its submission.
+        Index of the first job of the window, in order of submission. The window begins when this
+        job is submitted.
     seed : int
         Seed of the failures.
     """
@@ -86,7 +87,7 @@ class Episodes:
         self._n_first = [self._count(submits) for submits in self._submits]
 
     def _count(self, submits: list[int]) -> int:
-        """Return the number of jobs at which a complete window can begin."""
+        """Return the number of jobs at whose submission a complete window can begin."""
         if self._window_us is None or not submits:
             return 1
         return max(1, bisect_left(submits, submits[-1] - self._window_us))
@@ -98,7 +99,7 @@ class Episodes:
         return Draw(workload, first, int(rng.integers(2**31)))
 
     def chosen(self, options: dict[str, Any]) -> Draw:
-        """Return the episode that a reset's options select. If there is none, raise InputError."""
+        """Return the episode that a reset's options select. If none exists, raise InputError."""
         try:
             draw = msgspec.convert(options, Draw)
         except msgspec.ValidationError as error:
@@ -111,7 +112,7 @@ class Episodes:
         return draw
 
     def stage(self, draw: Draw) -> tuple[Workload, Scenario]:
-        """Return the jobs of an episode, shifted so that it begins at time 0, and its scenario."""
+        """Return the jobs and the scenario of an episode. Shift times so that it begins at 0."""
         workload, submits = self._workloads[draw.workload], self._submits[draw.workload]
         failures = self._scenario.failures
         scenario = msgspec.structs.replace(
@@ -127,7 +128,7 @@ class Episodes:
 
 
 def _sorted(workload: Workload) -> Workload:
-    """Return the workload with its jobs in order of submission, as columns for the engine."""
+    """Sort the jobs of a workload by submission, and store them as columns for the engine."""
     jobs = sorted(workload.jobs, key=lambda job: job.submit_us)
     return msgspec.structs.replace(workload, jobs=compact(jobs))
 
@@ -137,7 +138,7 @@ def _earlier(job: Job, by_us: int) -> Job:
 
 
 class EpisodeSetting(msgspec.Struct, frozen=True):
-    """The settings that are equal in all episodes of an environment."""
+    """The settings that all episodes of an environment share."""
 
     decision: str
     point: Point
@@ -146,7 +147,7 @@ class EpisodeSetting(msgspec.Struct, frozen=True):
 
     @staticmethod
     def of(decision: str, base: str, n_candidates: int, validate: bool) -> EpisodeSetting:
-        """Return the settings. If the scheduler does not have this decision, raise InputError."""
+        """Return the settings, or raise InputError if the scheduler does not make this decision."""
         return EpisodeSetting(decision, base_of(decision, base), n_candidates, validate)
 
 

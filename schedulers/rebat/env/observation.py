@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Observations of an agent: a row per candidate, then the state of the machine and the queue.
+"""Observations of an agent: one row per candidate, followed by the state of machine and queue.
 
 An observation is a float32 array of K x F + C numbers from 0 to 1. `ObservationLayout` names the F
 features of a candidate and the C features of the context. All features are shares, or logarithms of
@@ -27,27 +27,27 @@ ActionMask = npt.NDArray[np.int8]
 
 MINUTE_US = 60 * US_PER_S
 LONGEST_US = 30 * 24 * 60 * MINUTE_US
-"""Largest scaled duration (30 days). The scale is log(1 + minutes) / log(1 + 43,200)."""
+"""Duration that is scaled to 1 (30 days). The scale is log(1 + minutes) / log(1 + 43,200)."""
 
 MOST = 2**16
-"""Largest scaled count. The scale is log(1 + n) / log(1 + 65,536)."""
+"""Count that is scaled to 1. The scale is log(1 + n) / log(1 + 65,536)."""
 
 _PER_TIME = 1 / log1p(LONGEST_US / MINUTE_US)
 _PER_COUNT = 1 / log1p(MOST)
 
 
 def scaled_time(us: float) -> float:
-    """Return a duration (us) on a logarithmic scale. 0 us is 0, and 30 days or more is 1."""
+    """Return a duration (us) on a logarithmic scale from 0 (0 us) to 1 (30 days or more)."""
     return min(1.0, log1p(max(0.0, us) / MINUTE_US) * _PER_TIME)
 
 
 def scaled_count(n: float) -> float:
-    """Return a count on a logarithmic scale. 0 is 0, and 65,536 or more is 1."""
+    """Return a count on a logarithmic scale from 0 (count 0) to 1 (65,536 or more)."""
     return min(1.0, log1p(max(0.0, n)) * _PER_COUNT)
 
 
 class ObservationLayout(msgspec.Struct, frozen=True):
-    """Features of an observation: their names and definitions, in order.
+    """Names and definitions of the features of an observation, in order.
 
     Attributes
     ----------
@@ -68,7 +68,7 @@ class ObservationLayout(msgspec.Struct, frozen=True):
     def flat(
         self, rows: Sequence[Sequence[float]], context: Sequence[float], n_candidates: int
     ) -> Observation:
-        """Return the observation of at most K candidates (``rows``) in a context, as one array."""
+        """Join the features of at most K candidates (``rows``) and of the context in one array."""
         n_features = len(self.candidate)
         observation = np.zeros(self.size(n_candidates), dtype=np.float32)
         if rows:
@@ -155,7 +155,7 @@ def machine_features(view: View, n_free: int, n_queued: int) -> list[float]:
 def victim_row(
     view: View, running: Running, failed_nodes: int, lost_us: int, valid: bool
 ) -> list[float]:
-    """Return the features of a candidate, without its ranks and ``resubmission``."""
+    """Return the features of a candidate, except its ranks and ``resubmission``."""
     attempt, now_us, n_nodes = running.attempt, view.now_us, view.n_nodes
     return [
         1.0,

@@ -22,20 +22,22 @@ US_PER_H = 3600 * US_PER_S
 
 
 class Totals(msgspec.Struct):
-    """Sums from the start of an episode until now, in microseconds or node-microseconds.
+    """Totals from the start of an episode until now, in microseconds or node-microseconds.
 
     Attributes
     ----------
     n_nodes : int
         Number of nodes of the machine.
     alive_us : int
-        Time in the system, summed over jobs. At the end, this is the total flow of the jobs.
+        Time that jobs have spent in the system, summed over jobs. At the end of the episode, this
+        is the total flow of the jobs.
     alive_node_us : int
-        Time in the system x nodes of the attempt, summed over jobs.
+        Time that a job has spent in the system, multiplied by the nodes of its attempt and summed
+        over jobs.
     queued_us : int
-        Time in the queue, summed over attempts.
+        Time that attempts have spent in the queue, summed over attempts.
     lost_node_us : int
-        Work lost to interruptions x nodes.
+        Work lost to interruptions, multiplied by the nodes of the attempt.
     idle_node_us : int
         Time of nodes on which no attempt runs, including nodes that are down.
     """
@@ -49,31 +51,31 @@ class Totals(msgspec.Struct):
 
 
 Reward = Callable[[Totals], float]
-"""Function of the totals. Its value at the end of an episode is the sum of the rewards."""
+"""Function of the totals. Its value at the end of an episode is the sum of all rewards."""
 
 
 def flow(totals: Totals) -> float:
-    """Return minus the total flow of the jobs, in job-hours."""
+    """Return minus the total flow of all jobs, in hours."""
     return -totals.alive_us / US_PER_H
 
 
 def weighted_flow(totals: Totals) -> float:
-    """Return minus the sum over jobs of flow x nodes, in machine-hours (node-hours / nodes)."""
+    """Return minus the total flow of jobs, weighted by nodes, in hours of the entire machine."""
     return -totals.alive_node_us / (totals.n_nodes * US_PER_H)
 
 
 def waiting(totals: Totals) -> float:
-    """Return minus the total time in the queue, in job-hours."""
+    """Return minus the total time of all jobs in the queue, in hours."""
     return -totals.queued_us / US_PER_H
 
 
 def lost(totals: Totals) -> float:
-    """Return minus the work that interruptions lost, in machine-hours (node-hours / nodes)."""
+    """Return minus the node time lost to interruptions, in hours of the entire machine."""
     return -totals.lost_node_us / (totals.n_nodes * US_PER_H)
 
 
 def utilisation(totals: Totals) -> float:
-    """Return minus the time of nodes without an attempt, in machine-hours (node-hours / nodes)."""
+    """Return minus the time of nodes without an attempt, in hours of the entire machine."""
     return -totals.idle_node_us / (totals.n_nodes * US_PER_H)
 
 
@@ -88,7 +90,7 @@ REWARDS: dict[str, Reward] = {
 
 
 def reward_of(reward: str | Reward) -> Reward:
-    """Return the reward with this name. If ``reward`` is a function, return it.
+    """Return the reward with this name. A function is returned unchanged.
 
     Raises
     ------
@@ -103,7 +105,7 @@ def reward_of(reward: str | Reward) -> Reward:
 
 
 class Meter:
-    """Adds up the totals of a session. Call its method `handle` instead of the session's.
+    """A wrapper of a session that adds up its totals. Call `handle` here, not on the session.
 
     Parameters
     ----------

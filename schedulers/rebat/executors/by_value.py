@@ -41,7 +41,7 @@ def by_value(task: Any) -> bytes:
 
 class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
     def reducer_override(self, obj: Any) -> Any:
-        """Return how to serialise an object. If it is NotImplemented, cloudpickle decides."""
+        """Return how to serialise an object, or NotImplemented to let cloudpickle decide."""
         if isinstance(obj, type) and issubclass(obj, msgspec.Struct) and not _importable(obj):
             return _struct, _creation(obj), _other_attributes(obj), None, None, _add
         return super().reducer_override(obj)

@@ -106,7 +106,7 @@ def _written(path: Path, text: str) -> str:
 
 @contextmanager
 def _scheduler(system: System, resources: Resources, keys: Any) -> Iterator[Any]:
-    """Run a Dask scheduler in this process, on an address that nodes can reach."""
+    """Run a Dask scheduler in this process, at an address that nodes can reach."""
     from dask import config
     from distributed import Scheduler, SpecCluster
 

@@ -21,10 +21,10 @@ STILLBORN = 3
 
 
 class Crew:
-    """The batch jobs, with ``per_job`` workers each.
+    """The batch jobs that run workers, ``per_job`` workers in each job.
 
-    Jobs that end (walltime, failure) are replaced. ``new_job`` is a function of a name that creates
-    a dask-jobqueue job. ``cluster`` contains the Dask scheduler.
+    Jobs that end (at their walltime or by a failure) are replaced. ``new_job`` creates a
+    dask-jobqueue job with a given name. ``cluster`` contains the Dask scheduler.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class Crew:
             self._report(len(names), self.reported_status[1])
 
     def _note_reported(self, workers: set[str]) -> None:
-        """Record the jobs whose workers are connected. A worker is named JOB, or JOB-NUMBER."""
+        """Record the jobs whose workers are connected. Workers are named JOB or JOB-NUMBER."""
         jobs = workers | {name.rpartition("-")[0] for name in workers}
         new = (jobs & self.jobs.keys()) - self.reported
         if new:
@@ -148,7 +148,7 @@ class Crew:
 
 
 def _message(text: str) -> str:
-    r"""Return the message of the batch system in an error of dask-jobqueue.
+    r"""Extract the message of the batch system from an error text of dask-jobqueue.
 
     >>> _message("Command exited\nstderr:\nsbatch: error: invalid partition\n\n")
     'sbatch: error: invalid partition'

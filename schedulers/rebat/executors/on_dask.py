@@ -48,7 +48,7 @@ def outcomes(
     lost: Lost[T, R],
     watch: Callable[[], None] = lambda: None,
 ) -> Iterator[R]:
-    """Yield outcomes as they complete. Call ``watch`` after each one and once a second."""
+    """Yield outcomes as they complete. Call ``watch`` after each outcome and once a second."""
     ended: queue.SimpleQueue[Any] = queue.SimpleQueue()
     of: dict[Any, T] = {}
 

@@ -68,7 +68,7 @@ class _Worker(Generic[T]):
             self.pipe.send_bytes(content)
 
     def death(self) -> str:
-        """Wait for the end of the process. Return a text that states how it died."""
+        """Wait until the process ends, and return a text that states how it died."""
         self.process.join(10)
         code = self.process.exitcode
         return f"signal {-code}" if code is not None and code < 0 else f"exit code {code}"
@@ -120,7 +120,7 @@ def _serve(pipe: Any, work: Work[Any, Any]) -> None:
 
 
 class _Trouble(NamedTuple):
-    """An error in a worker. It is sent instead of an outcome."""
+    """An error in a worker, which is sent instead of an outcome."""
 
     text: str
 
@@ -168,7 +168,7 @@ def _collect(
     work: Work[T, R],
     lost: Lost[T, R],
 ) -> Iterator[R]:
-    """Handle the outcome or the death of a worker. Send the next task to it or its replacement."""
+    """Handle the outcome or death of a worker. Send the next task to it or to its replacement."""
     task = worker.task
     assert task is not None
     try:

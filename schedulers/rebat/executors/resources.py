@@ -15,9 +15,9 @@ T = TypeVar("T")
 R = TypeVar("R")
 Work = Callable[[T], R]
 Lost = Callable[[T, str], R]
-"""Function of a task whose worker died, and of the reason. It returns the outcome."""
+"""Function that receives a task whose worker died and the reason, and returns the outcome."""
 OnCrew = Callable[[int, str], None]
-"""Callback with the number of connected workers and a note about missing workers."""
+"""Callback that receives the number of connected workers and a note about missing workers."""
 
 
 class Jobs(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,7 +30,7 @@ class Jobs(msgspec.Struct, frozen=True, kw_only=True):
     queue: str | None = None
     """Queue, or partition of Slurm."""
     account: str | None = None
-    """Account, or project of SGE and LSF."""
+    """Account (with SGE and LSF: project)."""
     walltime_s: float | None = None
     memory: str | None = None
     """Memory of the job, like '4 GiB'."""

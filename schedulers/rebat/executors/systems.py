@@ -50,7 +50,7 @@ class System(NamedTuple):
     cluster: str
     submit: str
     listing: tuple[str, ...]
-    """Command that prints a line per job. Each line begins with the number of the job."""
+    """Command that prints one line per job, beginning with the number of the job."""
     column: int
     """Index of the column that contains the state."""
     runs: str
@@ -95,7 +95,7 @@ def listed(system: System, text: str) -> dict[str, str]:
 
 
 def queued(system: System) -> dict[str, str] | None:
-    """Return the state of each queued job, by job number, or None if the queue does not answer."""
+    """Return the state of each queued job by its number, or None if the queue does not answer."""
     try:
         done = subprocess.run(
             system.listing, capture_output=True, text=True, timeout=PATIENCE_S, check=True
@@ -122,7 +122,7 @@ def jobqueue() -> Any:
 
 
 def cores_per_job(system: System, jobs: Jobs) -> int:
-    """Return the number of workers per job. It is set in the options or in Dask's configuration.
+    """Return the number of workers per job, from the options or from Dask's configuration.
 
     The default is 1.
     """
@@ -133,7 +133,7 @@ def cores_per_job(system: System, jobs: Jobs) -> int:
 
 
 def job_options(system: System, jobs: Jobs) -> dict[str, Any]:
-    """Return the options of a job for dask-jobqueue, in addition to its configuration."""
+    """Return the options of a job that are passed to dask-jobqueue besides its configuration."""
     from dask import config
 
     def also(name: str, more: tuple[str, ...]) -> list[str]:

@@ -54,7 +54,7 @@ EXECUTORS: dict[str, Executor] = {
 
 
 def executor(name: str) -> Executor:
-    """Return the executor with this name. If the name is unknown, the error lists the choices."""
+    """Return the executor with this name. For an unknown name, the error lists the choices."""
     if name not in EXECUTORS:
         raise unknown_name("executor", name, EXECUTORS)
     return EXECUTORS[name]

@@ -30,8 +30,8 @@ def catch_up(at_us: Any, node: Any, cursor: int, now_us: int, last_us: Any) -> i
 def first_hit(at_us: Any, node: Any, cursor: int, until_us: int, within: Any) -> int:
     """Return the time of the first failure of a node in ``within``, or -1 if there is none.
 
-    ``within`` is a mask of nodes. The function searches the failures from index ``cursor`` on that
-    occur before ``until_us``.
+    ``within`` is a mask of nodes. The function searches the failures that occur before
+    ``until_us``, starting at index ``cursor``.
     """
     while at_us[cursor] < until_us:
         if within[node[cursor]]:

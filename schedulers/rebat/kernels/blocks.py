@@ -115,7 +115,7 @@ def number(bit: int) -> int:
 
 @loop
 def weight(first: Any, w: int, bits: int) -> int:
-    """Return the number of nodes in the blocks of the set bits of ``bits``.
+    """Return the number of nodes in the blocks that the set bits of ``bits`` represent.
 
     ``bits`` are bits of word ``w`` of a row. The nodes are counted for each run of consecutive
     bits.
@@ -133,7 +133,7 @@ def weight(first: Any, w: int, bits: int) -> int:
 
 @loop
 def block_of(table: Any, node: int) -> int:
-    """Return the index of the block that contains ``node`` (bisection)."""
+    """Return the index of the block that contains ``node``, found by bisection."""
     low, high = 0, table.n[BLOCKS]
     while high - low > 1:
         middle = (low + high) // 2
@@ -218,7 +218,7 @@ def nodes_of(table: Any, row: Any, out: Any) -> int:
 
 @loop
 def mark_bounds(rows: Any, count: int, words: int, mark: Any) -> None:
-    """Set the bit in ``mark`` of each block that differs from the previous block in any row."""
+    """For each block that differs from the previous block in any row, set its bit in ``mark``."""
     for i in range(count):
         carry = 0
         for w in range(words):
@@ -267,7 +267,7 @@ def keep_marked(rows: Any, count: int, blocks: int, place: Any, n_kept: int) -> 
 
 @loop
 def fill(row: Any, words: int, blocks: int) -> None:
-    """Replace ``row``, whose set bits are the positions at which a set changes, with this set."""
+    """Replace ``row``, which marks the positions at which a set begins or stops, with this set."""
     carry = 0
     for w in range(words):
         x = row[w] ^ carry
@@ -281,7 +281,7 @@ def fill(row: Any, words: int, blocks: int) -> None:
 
 @loop
 def merge_blocks(table: Any) -> None:
-    """Merge neighbouring blocks that are equal in all rows. Do nothing if rows keep all words."""
+    """Merge neighbouring blocks that are equal in all rows, if rows then need fewer words."""
     blocks = table.n[BLOCKS]
     words = words_of(blocks)
     mark = table.mark[0]

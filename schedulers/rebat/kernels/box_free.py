@@ -4,8 +4,7 @@
 A *window* is a box of any extents. It is represented by its corner. As in ``box_sums``, the free
 windows of a shape are computed from the free windows of the two parts of this shape. Here, all
 blocks of a word are processed at the same time. If no window of a shape is free, the search skips
-windows of larger shapes that contain a window of this shape. Therefore, it is shorter on a fuller
-torus.
+larger shapes that contain this shape. Therefore, the search is shorter on a fuller torus.
 """
 
 from __future__ import annotations
@@ -34,14 +33,15 @@ class Catalogue(NamedTuple):
     volume : array (volumes,)
         Number of blocks in each box.
     program_of, program : arrays
-        The rows of volume v are ``program_of[v]`` to ``program_of[v + 1]`` of ``program`` (see
+        Rows ``program_of[v]`` to ``program_of[v + 1] - 1`` of ``program`` belong to volume v (see
         ``models.free_boxes``).
     shapes_of, shapes : arrays
         The shapes of each volume, indexed in the same way.
     allowed : array (shapes, words)
         Set of the allowed corners of each shape (see ``box_slots``).
     ranks : array (shapes, blocks)
-        Position of each box in the order of boxes. The rule RANDOM hashes it to a random number.
+        Position of each box in the order of boxes, from which the rule RANDOM computes a random
+        number.
     inside : array (steps, words)
         For each step along the torus, the set of blocks from which the step does not wrap around.
     sizes : array (dimensions,)
@@ -76,11 +76,11 @@ class Catalogue(NamedTuple):
 
 @kernel
 def meet(first: Any, second: Any, inside: Any, on: int, back: int, out: Any) -> bool:
-    """Write into ``out`` the blocks of ``first`` from which a step leads into ``second``.
+    """Write into ``out`` all blocks of ``first`` from which a step leads to a block of ``second``.
 
     The function returns whether there are any. The step goes ``on`` blocks forwards. From blocks
-    that are not in ``inside``, it wraps around: it goes ``back`` blocks backwards. A set of n words
-    has n + 1 zero words before and after it, so that no step leaves the array.
+    that are not in ``inside``, the step wraps around, so it goes ``back`` blocks backwards. A set
+    of n words has n + 1 zero words before and after it, so that no step leaves the array.
     """
     n, bit = inside.shape[0], np.uint64(1)
     to, shift = n + (on >> 6), np.uint64(on & 63)
@@ -115,7 +115,7 @@ def first_corner(corners: Any, allowed: Any) -> int:
 
 @kernel
 def least_number(corners: Any, allowed: Any, ranks: Any, seed: int, serial: int) -> Any:
-    """Return the allowed corner with the lowest random number, this number, and its rank.
+    """Find the allowed corner with the lowest random number. Return the corner, number and rank.
 
     If no corner is allowed, the corner is -1.
     """
@@ -167,7 +167,7 @@ def next_shape(catalogue: Any, v: int, at: int) -> tuple[int, int, int]:
 def free_box(
     catalogue: Any, v: int, taken: Any, rule: int, seed: int, serial: int
 ) -> tuple[int, int]:
-    """Return a free box of volume ``v`` as the row of its shape and its corner.
+    """Find a free box of volume ``v``. Return the row of its shape, and its corner.
 
     The row is -1 if no box is free.
     """
@@ -248,7 +248,7 @@ def line(busy: Any, count: int, out: Any) -> bool:
 def is_full(catalogue: Any, v: int, words: Any) -> bool:
     """Return whether the cache proves that no box of volume ``v`` is free.
 
-    This is the case if the blocks in use, ``words``, contain a set of ``catalogue.full[v]``.
+    This is the case if the blocks in use, ``words``, contain one of the sets ``catalogue.full[v]``.
     """
     for r in range(catalogue.full.shape[1]):
         holds = True

@@ -91,7 +91,7 @@ class Plan(NamedTuple):
 
 
 class Released(NamedTuple):
-    """Blocks released since the last pass, and the latest end (``opened``) of their earlier use."""
+    """Blocks released since the last pass, and the time ``opened`` at which the last use ended."""
 
     blocks: Words
     opened: Ints
@@ -107,7 +107,7 @@ class Lifted(NamedTuple):
 
 @kernel
 def fit(plan: Plan, k: int, words: Words, out: Words) -> bool:
-    """Choose blocks for attempt ``k`` that are not in ``words``. Return whether it is possible."""
+    """Choose blocks outside ``words`` for attempt ``k``. Return whether this is possible."""
     catalogue, v = plan.catalogue, plan.volumes[k]
     if is_full(catalogue, v, words):
         return False
@@ -135,8 +135,8 @@ def first_fit(
 
     The chosen blocks are written into ``out``. Before ``opened``, the attempt fits only if it gets
     at least one of the blocks ``freed``. ``reach[i]`` is the time until which at least one of these
-    blocks stays free from slot ``i`` on. If it is UNKNOWN, the function computes it. ``front`` is
-    for temporary results.
+    blocks stays free, counted from slot ``i``. If this time is UNKNOWN, the function computes it.
+    ``front`` is for temporary results.
     """
     slots, catalogue, length = plan.slots, plan.catalogue, plan.durations[k]
     own, own_start, own_end = lifted
@@ -198,7 +198,7 @@ def add_slot(slots: Slots, k: int, lifted: Lifted, words: Words) -> None:
 
 @step
 def fold(slots: Slots, first: int, past: int, lifted: Lifted, front: Words) -> None:
-    """Write the blocks in use up to slot ``past`` for each slot from ``first``. Clear ``front``."""
+    """For each slot from ``first``, write the blocks used up to slot ``past``. Clear ``front``."""
     for k in range(past - 1, first - 1, -1):
         is_own = lifted.start <= slots.t[k] < lifted.end
         for w in range(front.shape[0]):
@@ -213,7 +213,7 @@ def widen(
     slots: Slots, i: int, folded: int, past: int, end: int, most: int, freed: Words,
     needs_freed: bool, lifted: Lifted, front: Words, words: Words,
 ) -> tuple[int, bool]:  # fmt: skip
-    """Write the blocks in use from slot ``i`` until ``end`` into ``words``; stop if too many are.
+    """Write the blocks in use from slot ``i`` until ``end`` into ``words``. Stop if too many are.
 
     ``slots.back[i]`` contains the blocks in use from slot ``i`` up to slot ``folded`` (excluded).
     ``front`` contains the blocks in use from slot ``folded`` up to slot ``past`` (excluded).
@@ -249,7 +249,7 @@ def any_released(slots: Slots, i: int, lifted: Lifted) -> bool:
 
 @loop
 def reach_of(slots: Any, i: int, blocks: Any, words: Any) -> int:
-    """Return the time until which one of ``blocks`` stays free from slot ``i`` on."""
+    """Return the time until which any of ``blocks`` stays free, starting at slot ``i``."""
     for w in range(words.shape[0]):
         words[w] = blocks[w]
     busy = slots.busy

@@ -99,7 +99,7 @@ def any_in(blocks: Any, others: Any) -> bool:
 
 @kernel
 def unpack(words: Any, out: Any) -> None:
-    """Write a mask into ``out``: for each block, whether it is in the set ``words``."""
+    """Write into ``out``, for each block, whether it is in the set ``words``."""
     for block in range(out.shape[0]):
         out[block] = (words[block >> 6] >> np.uint64(block & 63)) & np.uint64(1)
 
@@ -155,7 +155,7 @@ def split(slots: Any, time: int) -> int:
 
 @loop
 def put(slots: Any, start: int, end: int, words: Any, size: int, take: bool) -> None:
-    """Mark the ``size`` blocks of ``words`` as in use over [start, end), or as free.
+    """Mark the ``size`` blocks of ``words`` as in use, or as free, over [start, end).
 
     If ``take`` is true, the blocks are marked as in use, and must have been free. Otherwise, they
     are marked as free. Times before the first slot are ignored. The arrays must have space for two

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sums over all boxes of a torus. A list of additions, the *program*, computes them."""
+"""Sums over all boxes of a torus, computed by a list of additions (the *program*)."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ def run_sums(program: Any, work: Any) -> None:
 
 @kernel
 def least_box(sums: Any, chosen: Any, slack: float) -> int:
-    """Return the first box among ``chosen`` whose sum is the smallest, up to a tolerance.
+    """Return the first box among ``chosen`` whose sum equals the smallest sum within a tolerance.
 
-    ``slack`` is this relative tolerance. The result is -1 if every sum is infinite.
+    ``slack`` is the relative tolerance. The result is -1 if every sum is infinite.
     """
     least = sums[chosen[0]]
     for i in range(1, chosen.shape[0]):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nodes with several cores: the cores that an attempt gets, and moves of the jobs of a node.
+"""Nodes with several cores: selection of the cores for an attempt, and moves of a node's jobs.
 
 If nodes have c cores, node k has the cores ``c k`` to ``c k + c - 1``. Source: sections 3.3 and 4.4
 of Rodríguez-Pascual et al., "Job migration in HPC clusters by means of checkpoint/restart", 2019.
@@ -49,7 +49,7 @@ def tightest(room: Any, count: int, best: bool, backwards: bool, skip: int) -> i
 
 @kernel
 def spread(room: Any, count: int, best: bool, backwards: bool, take: Any) -> bool:
-    """Write the number of cores to use on each node, and return whether ``count`` cores are free.
+    """Choose how many cores to use on each node. Return whether ``count`` cores are free.
 
     The numbers are written into ``take``. All free cores of a node are used before the next node is
     used. If ``best`` is set, nodes with more free cores come first. Otherwise, and if there is a
@@ -72,7 +72,7 @@ def spread(room: Any, count: int, best: bool, backwards: bool, take: Any) -> boo
 
 @kernel
 def lowest_cores(free: Any, cores: int, take: Any, out: Any) -> int:
-    """Write the lowest ``take[k]`` free cores of each node k as intervals. Return their number."""
+    """Write the ``take[k]`` lowest free cores of each node k as intervals. Count the intervals."""
     k = 0
     for node in range(take.shape[0]):
         left = take[node]
@@ -109,7 +109,8 @@ def survey(tags: Any, unusable: Any, cores: int, room: Any, victims: Any, used: 
     Parameters
     ----------
     tags, unusable : arrays, shape (nodes x cores,)
-        Holder of each core (-1 if free), and whether the core is down or drained.
+        The holder of each core (-1 if it is free), and a mask of the cores that are down or
+        drained.
     room : output, shape (nodes,)
         Free cores of the mixed nodes, -1 for other nodes.
     victims : output
@@ -170,13 +171,13 @@ def find_move(
     room: Any, victims: Any, first: Any, shares: Any, single: bool, best: bool,
     begin: int, targets: Any,
 ) -> int:  # fmt: skip
-    """Return the first victim, from ``begin`` on, whose jobs fit on other mixed nodes.
+    """Return the first victim whose jobs fit on other mixed nodes, starting at index ``begin``.
 
     The result is the index of the victim, or -1 if there is none. The function checks only one
-    condition of Algorithm 1: the number of free cores. Each job of victim v needs a number of
-    cores, ``shares[first[v]]`` to ``shares[first[v + 1] - 1]``. ``room`` contains the number of
-    free cores of each possible target node, and -1 for other nodes. The target node of each job is
-    written into ``targets``.
+    condition of Algorithm 1: the number of free cores. The entries ``shares[first[v]]`` to
+    ``shares[first[v + 1] - 1]`` are the numbers of cores that the jobs of victim v need. ``room``
+    contains the number of free cores of each possible target node, and -1 for other nodes. The
+    target node of each job is written into ``targets``.
     """
     total = 0
     for node in range(room.shape[0]):

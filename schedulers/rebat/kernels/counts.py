@@ -22,7 +22,7 @@ NEVER = FOREVER_US
 
 
 def steps_needed(rectangles: int) -> int:
-    """Return the maximum number of steps of a profile with this number of jobs and reservations."""
+    """Return how many steps a profile with this number of jobs and reservations can have."""
     return 2 * rectangles + 4
 
 
@@ -106,7 +106,7 @@ def forget(t: Any, f: Any, n: int, now: int) -> int:
 def earlier_fit(
     t: Any, f: Any, n: int, size: int, duration: int, reserved: int, horizon: int
 ) -> int:
-    """Return the earliest start of a job that has a reservation, which begins at ``reserved``.
+    """Return the earliest start of a job whose present reservation begins at ``reserved``.
 
     From ``reserved`` on, the job can use the nodes of its own reservation. Therefore, only steps
     before ``reserved`` are searched. No new window begins at or after ``horizon`` (see
@@ -152,16 +152,16 @@ def compress(
 ) -> tuple[int, int]:
     """Move the reservation of each queued job to its first fit, one job after another.
 
-    No job moves to a later time. Some nodes were freed since the last pass. A job can move to an
-    earlier window only if it uses such nodes. ``opened`` is the latest time until which any of
-    these nodes was in use. Therefore, a new window begins before ``opened``.
+    No job moves to a later time. A job can move to an earlier window only if it uses nodes that
+    were freed since the last pass. ``opened`` is the latest time until which any of these nodes was
+    in use. Therefore, all windows to which jobs move begin before ``opened``.
 
     Returns
     -------
     n, moved : int
-        The new length of the profile, and the latest end of a reservation that was moved in this
-        pass. Its nodes count as freed in the next pass, because jobs ahead of it in the queue could
-        not use them in this pass.
+        The new length of the profile, and the latest end of the reservations that were moved in
+        this pass. Their nodes count as freed in the next pass, because jobs ahead in the queue
+        could not use them in this pass.
     """
     now = t[0]
     moved = now

@@ -3,8 +3,8 @@
 
 The results after each step equal those of `counts.place` and `counts.compress`. When a reservation
 is moved, its new time window usually overlaps the old one. Then only the numbers of free nodes at
-the two ends of the window change. The search skips blocks of steps whose bounds exclude a fit (see
-`rebat.kernels.spread`).
+the two ends of the window change. The search skips a block of steps if its bounds exclude a fit
+(see `rebat.kernels.spread`).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from rebat.kernels.spread import (
 
 @step
 def window_in(t: Any, f: Any, block: int, size: int, duration: int, before: int) -> int:
-    """Return the first step in ``block`` at which a window begins before ``before``, or -1.
+    """Return the first step in ``block``, and before ``before``, at which a window begins, or -1.
 
     For speed, the search is one pass without unpredictable branches, except at the end.
     """
@@ -135,7 +135,7 @@ def raise_bounds(
 
 @step
 def widest(steps: Spread, free: int) -> int:
-    """Return the number of the largest width of at most ``free`` nodes, or -1 if there is none."""
+    """Return the index of the largest width that is at most ``free``, or -1 if there is none."""
     w = -1
     for width in steps.wide:
         w += width <= free

@@ -38,8 +38,8 @@ def dependents(idle: int, run_end: Any, run_size: Any, start: Any, end: Any, siz
     -------
     int64 array, shape (m,)
         The number for each job. A reservation depends on a job if it uses processors that the job
-        releases at or before the start of the reservation. It also depends on the job if another
-        reservation that depends on the job releases them.
+        releases at or before the start of the reservation. It also depends on the job if it uses
+        processors released by another reservation that depends on the job.
     """
     m, n = len(run_end), len(start)
     ends = np.concatenate((run_end, end))
@@ -72,7 +72,7 @@ def dependents(idle: int, run_end: Any, run_size: Any, start: Any, end: Any, siz
 
 @kernel
 def reached_from(m: int, n: int, edge_from: Any, edge_to: Any) -> Any:
-    """Return the number of reservations (of ``n``) that each of ``m`` running jobs reaches.
+    """Return how many of the ``n`` reservations each of the ``m`` running jobs reaches.
 
     A job reaches a reservation along edges, which are sorted by the reservation at their end. Each
     edge begins at a job or at an earlier reservation. One pass over the edges processes ``GROUP``

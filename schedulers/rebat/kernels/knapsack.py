@@ -23,8 +23,8 @@ def cheapest_rows(costs: Any, freed: Any, ends: Any, need: int) -> tuple[int, An
 
     Each row is a way to shrink a job: its cost, and the number of nodes that it frees. At most one
     row of each job is chosen. ``ends`` contains the first row of each job, followed by the number
-    of rows. Entry (j, k) of ``total`` and ``count`` is the cost and the number of rows of the best
-    choice that frees at least k nodes, among job j and later jobs.
+    of rows. Consider the best choice among job j and later jobs that frees at least k nodes: entry
+    (j, k) of ``total`` is its cost, and entry (j, k) of ``count`` is its number of rows.
     """
     n_jobs = len(ends) - 1
     total = np.full((n_jobs + 1, need + 1), NEVER, np.int64)
@@ -46,7 +46,7 @@ def cheapest_rows(costs: Any, freed: Any, ends: Any, need: int) -> tuple[int, An
 
 @kernel
 def _rows(costs: Any, freed: Any, ends: Any, total: Any, count: Any, need: int) -> Any:
-    """Return the rows of the best choice, or the choice with the lowest rows if there is a tie."""
+    """Return the rows of the best choice. If there is a tie, choose the lowest rows."""
     rows = np.empty(count[0, need], np.int64)
     chosen, k = 0, need
     for j in range(len(ends) - 1):

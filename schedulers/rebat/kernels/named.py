@@ -2,9 +2,9 @@
 """First fit and reservations on named nodes, as in the schedule of Batsched.
 
 A job gets the first fit in time: the earliest start of a slice from which enough nodes stay free
-for its duration. It also gets the first fit in space: the lowest-numbered nodes that stay free. Two
-equal neighbouring slices do not change the result, because a job that fits from the second slice on
-also fits from the first.
+for its duration. It also gets the first fit in space: the lowest-numbered nodes that stay free. If
+two neighbouring slices are equal, they need not be joined, because a job that fits from the second
+slice on also fits from the first.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ def excess(table: Any, k: int) -> int:
 
 @loop
 def narrow(table: Any, k: int) -> None:
-    """Remove the blocks from ``fit`` that are not free in slice ``k``."""
+    """Remove from ``fit`` the blocks that are not free in slice ``k``."""
     for w in range(words_of(table.n[BLOCKS])):
         table.fit[0, w] &= table.free[k, w]
 
 
 @loop
 def first_fit(table: Any, size: int, duration: int, since: int) -> int:
-    """Return the earliest start, from slice ``since`` on, at which the job fits, or NEVER.
+    """Return the earliest start at which the job fits, starting at slice ``since``, or NEVER.
 
     After the call, ``fit`` contains the nodes that are free in the entire window. During the search
     it contains the nodes that are free in all slices ``[i, j)``. There are always enough of them.
@@ -122,7 +122,7 @@ def hold_lowest(table: Any, k: int, size: int) -> None:
 
 @loop
 def reserve(table: Any, k: int, size: int, duration: int, start: int) -> None:
-    """Give reservation ``k`` the lowest nodes of ``fit`` from ``start`` on.
+    """Reserve the lowest nodes of ``fit`` for reservation ``k``, beginning at ``start``.
 
     If ``start`` is NEVER, it gets no nodes.
     """

@@ -18,10 +18,10 @@ from rebat.kernels.slices import join
 
 @loop
 def place(table: Any, size: Any, duration: Any, last: int) -> None:
-    """Reserve the first fit, in queue order, for the jobs before ``last`` without a reservation.
+    """Reserve the first fit for each job before ``last`` that has no reservation, in queue order.
 
-    No nodes are freed during this call. Therefore, if an earlier placed job is at most as large and
-    as long as this job, this job cannot begin before it.
+    No nodes are freed during this call. Therefore, a job cannot begin before an earlier placed job
+    that is at most as large and as long.
     """
     first = table.n[RESERVED]
     for k in range(first, last):
@@ -36,7 +36,7 @@ def place(table: Any, size: Any, duration: Any, last: int) -> None:
 
 @loop
 def fits_from(table: Any, k: int, size: int, i: int, end: int) -> int:
-    """Return ``i`` if ``size`` nodes stay free from slice ``i`` until ``end``, or a later slice.
+    """Return ``i`` if ``size`` nodes stay free from slice ``i`` until ``end``, else a later slice.
 
     The nodes of reservation ``k`` count as free. The later slice is the next slice from which
     ``size`` nodes may stay free. No window of the same length can begin between ``i`` and this
@@ -56,7 +56,7 @@ def fits_from(table: Any, k: int, size: int, i: int, end: int) -> int:
 
 @loop
 def narrow_without(table: Any, k: int, j: int) -> int:
-    """Remove the blocks that are not free in slice ``j`` from ``fit``, and count their nodes.
+    """Remove from ``fit`` the blocks that are not free in slice ``j``, and count their nodes.
 
     The nodes of reservation ``k`` count as free.
     """
@@ -151,8 +151,8 @@ def compress(table: Any, size: Any, duration: Any, opened: int) -> int:
     Returns
     -------
     moved : int
-        The latest end of a reservation that was moved in this pass. Its nodes count as freed in the
-        next pass, because jobs ahead of it in the queue could not use them in this pass.
+        The latest end of the reservations that were moved in this pass. Their nodes count as freed
+        in the next pass, because jobs ahead in the queue could not use them in this pass.
     """
     merge_blocks(table)
     moved = table.t[0]

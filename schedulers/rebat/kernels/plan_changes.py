@@ -19,7 +19,7 @@ NO_OBSTACLE, PLANNED, TOO_FEW, RESERVED, NO_PLACE, IN_ORDER, NOT_STARTED, REASON
 
 @step
 def first_before(start: Any, first: int, own: int, now_us: int, until_us: int) -> int:
-    """Return the first position, from ``first`` on, with a start between two times, or -1.
+    """Return the first position from ``first`` whose start is between the two times, or -1.
 
     The position ``own`` is ignored.
     """
@@ -42,10 +42,10 @@ def changed(
         The queue in its order (see `contract.planned`). The arrays ``behind`` and ``placeless`` may
         be empty.
     last : int64 array, shape (serials, 3)
-        Planned start, obstacle, and value of the obstacle in the previous plan, by serial number.
-        The function updates them.
+        Planned start, obstacle, and value of the obstacle in the previous plan. The index is the
+        serial number. The function updates this array.
     rows : int64 array, shape (m, 4)
-        The rows of changes, with space for 2n more.
+        The rows of changes. The array must have space for 2n more rows.
     plan : int
         Index of this plan.
     now_us, n_free : int

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The holder of each node, and searches for the lowest free nodes.
 
-``owner`` contains a number for the holder of each node, the tag. ``down`` is a mask of the nodes
-that are down. ``free`` contains the number of free nodes of each block of `BLOCK` nodes.
+``owner`` contains the tag of each node, a number that represents its holder. ``down`` is a mask of
+the nodes that are down. ``free`` contains the number of free nodes of each block of `BLOCK` nodes.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def extend(out: Any, k: int, first: int, last: int) -> int:
 
 @kernel
 def lowest_free(owner: Any, down: Any, free: Any, count: int, out: Any) -> int:
-    """Write the ``count`` lowest free nodes that are up as intervals. Return their number.
+    """Write the ``count`` lowest nodes that are up and free as intervals. Count the intervals.
 
     ``free[b]`` is the number of nodes of block ``b`` that are up and free. The result is -1 if
     there are too few free nodes.
@@ -85,7 +85,7 @@ def first_obstacle(owner: Any, down: Any, free: Any, intervals: Any) -> int:
 
 @kernel
 def take(owner: Any, down: Any, free: Any, intervals: Any, tag: int) -> int:
-    """Assign every node of the intervals to ``tag`` if all are up and free.
+    """If all nodes of the intervals are up and free, assign them to ``tag``.
 
     The result is -1 on success. Otherwise nothing changes, and the result is the first node that is
     down or held.
@@ -152,7 +152,7 @@ def usable_of(owner: Any, down: Any, intervals: Any, unheld: bool, out: Any) -> 
 
 @kernel
 def lowest_of(free: Any, count: int, out: Any) -> int:
-    """Write the ``count`` lowest nodes of the mask ``free`` as intervals. Return their number."""
+    """Write the ``count`` lowest nodes of the mask ``free`` as intervals. Count the intervals."""
     node, n_found, k = 0, 0, 0
     while n_found < count:
         if free[node]:

@@ -45,7 +45,7 @@ class ScenarioBatch(NamedTuple):
     Attributes
     ----------
     times, sizes : int64[n]
-        Time of one attempt and processors of each job.
+        Duration of an attempt, and number of processors, of each job.
     failures : int64[n_scenarios, n]
         Number of failed attempts before the successful attempt.
     n_procs : int
@@ -133,7 +133,7 @@ def remove(queue: Queue, job: int) -> None:
 
 @inlined
 def next_fit(queue: Queue, start: int, limit: int) -> int:
-    """Return the first waiting job of at most `limit` processors, from place `start` on, or NONE.
+    """Return the first job from place `start` that needs at most `limit` processors, or NONE.
 
     Blocks are searched backwards without an early exit, so that the compiler vectorises the loop.
     """
@@ -156,7 +156,7 @@ def next_fit(queue: Queue, start: int, limit: int) -> int:
 
 @inlined
 def next_waiting(queue: Queue, start: int) -> int:
-    """Return the first waiting job from place `start` on, or `NONE`."""
+    """Return the first job that waits at place `start` or later, or `NONE`."""
     job = start
     while job < queue.sizes.size:
         if queue.sizes[job] != ABSENT:
@@ -194,7 +194,7 @@ def push(agenda: JobAgenda, job: int, time: int) -> None:
 
 @inlined
 def new_profile(n: int) -> NodeProfile:
-    """Return a profile with space for ``n`` starts and ends, the current step, and the end mark."""
+    """Return a profile with space for ``n`` starts and ends, the current step and the end mark."""
     room = 2 * n + 3
     return NodeProfile(np.empty(room, np.int64), np.empty(room, np.int64), np.ones(1, np.int64))
 
@@ -277,9 +277,9 @@ def reserve(profile: NodeProfile, size: int, length: int) -> int:
     """Reserve the first window of `length` with `size` processors, and return its start.
 
     For speed, this is one pass without unpredictable branches. If the current step has enough
-    processors, `start` is the start of the run of such steps. Otherwise, it is the end of the
-    current step. There is always a window, because all processors are free in the last step, which
-    lasts until `NEVER`.
+    processors, `start` is the start of the first of the consecutive steps that have enough.
+    Otherwise, it is the end of the current step. There is always a window, because all processors
+    are free in the last step, which lasts until `NEVER`.
     """
     start = int(profile.times[0])
     step = 0

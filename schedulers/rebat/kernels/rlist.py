@@ -53,7 +53,7 @@ def begin(batch: ScenarioBatch, queue: Queue, running: JobAgenda, job: int, star
 
 @inlined
 def complete(queue: Queue, running: JobAgenda, p: Ints, left: Ints) -> tuple[int, int, int]:
-    """End all attempts of the next completion time. Failed jobs return to the queue.
+    """End all attempts that end at the next completion time. Failed jobs return to the queue.
 
     The results are the time, the number of freed processors, and the first place in the queue whose
     job failed (n if no job failed).
@@ -97,7 +97,7 @@ def greedy(batch: ScenarioBatch) -> None:
 
 @inlined
 def shadow(running: JobAgenda, p: Ints, free: int, size: int) -> tuple[int, int]:
-    """Return when `size` processors will be free, and how many more will be free at this time.
+    """Return the time at which `size` processors will be free, and how many more will be free then.
 
     Since there are no other reservations, the number of free processors only increases. A
     backfilled job does not delay the reservation if it ends by this time or uses only these
@@ -155,7 +155,7 @@ def easy(batch: ScenarioBatch, easy_head: bool) -> None:
 
 @kernel
 def reserving(batch: ScenarioBatch, depth: int, easy_head: bool) -> None:
-    """Simulate R-LIST with any m: every completion makes m new reservations, then backfills."""
+    """Simulate R-LIST with any m: at every completion, make m new reservations, then backfill."""
     t, p, n = batch.times, batch.sizes, batch.times.size
     queue, running, profile = new_queue(n), new_agenda(n), new_profile(n)
     left = np.empty(n, np.int64)

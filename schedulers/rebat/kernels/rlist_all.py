@@ -2,11 +2,12 @@
 """R-LIST-Q: all waiting jobs have reservations, recomputed at every completion (RR-9296).
 
 Most reservations do not affect which jobs start now. The kernel computes only the reservations that
-do. They have the same times as if all were computed. This is correct for three reasons:
+do affect it. Their times are the same as if all reservations were computed. This is correct for
+three reasons:
 
-- The first window of a job in a profile that includes only *some* of the other jobs is a lower
-  bound: the reservation of the job does not begin earlier. A bound stays valid when reservations
-  are added, because added reservations do not move others.
+- Consider the first window of a job in a profile that includes only *some* of the other jobs. It is
+  a lower bound: the reservation of the job does not begin earlier. A bound stays valid when
+  reservations are added, because added reservations do not move others.
 - Consider the jobs ahead in the queue whose reservations are unknown. If all their bounds are at or
   after the end of this window, none of them uses processors within it. Then the window *is* the
   reservation. Therefore, reservations can be computed in any order. A job that fits now depends
@@ -57,7 +58,7 @@ class Round(NamedTuple):
     waiting : Queue
         Jobs with unknown reservations.
     bounds : int64[n]
-        Lower bounds of the starts of the unknown reservations. For all other jobs, `NEVER`.
+        Lower bounds of the starts of the unknown reservations. `NEVER` for all other jobs.
     reserved : JobAgenda
         The known reservations, by start.
     profile : NodeProfile
@@ -65,8 +66,8 @@ class Round(NamedTuple):
     pending : int64[n]
         Stack of jobs whose reservations are being computed. Each may overlap the job below it.
     limits : int64[n]
-        For each pending job, a time. If its reservation begins at or after this time, the job below
-        it in the stack does not depend on it.
+        A time for each pending job. If the reservation of the job begins at or after this time, the
+        job below it in the stack does not depend on it.
     """
 
     waiting: Queue
@@ -103,7 +104,7 @@ def refine(batch: ScenarioBatch, plan: Round, job: int, limit: int) -> bool:
 
 @step
 def first_in_the_way(batch: ScenarioBatch, plan: Round, head: int, job: int) -> int:
-    """Return the first job ahead whose reservation may begin before the window of `job` ends.
+    """Return the first job ahead of `job` whose reservation may begin before `job`'s window ends.
 
     If there is none, return `job`.
     """
@@ -126,7 +127,7 @@ def settle(batch: ScenarioBatch, plan: Round, job: int) -> None:
 
 @step
 def ask(batch: ScenarioBatch, plan: Round, head: int, job: int, now: int) -> None:
-    """Make the reservation of `job` if it starts now, and those on which this decision depends."""
+    """Reserve the window of `job` if it starts now, after the reservations that can delay it."""
     depth = 0
     plan.pending[0], plan.limits[0] = job, now + 1
     may_begin = refine(batch, plan, job, now + 1)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Time slices and the nodes free in each (see ``rebat.kernels.blocks`` for the arrays).
+"""Time slices, and the nodes that are free in each. ``rebat.kernels.blocks`` declares the arrays.
 
 The first slice begins at 0, or at the time of the last call of `forget`. The last slice has no end.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fast first fits and changes in long profiles, with bounds on the lengths of windows.
+"""Fast searches and changes in long profiles, with bounds on the lengths of windows.
 
 A profile of `rebat.kernels.counts` with thousands of steps is slow in two ways: an inserted step
 moves all later steps, and a first fit searches all earlier steps. This module avoids both:
@@ -75,10 +75,10 @@ def widths(least: int, most: int) -> Any:
 
 @kernel
 def spread(t: Any, f: Any, n: int, room: int, least: int, most: int) -> Spread:
-    """Return the profile spread over at least ``room`` entries, for jobs of these sizes.
+    """Spread the profile over at least ``room`` entries, for jobs of these sizes, and return it.
 
     Jobs have ``least`` to ``most`` nodes. The remaining spare steps are at the end of the arrays,
-    close to steps that are inserted after the last step. They have a time after all other times.
+    where new steps after the last step can use them. Their time is after all other times.
     """
     n_blocks = max(room, 2 * n) // BLOCK + 1
     places = n_blocks * BLOCK
@@ -164,7 +164,7 @@ def from_mark(t: Any, time: int, k: int) -> int:
 
 @step
 def earlier_steps(t: Any, time: int, low: int) -> int:
-    """Return how many of the ``CHUNK`` steps from index ``low`` on begin before ``time``.
+    """Of the ``CHUNK`` steps from index ``low``, return how many begin before ``time``.
 
     Counting needs no unpredictable branches.
     """
@@ -188,8 +188,8 @@ def from_place(t: Any, time: int, k: int) -> int:
 def marks(t: Any, n: int) -> tuple[Any, int]:
     """Return the index of the first step in each of at most ``n`` equal intervals of time.
 
-    The last interval has no end. The length of the other intervals is a power of two in
-    microseconds. The exponent is the second result.
+    The last interval has no end. The other intervals are 2^p microseconds long, and p is the second
+    result.
     """
     size, power = at_or_after(t, ENDLESS), 0
     span = t[size - 1] - t[0]
@@ -205,7 +205,7 @@ def marks(t: Any, n: int) -> tuple[Any, int]:
 
 @step
 def spare(f: Any, k: int, keep: int) -> int:
-    """Return the index of the spare step that is nearest to index ``k``, but not ``keep``."""
+    """Return the index of the spare step nearest to index ``k``. The result is never ``keep``."""
     after = before = k
     while after < f.size and (f[after] != f[after - 1] or after == keep):
         after += 1
@@ -306,7 +306,7 @@ def first_block(steps: Spread, w: int, duration: int) -> int:
 
 @step
 def next_block(steps: Spread, w: int, block: int, duration: int) -> int:
-    """Return the first block from ``block`` on whose bound is at least ``duration``.
+    """Return the first block at or after ``block`` whose bound is at least ``duration``.
 
     If there is none, the result is the number of blocks.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``rebat.advise``: five questions of an operator, answered by simulations."""
+"""``rebat.advise``: simulations that answer five questions of an operator."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Advice(msgspec.Struct, frozen=True, kw_only=True):
     Attributes
     ----------
     answers
-        For each question: the question, a sentence, whether it is answered, and the numbers.
+        For each question: its text, a sentence, whether it is answered, and the numbers.
     assumed
         The assumptions of the simulations.
     page
@@ -80,7 +80,7 @@ def advise(
     out: str | Path = "advice",
     **options: Any,
 ) -> Advice:
-    """Answer five questions about a cluster, by simulations of its recorded jobs.
+    """Simulate the recorded jobs of a cluster, and answer five questions about it.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ def advise(
     Raises
     ------
     InputError
-        If there are no failures, or options or files are invalid.
+        If there are no failures, or if options or files are invalid.
     PolicyError
         If a run fails.
     """

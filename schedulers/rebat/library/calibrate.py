@@ -37,8 +37,8 @@ class Calibration(msgspec.Struct, frozen=True, kw_only=True):
     ----------
     workload, sha256 : str
     verdict : Verdict
-        The configurations, the nearest to the record first, and the waits by group under the
-        nearest one.
+        The configurations, with the nearest to the record first, and the waits by group under the
+        nearest configuration.
     not_modelled : list of str
     """
 
@@ -81,7 +81,7 @@ def calibrate(
     workers: int | None = None,
     **options: Any,
 ) -> Calibration:
-    """Simulate recorded jobs under several configurations, and compare simulated and real waits.
+    """Simulate recorded jobs in several configurations, and compare simulated and real waits.
 
     Parameters
     ----------
@@ -101,7 +101,7 @@ def calibrate(
     Raises
     ------
     InputError
-        If options or files are invalid, or the recorded schedule has too few jobs.
+        If options or files are invalid, or if the recorded schedule has too few jobs.
     PolicyError
         If all simulations fail.
     """

@@ -26,10 +26,10 @@ WITH_MTBF = ("young-daly", "tiers:auto")
 """Kinds of checkpoints whose periods depend on the MTBF."""
 
 SHORTEST_S = 1e-6
-"""Minimum duration: the resolution of simulated time is one microsecond."""
+"""Minimum duration, which is the resolution of simulated time (one microsecond)."""
 
 UsedOptions = Mapping[str, str]
-"""Names of the options that the user set, each with its spelling on the command line."""
+"""Options that the user set: each name with its spelling on the command line."""
 
 
 @contextmanager
@@ -51,7 +51,7 @@ def in_python() -> Iterator[None]:
 
 
 def python_spelling(text: str) -> str:
-    """Return a text with command-line options spelled as Python arguments.
+    """Replace the command-line options in a text by Python arguments.
 
     >>> python_spelling("--checkpoint-cost: has no effect")
     'checkpoint_cost: has no effect'
@@ -112,7 +112,7 @@ def _reject(names: Iterable[str], used: UsedOptions, expected: str) -> None:
 
 
 def options_of_call(failures: FailureOptions | None, options: Mapping[str, object]) -> UsedOptions:
-    """Return the options that a Python caller set: ``options``, and non-default failures."""
+    """Return the options that a Python caller set: ``options`` and all non-default failures."""
     changed = [
         field.name
         for field in (msgspec.structs.fields(failures) if failures else ())

@@ -12,7 +12,7 @@ from rebat.policies.preset import Preset
 from rebat.policies.presets import schedulers
 
 Policy = str | type | Preset
-"""What a caller may pass as a policy: a name, FILE.py:CLASS, a policy class, or a preset."""
+"""An argument that defines a policy: a name, FILE.py:CLASS, a policy class, or a preset."""
 
 Policies = Policy | Iterable[Policy]
 
@@ -20,13 +20,13 @@ Policies = Policy | Iterable[Policy]
 def chosen(policies: Policies, many: bool) -> list[Any]:
     """Return the schedulers of the policies.
 
-    With ``many``, there are several seeds, and worker processes must be able to load presets by
-    name.
+    ``many`` states whether there are several seeds. In this case, worker processes must be able to
+    load presets by name.
 
     Raises
     ------
     InputError
-        If a policy is invalid or a duplicate, or if workers cannot load a preset.
+        If a policy is invalid or given twice, or if workers cannot load a preset.
     """
     requested = [policies] if isinstance(policies, str | type | Preset) else list(policies)
     if not requested:

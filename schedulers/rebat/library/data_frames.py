@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 FIELDS = {"job_id": "id", "size": "res", "submission_time": "subtime", "walltime": "walltime"}
-"""Columns of a table of jobs, each with the name of its field in Batsim's JSON."""
+"""Columns of a table of jobs, each with the corresponding field in Batsim's JSON."""
 
 REQUIRED = ("job_id", "size", "submission_time", "run_time")
 
 
 def workload_of_table(table: DataFrame, n_nodes: int, name: str = "table") -> Workload:
-    """Return the workload of a table with a row per job.
+    """Create a workload from a table with one row per job.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ def workload_of_table(table: DataFrame, n_nodes: int, name: str = "table") -> Wo
     Raises
     ------
     InputError
-        If a column is missing, or a value is invalid; the error names the job.
+        If a column is missing or a value is invalid. The error names the job.
     """
     missing = [column for column in REQUIRED if column not in table.columns]
     if missing:
@@ -66,7 +66,7 @@ def _job(row: Mapping[str, Any], profiles: dict[str, Any]) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value as a JSON type: NumPy numbers as int or float, whole numbers as int."""
+    """Convert a value to a JSON type: NumPy numbers to int or float, whole numbers to int."""
     value = value.item() if hasattr(value, "item") else value
     return int(value) if isinstance(value, float) and value.is_integer() else value
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 Duration = float | int | str
-"""A duration: seconds, or a text with units, like 300, "5min", "1h30min", "2d"."""
+"""A duration: a number of seconds (300), or a text with units ("5min", "1h30min", "2d")."""
 
 
 class Failures(FailureOptions, frozen=True, kw_only=True):
@@ -79,26 +79,26 @@ def failures(
         Mean time between failures of the entire machine, for the law ``model``. If ``file`` is set,
         or ``law`` is a law without MTBF, this value only determines the checkpoint period.
     downtime : duration
-        With ``mtbf``: time that a failed node stays down.
+        Time that a failed node stays down (if ``mtbf`` is set).
     model : str
-        With ``mtbf``: name of the failure law.
+        Name of the failure law (if ``mtbf`` is set).
     file : str or Path, optional
         Event file (Batsim's ``--events``), or the name of an event file included in rebat.
     seed : int
         Seed of the failures, or the first of several seeds.
     horizon : duration, optional
-        Draw no failure after this time.
+        Time after which no failures occur.
     begin : duration, optional
         Start the simulation at this time of the failure law.
     failure_group : int
-        Number of consecutive nodes that fail together, in aligned groups: a rack or a midplane.
+        Number of nodes in each aligned group of consecutive nodes that fail together, like a rack.
     cascade : float
         Probability that a failure causes another failure.
     cascade_window : duration
         Maximum delay between a failure and the failure it causes.
     cascade_within : int, optional
-        Size of the aligned group of nodes in which a failure can cause the next failure (default:
-        the entire machine).
+        Number of nodes in the aligned group within which a failure can cause another failure
+        (default: the entire machine).
 
     Raises
     ------

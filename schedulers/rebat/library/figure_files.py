@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The figures that are written next to the files of a result."""
+"""The figures that are written to the folder of a result."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class FigureFiles(msgspec.Struct, frozen=True):
         Parameters
         ----------
         single : bool
-            Whether the result has a single seed.
+            Whether the result is of a single seed.
         dashes : str
             Text before the name of a setting in errors: ``--`` on the command line.
         expected : str
@@ -61,7 +61,7 @@ class FigureFiles(msgspec.Struct, frozen=True):
                 parse_window(self.gantt)
 
     def check_job(self, jobs: Iterable[str]) -> None:
-        """Raise InputError if the job of flagship.png is not one of these jobs."""
+        """Raise InputError if these jobs do not include the job of flagship.png."""
         if self.flagship is None:
             return
         names = frozenset(jobs)

@@ -54,7 +54,7 @@ def attempts(results: Sequence[RunResult]) -> DataFrame:
 
 
 def nodes(results: Sequence[RunResult]) -> DataFrame:
-    """Return a row per policy and outage: ``node``, ``down``, ``up`` (NaN: not repaired)."""
+    """Return a row per policy and outage: ``node``, ``down``, ``up`` (NaN if never repaired)."""
     import pandas as pd
 
     parts = []
@@ -76,7 +76,7 @@ def metrics(seeds: Seeds) -> DataFrame:
 
 
 def compared(rows: Sequence[MetricRow]) -> DataFrame:
-    """Return means, ratios to the first policy and their intervals, as in comparison.csv."""
+    """Return means and ratios to the first policy, with intervals, as in comparison.csv."""
     import pandas as pd
 
     table = pd.DataFrame(map(row_of, rows), columns=list(COMPARED))
@@ -86,7 +86,7 @@ def compared(rows: Sequence[MetricRow]) -> DataFrame:
 def means(
     rows: Sequence[MetricRow], policies: list[str], texts: Sequence[str], metrics: Sequence[Name]
 ) -> DataFrame:
-    """Return a row per policy and a column per metric, with means. A missing mean is NaN."""
+    """Return the means, with a row per policy and a column per metric. Missing means are NaN."""
     import pandas as pd
 
     by = {(row.policy, row.metric): row.value.mean for row in rows}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``rebat goodput``: effective training time of one job, in closed form and simulated."""
+"""``rebat goodput``: effective training time of one job, from a formula and from simulations."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ from rebat.models.tiers import USUAL
 from rebat.papers.common.page import html
 
 POINTS = (0.25, 0.5, 1.0, 2.0, 4.0)
-"""Intervals on the axis of the figure, in multiples of the interval of the case."""
+"""Checkpoint intervals shown in the figure, as multiples of the interval of the case."""
 
 FEWER = (10, 60)
-"""Number of simulations per point of a figure, and expected failures in each simulation."""
+"""Number of simulations for a point of a figure, and expected failures in each of them."""
 
 N_SPARES = 6
-"""Number of points of the figure over spare nodes."""
+"""Number of points in the figure that shows the effect of spare nodes."""
 
 
 class Goodput(msgspec.Struct, frozen=True):
@@ -127,7 +127,7 @@ class Goodput(msgspec.Struct, frozen=True):
 
     @property
     def _tier_text(self) -> str:
-        """Return a clause: which checkpoints are also written to the tiers after the first one."""
+        """Return a clause that states which checkpoints are also written to the later tiers."""
         tiers, number, text = self.case.parsed_tiers, 1, ""
         names = [*(tier.name for tier in tiers.lights[1:]), f"{tiers.deep.name} storage"]
         for name, count in zip(names, self.case.pattern.counts, strict=False):
@@ -137,7 +137,7 @@ class Goodput(msgspec.Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """Return a text with the answer, and the shares of the node time by use."""
+        """Return a text with the answer, followed by the share of node time for each use."""
         named = {
             "useful": "useful work",
             "checkpoint": "checkpoints",
@@ -154,7 +154,7 @@ class Goodput(msgspec.Struct, frozen=True):
         return self.text
 
     def write(self, file: Path) -> None:
-        """Simulate other intervals and numbers of spare nodes, and write a page with figures."""
+        """Simulate further intervals and numbers of spare nodes, and write a page with figures."""
         case = self.case
         factors = () if case.tiers else POINTS
         n_spares = spares_shown(spare_nodes(case.mean_in_repair, 0.999), case.nodes)
@@ -203,7 +203,7 @@ def goodput(
     runs: int = RUNS,
     failures: int = FAILURES,
 ) -> Goodput:
-    """Return the effective training time of a job, in closed form and simulated.
+    """Return the effective training time of a job, from a formula and from simulations.
 
     Parameters
     ----------
@@ -220,7 +220,7 @@ def goodput(
     load : duration
         Time to load a checkpoint.
     detect, diagnose, reschedule, init : random duration
-        Durations of the stages of the recovery, as the policy axes of the same names.
+        Durations of the stages of the recovery, in the form of the policy axes with these names.
     spares : int, optional
         Number of spare nodes to simulate (default: unlimited).
     tiers : str, optional
@@ -229,7 +229,7 @@ def goodput(
     repair : random duration, optional
         Repair time of a node.
     target : float
-        Share of the time in which the recommended number of spares suffices.
+        Share of the time in which the recommended number of spare nodes must suffice.
     seed : int
         First seed.
     runs : int

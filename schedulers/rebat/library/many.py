@@ -12,7 +12,7 @@ from rebat.results.metric import name_of
 from rebat.runs.seeds import Narrow, check_metric
 
 DEFAULT_SEEDS = 10
-"""Initial number of seeds if only the width of an interval is set."""
+"""Initial number of seeds if ``until_width`` is set but ``seeds`` is not."""
 
 
 class SeedOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,7 +34,7 @@ class SeedOptions(msgspec.Struct, frozen=True, kw_only=True):
         return self.seeds or DEFAULT_SEEDS
 
     def check(self) -> None:
-        """Raise InputError if the number of seeds is invalid, or an option has no effect."""
+        """Raise InputError if the number of seeds is invalid or an option has no effect."""
         if self.seeds is not None and self.seeds < 2:
             raise InputError(f"is {self.seeds}", "--seeds", "2 or more")
         if self.workers is not None and not self.many:
@@ -45,7 +45,7 @@ class SeedOptions(msgspec.Struct, frozen=True, kw_only=True):
             check_metric(name_of(self.until_metric))
 
     def narrow(self) -> Narrow | None:
-        """Return the interval width that ends the runs.
+        """Return the target width of the interval at which no more seeds are added.
 
         Return None if the number of seeds is fixed.
         """

@@ -18,7 +18,7 @@ _NODE = re.compile(r"\b[Nn]ode (\d+)\b(?! \()")
 def node_list(workload: Workload, n_nodes: int) -> str:
     """Return the node names of a workload in short form (``n[001-003]``).
 
-    Return an empty text if the number of names is not ``n_nodes``.
+    Return an empty text if there are not ``n_nodes`` names.
     """
     names = (workload.machine or {}).get("nodes")
     return names if isinstance(names, str) and len(names_in(names)) == n_nodes else ""

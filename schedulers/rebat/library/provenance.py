@@ -29,7 +29,7 @@ _PACKAGES = ("numpy", "numba", "scipy", "pandas", "matplotlib", "pyarrow")
 """Packages that compute or write results."""
 
 WORKLOAD = "WORKLOAD"
-"""Value of `InputFile.option` for the workload, which is an argument rather than an option."""
+"""Value of `InputFile.option` for the workload, which is not an option but an argument."""
 
 
 class InputFile(msgspec.Struct, frozen=True):
@@ -51,7 +51,7 @@ class InputFile(msgspec.Struct, frozen=True):
 
 
 class CommandLine(msgspec.Struct, frozen=True):
-    """A command, and its options that name files, as the user wrote them."""
+    """A command, and those of its options that name files, as the user wrote them."""
 
     arguments: list[str]
     given: dict[str, str]
@@ -88,10 +88,10 @@ def origin_of(
     policies: Policies,
     command: CommandLine | None,
 ) -> Origin:
-    """Return the command and the input files of a run.
+    """Return the command and input files of a run as an `Origin`.
 
-    ``sha256`` is the hash of the workload. If ``command`` is empty, the record of an input is its
-    file name.
+    ``sha256`` is the hash of the workload. Without a ``command``, inputs are recorded by their file
+    names.
     """
     given: Mapping[str, str] = command.given if command else {}
     inputs = [InputFile(WORKLOAD, given.get(WORKLOAD, workload.name), sha256)]
@@ -166,7 +166,7 @@ def read_origin(folder: Path) -> RecordedOrigin:
     Raises
     ------
     InputError
-        If provenance.json is missing or invalid, or a script wrote the result.
+        If provenance.json is missing or invalid, or if a script wrote the result.
     """
     path = folder / PROVENANCE
     try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Recorded schedules as result folders, which are written next to their workloads."""
+"""Recorded schedules as folders of results, which are written next to the workloads."""
 
 from __future__ import annotations
 

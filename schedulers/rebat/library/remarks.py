@@ -31,7 +31,7 @@ class Remark(NamedTuple):
 
 
 def of_input(workload: Workload, options: FailureOptions, n_nodes: int) -> Iterator[Remark]:
-    """Yield notes of the importer, and warnings about the event file and frequent failures."""
+    """Yield the importer's notes, and warnings about the event file and frequent failures."""
     for note in workload.notes:
         yield Remark("note", note)
     law, mtbf_s = options.failure_law(), options.mtbf_s
@@ -102,7 +102,7 @@ def _of_overload(workload: Workload, jobs: Sequence[Hopeless]) -> Iterator[Remar
 
 
 def of_results(results: Sequence[RunResult]) -> Iterator[Remark]:
-    """Yield warnings about results that limit a comparison."""
+    """Yield warnings about properties of the results that limit a comparison."""
     for result in results:
         summary = result.summary
         if summary.rejected:
@@ -132,7 +132,7 @@ def of_results(results: Sequence[RunResult]) -> Iterator[Remark]:
 
 
 def _first_rejection(result: RunResult) -> str:
-    """Return a clause on the first rejected job and the reason. It is empty without a reason."""
+    """Return a clause that states the first rejected job and the reason, or '' without a reason."""
     for attempt_id, reason in result.ledger.rejections:
         return f"; the first is job {job_name(attempt_id)}: {reason}"
     return ""

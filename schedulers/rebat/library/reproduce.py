@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Repetition of a run from its provenance, and comparison of the bytes of all files."""
+"""Repetition of a run from its provenance, with a comparison of all files byte by byte."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _SHIPPED = {
     WORKLOAD: ("workloads", ".json"),
     "--failures": ("failure_events", ".events"),
 }
-"""Kind and file extensions of the inputs that are included in rebat, by option."""
+"""For each option, the kind and the file extensions of the inputs that rebat includes."""
 
 _LONGEST = 120
 """Maximum number of characters of a line that are shown."""
@@ -47,9 +47,10 @@ class ComparedFile(msgspec.Struct, frozen=True):
     file : str
         Path of the file in the folder.
     verdict : str
-        equal, differs, missing (not in the new result), or new (not in the earlier result).
+        ``equal``, ``differs``, ``missing`` (not in the new result), or ``new`` (not in the earlier
+        one).
     line : int, optional
-        The first line that differs. None for a binary file.
+        The number of the first line that differs, or None for a binary file.
     before : str
         This line in the earlier result, or an empty text if the line does not exist.
     now : str
@@ -99,7 +100,7 @@ class Reproduction(msgspec.Struct, frozen=True):
 class FoundInput(msgspec.Struct, frozen=True):
     """An input of the recorded run, and the file that the new run reads.
 
-    ``moved`` states whether the file has another path than the recorded one.
+    ``moved`` states whether the path of the file differs from the recorded path.
     """
 
     recorded: InputFile
@@ -151,8 +152,8 @@ def repetition(out: Path, inputs: Path | None = None) -> Repetition:
     out : Path
         Folder of the result.
     inputs : Path, optional
-        Folder with inputs, under any names. If an input is missing or changed at its recorded path,
-        rebat searches this folder for a file with its hash.
+        Folder with inputs, which can have any names. If an input is missing or changed at its
+        recorded path, rebat searches this folder for a file with the recorded hash.
 
     Raises
     ------

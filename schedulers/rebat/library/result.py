@@ -44,7 +44,7 @@ class Result:
     runs : list of RunResult
         The run of each policy if there is a single seed. With several seeds, the list is empty.
     failed : dict of str
-        Error message of each failed policy. Only the table ``compare(*columns)`` lists them.
+        Error message of each failed policy. Only ``compare(*columns)`` shows failed policies.
     facts : dict
         The workload with its hash, and all options, as in summary.json.
     """
@@ -82,7 +82,7 @@ class Result:
         Raises
         ------
         PolicyError
-            If the policy failed; the error contains the reason.
+            If the policy failed. The error contains the reason.
         InputError
             If the policy is unknown, or the result has several seeds.
         """
@@ -130,8 +130,8 @@ class Result:
 
     @property
     def users(self) -> DataFrame:
-        """A row per policy and user, if the workload has users: waiting times, slowdowns,
-        interruptions by failures and by stealing, and the time lost to interruptions (seconds)."""
+        """A row per policy and user, if the workload has users: waiting times (s), slowdowns,
+        interruptions by failures and by stealing, and lost time (s)."""
         return frames.owners(self._single("users"), "user")
 
     @property
@@ -150,10 +150,10 @@ class Result:
         Parameters
         ----------
         *columns : str
-            Metrics as in ``metrics``, with a size class after a colon: ``"flow_max_s:all"``. If
-            there are columns, the table has a row of means per policy (empty if the policy failed).
-            Otherwise, it has a row per metric and policy, with means and ratios to the first policy
-            and their 95 % intervals over seeds.
+            Names as in ``metrics``, with a size class after a colon: ``"flow_max_s:all"``. If there
+            are columns, the table has a row of means per policy (empty if the policy failed).
+            Otherwise, it has a row per metric and policy. The rows contain means and ratios to the
+            first policy, with 95 % intervals over seeds.
 
         Raises
         ------
@@ -168,7 +168,7 @@ class Result:
 
     @property
     def verdict(self) -> str:
-        """A sentence per policy: how its main metrics differ from those of the first policy."""
+        """A sentence per policy that states how its main metrics differ from the first policy's."""
         return verdict(self.rows, self.seeds)
 
     def sheet(self, columns: Sequence[str] = (), all_metrics: bool = False) -> Sheet:
@@ -194,7 +194,7 @@ class Result:
     # ---- figures
 
     def plot_flows(self) -> Plot:
-        """Plot maximum and mean flow by job size, and their ratios to the first policy."""
+        """Plot maximum and mean flow by job size, and the ratios to the first policy."""
         from rebat.figures.flows import flows_figure
 
         summaries = {run.policy: run.summary for run in self._single("flows by job size")}
@@ -216,7 +216,7 @@ class Result:
         return Plot(figure, "ratios to the first policy")
 
     def plot_gantt(self, window: str | None = None) -> Plot:
-        """Plot jobs on nodes over time, a panel per policy. A pixel may average several nodes.
+        """Plot jobs on nodes over time, in a panel per policy. A pixel may average several nodes.
 
         Parameters
         ----------

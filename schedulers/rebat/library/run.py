@@ -71,11 +71,11 @@ def run(
     until_width, until_metric, workers
         Like the options of ``rebat run`` with these names.
     nodes : int, optional
-        Number of nodes of the machine (default: the workload's).
+        Number of nodes of the machine (default: defined by the workload).
     window : str
-        Time window to measure, like the option ``rebat run --window``.
+        Time window that is measured, like the option ``rebat run --window``.
     select : str
-        Jobs to measure, like the option ``rebat run --select``.
+        Jobs that are measured, like the option ``rebat run --select``.
     explain : bool
         Whether to record the plans, like the option ``rebat run --explain``. `Result.write` writes
         them.
@@ -83,8 +83,8 @@ def run(
         ``checkpoint_cost``, ``recovery_cost`` (durations), ``checkpoint_rounding``,
         ``silent_errors``, ``silent_error_probability``, ``operations`` (a file),
         ``cores_per_node``, ``walltime_kills``, ``max_attempts``, ``accounting``: like the options
-        of ``rebat run``. ``seed``: seed of the silent errors, allowed only if ``failures`` is not
-        set.
+        of ``rebat run``. ``seed`` is the seed of the silent errors. It is allowed only if
+        ``failures`` is not set.
 
     Returns
     -------

@@ -19,7 +19,7 @@ from rebat.session.session import Session
 
 
 def served(policies: Sequence[str], sessions: Sequence[Session], cores_per_node: int) -> Result:
-    """Compare simulations, one per policy, from their completed sessions.
+    """Compare the simulations of several policies (one each) from their completed sessions.
 
     Raises
     ------
@@ -55,7 +55,7 @@ def _facts(session: Session) -> tuple[str, int]:
 
 
 def _run(policy: str, session: Session, cores_per_node: int) -> RunResult:
-    """Return the run that a session recorded, without jobs.csv, which Batsim itself writes."""
+    """Return the run that a session recorded, without jobs.csv (Batsim writes this file)."""
     _, n_nodes = _facts(session)
     layout = Layout(cores_per_node=cores_per_node)
     chosen = scheduler(policy)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Comparisons as printed tables.
 
-They have a row per metric or, for many policies, a row per policy.
+A table has one row per metric or, if there are many policies, one row per policy.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def sheet_of(
     columns: Sequence[Name],
     all_metrics: bool,
 ) -> Sheet:
-    """Return a comparison with a row per metric or, with ``columns`` or many policies, per policy.
+    """Return a row per policy if ``columns`` is set or policies are many, otherwise per metric.
 
     ``summaries`` is empty if there are several seeds.
     """
@@ -50,7 +50,7 @@ def by_metric(
 ) -> Sheet:
     """Return a row per metric and a column per policy, with changes from the first policy.
 
-    ``others_in`` is the part of the caption that states where all other metrics are.
+    ``others_in`` is the part of the caption that states where the other metrics can be found.
     """
     base, *others = summaries
     incomparable = [
@@ -75,7 +75,7 @@ def by_metric(
 
 
 def _measured(summaries: Sequence[RunSummary]) -> str:
-    """Return a text on the measured time, which may differ between policies, and on the jobs."""
+    """Describe the measured jobs and the measured time, which may differ between policies."""
     (low, _), ends = summaries[0].window_s, [summary.window_s[1] for summary in summaries]
     until = ", ".join(format_duration(end) for end in ends[: 1 if len(set(ends)) == 1 else None])
     each = " (when the last job of each policy ends)" if len(set(ends)) > 1 else ""
@@ -86,7 +86,7 @@ def _measured(summaries: Sequence[RunSummary]) -> str:
 
 
 def by_metric_of_seeds(rows: Sequence[MetricRow], seeds: Seeds, columns: Sequence[Name]) -> Sheet:
-    """Return a row per metric and policy: means and changes with their intervals."""
+    """Return a row per metric and policy with mean, change and their intervals."""
     by, base = by_name(rows), seeds.policies[0]
     cells = []
     for name in columns:
@@ -100,7 +100,7 @@ def by_metric_of_seeds(rows: Sequence[MetricRow], seeds: Seeds, columns: Sequenc
 
 
 def by_policy(rows: Sequence[MetricRow], seeds: Seeds, columns: Sequence[Name]) -> Sheet:
-    """Return a row per policy. The policy with the best value of the first metric is first.
+    """Return a row per policy, sorted by the first metric (the best value first).
 
     Each metric has two columns: value and change. With several seeds, each metric has one column:
     the mean for the first policy, and the change for the others.

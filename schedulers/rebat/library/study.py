@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A set of policies to run on a workload: its checks, preparation and run."""
+"""A set of policies that run on a workload: checks, preparation and runs."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from rebat.runs.staging import Stage, prepared, staged
 
 
 class Study(msgspec.Struct, frozen=True, kw_only=True):
-    """Policies with the prepared workload and scenario, before the run."""
+    """Policies with a prepared workload and scenario, ready to run."""
 
     policies: list[Any]
     workload: LoadedWorkload
@@ -97,7 +97,7 @@ class Study(msgspec.Struct, frozen=True, kw_only=True):
         InputError
             If the input is invalid.
         PolicyError
-            If all policies fail. With several seeds, also if any run fails.
+            If all policies fail or, with several seeds, if any run fails.
         """
         with compiling_notice():
             return self._seeds() if self.many.many else self._once()

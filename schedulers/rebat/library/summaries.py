@@ -35,7 +35,7 @@ def runs_in(path: Path) -> list[Path]:
 
 
 def compared_summaries(folders: Sequence[Path]) -> str:
-    """Return the verdict and the table of several runs, with changes relative to the first.
+    """Return the verdict and the table of several runs, with changes relative to the first run.
 
     Raises
     ------
@@ -60,7 +60,7 @@ def compared_summaries(folders: Sequence[Path]) -> str:
 
 
 def _named(folders: Sequence[Path]) -> dict[str, Path]:
-    """Return the folders by policy. If several policies have the same name, return them by path."""
+    """Return the folders by name of policy or, if names are not unique, by path."""
     names = [policy_of(folder) for folder in folders]
     counts = Counter(names)
     return {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``rebat.sweep``: simulate policies for several values of parameters."""
+"""``rebat.sweep``: simulate policies with several values of parameters."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ class SweepResult:
         return table.astype({"low": float, "high": float})
 
     def plot(self, *metrics: str, over: str | None = None) -> Plot:
-        """Draw metrics over a parameter: a line per policy, bands for 95 % intervals.
+        """Plot metrics over a parameter, with a line per policy and bands for 95 % intervals.
 
         Parameters
         ----------
@@ -210,7 +210,7 @@ def sweep(
     InputError
         If a parameter is unknown or invalid.
     PolicyError
-        If a run fails; the message contains the reason.
+        If a run fails. The message contains the reason.
 
     Examples
     --------

@@ -75,7 +75,7 @@ class LoadedWorkload(Workload, frozen=True):
 
 
 def load_workload(file: str | Path | DataFrame, **options: Any) -> LoadedWorkload:
-    """Read a workload or a trace, from a file, from rebat, or from a table.
+    """Read a workload or a trace from a file or a table, or one that rebat includes.
 
     Parameters
     ----------
@@ -86,10 +86,11 @@ def load_workload(file: str | Path | DataFrame, **options: Any) -> LoadedWorkloa
         and the columns of ``LoadedWorkload.frame``. For a DataFrame, the only options are
         ``n_nodes`` (the number of nodes of the machine) and ``name``.
     **options
-        Import options of a trace, as in ``rebat workload import``: ``mapping`` (of a table:
-        ``"f-data"``, or a TOML file), ``months`` (``"2018-11"``, or several), ``cap`` (reduce
-        larger jobs to this size), ``n_nodes``, ``max_jobs``, ``first_s`` and ``last_s`` (seconds
-        from time 0), ``overrun``, ``missing_walltime``, ``origin``, ``by``, ``size``, ``tz``.
+        Import options of a trace, as in ``rebat workload import``: ``mapping`` (for a table:
+        ``"f-data"``, or a TOML file), ``months`` (``"2018-11"``, or several), ``cap`` (maximum
+        size, to which larger jobs are reduced), ``n_nodes``, ``max_jobs``, ``first_s`` and
+        ``last_s`` (seconds from time 0), ``overrun``, ``missing_walltime``, ``origin``, ``by``,
+        ``size``, ``tz``.
 
     Returns
     -------
@@ -99,7 +100,7 @@ def load_workload(file: str | Path | DataFrame, **options: Any) -> LoadedWorkloa
     Raises
     ------
     InputError
-        If the file cannot be read; the error names the line or job.
+        If the file cannot be read. The error names the line or job.
 
     Examples
     --------

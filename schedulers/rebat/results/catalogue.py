@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The catalogue of all metrics of a run. Tables, figures, reports and documentation use it.
+"""The catalogue of all metrics of a run, which tables, figures, reports and documentation use.
 
-To add a metric, compute it in the summary of a run and add its row here. Comparisons list metrics
-in the order of the rows.
+To add a metric, compute it in the summary of a run, and add a row here. Comparisons list metrics in
+the order of these rows.
 """
 
 from __future__ import annotations
@@ -142,10 +142,10 @@ FURTHER: tuple[Metric, ...] = (
     Metric("fairness_median_user", "bounded slowdown, median user", "factor", "low", "", "the median of the users' means"),
     Metric("fairness_worst_user", "bounded slowdown, worst user", "factor", "low", "", "the largest of the users' means"),
 )  # fmt: skip
-"""Metrics in the files of a run that a comparison shows only if ``--columns`` selects them."""
+"""Further metrics in a run's files. Comparisons show only those that ``--columns`` selects."""
 
 NODE_TIME = tuple(m for m in CATALOGUE if m.whole == "node time" and m.unit == "node time")
-"""The metrics that divide the node time of the window by its use. Their shares add up to 1."""
+"""One metric for each use of the window's node time. Their shares add up to 1."""
 
 USUAL: tuple[Name, ...] = (
     ("useful_utilisation", None),
@@ -173,7 +173,7 @@ FIRST_PRINTED: tuple[Name, ...] = (
     ("service_bounded_slowdown_mean", None),
     ("platform_idle", None),
 )
-"""Metrics that a printed comparison prefers, the most important first."""
+"""Metrics that a printed comparison shows first, sorted by importance."""
 
 RATIOS: tuple[Name, ...] = (USUAL[0], *USUAL[-3:])
 """Metrics whose ratios are shown in figures."""
@@ -181,7 +181,7 @@ RATIOS: tuple[Name, ...] = (USUAL[0], *USUAL[-3:])
 
 @lru_cache
 def metric(name: str) -> Metric:
-    """Return the row of a metric. In the name of a row, ``*`` matches any partition or purpose.
+    """Return the metric of this name. In the catalogue, ``*`` matches any partition or purpose.
 
     >>> metric("platform_idle").heading, metric("turnaround_gpu_max_s").title
     ('idle, share of node time', 'largest turnaround, partition gpu')

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Comparison of policies in one scenario: a line per metric, with ratios to a base policy."""
+"""Comparison of policies in one scenario, with a line per metric and ratios to a base policy."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class MetricLine(msgspec.Struct, frozen=True):
     name : Name, optional
         The name in comparison.csv.
     of_window : bool
-        Whether the metric is a share of the node time of the window. Such shares of two runs are
-        not always comparable, see `measures.backlog.are_comparable`.
+        Whether the metric is a share of the node time of the window. Such shares are not always
+        comparable between runs (see `measures.backlog.are_comparable`).
     """
 
     metric: str
@@ -37,7 +37,7 @@ class MetricLine(msgspec.Struct, frozen=True):
     of_window: bool = False
 
     def ratio(self, name: str, base: str) -> float | None:
-        """Return the value of policy ``name`` / that of ``base``. None if one is missing or 0."""
+        """Return the value of ``name`` / that of ``base``, or None if one is missing or 0."""
         value, first = self.values[name], self.values[base]
         return value / first if value is not None and first else None
 
@@ -75,7 +75,7 @@ def main_lines(lines: Sequence[MetricLine]) -> list[MetricLine]:
 def _instances(
     row: Metric, classes: list[str], partitions: list[str]
 ) -> Iterator[tuple[Metric, str | None]]:
-    """Yield a metric for each size class, or for each partition if its name contains ``*``."""
+    """Yield a metric once per size class or, if its name contains ``*``, once per partition."""
     if row.by_class:
         yield from ((row, size_class) for size_class in classes)
     elif "*" in row.name:

@@ -4,8 +4,8 @@
 - Fewer than `FEWEST` values have no interval.
 - A mean of fewer than `FEWEST_RESAMPLED` values has Student's t interval.
 - A mean of more values has the bias-corrected and accelerated bootstrap interval (Efron 1987).
-- A median has an interval between two order statistics. It holds for any distribution of the
-  values.
+- The interval of a median lies between two order statistics. It is valid for any distribution of
+  the values.
 
 ``docs/explanation/intervals.md`` shows how often each interval contains the true value.
 """
@@ -23,15 +23,15 @@ CONFIDENCE = 0.95
 RESAMPLES = 2_000
 """Number of bootstrap resamples.
 
-The ends of an interval vary with the random stream by a few per cent of the interval's width. The
-random stream is seeded, so equal values always have equal intervals.
+With other random numbers, the ends of an interval change by a few per cent of its width. The random
+numbers have a fixed seed, so equal values always have equal intervals.
 """
 
 FEWEST = 5
 """The smallest number of values for which a mean has an interval.
 
-A median needs one more value: the range of five values contains the true median in only 93.75 % of
-all samples.
+A median needs one more value, because the range of five values contains the true median in only
+93.75 % of all samples.
 """
 
 FEWEST_RESAMPLED = 10
@@ -52,9 +52,9 @@ class Interval(msgspec.Struct, frozen=True):
     n
         Number of values, or 0 if ``mean`` is an exact number.
     single
-        Range in which 95 % of single values are expected. For a mean, this is Student's prediction
-        interval, which assumes a normal distribution. For a median, it is the range from the
-        smallest to the largest value. If there is no interval, it is None.
+        Range in which 95 % of single values are expected, or None if there is no interval. For a
+        mean, this is Student's prediction interval, which assumes a normal distribution. For a
+        median, it is the range from the smallest to the largest value.
     """
 
     mean: float
@@ -64,17 +64,17 @@ class Interval(msgspec.Struct, frozen=True):
     single: tuple[float, float] | None = None
 
     def excludes(self, value: float) -> bool:
-        """Return whether a value is outside the interval. If there is no interval, return False."""
+        """Return whether a value is outside the interval (False if there is no interval)."""
         if self.low is None or self.high is None:
             return False
         return not self.low <= value <= self.high
 
     def contains(self, value: float) -> bool:
-        """Return whether a value is within the interval. If there is no interval, return False."""
+        """Return whether a value is within the interval (False if there is no interval)."""
         return self.low is not None and not self.excludes(value)
 
     def minus(self, value: float) -> Interval:
-        """Return the interval shifted by ``-value``, for example a ratio minus 1."""
+        """Return the interval after the subtraction of a value, for example 1 from a ratio."""
         if self.low is None or self.high is None:
             return Interval(self.mean - value, n=self.n)
         single = self.single and (self.single[0] - value, self.single[1] - value)
@@ -102,8 +102,8 @@ def interval(
     of_median : bool
         Return the median instead of the mean.
     among : int
-        Number of intervals for a joint confidence of 95 %: all of them contain their true values
-        (Bonferroni).
+        Number of intervals that are considered together. With a confidence of 95 %, all of them
+        contain their true values (Bonferroni).
 
     >>> interval([1.0, 2.0, 3.0, 4.0])
     Interval(mean=2.5, low=None, high=None, n=4, single=None)
@@ -129,7 +129,7 @@ def interval(
 
 
 def students_quantile(n: int, level: float) -> float:
-    """Return the quantile of Student's t distribution for the two-sided interval of n values."""
+    """Return the quantile of Student's t distribution for a two-sided interval from n values."""
     from scipy.special import stdtrit
 
     return float(stdtrit(n - 1, (1 + level) / 2))
@@ -138,8 +138,8 @@ def students_quantile(n: int, level: float) -> float:
 def _resampled(values: Sequence[float], level: float) -> tuple[float, float]:
     """Return the ends of the bias-corrected and accelerated bootstrap interval of a mean.
 
-    If ``level`` is above 95 %, the function uses more resamples, so that the tails contain as many
-    resamples as at 95 %.
+    If ``level`` is above 95 %, the function uses more resamples. The tails then contain as many
+    resamples as with 95 %.
     """
     import numpy as np
     from scipy.stats import bootstrap
@@ -165,10 +165,11 @@ def _of_ranks(ordered: Sequence[float]) -> Interval:
 
 
 def _rank(n: int) -> int:
-    """Return the rank j of the interval of a median, or 0 if there is none.
+    """Return the rank j for the interval of a median, or 0 if there is no interval.
 
-    The interval extends from the j-th smallest to the j-th largest of n values. The rank is the
-    largest one whose interval contains the true median with a probability of at least 95 %.
+    The interval extends from the j-th smallest to the j-th largest of n values. The function
+    returns the largest j for which this interval contains the true median with a probability of at
+    least 95 %.
 
     >>> [_rank(n) for n in (5, 6, 10, 20)]
     [0, 1, 2, 6]
@@ -180,12 +181,12 @@ def _rank(n: int) -> int:
 
 
 def paired_ratio(ours: BySeed, base: BySeed) -> Interval | None:
-    """Return the mean of ours / base over seeds, with its interval. Omit seeds with base 0."""
+    """Return the mean over seeds of ours / base, with its interval. Omit seeds with base 0."""
     return interval(ratios(ours, base))
 
 
 def ratios(ours: BySeed, base: BySeed) -> dict[int, float]:
-    """Return ours / base by seed. Omit seeds with base 0."""
+    """Return ours / base for each seed. Omit seeds with base 0."""
     return {seed: ours[seed] / base[seed] for seed in sorted(ours) if base.get(seed)}
 
 
@@ -199,13 +200,13 @@ ANY_SEED = -1
 
 
 def relative(ours: BySeed, base: BySeed) -> dict[int, float]:
-    """Return ours / base - 1 by seed. If a seed has no base, use the base of `ANY_SEED`."""
+    """Return ours / base - 1 for each seed. If a seed has no base, use that of `ANY_SEED`."""
     pairs = ((seed, value, base.get(seed, base.get(ANY_SEED))) for seed, value in ours.items())
     return {seed: value / other - 1 for seed, value, other in pairs if other}
 
 
 def combined(how: Callable[[list[float]], float], *samples: BySeed) -> dict[int, float]:
-    """Apply a function, such as max, to the values of each seed. Omit seeds that are not in all."""
+    """Apply a function such as max to the values of each seed. Omit seeds with missing values."""
     seeds = set.intersection(*map(set, samples)) if samples else set()
     return {seed: how([sample[seed] for sample in samples]) for seed in sorted(seeds)}
 
@@ -223,7 +224,7 @@ Shown = Callable[[float], str]
 
 
 def spread(estimate: Interval | None, shown: Shown) -> str:
-    """Format a mean or median with its interval. If all numbers have a unit, write it only once.
+    """Format a mean or median with its interval. A unit of all numbers is written only once.
 
     >>> spread(Interval(0.5, 0.4, 0.7, 9), "{:.1%}".format)
     '50.0% [40.0, 70.0]'
@@ -245,7 +246,7 @@ _UNITS = "% " + ascii_letters
 
 
 def marked(estimate: Interval | None, neutral: float = 1.0, shown: Shown = "{:.3f}".format) -> str:
-    """Format a ratio or effect with its interval; begin with = if it contains ``neutral``.
+    """Format a ratio or effect and its interval, after "=" if the interval contains ``neutral``.
 
     >>> marked(Interval(1.02, 0.99, 1.05, 9))
     '= 1.020 [0.990, 1.050]'

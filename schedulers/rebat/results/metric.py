@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A metric: its name, title, unit and definition; and the flat form of a summary."""
+"""A metric with its name, title, unit and definition, and the flat form of a summary."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Values = Mapping[Name, float]
 """All metrics of one run."""
 
 Unit = Literal["share", "time", "factor", "count", "node time"]
-"""Type of a value: a share, a duration in seconds, or node-seconds. It determines the format."""
+"""Type of a value, like a share, seconds or node-seconds. It determines the format."""
 
 UNITS: dict[Unit, str] = {
     "share": "share",
@@ -86,7 +86,7 @@ class Metric(msgspec.Struct, frozen=True):
         return f"{self.title}, share of {self.whole}" if self.whole else self.title
 
     def recorded(self, size_class: str | None) -> str:
-        """Return a short heading for the value in files, where node time is in node-seconds."""
+        """Return a short heading for values in files, in which node time is in node-seconds."""
         if self.unit == "node time":
             heading = f"{self.title.strip()}, node-seconds"
         elif self.whole == "node time that was up":  # a utilisation
@@ -106,7 +106,7 @@ class Metric(msgspec.Struct, frozen=True):
         return written(self.unit, value)
 
     def named(self, name: str) -> Metric | None:
-        """Return the metric with ``*`` replaced so that it is called ``name``. None if impossible.
+        """Replace ``*`` so that the metric is called ``name``. If this is impossible, return None.
 
         >>> Metric("drains_*_s", "drains of *", "time").named("drains_gpu_s").title
         'drains of gpu'
@@ -120,7 +120,7 @@ class Metric(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(self, name=name, title=self.title.replace("*", part))
 
     def compared(self, values: Values, size_class: str | None = None) -> float | None:
-        """Return the value for comparisons. Node time becomes a share of the window's node time."""
+        """Return the value for comparisons, with node time as a share of the window's node time."""
         value = values.get((self.name, size_class)) if self.of is None else self.of(values)
         if value is None or self.unit != "node time":
             return value
@@ -166,7 +166,7 @@ def name_of(text: str) -> Name:
 
 
 _BY_CLASS = {"flows": "flow", "service_classes": "service", "training_classes": "training"}
-"""Prefix of metric names, for each field of a summary with metrics by size class."""
+"""Prefix of metric names for each field of a summary that has metrics by size class."""
 
 
 def flat_metrics(summary: dict[str, Any]) -> Iterator[tuple[str, str | None, float]]:

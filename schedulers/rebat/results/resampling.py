@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Intervals of any statistic of samples, by the same rule as in `results.intervals`.
+"""Intervals of any statistic of samples, computed by the rule of `results.intervals`.
 
 For a statistic that is not a mean, such as the largest of several means, there is no formula for
 the standard error. With few samples, its interval is Student's t interval with the standard error
@@ -32,11 +32,11 @@ RESAMPLES = 1_000
 """Number of resamples. It is smaller than for means, because a statistic can take a millisecond."""
 
 Statistic = Callable[[int], float | None]
-"""Function of a row of `Weights`. It returns the weighted statistic, or None if undefined."""
+"""Function of a row of `Weights`. It returns the weighted statistic, or None if it is undefined."""
 
 
 class Weights:
-    """Weights of n samples: for all samples, for all except one, and for resamples.
+    """Weights of n samples: a row for all samples, rows that omit one sample, and resamples.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ def _values(statistic: Statistic, rows: range) -> Floats:
 
 
 def _shares(value: float, left_out: Floats, resampled: Floats) -> Floats:
-    """Return the shares of resamples below the two ends of the interval."""
+    """Return which shares of the resamples lie below the two ends of the interval."""
     from scipy.special import ndtr, ndtri
 
     plain = np.array([(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])

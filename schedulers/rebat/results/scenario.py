@@ -41,10 +41,10 @@ def _rounded(seconds: re.Match[str]) -> str:
 class ScenarioLabel(NamedTuple):
     """Failures, checkpoints, machine, measures and silent errors of a run.
 
-    A field is None if the run has no failures, no checkpoints, no silent errors or no operations,
-    or if the number of nodes is that of the workload. Times are in seconds. ``checkpoint``,
-    ``silent_errors`` and ``law`` are texts. ``law`` contains the parameters of the failure model
-    except MTBF and downtime.
+    Fields are None if the run has no failures, checkpoints, silent errors or operations, or if the
+    workload determines the number of nodes. Times are in seconds. ``checkpoint``, ``silent_errors``
+    and ``law`` are texts. ``law`` contains the parameters of the failure model except MTBF and
+    downtime.
     """
 
     failure_model: str | None = None
@@ -64,12 +64,12 @@ class ScenarioLabel(NamedTuple):
 
     @property
     def family(self) -> ScenarioLabel:
-        """The scenario without MTBF and downtime. All scenarios of a sweep over them share it."""
+        """The scenario without MTBF and downtime. All scenarios of a sweep over both share it."""
         return self._replace(mtbf_s=None, downtime_s=None)
 
     @property
     def failure_free(self) -> tuple[ScenarioLabel, ...]:
-        """The same scenario without failures: with its checkpoints, and without checkpoints."""
+        """The same scenario without failures, once with checkpoints and once without them."""
         calm = ScenarioLabel(
             nodes=self.nodes,
             cores_per_node=self.cores_per_node,

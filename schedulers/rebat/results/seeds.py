@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Results of policies over several seeds: a table of values, means, and ratios with intervals."""
+"""Results of policies with several seeds: values, means, and ratios with intervals."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Seeds:
 
 
 class MetricRow(msgspec.Struct, frozen=True):
-    """A metric of a policy, and its ratio to the first policy (None for the first).
+    """A metric of a policy, and its ratio to the first policy (None for the first policy).
 
     ``comparable`` states whether both policies had comparable work at hand in the window (see
     `measures.backlog`). It is None if the metric is not a share of the window's node time.
@@ -132,7 +132,7 @@ COMPARED = (
 
 
 def compared(row: MetricRow) -> tuple[Any, ...]:
-    """Return the values of a row for `COMPARED`: mean and ratio, with 95 % intervals.
+    """Return the values of a row for the columns `COMPARED`: mean and ratio with 95 % intervals.
 
     ``differs`` states whether 1 is outside the interval of the ratio. For ``comparable`` see
     `MetricRow`. Missing values are None.
@@ -146,7 +146,7 @@ def compared(row: MetricRow) -> tuple[Any, ...]:
 
 
 def intervals_csv(rows: Iterable[MetricRow]) -> str:
-    """Return comparison.csv: a row per metric and policy, see `compared`."""
+    """Return comparison.csv: a row per metric and policy (see `compared`)."""
     lines = [",".join(COMPARED)]
     lines += [",".join(map(_cell, compared(row))) for row in rows]
     return "\n".join(lines) + "\n"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The verdict of a comparison: one sentence per policy, at the beginning of every output."""
+"""The verdict of a comparison, with one sentence per policy. Every output begins with it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rebat.results.metric import Name
 from rebat.results.seeds import MetricRow, Seeds, by_name
 
 MOST_SENTENCES = 3
-"""If there are more policies besides the first, the verdict does not have a sentence for each."""
+"""Each policy has a sentence if at most this many policies are compared with the first."""
 
 FEWEST_SEEDS = 5
 """Minimum number of seeds for intervals in the verdict."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The output files of Batsim 5, for a run of the engine as its replacement."""
+"""The output files of Batsim 5, written by the engine when it replaces Batsim."""
 
 from __future__ import annotations
 

@@ -21,11 +21,11 @@ class PolicyRuns(msgspec.Struct):
     failures: dict[str, str] = {}
     """Error message of each failed policy."""
     sources: list[tuple[OwnCode, ...]] = []
-    """For each completed run, its files with user-defined code."""
+    """Files with user-defined code of each completed run."""
 
 
 class Sourced(Runnable, Protocol):
-    """A policy that can run, and its source files."""
+    """A policy that can run, with its source files."""
 
     @property
     def sources(self) -> tuple[OwnCode, ...]: ...

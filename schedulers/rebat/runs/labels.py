@@ -34,7 +34,7 @@ def about(spec: RunSpec) -> str:
 
 
 def scenario_of(spec: RunSpec) -> ScenarioLabel:
-    """Return the scenario of a run, without workload and policy."""
+    """Return the scenario of a run. It contains neither workload nor policy."""
     scenario, failures = spec.scenario, spec.scenario.failures
     return ScenarioLabel(
         failure_model=name_of(failures.law) if failures else None,
@@ -55,7 +55,7 @@ def scenario_of(spec: RunSpec) -> ScenarioLabel:
 
 
 def _law_text(spec: RunSpec) -> str | None:
-    """Return the other parameters of the law, and the start time.
+    """Return the start time, and the parameters of the law that have no separate column.
 
     Paths are relative to the folder of the campaign.
     """
@@ -74,7 +74,7 @@ def _seed(scenario: Scenario) -> int | None:
 
 
 def _checkpoint_text(scenario: Scenario) -> str | None:
-    """Return the checkpoints as text. Add their MTBF if that of the failures is different."""
+    """Return the checkpoints as text. Add their MTBF if it differs from that of the failures."""
     model, failures = scenario.checkpoint, scenario.failures
     if model is None:
         return None

@@ -47,14 +47,14 @@ Nodes = Annotated[int, msgspec.Meta(ge=1, le=MAX_NODES)]
 
 
 def _doc(description: str, **extra: Any) -> msgspec.Meta:
-    """Return the help of an option. ``extra`` can contain ``flags`` and the kind of ``file``."""
+    """Return the help of an option. ``extra`` can contain ``flags`` and ``file`` (kind of file)."""
     return msgspec.Meta(description=description, extra=extra)
 
 
 class FailureOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Options of the failures.
 
-    A ``law`` has two short forms: ``failures`` (a file), and ``model`` with ``mtbf`` and
+    There are two short forms for a ``law``: ``failures`` (a file), or ``model`` with ``mtbf`` and
     ``downtime``.
     """
 
@@ -120,7 +120,7 @@ class FailureOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def mtbf_s(self) -> float | None:
-        """Mean time between failures of the machine. None if law and options do not state it."""
+        """Mean time between failures of the machine, or None if law and options do not state it."""
         mtbf_s: float | None = getattr(self.law, "mtbf_s", self.mtbf)
         return mtbf_s
 
@@ -284,7 +284,7 @@ class ScenarioOptions(FailureOptions, frozen=True, kw_only=True):
         return young_daly and isinstance(self.law, Recorded | Scaled | Fleet)
 
     def with_law_mtbf(self, n_nodes: int | None) -> ScenarioOptions:
-        """Return the options. If they need the MTBF of the law, set it for this number of nodes."""
+        """Return these options. If they use the law's MTBF, set it for this number of nodes."""
         if not self.uses_law_mtbf or self.law is None:
             return self
         return msgspec.structs.replace(self, mtbf=self.law.mtbf_on(n_nodes))
@@ -303,7 +303,7 @@ class ScenarioOptions(FailureOptions, frozen=True, kw_only=True):
         return CheckpointModel(mtbf_s, *costs, self.checkpoint_rounding)
 
     def _tiers(self, mtbf_s: float) -> TierCheckpoints:
-        """Return the tiers, and which failures of the law their light tiers survive."""
+        """Return the tiers, and the failures of the law that the light tiers survive."""
         try:
             return tier_checkpoints(self.tiers, mtbf_s, self.law)
         except InputError as error:

@@ -22,7 +22,7 @@ from rebat.session.ledger import AttemptRecord, Ledger, attempts_of
 from rebat.workloads.recorded import RecordedAttempt, RecordedSchedule
 
 MEASURES = Measures(walltime_kills="useful")
-"""How the work of jobs killed at their walltime counts: as useful.
+"""The work of jobs that were killed at their walltime counts as useful.
 
 In a simulation, a job that reached its walltime in the record completes, and its work is useful.
 Therefore, it also counts as useful in the record.
@@ -36,11 +36,11 @@ STATES: dict[Cause, str] = {
     Cause.JOB_FAILED: FAILED,
     Cause.WALLTIME: WALLTIME,
 }
-"""For each cause, Batsim's final state. Attempts with other causes were killed."""
+"""Batsim's final state for each cause of the end. With any other cause, the attempt was killed."""
 
 
 def recorded_run(schedule: RecordedSchedule) -> RunResult:
-    """Return the result of a recorded schedule, like that of a policy named 'recorded'."""
+    """Return the result of a recorded schedule, as if a policy named 'recorded' had run."""
     attempts = schedule.attempts
     entries = sorted(attempts, key=lambda attempt: (attempt.queued_us, attempt.job, attempt.number))
     serials = {id(attempt): serial for serial, attempt in enumerate(entries)}
@@ -63,7 +63,7 @@ def n_sharing(result: RunResult) -> int:
 def _attempt(
     schedule: RecordedSchedule, serial: int, recorded: RecordedAttempt
 ) -> tuple[AttemptRecord, EndedJob]:
-    """Return an attempt twice: as a record for metrics, and as a job of Batsim."""
+    """Return an attempt in two forms: as a record for metrics, and as a job of Batsim."""
     job, number = schedule.workload.jobs[recorded.job], recorded.number
     job_id, walltime_us = f"w0!{job.id}", recorded.walltime_us
     attempt_id = resubmission_id(job_id, number) if number else job_id
@@ -110,7 +110,7 @@ def _attempt(
 def _hits(
     ledger: Ledger, events: Sequence[MachineEvent], n_nodes: int
 ) -> Iterator[tuple[int, int]]:
-    """Yield the time of each failure that ended an attempt, and the number of free nodes then."""
+    """Yield time and number of free nodes at each failure that ended an attempt."""
     ended = sorted(
         (record for record in ledger.attempts if record.cause == Cause.NODE_FAILURE),
         key=lambda record: record.end_us,
@@ -129,5 +129,5 @@ def _hits(
 
 
 def _alone(nodes: NodeSet, hit: Sequence[NodeSet]) -> int:
-    """Return the number of nodes that no attempt used."""
+    """Return how many of the failed nodes were not used by an attempt that ended."""
     return sum(not any(node in held for held in hit) for node in nodes)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Several policies on one scenario with several seeds. With the same seed, all have equal failures.
+"""Policies on one scenario with several seeds. For each seed, all have the same failures.
 
-The number of seeds can be determined by a target width of an interval: seeds are added until the
-interval is narrow enough.
+Instead of a number of seeds, a target width of an interval can be set. Seeds are then added until
+the interval is narrow enough.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MOST_SEEDS = 1_000
 
 
 class Narrow(msgspec.Struct, frozen=True):
-    """A target width of the interval of a metric, divided by its mean.
+    """A target for the relative width of a metric's interval (width divided by the mean).
 
     If there are several policies, the target applies to the ratio of each other policy to the first
     policy. If there is one policy, it applies to the mean.
@@ -52,7 +52,7 @@ class SeedRuns(msgspec.Struct, frozen=True):
     workers: int
     narrow: Narrow | None = None
     kinds: Mapping[str, type] = {}
-    """For each policy that is not defined in a file, its class."""
+    """Class of each policy that is not defined in a file."""
 
 
 class Done(msgspec.Struct, frozen=True):
@@ -73,7 +73,7 @@ class _Task(msgspec.Struct, frozen=True):
 def run_seeds(
     requested: SeedRuns, on_done: Callable[[int, int], None] = lambda done, of: None
 ) -> Seeds:
-    """Run all policies with all seeds. Report the number of runs that ended, and of all runs.
+    """Run all policies with all seeds. ``on_done`` receives the numbers of ended and of all runs.
 
     Raises
     ------
@@ -97,7 +97,7 @@ def run_seeds(
 
 
 def _batches(requested: SeedRuns, seeds: Seeds) -> Iterator[range]:
-    """Yield the initial seeds, then 50 % more seeds at a time until the interval is narrow."""
+    """Yield the initial seeds, then batches of 50 % more seeds, until the interval is narrow."""
     first, n = requested.first_seed, requested.n_seeds
     yield range(first, first + n)
     while requested.narrow and n < MOST_SEEDS and _too_wide(seeds, requested.narrow):

@@ -29,7 +29,7 @@ NAME = "simulation"
 
 
 def units(specs: Iterable[RunSpec]) -> list[Unit]:
-    """Return the units of the runs with their keys. Each input and policy is read once.
+    """Return the units of the runs with their keys. Read each input and policy only once.
 
     Raises
     ------
@@ -94,7 +94,7 @@ def simulate_run(unit: Unit) -> RunResult:
     InputError
         If input is invalid, or has changed since the start of the campaign.
     BatsimAbort
-        If a real Batsim would abort at a decision.
+        If a decision would make a real Batsim abort.
     """
     spec: RunSpec = unit.spec
     workload = _prepared(_text_of(spec.source), _content(unit), preparation(spec.scenario))

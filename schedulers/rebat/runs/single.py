@@ -70,7 +70,7 @@ OnWarning = Callable[[str], None]
 
 
 class RunResult(msgspec.Struct):
-    """The results of a run: summary, rows of jobs, ledger of the session, jobs of the engine.
+    """The results of a run: summary, a row per job, the session's ledger, and the engine's jobs.
 
     ``plans`` is the record of plans, or None if the run did not record them.
     """
@@ -111,7 +111,7 @@ def simulate(
         Operations of an administrator (see `models.operations`). Their numbers are nodes, not
         cores.
     max_attempts : int
-        Number of interrupted attempts of a job after which it ends as failed.
+        A job ends as failed after this number of interrupted attempts.
     on_warning : callable, optional
         Called once, while the simulation runs, if a job is unlikely to complete.
     explain : bool
@@ -122,7 +122,7 @@ def simulate(
     InputError
         If the machine cannot run the workload or the events.
     Abort
-        If jobs can never start, because they request more nodes than are up at any time.
+        If jobs can never start because they request more nodes than are ever up.
     """
     engine_options = engine_options or EngineOptions()
     if operations and isinstance(preset, Preset | OwnPolicy):
@@ -155,7 +155,7 @@ def simulate(
 def _watching(
     session: Session, on_progress: OnProgress | None, on_warning: OnWarning | None
 ) -> OnProgress:
-    """Return a callback that reports progress. It warns once of a job with many interruptions."""
+    """Return a callback that reports progress, and warns once of a job with many interruptions."""
     warned = on_warning is None
 
     def watch(now_us: int, ended: int, total: int) -> None:
@@ -171,7 +171,7 @@ def _watching(
 
 
 def owners_of(workload: Workload) -> Owners:
-    """Return user and queue of each job that has them."""
+    """Return the user and the queue of each job for which they are known."""
     owners = {}
     for job in compact(workload.jobs).with_extra():
         traits = traits_of(job.extra)
@@ -181,7 +181,7 @@ def owners_of(workload: Workload) -> Owners:
 
 
 def layout_of(preset: Preset, workload: Workload, n_nodes: int, layout: Layout) -> Layout:
-    """Add a preset's partitions, allocated numbers of nodes, and power of nodes to a layout."""
+    """Add to a layout a preset's partitions, node power, and the node counts it allocates."""
     places = preset.partitions(n_nodes, layout.cores_per_node)
     requested = {}
     for job in workload.jobs if places else ():

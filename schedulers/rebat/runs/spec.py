@@ -40,7 +40,7 @@ class FailureScenario(msgspec.Struct, frozen=True):
 
     @property
     def mtbf_s(self) -> float | None:
-        """Mean time between failures of the machine, or None if the law does not define it."""
+        """Mean time between failures of the machine, or None if the law has none."""
         return getattr(self.law, "mtbf_s", None)
 
     @property
@@ -70,16 +70,16 @@ class TierCheckpoints(msgspec.Struct, frozen=True, tag_field="model", tag="tiers
     light_share: Shares
     """For each light tier, the share of the failures that it survives."""
     software: str = ""
-    """Causes of failures after which the node is still usable, joined by +."""
+    """Causes of failures after which a node remains usable, joined by +."""
     group: int | msgspec.UnsetType = msgspec.UNSET
-    """Number of nodes of a group that can fail together. Only set if a tier survives this."""
+    """Number of nodes in a group that can fail together. Set only if a tier survives this."""
 
 
 Checkpoints = CheckpointModel | PerfectCheckpoints | TierCheckpoints
 
 
 class SilentErrors(msgspec.Struct, frozen=True):
-    """Random silent errors, with either a rate or a probability."""
+    """Random silent errors. Either their rate or their probability is set."""
 
     rate: float | None = None
     """Errors per node and second."""
@@ -89,7 +89,7 @@ class SilentErrors(msgspec.Struct, frozen=True):
 
 
 class OperationFile(msgspec.Struct, frozen=True):
-    """Operations of an administrator: the events, and the name of their file for tables."""
+    """Operations of an administrator: the events, and the name of their file, shown in tables."""
 
     file: str
     events: tuple[GenericEvent, ...]
@@ -99,7 +99,7 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
     """The conditions of a run: machine, failures, checkpoints, operations and measurement."""
 
     nodes: int | None = None
-    """Number of nodes. If None, it is that of the workload."""
+    """Number of nodes. If None, the workload defines it."""
     cores_per_node: int = 1
     """Number of consecutive cores that form a node and fail together. If 1, hosts are nodes."""
     failures: FailureScenario | None = None

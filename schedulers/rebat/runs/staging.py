@@ -79,7 +79,7 @@ class Stage(msgspec.Struct, frozen=True):
         )
 
     def _prepared(self, policy: Preset) -> Preset:
-        """Return the policy. Add hazards if it predicts failures, and the seed if it is random."""
+        """Return the policy with hazards (if it predicts failures) and seed (if it is random)."""
         if policy.foresees:
             policy = policy.knowing(self._hazards(policy.foresight))
         failures = self.scenario.failures
@@ -88,7 +88,7 @@ class Stage(msgspec.Struct, frozen=True):
         return policy
 
     def _hazards(self, foresight: str) -> Hazards | None:
-        """Return the hazards of the nodes, from their law or from a fit to earlier failures."""
+        """Return the hazards of the nodes, from the failure law or a fit to earlier failures."""
         check_foresight(self.scenario)
         failures = self.scenario.failures
         if foresight == "fit":
@@ -99,7 +99,7 @@ class Stage(msgspec.Struct, frozen=True):
 def check_foresight(scenario: Scenario) -> None:
     """Raise InputError if a policy would predict correlated failures.
 
-    Hazards are defined per node and added over the nodes of a job. This is wrong for nodes that
+    Hazards are defined per node, and the hazard of a job is their sum. This is wrong for nodes that
     fail together.
 
     Raises
@@ -167,7 +167,7 @@ def prepared(workload: Workload, scenario: Scenario) -> Workload:
 
 
 def preparation(scenario: Scenario) -> Scenario:
-    """Return the part of a scenario that affects `prepared`. It is a cache key."""
+    """Return the part of a scenario that affects `prepared`, for use as a cache key."""
     return Scenario(
         nodes=scenario.nodes,
         checkpoint=scenario.checkpoint,
@@ -189,7 +189,7 @@ def machine_events(scenario: Scenario, n_nodes: int) -> Iterable[MachineEvent]:
 def _remembered(
     failures: FailureScenario, n_nodes: int, cores_per_node: int
 ) -> Iterable[MachineEvent]:
-    """Return the events of the law from time 0 on. Runs and their history share them."""
+    """Return the events of the law from time 0 on, which runs and their history share."""
     horizon_s, begin_s = failures.horizon_s, failures.begin_s
     last_s = None if horizon_s is None else horizon_s + begin_s
     events = failures.law.events(n_nodes, failures.seed, last_s, cores_per_node)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tiers of checkpoints for a failure law, for the command line and campaigns."""
+"""Checkpoint tiers for a failure law, as used by the command line and campaigns."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rebat.runs.spec import TierCheckpoints
 
 
 def tier_checkpoints(text: str, mtbf_s: float, law: Law | None) -> TierCheckpoints:
-    """Return checkpoints in storage tiers, and the failures of the law that light tiers survive.
+    """Return checkpoints in storage tiers, with the failures of the law that light tiers survive.
 
     Parameters
     ----------

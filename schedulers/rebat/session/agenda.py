@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests of wake-ups by Batsim: at the times of wakes and of scheduled stops.
+"""Requests to be called by Batsim at the times of wakes and of scheduled stops.
 
 A *wake* is a wake-up that a policy requested. A *call* is a message that Batsim sends at a
 requested time. A call does not state for which wake or stop it was requested.
@@ -23,7 +23,7 @@ delay, so calls are exact from then on.
 
 
 class Agenda:
-    """The wakes that are pending, and the times of the requested calls."""
+    """The pending wakes, and the times of the requested calls."""
 
     def __init__(self, board: Board) -> None:
         self._board = board
@@ -50,7 +50,7 @@ class Agenda:
         return [wake for wake in self.wakes if wake.at_us <= self._board.now_us]
 
     def note_lag(self, sent_us: int) -> None:
-        """Update the maximum delay of replies. ``sent_us`` is the send time of the decision."""
+        """Update the maximum delay of replies. ``sent_us`` is when the decision was sent."""
         lag_us = self._board.now_us - sent_us
         self._lag_us = lag_us if self._lag_us is None else max(self._lag_us, lag_us)
 

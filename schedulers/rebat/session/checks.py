@@ -33,7 +33,7 @@ def why_not_start(attempt: Attempt | None, start: Start, claims: Claims) -> Refu
 
 
 def not_free(attempt_id: str, action: str, nodes: NodeSet, claims: Claims) -> Refusal | None:
-    """Check that the nodes of a start or move are usable and free. A refusal names the action."""
+    """Check that the nodes of a start or move are usable and free. A refusal states ``action``."""
     obstacle = claims.obstacle(nodes)
     reason = f"cannot {action}: node {obstacle} is not up and free"
     return Refusal(attempt_id, reason) if obstacle >= 0 else None

@@ -72,7 +72,7 @@ class Claims:
         return self._pool.owner.copy()
 
     def tags(self, nodes: NodeSet) -> npt.NDArray[np.int32]:
-        """Return the tag of each node in ascending order of nodes, or -1 if it is not held."""
+        """Return the tags of these nodes in ascending order of nodes. Unheld nodes have -1."""
         return nodes.of_each(self._pool.owner)
 
     def obstacle(self, nodes: NodeSet) -> int:
@@ -128,7 +128,7 @@ class Claims:
         self._use(nodes)
 
     def drained_for(self, why: str) -> npt.NDArray[np.bool_]:
-        """Return a mask of the nodes that are drained for a reason. It is not a copy."""
+        """Return a mask of the nodes that are drained for a reason. The mask is not a copy."""
         if why not in self._drained_for:
             self._drained_for[why] = np.zeros(self.n_nodes, dtype=np.bool_)
         return self._drained_for[why]
@@ -165,7 +165,7 @@ class Claims:
     def news(self) -> Iterator[tuple[int, bool, bool]]:
         """Yield each changed node, whether it is usable, and whether this is new to the policy.
 
-        For example, if the node was repaired and failed again since the last report, it is not new.
+        For example, a node that was repaired and failed again since the last report is not new.
         """
         for node in self._changed:
             unusable, reported = bool(self._pool.down[node]), self._reported_unusable

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Attempts that hang after a failure: while it is detected and diagnosed, and the job rescheduled.
+"""Attempts that hang while their failure is detected and diagnosed and their job is rescheduled.
 
 During a hang, the attempt keeps its nodes. Policies cannot stop it, because the end of the hang is
 already scheduled as a stop. At the end of the hang, the session reports the failure to the policy
@@ -68,7 +68,7 @@ class Hangs:
     def report(
         self, hit: Mapping[str, Failure]
     ) -> tuple[list[Running], dict[str, Scheduled | None]]:
-        """Return the failed attempts to report to the policy now, and their cancelled stops.
+        """Return the failed attempts that the policy must know now, and their cancelled stops.
 
         ``hit`` contains new failures by attempt. If recoveries have stages, these attempts first
         hang. They are reported later.

@@ -109,7 +109,7 @@ class JobTable:
         return attempt
 
     def _check_id(self, job_id: str) -> None:
-        """Raise InputError if ids of this job and of resubmissions could be equal.
+        """Raise InputError if a resubmission of one job could have the id of another job.
 
         Ids are never reused. If the id of a job has the form of a resubmission, it is stored, so
         that later jobs can be checked.
@@ -213,7 +213,7 @@ class JobTable:
 
 
 def _as_forwarded(c: Checkpointing, n_nodes: int) -> tuple[float, Checkpointing]:
-    """Return the checkpoint period (s) and checkpointing of a job with the digits of Batsim.
+    """Return the checkpoint period (s) and checkpointing of a job, rounded as by Batsim.
 
     Batsim writes the numbers of a profile with six decimals.
     """

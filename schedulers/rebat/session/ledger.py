@@ -130,7 +130,7 @@ class Part(NamedTuple):
 
 
 class Ledger(msgspec.Struct):
-    """Records of a simulation: attempts in order of their ends, machine events, and others."""
+    """Records of a simulation: attempts in the order of their ends, machine events, and others."""
 
     attempts: Packed[AttemptRecord] = msgspec.field(default_factory=attempts_of)
     interrupted: dict[str, int] = {}
@@ -209,7 +209,7 @@ class Ledger(msgspec.Struct):
         self._note_at_risk(place, record, remaining)
 
     def _lose_at_risk(self, job_id: str, tier: int, to: Cause) -> None:
-        """Mark as lost the progress that no checkpoint of a storage tier contains."""
+        """Mark progress as lost if no checkpoint of a storage tier contains it."""
         tiers = self.at_risk.get(job_id, [])
         if tier < len(tiers):
             self._lose(tiers[tier], to)
@@ -234,7 +234,7 @@ class Ledger(msgspec.Struct):
             self.at_risk[record.attempt.job_id] = after
 
     def lose(self, job_id: str, to: Cause) -> None:
-        """Mark as lost the progress of a job that restarts from the beginning."""
+        """Mark the progress of a job as lost, because it restarts from the beginning."""
         self.at_risk.pop(job_id, None)
         self._lose(self.progress.pop(job_id, ()), to)
 

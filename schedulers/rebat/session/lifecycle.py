@@ -189,7 +189,7 @@ class Lifecycle:
         self.running[running.attempt.id] = running
 
     def replace(self, queued: Attempt, other: Attempt) -> None:
-        """Replace a queued attempt with an attempt that has another id."""
+        """Replace a queued attempt by an attempt that has another id."""
         del self.queue[queued.id]
         self.queue[other.id] = other
 

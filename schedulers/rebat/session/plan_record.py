@@ -26,7 +26,7 @@ NONE = -1
 
 
 class PlanChange(IntEnum):
-    """Kinds of changes (see `kernels.plan_changes`). Except PLANNED, they are reasons of waits."""
+    """Kinds of changes (see `kernels.plan_changes`). All except PLANNED are reasons for a wait."""
 
     PLANNED = plan_changes.PLANNED
     """The planned start of the attempt changed, or the attempt lost its reservation."""
@@ -164,7 +164,7 @@ class PlanRecorder:
             self._plans.append(self._plan(view, changes))
 
     def _learn(self, attempts: Iterable[Attempt]) -> None:
-        """Store the ids of attempts, and enlarge the arrays that their serial numbers index."""
+        """Store the ids of attempts, and enlarge the arrays that are indexed by serial number."""
         for attempt in attempts:
             self._ids[attempt.serial] = attempt.id
             if attempt.serial >= len(self._last):
@@ -252,7 +252,7 @@ def _first_node(nodes: Sequence[int]) -> int:
 
 
 def _is_hold(running: Running) -> bool:
-    """Return whether this represents held nodes (`session.holds`) instead of an attempt."""
+    """Return whether ``running`` represents held nodes (`session.holds`) instead of an attempt."""
     return "~" in running.attempt.id.removeprefix(running.attempt.job_id)
 
 

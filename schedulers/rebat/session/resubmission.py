@@ -90,7 +90,7 @@ class Registry(JobTable):
     def walltime_after_us(
         self, attempt_id: str, remaining: Remaining, n_nodes: int | None = None
     ) -> int:
-        """Return the walltime (us) of the remaining work on ``n_nodes`` (default: as before)."""
+        """Return the walltime (us) of the remaining work on ``n_nodes`` (default: unchanged)."""
         work = self.work[attempt_id]
         if n_nodes in (None, work.attempt.n_nodes):
             return resumed_length_us(work.attempt.walltime_us, work.checkpointing, remaining)
@@ -104,9 +104,10 @@ class Registry(JobTable):
         return self._in_size(work, self._before_mold(work, attempt_id, n_nodes), n_nodes)[1]
 
     def _before_mold(self, old: Work, attempt_id: str, n_nodes: int) -> Remaining:
-        """Return the remaining work of a queued attempt that starts on ``n_nodes`` nodes.
+        """Return the work of a queued attempt that starts on ``n_nodes`` nodes.
 
-        This is the entire attempt. If the job has run before, the cost of a resize is added.
+        This is the entire work of the attempt. If the job has run before, the cost of a resize is
+        added.
         """
         remaining = untouched(old.checkpointing)
         resumes = self.work[attempt_id].attempt.number and not self.starts_over(attempt_id, n_nodes)
@@ -115,8 +116,8 @@ class Registry(JobTable):
     def _origin(self, attempt_id: str, n_nodes: int) -> Work:
         """Return the record of the work with which an attempt on ``n_nodes`` nodes starts.
 
-        This is the record of the attempt itself. If the job starts from the beginning, it is that
-        of its first attempt.
+        Normally, this is the record of the attempt itself. If the job starts from the beginning, it
+        is the record of the job's first attempt.
         """
         work = self.work[attempt_id]
         return self.work[work.attempt.job_id] if self.starts_over(attempt_id, n_nodes) else work
@@ -166,7 +167,7 @@ class Registry(JobTable):
         return attempt
 
     def _set_at_risk(self, attempt: Attempt, before: Attempt, at_risk: AtRisk) -> None:
-        """Set the work at risk of an attempt. ``at_risk`` refers to the speed of ``before``."""
+        """Set the work at risk of an attempt. ``at_risk`` is given at the speed of ``before``."""
         scaled = (self._scaled_us(before, us, attempt.n_nodes) for us in at_risk)
         self.work[attempt.id].at_risk = tuple(scaled)
 
@@ -204,7 +205,7 @@ class Registry(JobTable):
         return attempt
 
     def _as_written(self, old: Work, it: Written) -> tuple[dict[str, Any], int]:
-        """Return profile and walltime (microseconds) as the authors' program writes them."""
+        """Return the profile and walltime (us) that the authors' program writes."""
         profile = {
             **self._content(old),
             "delay": max(LEAST_DELAY_S, it.delay_s),
@@ -218,7 +219,7 @@ class Registry(JobTable):
         return profile, max(1, to_us(it.walltime_s)) if has_walltime else FOREVER_US
 
     def _in_size(self, old: Work, remaining: Remaining, size: int) -> tuple[dict[str, Any], int]:
-        """Return profile and walltime (microseconds) of the remaining work on ``size`` nodes."""
+        """Return the profile and walltime (us) of the remaining work on ``size`` nodes."""
         profile = self._profile_after(old, remaining, size)
         return profile, self._walltime_us(old, remaining, size, profile)
 
@@ -242,7 +243,7 @@ class Registry(JobTable):
         return max(LEAST_DELAY_S, to_s(left_us))
 
     def _scaled_us(self, before: Attempt, work_us: int, size: int) -> int:
-        """Return the run time (us), on ``size`` nodes, of work of another attempt.
+        """Return the run time (us) that work of another attempt needs on ``size`` nodes.
 
         This work takes ``work_us`` on the nodes of the attempt ``before``.
         """
@@ -254,7 +255,7 @@ class Registry(JobTable):
         """Return the walltime of the remaining work, in microseconds.
 
         If the walltime exceeds the run time before a resize, it must also do so after the resize.
-        It may end during the checkpoint in which the run time ends, so that both contain the same
+        Walltime and run time may end during the same checkpoint, so that both contain the same
         work. Therefore, the walltime after a resize is at least 1 us longer than the run time.
         """
         walltime_us = old.attempt.walltime_us

@@ -7,8 +7,8 @@ An instant
     The set of all messages with the same simulated time. Batsim may split an instant into any
     number of messages. For example, the first contains a failure, the second the end of the failed
     job, and the third the acknowledgement of a kill. Decisions must not depend on the number of
-    messages. Therefore, the session does not call the policy for a message that only acknowledges
-    decisions.
+    messages in an instant. Therefore, the session does not call the policy for a message that only
+    acknowledges decisions.
 
 A stop
     The only way to interrupt a running attempt. A stop takes up to three messages. The policy
@@ -72,7 +72,7 @@ proposals were refused.
 
 
 class Session:
-    """The state of a simulation, from the messages of Batsim. ``handle`` processes a message.
+    """The state of a simulation, computed from Batsim's messages. ``handle`` processes a message.
 
     Parameters
     ----------
@@ -266,10 +266,10 @@ class Session:
     def _report_nodes(self, changes: Changes) -> None:
         """Report to the policy the nodes whose state differs from the last report.
 
-        Attempts and holds that no plan has received yet are a special case: their nodes were usable
-        when the holders got them. If one of these nodes is down and the last report already
-        contains this, only the holder is reported. If one of these nodes was repaired, the holder
-        is not reported.
+        Attempts and holds that no plan has received yet are a special case, because their nodes
+        were usable when the attempt or hold began. If one of these nodes is down and the last
+        report already states this, only the attempt or hold is reported. If one of these nodes was
+        repaired, the attempt or hold is not reported.
         """
         unplanned = {running.attempt.id for running in (*changes.moved, *changes.held)}
         for node, usable, news in self._claims.news():

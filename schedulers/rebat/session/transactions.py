@@ -139,7 +139,7 @@ class Transactions:
         return [self._holds.hold(attempt, free, attempt.walltime_us)] if free.size else []
 
     def vacated(self, attempt_id: str) -> None:
-        """Hold the nodes that an attempt released, if other attempts will move to them.
+        """If other attempts will move to the nodes that an attempt released, hold these nodes.
 
         If the attempt itself was scheduled to move, its move is cancelled.
         """
@@ -155,7 +155,7 @@ class Transactions:
             stop.claims.extend(self._claim(stop.stop))
 
     def stop_hit(self, running: Running, victim: Scheduled | None = None) -> None:
-        """Stop an attempt on a failed node and requeue it at the head of the queue.
+        """Stop an attempt that has a failed node, and requeue it at the head of the queue.
 
         If the attempt is already being stopped, do nothing. If the attempt was the victim of a
         steal, ``victim`` is the cancelled stop of this steal.
@@ -269,7 +269,7 @@ class Transactions:
         self._board.changes.resubmitted.append(attempt)
 
     def complete_moves(self) -> None:
-        """Execute each move for which all other attempts have released the target nodes."""
+        """Execute each move whose target nodes all other attempts have released."""
         if self._jobs.stopping or not self._jobs.moving:
             return
         for stopping in list(self._jobs.moving.values()):
@@ -294,7 +294,7 @@ class Transactions:
         self._holds.note_nodes(tags)
 
     def lose_claims(self, tags: list[int]) -> None:
-        """Release held nodes that failed, and cancel scheduled moves to them."""
+        """Release the held nodes that failed, and cancel the scheduled moves to them."""
         self.note_nodes(tags)
         self.waits.lose(tags)
         for attempt_id, scheduled in list(self._jobs.scheduled.items()):

@@ -85,7 +85,7 @@ class Waits:
             self._board.news.held_hit.append(job_id)
 
     def _shrink(self, waiting: Waiting) -> None:
-        """Replace the held nodes by the same number of lowest free nodes. The wait continues."""
+        """Replace the held nodes by equally many of the lowest free nodes. The wait continues."""
         held, scheduled = waiting.held, self._jobs.scheduled.get(waiting.on)
         waiting.shrinks = False
         if held is None or scheduled is None:
@@ -100,7 +100,7 @@ class Waits:
     # ---- end
 
     def end_all(self, scheduled: Scheduled, later: bool = False) -> None:
-        """End all waits for a stop that is carried out or cancelled."""
+        """End all waits that wait for a stop, because the stop is carried out or cancelled."""
         for job_id, waiting in list(self._jobs.waiting.items()):
             if waiting.on == scheduled.stop.attempt_id:
                 self.end(job_id, later)

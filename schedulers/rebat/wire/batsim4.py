@@ -59,7 +59,7 @@ def _profiles(data: Data, key: str) -> dict[str, dict[str, dict[str, Any]]]:
 
 
 class _OtherNotice(WireRow[e.Notified]):
-    """Any other notification, with all its data, including its type."""
+    """A notification of any other type, with all its data, including the type."""
 
     def decode(self, at_us: int, data: Data) -> e.Notified:
         return e.Notified(at_us=at_us, kind=text(data, "type"), data=data)

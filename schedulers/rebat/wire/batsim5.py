@@ -70,7 +70,7 @@ def decode_message(data: bytes) -> e.Message:
 
 
 def decode_timed(data: bytes) -> tuple[e.Message, float]:
-    """Decode a message of Batsim 5. Return it, and its time in seconds as printed by Batsim."""
+    """Decode a message of Batsim 5. Return it and its time in seconds, as printed by Batsim."""
     try:
         envelope = _decoder.decode(data.rstrip(NUL))
     except _BROKEN as error:
@@ -167,7 +167,7 @@ def opened(data: bytes) -> tuple[float, list[Decided]]:
 def _unambiguous(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Return a JSON object, given its pairs.
 
-    If a key is a duplicate, or if a type follows its value, raise InputError.
+    If a key occurs twice, or if the key of a type comes after that of its value, raise InputError.
     """
     result = dict(pairs)
     if len(result) < len(pairs):

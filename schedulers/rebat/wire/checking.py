@@ -2,7 +2,7 @@
 """Check of recorded conversations: whether rebat can read each message and write it again.
 
 Recordings can have two forms: lines of ``rebat serve --record``, or lines with ``from`` (``batsim``
-or ``edc``), ``frame``, ``raw`` and ``message``, as decision components for Batsim 5 record them.
+or ``edc``), ``frame``, ``raw`` and ``message``, which decision components for Batsim 5 write.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Frame(msgspec.Struct, frozen=True):
 
 
 class Checked(msgspec.Struct, frozen=True):
-    """The result for a frame.
+    """The result of checking a frame.
 
     Attributes
     ----------
@@ -41,8 +41,8 @@ class Checked(msgspec.Struct, frozen=True):
     content : str
         Types of the events or decisions in the message, separated by commas.
     understood, repeated : bool
-        Whether rebat can read the message, and whether it would write the message with the same
-        meaning.
+        ``understood`` is True if rebat can read the message. ``repeated`` is True if rebat would
+        also write it with the same meaning.
     problem : str
         The reason if ``understood`` or ``repeated`` is False.
     """
@@ -106,7 +106,7 @@ def _data_of(line: dict[str, Any]) -> bytes:
 
 
 def check_frames(frames: Iterable[Frame], version: int | None = None) -> Iterator[Checked]:
-    """Yield the result for each frame.
+    """Check each frame, and yield the result.
 
     By default, the first frame determines the ``version`` of Batsim.
     """

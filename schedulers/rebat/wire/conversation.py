@@ -101,7 +101,7 @@ class Conversation:
 
 
 def session_for(policy: str, options: Mapping[str, Any], strict: bool = False) -> Session:
-    """Return a session for a policy, given by its name, and options as JSON."""
+    """Return a session for a policy with this name and these options (JSON)."""
     configured = configure(policy, options)
     settings = msgspec.structs.replace(configured.session, strict=strict)
     return Session(configured.make(), settings)

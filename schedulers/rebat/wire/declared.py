@@ -53,7 +53,7 @@ class Constant(NamedTuple):
 
 
 class WireRow(Generic[T]):
-    """A type of message: its name, its class, and its fields in the order of writing.
+    """A type of message: its name, its class, and its fields in the order in the message.
 
     If ``type`` is NOTIFY, ``notice`` is the subtype. Optional fields come last.
     """
@@ -84,7 +84,7 @@ class WireRow(Generic[T]):
 
 
 def _form(fields: Sequence[Field | Constant], notice: str | None) -> Callable[..., Any]:
-    """Return a constructor of structs of these fields. Structs are encoded faster than dicts."""
+    """Return a constructor of structs with these fields. Structs are encoded faster than dicts."""
     tag = None if notice is None else "type"
     keys = [
         (field.key, Any, None) if isinstance(field, Field) and field.optional else (field.key, Any)
@@ -94,7 +94,7 @@ def _form(fields: Sequence[Field | Constant], notice: str | None) -> Callable[..
 
 
 def _values(fields: Sequence[Field | Constant]) -> Callable[[Any], tuple[Any, ...]]:
-    """Return a function that returns the values to write for an item."""
+    """Return a function that maps an item to the values that are written for it."""
     names = [field.name for field in fields if isinstance(field, Field) and not field.write]
     if len(names) == len(fields) > 1:
         return attrgetter(*names)

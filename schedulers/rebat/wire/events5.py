@@ -236,7 +236,7 @@ class RequestedCallEvent(Lenient):
 
 
 class ExternalEventOccurredEvent(Lenient):
-    """A line of an event file. Its timestamp is the one of the previous event."""
+    """A line of an event file, as Batsim sends it. Its timestamp is that of the previous event."""
 
     stale: ClassVar[bool] = True
     id: str = ""

@@ -63,7 +63,7 @@ class Hello(Strict):
 
 
 def is_init(data: bytes) -> bool:
-    """Return whether a frame is the first frame of a Batsim 5."""
+    """Return whether a frame is the first frame that Batsim 5 sends."""
     return len(data) >= _WORD.size and _WORD.unpack_from(data)[0] == len(data) - _WORD.size
 
 

@@ -7,8 +7,8 @@ wrong by the last binary digit when it sends the first message. If a job starts 
 the two messages, Batsim aborts. Therefore, this module delays a message with repairs until Batsim
 has sent all messages of its instant. A requested call cannot show that all messages were sent,
 because its minimum delay is 10 microseconds. However, Batsim acknowledges the registration of a job
-immediately. Therefore, this module registers a job (the *probe*) only for the acknowledgement, and
-then rejects it.
+immediately. Therefore, this module registers a job (the *probe*) only to receive this
+acknowledgement, and then rejects the job.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from rebat.core.jobs import PROBES, batsim_number
 
 
 class WholeInstants:
-    """A scheduler that forwards a message with repairs only when its instant is complete.
+    """A scheduler that forwards messages with repairs only when their instant is complete.
 
     This requires Batsim's options ``--enable-dynamic-jobs`` and ``--acknowledge-dynamic-jobs``.
     Without them, or after the end of the registration of jobs, messages are forwarded immediately.
@@ -54,7 +54,7 @@ class WholeInstants:
         self.n_probes = 0
 
     def __call__(self, message: Message) -> Reply:
-        """Return the reply to a message, or first request an acknowledgement of Batsim."""
+        """If the instant is complete, return the session's reply. Otherwise, wait for the rest."""
         self._note_flags(message)
         events = [event for event in message.events if not self._is_answer(event)]
         answered = len(events) < len(message.events)

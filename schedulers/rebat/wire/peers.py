@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The user at the other end (the peer) of a connection over the loopback interface.
+"""Check of the user at the other end (the peer) of a connection over the loopback interface.
 
 Batsim's protocol has no authentication. On Linux, the kernel lists the user of every local socket
 in ``/proc/net/tcp``.

@@ -112,7 +112,7 @@ class Batsim5Wire:
         return batsim5.encode_reply(Reply(reply.now_us, decisions), self._now_s)
 
     def _alternating(self, events: tuple[Event, ...]) -> tuple[Event, ...]:
-        """If a down node is repaired and fails at the same time, put the repair first.
+        """If a node that is down is repaired and fails at the same time, put the repair first.
 
         Batsim 5 sorts the lines of an event file only by time, and its sort is not stable.
         Therefore, a failure can precede the repair that ends the previous outage of the node.
@@ -145,7 +145,7 @@ def wire_for(data: bytes, version: int | None) -> Wire:
     Raises
     ------
     InputError
-        If the simulator uses the protocol of another version than ``version``.
+        If the simulator uses the protocol of a version other than ``version``.
     """
     spoken = 5 if is_init(data) else 4
     if version not in (None, spoken):

@@ -23,7 +23,7 @@ class Line(msgspec.Struct, frozen=True, omit_defaults=True):
     """One message: its number, direction, and bytes as text.
 
     If the bytes are not UTF-8 text, ``hex`` contains them. Only the first frame of Batsim 5 can
-    require this.
+    require this field.
     """
 
     seq: int

@@ -35,7 +35,7 @@ def with_sequences(decisions: tuple[Decision, ...]) -> tuple[Decision, ...]:
 
 
 def _parts(decision: RegisterProfile) -> list[tuple[str, int]]:
-    """Return the parts (name, length in microseconds), or none if the profile remains a delay."""
+    """Return the parts (name, length in us). If the profile remains a delay, there are none."""
     profile = decision.profile
     if profile.get("type") != "delay":
         return []
@@ -68,7 +68,7 @@ def parts_of(c: Checkpointing, length_us: int) -> Iterator[tuple[str, int]]:
 
 
 def _sequence(decision: RegisterProfile, parts: list[tuple[str, int]]) -> list[Decision]:
-    """Return the registrations of the parts and of the sequence. It keeps all other fields."""
+    """Return the registrations of the parts and of the sequence, which keeps all other fields."""
     at_us, workload = decision.at_us, decision.workload
     registered: list[Decision] = []
     for name, length_us in dict(parts).items():

@@ -84,7 +84,7 @@ _TABLES = {form.five: _table(form.five) for form in FORMS}
 
 
 class SentProfile(Lenient):
-    """A profile. ``profile`` is the table of the fields of its type."""
+    """A profile. The table ``profile`` contains the fields that belong to its type."""
 
     id: str
     profile_type: str

@@ -108,14 +108,15 @@ def serve(
     endpoint : str
         Address to bind, like ``tcp://127.0.0.1:28000``. The port ``*`` selects a free port.
     answer : callable
-        Function of a message that returns the reply, both as bytes.
+        Function that receives a message and returns the reply, both as bytes.
     timeout_s : float
         Maximum time without a message of the peer, in seconds. If 0, there is no limit.
     record : callable, optional
         Function that is called with the direction and the bytes of every message, before the
         message is answered or sent.
     on_bound, on_stray : callable, optional
-        Functions that are called with the bound endpoint, and with a line for each ignored message.
+        ``on_bound`` is called with the bound endpoint, and ``on_stray`` with a line of text for
+        each ignored message.
 
     Raises
     ------

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Five questions of an operator, each answered in one sentence with its interval."""
+"""Answers to five questions of an operator, each in one sentence with an interval."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ MOST_CLASSES = 3
 
 
 class Figure(msgspec.Struct, frozen=True):
-    """A number on which an answer is based: a change, with its 95 % interval if it has one."""
+    """A number on which an answer is based: a change, with its 95 % interval if available."""
 
     name: str
     metric: str
@@ -151,7 +151,7 @@ def _which_rule(site: AdvisedSite, evidence: Evidence) -> AnsweredQuestion:
 
 
 def _hurt(best: EffectOfChoice) -> str:
-    """Return a sentence on the size classes whose mean flow a rule makes longer."""
+    """Return a sentence that lists the size classes whose mean flow becomes longer under a rule."""
     hurt = [
         f"jobs of {of} nodes (mean flow {change_text(change)})"
         for (name, of), change in best.changes.items()
@@ -165,7 +165,7 @@ def _hurt(best: EffectOfChoice) -> str:
 
 
 def _under_fitted(site: AdvisedSite, evidence: Evidence, best: EffectOfChoice) -> str:
-    """Return a sentence on the effect of a rule under the law fitted to the recorded failures."""
+    """Return a sentence with the effect of a rule under the law fitted to recorded failures."""
     policy = _policy_of(best.title, site)
     setting = setting_of(evidence.runs, FITTED)
     if setting is None:
@@ -277,7 +277,7 @@ def _points(change: Interval, signed: bool = False) -> str:
 
 
 def _too_few(question: str, figures: list[Figure], evidence: Evidence) -> AnsweredQuestion:
-    """Return a question without an answer: too few seeds ran, or too few show any change."""
+    """Return the question without an answer, because too few seeds ran or show any change."""
     if evidence.n_seeds >= FEWEST:
         text = f"No answer: fewer than {FEWEST} of {evidence.n_seeds} seeds show any change."
         return AnsweredQuestion(question, text, False, figures)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Results of the simulations of an advice: changes relative to a reference, with intervals."""
+"""Results of the simulations for an advice, as changes from a reference with intervals."""
 
 from __future__ import annotations
 
@@ -25,21 +25,19 @@ FLOW, LARGEST, USEFUL = "flow_mean_s", "flow_max_s", "useful_utilisation"
 
 
 class EffectOfChoice(msgspec.Struct, frozen=True):
-    """The effect of a choice: title, and changes from a reference by metric and size class."""
+    """The effect of a choice: its title, and the change of each metric and size class."""
 
     title: str
     changes: Mapping[tuple[str, str | None], Interval]
 
     def significant(self, metric: str, of: str | None = None) -> bool:
-        """Return whether the interval of the ratio excludes 1, so that the effect is
-        significant.
-        """
+        """Return whether the effect is significant: the interval of the ratio excludes 1."""
         change = self.changes.get((metric, of))
         return change is not None and change.excludes(1.0)
 
 
 def failures_cost(site: AdvisedSite, runs: RunIndex[str]) -> EffectOfChoice:
-    """Return the effect of failures: today's policy with failures, compared with no failures."""
+    """Return the effect of failures on today's policy, compared with a run without failures."""
     failing, calm = settings_of_today(runs)
     classes = runs.size_classes(failing, FLOW)
     changes = {}
@@ -56,7 +54,7 @@ def failures_cost(site: AdvisedSite, runs: RunIndex[str]) -> EffectOfChoice:
 
 
 def cost_in_points(site: AdvisedSite, runs: RunIndex[str]) -> Interval:
-    """Return the share of node time by which failures lower the useful utilisation."""
+    """Return how much failures lower the useful utilisation, as a share of the node time."""
     failing, calm = settings_of_today(runs)
     without = runs.mean(calm, site.policy, USEFUL) or 0.0
     values = runs.values(failing, site.policy, USEFUL)
@@ -114,9 +112,9 @@ def spares(site: AdvisedSite, runs: RunIndex[str]) -> list[tuple[int, EffectOfCh
 
 
 def periods(site: AdvisedSite, runs: RunIndex[str]) -> dict[float | None, Interval]:
-    """Return the useful utilisation of each period minus that of Young/Daly's period.
+    """Return the useful utilisation with each checkpoint period, minus that with Young/Daly's.
 
-    The key is the multiple of Young/Daly's period. The key None means no checkpoints.
+    Keys are periods as multiples of Young/Daly's period. The key None stands for no checkpoints.
     """
     usual = _by_factor(site, runs).get(1.0)
     if usual is None:
@@ -138,9 +136,9 @@ def _by_factor(site: AdvisedSite, runs: RunIndex[str]) -> dict[float | None, ByS
 
 
 def factor_of(site: AdvisedSite, setting: Setting) -> float | None:
-    """Return the multiple of Young/Daly's period in a setting.
+    """Return the checkpoint period of a setting as a multiple of Young/Daly's period.
 
-    Return None if it has no checkpoints.
+    Return None if the setting has no checkpoints.
     """
     if setting.scenario.checkpoint is None:
         return None
@@ -171,9 +169,9 @@ def _ratios(
 
 
 def _with_support(change: Interval, n_changed: int) -> Interval:
-    """Return a change. If fewer than `FEWEST` seeds show any change, remove its interval.
+    """Return the change, without its interval if fewer than `FEWEST` seeds show any change.
 
-    If most seeds show no change, the interval is too narrow.
+    The reason: if most seeds show no change, the interval is too narrow.
     """
     if n_changed >= FEWEST:
         return change

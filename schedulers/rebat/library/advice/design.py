@@ -37,7 +37,7 @@ FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)
 """Checkpoint periods to simulate, in multiples of the Young/Daly period."""
 
 N_SPARES = 4
-"""Numbers of spare nodes to simulate, in multiples of the mean number of down nodes."""
+"""Maximum number of different numbers of spare nodes to simulate, besides 0."""
 
 YEAR_S = 365 * 86_400.0
 
@@ -65,7 +65,7 @@ class AdvisedSite(msgspec.Struct, frozen=True, kw_only=True):
     down_nodes
         Mean number of nodes that are down.
     fitted
-        A law fitted to the recorded failures. None if the options already contain a law.
+        A law that is fitted to the recorded failures, or None if the options already contain a law.
     """
 
     workload: LoadedWorkload
@@ -83,14 +83,14 @@ class AdvisedSite(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def spares(self) -> list[int]:
-        """Numbers of spare nodes: 0, and the mean number of down nodes times powers of two."""
+        """The numbers of spare nodes: 0, and the mean number of down nodes times 1, 2, 4, ...."""
         first = max(1, round(self.down_nodes))
         tried = [first * 2**power for power in range(N_SPARES)]
         return [0, *(count for count in tried if count <= self.n_nodes // 8)]
 
 
 def specs(site: AdvisedSite, seeds: Iterable[int]) -> list[RunSpec]:
-    """Return all runs for these seeds. Runs for the first questions come first."""
+    """Return all runs for these seeds, in the order of the questions that need them."""
     numbers = list(seeds)
     return [spec for grid in GRIDS for spec in grid(site, numbers)]
 
@@ -176,9 +176,9 @@ def _spec(site: AdvisedSite, grid: str, policy: str, conditions: Scenario) -> Ru
 
 
 def turned(events: Path, n_nodes: int) -> Recorded:
-    """Return a law that replays recorded events.
+    """Return a failure law that replays recorded events.
 
-    With each seed, the replay starts at another time.
+    The replay starts at a different time for each seed.
     """
     return Recorded(str(events.absolute()), format="events", size=n_nodes, turn=True)
 
@@ -207,7 +207,7 @@ def _family(times: UpTimes, name: str) -> Fitted | None:
 
 
 def site_of(workload: LoadedWorkload, policy: str, options: ScenarioOptions) -> AdvisedSite:
-    """Return the cluster of a workload, with its failures and a law that is fitted to them.
+    """Describe the cluster of a workload, with its failures and a law fitted to them.
 
     Raises
     ------
@@ -254,7 +254,7 @@ def _mean_down(events: Sequence[MachineEvent]) -> float:
 
 
 def period_text(site: AdvisedSite, factor: float = 1.0) -> str:
-    """Return a text with the checkpoint periods of jobs of three sizes."""
+    """Return a text that states the checkpoint periods of jobs of three sizes."""
     model = scenario(site, 0).checkpoint
     assert isinstance(model, CheckpointModel)
     texts = []

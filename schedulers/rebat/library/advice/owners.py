@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Users and queues that lose the most work to failures, from the files of single runs."""
+"""The users and queues that lose the most work to failures, read from the files of runs."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from rebat.library.advice.design import AdvisedSite, today
 from rebat.runs.simulating import units
 
 LEAST_SHARE = 0.05
-"""Minimum share of the lost work that an owner must have to be named in a sentence."""
+"""A sentence names an owner only if the owner has at least this share of the lost work."""
 
 LEAST_RATIO = 1.5
-"""Minimum ratio of the share of lost work to the share of node time, for an owner that is named."""
+"""A named owner's share of the lost work is at least this many times its share of node time."""
 
 
 class WorkOwner(msgspec.Struct, frozen=True):
@@ -30,9 +30,9 @@ class WorkOwner(msgspec.Struct, frozen=True):
     name
         Name of the user or queue.
     used
-        Share of all node time.
+        Share of all used node time.
     lost
-        Share of the node time that was lost.
+        Share of all lost node time.
     interruptions
         Mean number of failures of the owner's jobs in a run.
     """

@@ -41,7 +41,7 @@ def report_of(
     answers: Sequence[AnsweredQuestion],
     owners: Sequence[WorkOwner],
 ) -> Report:
-    """Return the page: a sentence and a figure per question, and tables."""
+    """Return the page. It has a sentence and a figure for each question, and tables."""
     over = counted(evidence.n_seeds, "seed")
     return Report(
         title=f"Advice for {site.workload.name}",

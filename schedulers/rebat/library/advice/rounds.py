@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Simulations in rounds, each with more seeds, until intervals are narrow or the time is over."""
+"""Simulations in rounds that add seeds until intervals are narrow or the time is over."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ ROUND = 5
 """Maximum number of seeds added in a round."""
 
 ENOUGH = 20
-"""Minimum number of seeds after which narrow intervals end the simulations."""
+"""Narrow intervals end the simulations only after this number of seeds."""
 
 NARROW = 0.04
-"""Intervals of the mean flow that are narrower than this (relative width) end the simulations."""
+"""The simulations end if the relative widths of the mean flow's intervals are below this value."""
 
 OWNER = Owner("advise", "rebat advise")
 
@@ -44,7 +44,7 @@ class Evidence(msgspec.Struct, frozen=True):
     n_runs
         Number of simulations.
     seconds_per_seed
-        Wall-clock time per seed, measured in this call. None if earlier calls did all runs.
+        Wall-clock time per seed, measured in this call, or None if earlier calls did all runs.
     spent_s
         Wall-clock time of this call.
     """

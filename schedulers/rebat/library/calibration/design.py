@@ -34,17 +34,17 @@ POLICIES = (
     "easy:order=smallest",
     "easy:order=largest",
 )
-"""Policies: no, conservative and EASY backfilling, no reservations, EASY in other orders."""
+"""Policies: no, conservative and EASY backfilling, no reservations, and EASY in other orders."""
 
 SHARES_OF_NODES = (0.95, 0.9, 0.85, 0.8)
-"""Shares of the nodes to simulate, because some nodes may be down, drained or reserved."""
+"""Shares of the nodes to simulate, since some real nodes may be down, drained or reserved."""
 
 N_NEAREST = 4
 """Number of policies that are also simulated with fewer nodes."""
 
 
 class Configuration(msgspec.Struct, frozen=True):
-    """A policy on ``nodes`` nodes, or on ``parts`` separate partitions (0: the entire machine)."""
+    """A policy on ``nodes`` nodes, divided into ``parts`` separate partitions (0: undivided)."""
 
     policy: str
     nodes: int
@@ -53,7 +53,7 @@ class Configuration(msgspec.Struct, frozen=True):
 
     @property
     def title(self) -> str:
-        """The policy, with its separate partitions or its share of the nodes."""
+        """The policy, followed by its separate partitions or its share of the nodes."""
         if self.parts:
             return f"{self.policy} in {self.parts} separate partitions"
         if self.nodes == self.of_nodes:
@@ -68,11 +68,11 @@ class CalibratedRun(msgspec.Struct, frozen=True):
     ----------
     configuration : Configuration
     waits_s : dict of str to float
-        Wait of each job until its first start, in seconds, without jobs that did not start.
+        Wait of each job until its first start, in seconds. Jobs that did not start are omitted.
     utilisation : float
         Useful node time, divided by the node time of the recorded machine.
     error : str
-        Why the simulation failed, or an empty text if it succeeded.
+        The reason why the simulation failed, or an empty text if it succeeded.
     """
 
     configuration: Configuration
@@ -148,7 +148,7 @@ def _lost(task: _Task, reason: str) -> CalibratedRun:
 def nearest_first(
     runs: Mapping[Configuration, CalibratedRun], recorded: RecordedWaits
 ) -> list[tuple[CalibratedRun, Nearness]]:
-    """Return the runs with enough jobs for a distance, the nearest first."""
+    """Return the runs that have enough jobs for a distance, sorted by distance."""
     rows = [(run, run.near(recorded)) for run in runs.values() if run.waits_s]
     rows = [(run, near) for run, near in rows if near.distance]
     return sorted(rows, key=lambda row: (_mean(row[1]), row[0].configuration.title))

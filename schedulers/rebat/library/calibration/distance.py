@@ -24,10 +24,10 @@ OFFSET_S = 60.0
 """Time in seconds that is added to a wait before its logarithm is computed."""
 
 N_PARTS = 20
-"""Number of equal parts of the recorded time. Intervals are computed over these parts."""
+"""Number of equal parts into which the recorded time is divided to compute intervals."""
 
 FEWEST_JOBS = 10
-"""Minimum number of jobs for which the distance of a part is computed."""
+"""Minimum number of jobs in a part for which a distance is computed."""
 
 MOST_PAIRS = 200_000
 """Maximum number of pairs of jobs from which the order of starts is estimated."""
@@ -83,7 +83,7 @@ class Quantiles(msgspec.Struct, frozen=True):
     recorded_mean_s: float
     simulated_mean_s: float
     recorded_s: dict[str, float]
-    """For each probability (as text): the quantiles of the recorded and of the simulated waits."""
+    """Quantiles of the recorded and of the simulated waits, by probability (as text)."""
     simulated_s: dict[str, float]
 
 
@@ -95,15 +95,16 @@ class Nearness(msgspec.Struct, frozen=True):
     jobs : int
         Number of jobs compared.
     distance : dict of int to float
-        Distance of the distributions for each part of the recorded time, see
-        `distribution_distance`.
+        Distance of the distributions in each part of the recorded time (see
+        `distribution_distance`).
     factor_of_job : float
-        Median factor between the recorded and the simulated wait of a job, at least 1.
+        Median over jobs of the factor between recorded and simulated wait. Factors are at least 1.
     correlation : float
         Spearman's rank correlation of the waits. NaN if all waits are equal.
     same_order : float
-        Share of job pairs whose simulated starts have the recorded order. A pair is two jobs that
-        waited at the same time in the recorded schedule. NaN if there are no pairs.
+        Share of job pairs that start in the same order in the simulation as in the record. A pair
+        is two jobs that waited at the same time in the recorded schedule. NaN if there are no
+        pairs.
     """
 
     jobs: int
@@ -114,12 +115,12 @@ class Nearness(msgspec.Struct, frozen=True):
 
 
 def logarithm(wait_s: Floats) -> Floats:
-    """Return the binary logarithm of each wait plus one minute, where waits are in minutes."""
+    """Return the binary logarithm of (wait + one minute) / one minute for each wait."""
     return np.log2((wait_s + OFFSET_S) / 60.0)
 
 
 def distribution_distance(recorded_s: Floats, simulated_s: Floats) -> float:
-    """Return the mean difference of the logarithms at the same quantile.
+    """Return the mean absolute difference between logarithms of waits at the same quantile.
 
     This is the Wasserstein distance of the two distributions. A distance of 1 is a factor of two.
 
@@ -143,7 +144,7 @@ def nearness(recorded: RecordedWaits, simulated_s: Floats) -> Nearness:
 
 
 def by_part(recorded: RecordedWaits, simulated_s: Floats) -> dict[int, float]:
-    """Return the distance of each part with at least `FEWEST_JOBS` jobs."""
+    """Return the distance in each part of the recorded time with `FEWEST_JOBS` or more jobs."""
     part = recorded.part
     masks = ((number, part == number) for number in range(N_PARTS))
     return {
@@ -154,7 +155,7 @@ def by_part(recorded: RecordedWaits, simulated_s: Floats) -> dict[int, float]:
 
 
 def rank_correlation(a: Floats, b: Floats) -> float:
-    """Return Spearman's rank correlation. Return NaN if all values of ``a`` or ``b`` are equal."""
+    """Return Spearman's rank correlation, or NaN if all values of ``a`` or ``b`` are equal."""
     from scipy.stats import rankdata
 
     ranks = [rankdata(values) for values in (a, b)]
@@ -167,7 +168,8 @@ def same_order(recorded: RecordedWaits, simulated_s: Floats) -> float:
     """Return the share of pairs of jobs that start in the recorded order (see `Nearness`).
 
     A pair consists of two jobs that waited at the same time in the record. The function examines
-    the pairs whose positions in the order of submission differ by 1, 2, 4, ..., up to `MOST_PAIRS`.
+    pairs that are 1, 2, 4, ... positions apart in the order of submission, until it has found
+    `MOST_PAIRS` pairs.
     """
     order = np.argsort(recorded.submit_s, kind="stable")
     submit, wait = recorded.submit_s[order], recorded.wait_s[order]
@@ -221,5 +223,5 @@ def _class(low: int, high: int) -> str:
 
 
 def closer(a: Nearness, b: Nearness) -> BySeed:
-    """Return the distance of ``b`` minus the distance of ``a``, by part of the recorded time."""
+    """Return the distance of ``b`` minus that of ``a`` in each part of the recorded time."""
     return {part: b.distance[part] - a.distance[part] for part in a.distance.keys() & b.distance}

@@ -30,7 +30,7 @@ NOT_MODELLED = (
 def report_of(
     name: str, sha256: str, verdict: Verdict, recorded_s: Floats, simulated_s: dict[str, Floats]
 ) -> Report:
-    """Return the page: sentences, a figure of the distributions, and tables."""
+    """Return the page. It has sentences, a figure of the distributions, and tables."""
     return Report(
         title=f"How close is the simulation to {name}?",
         lead=(

@@ -19,7 +19,7 @@ from rebat.runs.spec import Scenario
 
 
 def separate_parts(workload: Workload) -> list[Workload]:
-    """Return a workload per group of partitions. Different groups share no node.
+    """Return one workload for each group of partitions. Different groups share no nodes.
 
     The result is empty in three cases: there is only one group, the partition of a job is unknown,
     or a partition is smaller than its job.

@@ -65,7 +65,7 @@ def _numbers(rows: Rows, column: Texts, started: Mask) -> Floats:
 
 
 class RecordedUse(NamedTuple):
-    """Useful utilisation of a recorded schedule (or NaN), and its attempts that share nodes."""
+    """Useful utilisation of a record (or NaN), and its number of attempts that share nodes."""
 
     utilisation: float = math.nan
     shared: int = 0

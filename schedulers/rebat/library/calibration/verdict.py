@@ -20,7 +20,7 @@ from rebat.library.calibration.record import RecordedUse
 from rebat.results.intervals import Interval, interval
 
 GOOD, FAIR = 1.5, 2.5
-"""Maximum distance that is called good, and maximum distance that is called fair."""
+"""The largest distances that are called good and fair."""
 
 
 class ComparedConfiguration(msgspec.Struct, frozen=True):
@@ -34,7 +34,7 @@ class ComparedConfiguration(msgspec.Struct, frozen=True):
         Number of jobs compared.
     distance, low, high : float
         Mean factor between recorded and simulated waits at the same quantile, with its interval.
-        With too few parts of the record, there is no interval.
+        There is no interval if too few parts of the record have a distance.
     farther, farther_low, farther_high : float, optional
         The distance divided by that of the nearest configuration, with its interval.
     factor_of_job, correlation, same_order : float
@@ -75,7 +75,7 @@ class ComparedConfiguration(msgspec.Struct, frozen=True):
 
     @property
     def as_near(self) -> bool:
-        """Whether the distance is not significantly larger than that of the nearest one."""
+        """Whether the configuration is not significantly farther than the nearest one."""
         return self.farther is not None and not (self.farther_low and self.farther_low > 1)
 
 
@@ -90,7 +90,7 @@ class Verdict(msgspec.Struct, frozen=True):
     shared: int
     """Number of recorded attempts that share nodes."""
     failed: dict[str, str] = {}
-    """Reason why a configuration could not be simulated, by its title."""
+    """Reasons why configurations could not be simulated, by title of the configuration."""
 
     @property
     def nearest(self) -> ComparedConfiguration:
@@ -116,7 +116,7 @@ def verdict_of(
     used: RecordedUse,
     failed: dict[str, str],
 ) -> Verdict:
-    """Return the verdict on simulated configurations, nearest first."""
+    """Return the verdict on simulated configurations, which are sorted by distance."""
     (first, nearest), *_ = ranked
     rows = [_row(run, near, nearest) for run, near in ranked]
     return Verdict(rows, list(groups(*first.compared(recorded))), *used, failed)
@@ -144,7 +144,7 @@ def _row(run: CalibratedRun, near: Nearness, nearest: Nearness) -> ComparedConfi
 
 
 def _factors(estimate: Interval | None) -> tuple[float | None, float | None, float | None]:
-    """Convert a mean of binary logarithms, and its interval, to factors."""
+    """Convert a mean of binary logarithms and its interval to factors."""
     if estimate is None:
         return None, None, None
     low, high = (None if x is None else 2.0**x for x in (estimate.low, estimate.high))

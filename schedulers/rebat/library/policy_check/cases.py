@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cases of a policy check: random jobs, failures and operations, and streams of jobs."""
+"""The cases of a policy check: random jobs, failures and operations, or streams of jobs."""
 
 from __future__ import annotations
 
@@ -38,20 +38,20 @@ class CheckCase(msgspec.Struct, frozen=True):
     latency_us: int = 0
     """Delay in seconds between a decision and its effect."""
     split_instants: bool = False
-    """Whether each event is in a separate message."""
+    """Whether each event is sent in a separate message."""
     stream: bool = False
     """Whether `invariants.check_starts` must hold: jobs start within a bound."""
 
     @property
     def usual(self) -> bool:
-        """Whether decisions have no delay and all events of an instant are in one message."""
+        """Whether decisions have no delay and simultaneous events are in one message."""
         return not (self.latency_us or self.split_instants)
 
 
 def random_case(seed: int) -> CheckCase:
     """Return a case with failures and drains.
 
-    Some cases have latency, or report the events of an instant in several messages.
+    Some cases have latency, or report simultaneous events in several messages.
     """
     rng = random.Random(seed)
     n_nodes = rng.choice([2, 4, 10])
@@ -65,7 +65,7 @@ def random_case(seed: int) -> CheckCase:
 
 
 class JobStream(NamedTuple):
-    """A stream for four nodes: equal jobs at equal intervals, and among them one different job."""
+    """A stream of jobs for four nodes: equal jobs at equal intervals, except one different job."""
 
     size: int
     length_s: int
@@ -83,7 +83,7 @@ STREAMS = (
     JobStream(2, 4, 2, 2, 12),
     JobStream(3, 7, 7, 2, 9),
 )
-"""Streams in which an unfair policy starts the different job only after the end of the stream.
+"""Streams in which an unfair policy does not start the different job before the stream ends.
 
 This job is large, small, long or early.
 """
@@ -122,7 +122,7 @@ class CasePart(NamedTuple):
 
 
 def parts_of(case: CheckCase) -> list[CasePart]:
-    """Return the removable parts: jobs, outages, drains (with their ends) and migrations."""
+    """Return the parts that can be removed: jobs, outages, drains (with their ends), migrations."""
     parts = [CasePart("jobs", (place,)) for place in range(len(case.workload.jobs))]
     parts += _pairs("events", [(n, e.available, e.nodes) for n, e in enumerate(case.events)])
     orders = []
@@ -170,7 +170,7 @@ def of_parts(case: CheckCase, parts: Collection[CasePart]) -> CheckCase:
 
 
 def case_record(case: CheckCase) -> dict[str, Any]:
-    """Return a case as plain data, which `case_of` reads."""
+    """Convert a case to plain data that `case_of` reads."""
     jobs = {job.profile for job in case.workload.jobs}
     used = {n: p for n, p in case.workload.profiles.items() if n in jobs or p["type"] == "delay"}
     simple = all(used[name]["type"] == "delay" for name in jobs)

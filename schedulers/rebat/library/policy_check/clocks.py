@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A clock that a test controls and that replaces the clock of the system."""
+"""A clock that is controlled by a test and replaces the clock of the system."""
 
 from __future__ import annotations
 

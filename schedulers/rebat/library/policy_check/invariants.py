@@ -26,7 +26,7 @@ class Violation(RebatError):
 
 
 def require(condition: object, text: str) -> None:
-    """Raise Violation with this text if the condition is False."""
+    """Raise a Violation with this text if the condition is False."""
     if not condition:
         raise Violation(text)
 
@@ -43,7 +43,7 @@ def validated(session: Session) -> Scheduler:
 
 
 def check_run(result: RunResult) -> None:
-    """Check the nodes, ends, sizes and times in a run without latency.
+    """Check the nodes, ends, sizes and times of attempts in a run without latency.
 
     Raises
     ------
@@ -114,7 +114,7 @@ def check_sizes(ledger: Ledger, slack_us: int = 0) -> None:
 
 
 def check_time(summary: RunSummary, rows: JobRows) -> None:
-    """Check that the uses of node time add up to all node time, and that no flow is negative."""
+    """Check that the uses of node time add up to the total, and that no flow is negative."""
     p = summary.platform
     parts = (
         p.useful, p.checkpoint, p.recovery, p.waste_failure, p.waste_stealing, p.waste_silent,
@@ -127,11 +127,11 @@ def check_time(summary: RunSummary, rows: JobRows) -> None:
 
 
 def check_starts(ledger: Ledger) -> None:
-    """Check, for a run without failures, that each job starts in time.
+    """Check that each job starts within its maximum wait, in a run without failures.
 
     The maximum wait of a job is the longest walltime, multiplied by the number of jobs submitted up
-    to and including the job. First come, first served never exceeds it. Backfilling does not exceed
-    it either if it never delays the first job of the queue.
+    to and including the job. A policy that serves jobs in order of arrival never exceeds it.
+    Backfilling does not exceed it either, if it never delays the first job of the queue.
     """
     firsts = [record for record in ledger.attempts if record.attempt.number == 0]
     longest_us = max(record.attempt.walltime_us for record in firsts)

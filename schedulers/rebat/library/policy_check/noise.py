@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Changes of messages that must not change the decisions of a policy.
 
-Noise adds messages without news, and can split the events of an instant into several messages.
+Noise adds messages without news, and can split simultaneous events into several messages.
 """
 
 from __future__ import annotations

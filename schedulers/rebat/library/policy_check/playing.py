@@ -51,13 +51,13 @@ class How(StrEnum):
     WIRE = "wire"
     """Messages are sent as bytes in Batsim's protocol."""
     NOISY = "noisy"
-    """There are additional messages without news for the policy."""
+    """The policy also receives messages without news."""
     TWICE = "twice"
     """The case is played twice in the same process, and both runs are compared."""
 
 
 class Played(msgspec.Struct, frozen=True):
-    """The outcome of a run of a case."""
+    """The outcome of one run of a case."""
 
     rule: str = ""
     """Name of the failed check, or an empty text if the run failed no check."""
@@ -131,7 +131,7 @@ class _Run:
         self.engine: Engine
 
     def play(self, how: How) -> None:
-        """Simulate the case, then check the ledger. ``rule`` names the check that is being made."""
+        """Simulate the case, then check the ledger. ``rule`` is the name of the current check."""
         acknowledged = how in (How.WIRE, How.NOISY)
         self.engine = Engine(
             self.case.workload,

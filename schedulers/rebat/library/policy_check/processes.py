@@ -18,7 +18,7 @@ from rebat.library.policy_check.playing import How, Played
 EPOCH_NS = 1_700_000_000 * 10**9
 YEARS_NS = 123_456_789 * 10**9
 STEP_NS = 4_111_337 * 10**6
-"""Step of the clock of `OTHER_CLOCK`: over an hour, and no multiple of a second or a minute."""
+"""Step of `OTHER_CLOCK`. It exceeds an hour, and is no multiple of a second or a minute."""
 
 
 class PlayerSettings(NamedTuple):
@@ -34,14 +34,14 @@ OTHER_HASH = PlayerSettings(2, EPOCH_NS, 1000)
 OTHER_CLOCK = PlayerSettings(1, EPOCH_NS + YEARS_NS, STEP_NS)
 
 HANGS = "the policy does not return"
-"""First words of the problem if a run exceeds the time limit."""
+"""Beginning of the problem text if a run exceeds the time limit."""
 
 CRASHES = "the policy ends its process"
-"""First words of the problem if the process of the policy ends during a run."""
+"""Beginning of the problem text if the policy's process ends during a run."""
 
 
 class Player:
-    """A process that plays cases. It starts at the first case, and restarts after a crash.
+    """A process that plays cases. It is started for the first case, and again after a crash.
 
     Parameters
     ----------
@@ -85,9 +85,9 @@ class Player:
         )
 
     def _line(self, process: subprocess.Popen[bytes]) -> bytes:
-        """Return the next line.
+        """Return the next line that the process writes.
 
-        It is empty if the time limit is exceeded or the process has ended.
+        The line is empty if the time limit is exceeded or the process has ended.
         """
         assert process.stdout
         with selectors.DefaultSelector() as selector:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random workloads, outages and operations, with small whole seconds as times."""
+"""Random workloads, outages and operations, with times that are small whole numbers of seconds."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def workload(rng: random.Random, n_nodes: int) -> Workload:
 
 
 def shape(rng: random.Random, size: int, n_nodes: int) -> dict[str, Any]:
-    """Return the fields that make a job of this size rigid, moldable or malleable, at random."""
+    """Choose at random fields that make a job of this size rigid, moldable or malleable."""
     sizes = sorted(rng.sample(range(1, n_nodes + 1), rng.randint(1, min(3, n_nodes))))
     ends = {"min": rng.randint(1, size), "max": rng.randint(size, n_nodes)}
     return rng.choice(

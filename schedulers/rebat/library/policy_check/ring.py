@@ -8,10 +8,10 @@ from rebat.policies.presets import preset
 
 
 def on_ring(policy: str, n_nodes: int) -> Preset:
-    """Return a preset by name.
+    """Return the preset of this name, adapted to a machine of ``n_nodes`` nodes.
 
-    If the preset needs a torus, use a ring of ``n_nodes`` nodes. If it predicts failures, set its
-    foresight to 'oldest'.
+    If the preset needs a torus, use a ring of all nodes. If it predicts failures, set its foresight
+    to 'oldest'.
     """
     chosen = preset(policy)
     ring = {"torus": str(n_nodes), "foresight": "oldest"}

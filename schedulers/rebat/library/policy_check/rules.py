@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Table of the checks of a policy.
 
-The *usual run* of a case is compared with other runs. It is a run in the process ``Players.usual``,
-without additional messages.
+The checks compare the *usual run* of a case with other runs. The usual run takes place in the
+process ``Players.usual``, without additional messages.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from rebat.library.policy_check.playing import How, Played
 from rebat.library.policy_check.processes import Players
 
 Test = Callable[[Players, dict[str, Any], Played], str]
-"""Function of the processes, a case and its usual run. Returns the problem, or an empty text."""
+"""Function of the processes, a case and its usual run. It returns the problem or an empty text."""
 
 
 class PolicyRule(NamedTuple):
@@ -29,7 +29,7 @@ class PolicyRule(NamedTuple):
     In this case, the usual run must not have broken a rule.
     """
     needs_usual: bool = False
-    """Whether only cases without latency and split instants are tested."""
+    """Whether only cases that have neither latency nor split messages are tested."""
     of_streams: bool = False
     """Whether only streams of jobs are tested."""
 
@@ -70,7 +70,7 @@ def _wire(players: Players, case: dict[str, Any], usual: Played) -> str:
 
 
 def _difference(usual: Played, other: Played, which: str, schedule_only: bool = False) -> str:
-    """Return a text on how two runs differ. It is empty if they are equal."""
+    """Describe how two runs differ. The text is empty if they are equal."""
     if other.rule == "repeat":
         return other.problem
     if other.rule:

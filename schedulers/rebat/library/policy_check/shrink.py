@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 def smallest(parts: Sequence[T], fails: Callable[[list[T]], bool], most: int) -> list[T]:
-    """Return a sublist that fails, but would not fail without any one of its elements.
+    """Return a sublist that fails, but that would pass if any one element were removed.
 
     The algorithm is ddmin of Zeller and Hildebrandt (2002), without its tests of subsets: it
     removes chunks, at first halves, then smaller ones. It ends after ``most`` calls of ``fails``.

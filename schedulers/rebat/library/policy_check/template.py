@@ -70,7 +70,7 @@ def new_policy(name: str, folder: Path, force: bool = False) -> list[Path]:
     Parameters
     ----------
     name : str
-        Name of the file and, with a capital letter, of the class.
+        Name of the file. The name of the class is the same with a capital letter.
     folder : Path
     force : bool
         Whether to replace existing files.
@@ -78,7 +78,7 @@ def new_policy(name: str, folder: Path, force: bool = False) -> list[Path]:
     Raises
     ------
     InputError
-        If the name is not a name in Python, or a file exists.
+        If the name is not valid in Python, or if a file exists.
     """
     if not name.isidentifier() or not name.isascii() or name.startswith("_"):
         raise InputError(f"invalid name {name!r}", "NAME", "letters, digits and _, like my_policy")

@@ -29,11 +29,11 @@ TIMEOUT_S = 30.0
 """Default time limit for a run of a case, in seconds."""
 
 MOST, FEW = 300, 10
-"""Maximum number of runs to shrink a case. `FEW` is the maximum if each run needs a new process."""
+"""Maximum number of runs for shrinking a case. `FEW` applies if each run needs a new process."""
 
 
 class FailingCase(msgspec.Struct, frozen=True):
-    """A case that fails a check, reduced to the parts that the failure needs."""
+    """A case that fails a check, reduced to the parts that are needed for the failure."""
 
     seed: int
     problem: str
@@ -141,7 +141,7 @@ def check_policy(
 
 
 class _Checker:
-    """The checks that have not failed so far, and the results."""
+    """The results of the checks, and the checks that have not failed so far."""
 
     def __init__(self, players: Players, rules: list[PolicyRule]) -> None:
         self._players = players
@@ -160,7 +160,7 @@ class _Checker:
                 row.failing = self._shrunk(rule, seed, case, problem)
 
     def _problems(self, case: CheckCase) -> Iterator[tuple[str, str]]:
-        """Yield name and problem for each check that applies to the case and has not failed."""
+        """Yield name and problem for each applicable check that has not failed so far."""
         if self._stops or not self._open:
             return
         record = case_record(case)

@@ -11,7 +11,7 @@ from rebat.core.units import to_s
 
 
 class ViewChanged(RebatError):
-    """Error: a policy changed the state of jobs or nodes without a proposal."""
+    """An error: a policy changed the state of jobs or nodes without a proposal."""
 
 
 class Watched(Policy):

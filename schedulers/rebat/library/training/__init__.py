@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The effective training time of one job: its definition (case), simulation and page."""
+"""The effective training time of one job: the job's description, its simulations and the page."""

@@ -106,7 +106,7 @@ class TrainingCase(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def light_share(self) -> Shares:
-        """Share of failures that each light tier survives.
+        """The share of failures that each light tier survives.
 
         It is a number if there is at most one light tier.
         """
@@ -121,7 +121,7 @@ class TrainingCase(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def closed_ettr(self) -> float:
-        """The exact ETTR, assuming mean durations of the stages and enough spare nodes."""
+        """The exact ETTR if stages have their mean durations and there are enough spare nodes."""
         tiers, pattern, share = self.parsed_tiers, self.pattern, self.light_share
         if not tiers.lights:
             return ettr(self.job(pattern.interval_s))
@@ -165,7 +165,7 @@ class TrainingCase(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return self.interval_s or best_interval_s(self.mtbf_s, self.write_s)
 
     def mean_stage_s(self, *names: str) -> float:
-        """Return the total mean duration of these stages, over all causes of failures."""
+        """Return the sum of the mean durations (over causes of failures) of these stages."""
         return sum(self._mean_s(self.durations[name]) for name in names if name in self.durations)
 
     @cached_property
@@ -185,7 +185,7 @@ class TrainingCase(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return sum(w * value(stage.of(cause)) for cause, w in self.law.cause_shares.items())
 
     def job(self, interval_s: float | None = None) -> TrainingJob:
-        """Return the job for the closed forms, which assume mean durations and enough spares."""
+        """Return the job for the formulas, which assume mean durations and enough spare nodes."""
         return TrainingJob(
             mtbf_s=self.mtbf_s,
             interval_s=interval_s or self.period_s,
@@ -212,7 +212,7 @@ def failures_of(rate: float | None, model: str | None, repair: str | None) -> Fl
     Raises
     ------
     InputError
-        If both ``rate`` and ``model`` are set or none of them, or if the model is not a training
+        If both ``rate`` and ``model`` are set, if neither is set, or if the model is not a training
         cluster.
     """
     if (rate is None) == (model is None):

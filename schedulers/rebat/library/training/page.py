@@ -18,7 +18,7 @@ from rebat.models.ettr import enough_spares, ettr
 from rebat.papers.common.parts import Picture, Report, Table, percent
 
 Simulations = Mapping[float, SimulatedJob]
-"""Simulations by the value that varies: the interval (s), or the number of spare nodes."""
+"""Simulations by the value that varies, which is an interval (s) or a number of spare nodes."""
 
 
 def report_of(
@@ -28,7 +28,7 @@ def report_of(
     over_interval: Simulations,
     over_spares: Mapping[int, SimulatedJob],
 ) -> Report:
-    """Return the page: the answer, and figures of ETTR over the interval and over spare nodes."""
+    """Return a page with the answer and figures of ETTR over the interval and over spare nodes."""
     model = record["model"] or f"{case.law.rate:g} failures per 1,000 node-days"
     intervals = [_intervals(case, over_interval)] if over_interval else []
     curve = [_over_interval(case, over_interval)] if over_interval else []

@@ -40,8 +40,8 @@ class SimulatedJob(msgspec.Struct, frozen=True):
     failures : int
         Number of failures that hit the job.
     shares : dict of str to float
-        Share of the node time of the job for each use: useful work, checkpoints, recovery (stages
-        and loading), repeated work, waiting for nodes.
+        Share of the job's node time for each use: useful work, checkpoints, recovery (stages and
+        loading), repeated work, and waiting for nodes.
     """
 
     ettr: float
@@ -60,8 +60,8 @@ def simulated(
 ) -> SimulatedJob:
     """Simulate a case with ``runs`` seeds and ``failures`` expected failures per seed.
 
-    The job has the same work W with all seeds. The ETTR is W / (mean time), which is an unbiased
-    estimate.
+    The job has the same work W for all seeds. The ETTR is W divided by the mean time, which is an
+    unbiased estimate.
     """
     workload = workload_of(case, failures)
     work_s = _work_s(case, failures)

@@ -105,7 +105,7 @@ class OwnVictim(msgspec.Struct, frozen=True):
     rule: Rule
 
     def __call__(self, candidate: Candidate) -> tuple[Any, ...]:
-        """Return the numbers that the function returns, followed by the release, to break ties."""
+        """Return the values of the user's function, then the release time, which breaks ties."""
         return (*numbers(self.rule, self.rule(candidate)), *candidate.release)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The file differences.csv: the jobs that differ between two job tables, A and B."""
+"""The file differences.csv, which lists the jobs that differ between two job tables, A and B."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _pair_line(pair: Pair) -> str:
 
 
 def _single_line(record: JobRecord, table: str) -> str:
-    """Return the row of a job that is in only one table. The other table's columns are empty."""
+    """Return the row of a job that is in one table only. The other table's columns are empty."""
     cells = dict.fromkeys(COLUMNS, "")
     side = table.lower()
     cells |= {"job_id": name_field(record.key), "tables": table, f"state_{side}": record.state}

@@ -22,10 +22,10 @@ from rebat.results.measures.timeline import CAUSES, Timeline
 Mask = npt.NDArray[np.bool_]
 
 STOPPED = (Cause.STOLEN, Cause.MOVED, Cause.PREEMPTED, Cause.HORIZON)
-"""Causes of the end of attempts that a policy stopped."""
+"""Causes with which attempts end if the policy stops them."""
 
 AROUND = 0.05
-"""Half the length of the window around the decision, divided by the length of the longer run."""
+"""Time shown before and after the decision, as a share of the length of the longer run."""
 
 
 class PolicyChoice(msgspec.Struct, frozen=True, order=True):
@@ -40,9 +40,9 @@ class PolicyChoice(msgspec.Struct, frozen=True, order=True):
     nodes
         Number of nodes of the attempt, or 0 if it never ran.
     why
-        The cause of a stop, and the reason that the policy stated. Empty for other decisions.
+        For a stop, the cause and the reason that the policy stated. Empty for other decisions.
     places
-        The nodes of a start. Empty if nodes are not compared.
+        For a start, the nodes. Empty if nodes are not compared.
     """
 
     job: str
@@ -74,7 +74,7 @@ class Knowledge(msgspec.Struct, frozen=True):
 
 
 class JobOutcome(msgspec.Struct, frozen=True):
-    """The final outcome of a job. Times are in microseconds, and None if the job did not run."""
+    """The final outcome of a job. Times are in microseconds, or None if the job did not run."""
 
     first_start_us: int | None
     end_us: int | None
@@ -91,11 +91,12 @@ class Parting(msgspec.Struct, frozen=True):
     n_equal
         Number of equal decisions before this time.
     only
-        Two lists: the decisions at this time that only the first and only the second policy made.
+        Two lists of decisions at this time: those of the first policy only, and those of the second
+        only.
     knew : Knowledge
         The state before these decisions.
     outcomes
-        The outcomes under both policies of each job in ``only``, by job id.
+        For each job in ``only`` (by id), its outcomes under both policies.
     """
 
     at_us: int
@@ -106,7 +107,7 @@ class Parting(msgspec.Struct, frozen=True):
 
 
 class Ends(msgspec.Struct, frozen=True):
-    """The numbers of jobs that end earlier, later and at the same time in the second run."""
+    """Numbers of jobs that end earlier, later and at the same time in the second run."""
 
     earlier: int
     later: int
@@ -121,7 +122,7 @@ def parting(a: Timeline, b: Timeline, nodes: bool = False) -> Parting | None:
     a, b : Timeline
         Runs of the same workload.
     nodes : bool
-        Whether starts of a job at the same time on different nodes count as a difference.
+        Whether it counts as a difference if a job starts at the same time on different nodes.
 
     Raises
     ------
@@ -143,7 +144,7 @@ def parting(a: Timeline, b: Timeline, nodes: bool = False) -> Parting | None:
 
 
 def around_us(a: Timeline, b: Timeline) -> float:
-    """Return half the length, in microseconds, of the time window shown around the decision."""
+    """Return the time shown before and after the decision, in microseconds."""
     return AROUND * max(a.makespan_us, b.makespan_us)
 
 

@@ -18,7 +18,7 @@ SAME = "{} and {} make the same decisions in the entire run"
 
 
 class DifferenceText(NamedTuple):
-    """Sentences about the decisions of both policies, the state before, and the ends of jobs."""
+    """Sentences about both policies' decisions, the state before them, and the ends of jobs."""
 
     decisions: list[str]
     knowledge: str
@@ -26,7 +26,7 @@ class DifferenceText(NamedTuple):
 
 
 def difference_text(names: tuple[str, str], parted: Parting, result: Ends) -> DifferenceText:
-    """Return the sentences about the first difference of two policies with these names."""
+    """Return the sentences about the first difference between two policies with these names."""
     at_s, second = to_s(parted.at_us), names[1]
     decisions = [
         f"{names[0]} and {second} differ at {format_duration(at_s)} ({at_s:.6f} s), "

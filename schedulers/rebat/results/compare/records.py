@@ -14,7 +14,7 @@ from rebat.results.metric import UNITS
 
 
 def comparison_facts(result: Comparison, allocations: bool) -> dict[str, Any]:
-    """Return a comparison as plain data; if ``allocations`` is set, with the nodes of jobs."""
+    """Return a comparison as plain data. If ``allocations`` is set, include the nodes of jobs."""
     return {
         "same": result.same(allocations),
         "tolerance_s": result.tolerance_us / 1e6,

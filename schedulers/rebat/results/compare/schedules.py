@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Comparison of two job tables of a workload, job by job, to find the first difference."""
+"""Comparison of two job tables of one workload, job by job, to find the first difference."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Pair(msgspec.Struct, frozen=True):
 
 
 class DifferenceSpread(msgspec.Struct, frozen=True):
-    """Absolute differences of a quantity, in seconds, over the jobs with a value in both tables."""
+    """Absolute differences of a quantity (in seconds), for jobs with a value in both tables."""
 
     equal: int
     differing: int
@@ -78,7 +78,7 @@ class Divergence(msgspec.Struct, frozen=True):
 
 
 class Comparison(msgspec.Struct, frozen=True):
-    """The jobs in both tables A and B, the jobs in only one table, and the differences."""
+    """The jobs that are in both tables A and B or in only one, and their differences."""
 
     pairs: list[Pair]
     only_a: list[JobRecord]
@@ -118,9 +118,9 @@ def compare(a: JobsFile, b: JobsFile, tolerance_s: float = 1e-3) -> Comparison:
     Parameters
     ----------
     a, b : JobsFile
-        Tables with a row per execution. Jobs are joined by id if ids are unique in both tables,
-        otherwise by id and name of the workload. If only one table contains the submission time of
-        a job, this time is used for both.
+        Tables with a row per execution. If job ids are unique in both tables, jobs are joined by
+        id. Otherwise, they are joined by id and name of the workload. If only one table contains
+        the submission time of a job, this time is used for both.
     tolerance_s : float
         Differences up to this value, in seconds, are ignored.
 
@@ -245,7 +245,7 @@ def _metrics(a: Sequence[JobTimes], b: Sequence[JobTimes]) -> list[MetricLine]:
 
 
 def _summary(rows: Iterable[JobTimes]) -> dict[str, float | None]:
-    """Return Batsim's metrics of a schedule, with times in seconds. Every row counts as a job."""
+    """Return Batsim's metrics of a schedule (times in seconds). Every row counts as a job."""
     ran = [row for row in rows if row.start is not None and row.finish is not None]
     waits = [to_s(row.waiting) for row in ran if row.waiting is not None]
     flows = [to_s(row.flow) for row in ran if row.flow is not None]

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The story of a job: the reasons for its start time, from the recorded plans of a run."""
+"""The story of a job. It gives the reasons for its start time, from recorded plans of a run."""

@@ -92,7 +92,7 @@ class RunBook:
 
     @cached_property
     def _places(self) -> dict[str, list[int]]:
-        """For each job, its rows in the table of attempts."""
+        """The rows of each job in the table of attempts."""
         places: dict[str, list[int]] = {}
         for at, job_id in enumerate(self._job_ids):
             places.setdefault(job_id, []).append(at)
@@ -145,7 +145,8 @@ class RunBook:
     def outcome(self, serial: int) -> tuple[str, AttemptOutcome | None]:
         """Return the name (``17``, ``17#1``) and the outcome of an attempt.
 
-        If the serial number stands for held nodes, return the name of their job and None.
+        If the serial number stands for held nodes, return the name of the job they are held for,
+        and None.
         """
         name = job_name(self.names[serial])
         job, number = split_attempt(name)
@@ -158,7 +159,7 @@ class RunBook:
 
     @cached_property
     def _order(self) -> tuple[Ints, Ints]:
-        """Indices that sort the changes by the attempt's serial number, and the sorted numbers."""
+        """Indices that sort the changes by serial number of the attempt, and the sorted numbers."""
         order = np.argsort(self.record.rows[:, 1], kind="stable")
         return order, self.record.rows[order, 1]
 
@@ -183,7 +184,7 @@ class RunBook:
         return self.record.rows[order[first:last]]
 
     def planned_us(self, serial: int, plan: int) -> int | None:
-        """Return the start of an attempt (us) in a plan, or None if it has no reservation."""
+        """Return an attempt's planned start (us) in a plan, or None if it has no reservation."""
         rows = self._changes_of(serial)
         rows = rows[(rows[:, 2] == PlanChange.PLANNED) & (rows[:, 0] <= plan)]
         return int(rows[-1, 3]) if len(rows) and rows[-1, 3] < FOREVER_US else None

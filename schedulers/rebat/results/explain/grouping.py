@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Joins similar events in the story of a job, so that the story stays short."""
+"""Grouping of similar events in the story of a job, which keeps the story short."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import msgspec
 from rebat.results.explain.moment import Moment
 
 IN_ORDER = "in order"
-"""Name of the obstacle that an earlier attempt in the queue must start first."""
+"""Name of the obstacle "an earlier attempt in the queue must start first"."""
 
 Placed = tuple[int, Moment]
 """A moment with its position in the complete story."""
 
 
 def grouped(moments: Iterable[Moment]) -> list[Moment]:
-    """Return the moments, with similar moments joined, sorted by time.
+    """Join similar moments. Return all moments sorted by time.
 
     Consecutive moves of a reservation for the same cause become one moment. An obstacle that occurs
     several times while an attempt waits also becomes one moment.
@@ -51,7 +51,7 @@ def _likeness(item: Placed) -> tuple[str, int, str]:
 
 
 def _joined(group: list[Moment]) -> Moment:
-    """Return one move that represents a group, from the first to the last planned start."""
+    """Return one move for a group of moves, from the group's first to its last planned start."""
     first, last = group[0], group[-1]
     if first is last:
         return first
@@ -70,8 +70,8 @@ def _joined(group: list[Moment]) -> Moment:
 def _obstacles(moments: Iterable[Placed]) -> Iterator[Placed]:
     """Join the repetitions of an obstacle, and keep the facts of its first occurrence.
 
-    If an earlier attempt in the queue is the obstacle, it may be a different attempt each time. If
-    a reservation is the obstacle, all repetitions have the same reservation.
+    If the obstacle is an earlier attempt in the queue, repetitions may have different attempts. If
+    the obstacle is a reservation, only repetitions with the same reservation are joined.
     """
     groups: dict[tuple[int, str, str], list[Placed]] = {}
     for place, moment in moments:

@@ -10,7 +10,7 @@ MOST = 3
 
 
 def nearest(name: str, names: Sequence[str]) -> list[str]:
-    """Return the most similar ids: by value if the id is a number, otherwise by spelling.
+    """Return the most similar ids. Compare values if the id is a number, otherwise spellings.
 
     >>> nearest("20", ["3", "17", "18", "25"])
     ['18', '17', '25']

@@ -17,9 +17,9 @@ DAY, HOUR, MINUTE = 86_400, 3_600, 60
 
 
 def clock(seconds: float, fractions: bool = False) -> str:
-    """Return a time since the start of the run as text, rounded down to seconds.
+    """Return a time since the start of the run as text. Round it down to seconds.
 
-    If ``fractions`` is set, it is rounded down to microseconds instead.
+    If ``fractions`` is set, round it down to microseconds instead.
 
     >>> clock(0.7), clock(97_205), clock(0.7, fractions=True)
     ('00:00:00', '1 d 03:00:05', '00:00:00.700000')
@@ -68,7 +68,7 @@ def sentence(moment: Moment) -> str:
 
 
 def lines(story: Story) -> list[str]:
-    """Return the story as text: its summary in one sentence, and a line for each moment."""
+    """Return the story as text: a summary in one sentence, then a line for each moment."""
     return [verdict(story), "", *map(sentence, story.moments)]
 
 
@@ -177,7 +177,7 @@ NEVER_RAN = {
 
 
 def _because(facts: Facts, first: bool = False) -> str:
-    """Return a clause with the causes. If ``first`` is set, it adds "and for similar causes"."""
+    """Return a clause with the causes. If ``first`` is set, append "and for similar causes"."""
     stopped = [cause["job"] for cause in facts["causes"] if cause["kind"] == "stop"]
     texts = [_cause(cause) for cause in facts["causes"] if not _follows(cause, stopped)]
     if not texts:
@@ -188,7 +188,7 @@ def _because(facts: Facts, first: bool = False) -> str:
 
 
 def _follows(cause: Facts, stopped: list[str]) -> bool:
-    """Return whether a cause only repeats that a stopped job returned to the queue."""
+    """Return whether a cause only states that one of the stopped jobs returned to the queue."""
     jobs = [split_attempt(name)[0] for name in stopped]
     return cause["kind"] == "return" and split_attempt(cause["job"])[0] in jobs
 

@@ -25,7 +25,7 @@ OBSTACLES = {
 """Names of the obstacles of a waiting attempt."""
 
 LOSSES = INTERRUPTED | {Cause.SILENT_ERROR}
-"""Causes of the end of an attempt after which the job runs again. The job loses unsaved work."""
+"""Causes of an attempt's end after which the job loses unsaved work and runs again."""
 
 SUBJECTS = {
     PlanCause.FAILURE: "down_node",
@@ -40,7 +40,7 @@ SUBJECTS = {
 }
 """Causes of a changed plan, the most important first.
 
-Each has the column of a recorded plan that contains the attempt or node.
+The value is the column of a recorded plan that contains the attempt or node of the cause.
 """
 
 PLAIN = (PlanCause.RELEASE, PlanCause.WITHDRAWAL, PlanCause.REFUSAL)
@@ -60,7 +60,7 @@ class Story(msgspec.Struct, frozen=True):
     lost_s : float
         Lost run time of interrupted attempts, in seconds.
     lost_node_s : float
-        ``lost_s`` in node-seconds.
+        The same loss in node-seconds.
     attempts : int
         Number of attempts that ran.
     moments : list of Moment
@@ -102,7 +102,7 @@ def story(book: RunBook, job: str, complete: bool = False) -> Story:
 
 
 def lost_us(attempt: AttemptOutcome) -> int:
-    """Return the run time (us) of an attempt whose work was lost at its end or later."""
+    """Return the run time (us) for which an attempt's work was lost, at its end or later."""
     if attempt.cause not in LOSSES:
         return attempt.lost_us
     return attempt.end_us - attempt.start_us - attempt.kept_us + attempt.lost_us
@@ -189,7 +189,7 @@ def causes(book: RunBook, plan: dict[str, int]) -> Iterator[dict[str, Any]]:
 
 
 def _subject(book: RunBook, serial: int, cause: PlanCause) -> dict[str, Any]:
-    """Return the attempt that a cause concerns. If it was stopped, add the cause."""
+    """Return the attempt that a cause of a plan concerns. If it was stopped, add why."""
     name, outcome = book.outcome(serial)
     fact: dict[str, Any] = {"job": name}
     if cause == PlanCause.STOP and outcome is not None:
@@ -199,14 +199,14 @@ def _subject(book: RunBook, serial: int, cause: PlanCause) -> dict[str, Any]:
 
 
 def _thief(attempt: AttemptOutcome) -> dict[str, Any]:
-    """Return the job that took the nodes of a stolen attempt. Otherwise, return an empty dict."""
+    """Return the job that took a stolen attempt's nodes, or an empty dict if it was not stolen."""
     if attempt.cause != Cause.STOLEN or not attempt.why.startswith("for "):
         return {}
     return {"by": split_attempt(attempt.why.removeprefix("for "))[0]}
 
 
 def _started(attempt: AttemptOutcome, book: RunBook, changes: list[Change]) -> Moment:
-    """Return the start of an attempt, and whether an earlier plan had this start time."""
+    """Return the start of an attempt as a moment. It states if an earlier plan had this time."""
     plans = [change for change in changes if change.kind == PlanChange.PLANNED]
     last = plans[-1] if plans else None
     as_planned = (
@@ -223,7 +223,7 @@ def _started(attempt: AttemptOutcome, book: RunBook, changes: list[Change]) -> M
 
 
 def _ended(book: RunBook, attempt: AttemptOutcome) -> Moment:
-    """Return how an attempt ended and what it lost."""
+    """Return the end of an attempt as a moment. It states how the attempt ended and its loss."""
     facts: dict[str, Any] = {"cause": attempt.cause}
     if attempt.start_us < 0:
         at_us = attempt.end_us if attempt.end_us >= 0 else attempt.queued_us

@@ -16,7 +16,7 @@ _ONLY_IN_4 = ("scheduling_time", "simulation_time")
 
 
 def jobs_csv5(jobs: Iterable[EndedJob]) -> Iterator[str]:
-    """Yield the lines of jobs.csv: a row per Batsim job or resubmission, in order of their ends.
+    """Yield the lines of jobs.csv. It has a row per Batsim job or resubmission, sorted by end.
 
     Like Batsim, the file does not quote names. The energy of static jobs is -1.
     """

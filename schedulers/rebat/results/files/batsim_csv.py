@@ -30,7 +30,7 @@ JOB_COLUMNS = (
 
 
 def jobs_csv(jobs: Iterable[EndedJob]) -> Iterator[str]:
-    """Yield the lines of jobs.csv: a row per Batsim job or resubmission, in order of their ends."""
+    """Yield the lines of jobs.csv. It has a row per Batsim job or resubmission, sorted by end."""
     yield JOB_COLUMNS
     yield from map(_row, jobs)
 
@@ -61,7 +61,7 @@ def columns_of_run(job: EndedJob) -> str:
 
 
 def _finish_us(job: EndedJob) -> int:
-    """Return the end of a job as in Batsim, which adds `NULL_RUN_US` if the run time is 0."""
+    """Return the end of a job. As in Batsim, add `NULL_RUN_US` if the run time is 0."""
     return job.end_us if job.end_us > job.start_us else job.start_us + NULL_RUN_US
 
 
@@ -80,10 +80,10 @@ def schedule_csv(
 def totals(
     jobs: Packed[EndedJob], n_nodes: int, node_events: NodeEvents, repeated_us: int = 0
 ) -> dict[str, str]:
-    """Return the totals by name. As in Batsim, every resubmission counts as a job.
+    """Return the totals of a schedule by name. As in Batsim, every resubmission counts as a job.
 
-    ``repeated_us`` is the node time to subtract from a sum over jobs, because jobs share nodes (see
-    `measures.sharing`).
+    ``repeated_us`` is the node time that a sum over jobs counts repeatedly because jobs share nodes
+    (see `measures.sharing`). It is subtracted.
 
     Unavailable nodes are counted up to the makespan. Batsim counts them up to the last machine
     event. The two columns of wall-clock time are 0, so that equal runs produce equal files.

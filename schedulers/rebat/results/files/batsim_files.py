@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reader of jobs.csv of Batsim or rebat, including files with only some of its columns.
+"""Reader of jobs.csv of Batsim or rebat, also if some of its columns are missing.
 
 Times are read as integers in microseconds, the precision of the file (``%.6f``). Any invalid value
 is an error, which names the file and line. `rebat.results.validate` checks whether the rows are
@@ -35,7 +35,7 @@ OPTIONAL_TIMES = {
     "waiting_time": "wait_us",
     "turnaround_time": "flow_us",
 }
-"""Field of a row for each column. The field is None if the file or the row has no value."""
+"""The field of a row for each column. If the file or the row has no value, the field is None."""
 
 STATES = (
     "COMPLETED_SUCCESSFULLY",
@@ -100,7 +100,7 @@ class JobRecord(msgspec.Struct, frozen=True):
 
     @property
     def held_us(self) -> int | None:
-        """The duration for which the job held nodes, up to `left_us`. None if it held no nodes."""
+        """The duration for which the job held nodes, up to `left_us`, or None if it held none."""
         left_us = self.left_us
         return None if self.start_us is None or left_us is None else left_us - self.start_us
 
@@ -284,7 +284,7 @@ def _size(row: dict[str, str]) -> int | None:
 
 
 def _nodes(text: str) -> tuple[NodeSet, int | None]:
-    """Return the nodes in the text, and the first node that is listed twice, or None."""
+    """Return the nodes in the text, and the first node that is listed twice (or None)."""
     pairs = sorted(parse_intervals(text))
     nodes = NodeSet.from_intervals(pairs)
     if len(nodes) and nodes.intervals[-1, 1] >= MAX_NODES:

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 RECORDED = "recorded"
-"""Policy name of a recorded run. Also the key in summary.json under which its source is stored."""
+"""Policy name of a recorded run, and the key of its source in summary.json."""
 
 
 class RecordSource(msgspec.Struct, frozen=True):

@@ -44,7 +44,7 @@ class Rows:
         return self._columns[name]
 
     def names(self, name: str) -> list[str]:
-        """Return a column of names. Remove the prefix that protects texts in spreadsheets."""
+        """Return a column of names, without the prefix that protects texts in spreadsheets."""
         texts = self._columns[name]
         return texts if is_parquet(self.path) else list(map(original, texts))
 

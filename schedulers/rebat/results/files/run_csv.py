@@ -53,11 +53,11 @@ RECOVERY_COLUMNS = (
 
 
 def recoveries_csv(ledger: Ledger) -> Iterator[str]:
-    """Yield rebat_recoveries.csv: a row per failure of an attempt with a cause or recovery stages.
+    """Yield rebat_recoveries.csv, with a row per failure of an attempt that has a cause or stages.
 
     ``failed_time`` is the time of the failure. ``detect_seconds`` and similar columns are the
-    durations of the recovery stages. ``lost_seconds`` is the run time before the failure that was
-    not kept.
+    durations of the recovery stages. ``lost_seconds`` is the part of the run time before the
+    failure that was not kept.
     """
     yield ",".join(RECOVERY_COLUMNS)
     for record in ledger.attempts.where(ledger.attempts.column("hit") != 0):
@@ -76,21 +76,21 @@ def recoveries_csv(ledger: Ledger) -> Iterator[str]:
 
 
 def rows_csv(rows: JobRows, columns: Sequence[str] = JOB_COLUMNS) -> Iterator[str]:
-    """Yield rebat_jobs.csv: a row per original job. ``columns`` are the columns of the table."""
+    """Yield rebat_jobs.csv with the given columns and a row per original job."""
     yield ",".join(columns)
     for values in rows.values(columns):
         yield _line(values)
 
 
 def groups_csv(rows: JobRows, column: str) -> Iterator[str]:
-    """Yield rebat_users.csv or rebat_queues.csv: a row per user or queue; see `measures.owners`."""
+    """Yield rebat_users.csv or rebat_queues.csv, a row per user or queue (`measures.owners`)."""
     yield ",".join((column, *GROUP_COLUMNS))
     for values in group_rows(rows, column):
         yield _line(values)
 
 
 def attempts_csv(ledger: Ledger) -> Iterator[str]:
-    """Yield rebat_attempts.csv: a row per attempt, in the order of their ends."""
+    """Yield rebat_attempts.csv: a row per attempt, sorted by end."""
     yield ",".join(ATTEMPT_COLUMNS)
     for record in ledger.attempts:
         yield _line(attempt_values(record))
@@ -136,7 +136,7 @@ def attempt_values(record: AttemptRecord) -> tuple[Any, ...]:
 
 
 HOLD_COLUMNS = ("job_id", "start_time", "finish_time", "nodes")
-"""Columns of rebat_holds.csv. If nodes are held to the end of the run, finish_time is empty."""
+"""Columns of rebat_holds.csv. If nodes are held until the run ends, finish_time is empty."""
 
 
 def holds_csv(ledger: Ledger) -> Iterator[str]:
@@ -156,7 +156,7 @@ def node_events_csv(ledger: Ledger) -> Iterator[str]:
 
 
 def _line(values: Sequence[Any]) -> str:
-    """Return a row. Floats have six decimals; None and NaN become empty fields."""
+    """Return a row as text. Floats have six decimals, and None and NaN become empty fields."""
     form, texts = _form(tuple(map(type, values)))
     cells = list(values)
     for place in texts:

@@ -29,7 +29,7 @@ FAILED, COMPLETED, CONTINUES, LAST_COMPLETED, LAST_KILLED, CANCELLED = range(6)
 """Status of jobs (0, 1, 5) and of attempts (2, 3, 4) in the format."""
 
 ENDS: dict[str, int] = {Cause.COMPLETED: COMPLETED, Cause.CANCELLED: CANCELLED}
-"""Status for each cause of a job's end; with any other cause, the job failed."""
+"""Status for each cause of a job's end. With any other cause, the status is "failed"."""
 
 
 class SwfAttempt(NamedTuple):
@@ -115,7 +115,7 @@ def _header(n_nodes: int, n_jobs: int, workload: Workload | None) -> Iterator[st
 
 
 class _Owners:
-    """Numbers users and queues from 1, in the order of their first jobs."""
+    """A numbering of users and queues from 1, in the order of their first jobs."""
 
     def __init__(self, jobs: Mapping[str, Job]) -> None:
         self._jobs = jobs
@@ -166,7 +166,7 @@ def _lines(
 
 
 def _seconds(us: int) -> str:
-    """Return a time in seconds as text. If ``us`` is negative, the time is unknown: return -1.
+    """Return a time in seconds as text, or -1 if ``us`` is negative (an unknown time).
 
     >>> _seconds(1_500_000), _seconds(2_000_000), _seconds(-1)
     ('1.5', '2', '-1')

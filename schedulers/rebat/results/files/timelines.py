@@ -33,7 +33,7 @@ from rebat.results.measures.timeline import (
 )
 
 OnRows = Callable[[int, int], None]
-"""Progress callback with the number of rows read and the number of all rows."""
+"""Progress callback that receives the number of rows read and the number of all rows."""
 
 ATTEMPTS, EVENTS, SUMMARY = "rebat_attempts", "node_events.csv", "summary.json"
 HOLDS = "rebat_holds.csv"
@@ -91,7 +91,7 @@ def run_folders(out: Path, wanted: Sequence[str] = (), most: int = 2) -> list[Pa
 
 
 def in_order(out: Path, policies: Iterable[str]) -> list[str]:
-    """Sort policies as in comparison.csv, which has the order of the command line."""
+    """Sort policies as in comparison.csv, which lists them in the order of the command line."""
     try:
         names = Rows(out / "comparison.csv", ("policy",)).names("policy")
     except InputError:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The *work at hand* in a window: the work that remains at its start, plus the submitted work.
+"""The *work at hand* in a window: the work that remains at its start, plus submitted work.
 
 In a window of a longer run, useful time depends not only on the scheduler but also on the work at
 hand: work that was delayed before the window increases the useful time in the window. The module
@@ -26,7 +26,7 @@ from rebat.session.ledger import Ledger
 class Backlog(msgspec.Struct, frozen=True):
     """Remaining work of submitted jobs, in node-seconds.
 
-    The work done in the window is begin + submitted - end. Work includes useful time, and the time
+    The work done in the window is begin + submitted - end. Work includes useful time and the time
     of jobs killed at their walltime.
 
     Attributes
@@ -66,13 +66,13 @@ class AtHand(NamedTuple):
 
 
 MOST_APART = 0.01
-"""Maximum difference of the work at hand of two comparable runs, as a share of the window's node
+"""Two runs are comparable if their work at hand differs by at most this share of the window's node
 time. Useful time is the work at hand minus the work that remains at the end of the window. So
 useful time can differ by the same amount.
 """
 
 NOT_COMPARABLE = "n.c."
-"""The mark of a utilisation, or of a share of node time, that is not comparable."""
+"""The mark of utilisations and shares of node time that are not comparable."""
 
 WHY_NOT = (
     f"{NOT_COMPARABLE}: not comparable, because the work at hand in the window differs by more "
@@ -83,7 +83,7 @@ WHY_NOT = (
 def comparable(ours: AtHand, others: AtHand) -> bool:
     """Return whether shares of node time of two runs can be compared.
 
-    They cannot be compared if both conditions hold: the work at hand differs by more than
+    They cannot be compared if two conditions hold: the work at hand differs by more than
     `MOST_APART`, and in one of the runs there are times at which no attempt waits. In this case,
     the run with more work at hand has additional useful time, because it delayed work before the
     window.
@@ -123,7 +123,7 @@ def are_comparable(
 def backlog(
     ledger: Ledger, window: Window, accounting: Accounting = "exact", uses: Uses | None = None
 ) -> Backlog:
-    """Return the backlog in a window. ``uses`` is the result of `uses_of` if already computed."""
+    """Return the backlog in a window. ``uses`` may be the result of an earlier `uses_of`."""
     first, last = window
     before, within, after = (
         (

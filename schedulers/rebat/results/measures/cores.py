@@ -38,7 +38,7 @@ class NodeStates(msgspec.Struct, frozen=True):
 
 
 class Usage(msgspec.Struct, frozen=True):
-    """Intervals of time on nodes and the numbers of used cores, as four arrays of shape (n,)."""
+    """Intervals of time on nodes, with the numbers of used cores. Each array has shape (n,)."""
 
     node: Ints
     begin_us: Ints
@@ -52,7 +52,7 @@ class Usage(msgspec.Struct, frozen=True):
 
 
 def usage(ledger: Ledger, n_nodes: int, cores: int, window: Window) -> Usage:
-    """Return the number of used cores over time. Each node has intervals that cover the window."""
+    """Return the number of used cores over time. The intervals of each node cover the window."""
     first, last = window
     taken = [
         (record.nodes.intervals, max(record.start_us, first), min(record.end_us, last))
@@ -75,7 +75,7 @@ def usage(ledger: Ledger, n_nodes: int, cores: int, window: Window) -> Usage:
 
 
 def _by_node(sets: list[Intervals], cores: int) -> tuple[Ints, Ints, Ints]:
-    """Return the nodes that sets of cores belong to.
+    """Return the nodes to which sets of cores belong.
 
     The three arrays have an entry for each pair of a set and a node: the node, the number of its
     cores in the set, and the index of the set.
@@ -131,7 +131,7 @@ def energy(
 
 
 def _drained_s(ledger: Ledger, cores: int, window: Window, why: str) -> float:
-    """Return the node-seconds, within a window, of the drains with the reason ``why``."""
+    """Return the node-seconds within a window of all drains with the reason ``why``."""
     first, last = window
     total_us = 0
     for drain in ledger.drained:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Flow by size class: largest, mean and weighted mean (sections 5.3.1 and 6.1.2 of Du et al.)."""
+"""Largest, mean and weighted mean flow by size class (sections 5.3.1, 6.1.2 of Du et al.)."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ SIZE_CLASSES: tuple[tuple[int, int], ...] = (
     (2**13, 2**15),
     (2**15, 2**16),
 )
-"""Half-open intervals of job sizes, as in Figures 1 to 8. The last one includes larger jobs."""
+"""Half-open intervals of job sizes (Figures 1 to 8). The last one includes all larger jobs."""
 
 
 SMALL_MACHINE = 512
-"""Up to this number of nodes, the bounds of classes are powers of two (Figures 12 and 13)."""
+"""On machines with at most this many nodes, bounds are powers of two (Figures 12 and 13)."""
 
 
 def size_classes(n_nodes: int) -> tuple[tuple[int, int], ...]:
@@ -43,7 +43,7 @@ class Flow(msgspec.Struct, frozen=True):
 
 
 class Selection(msgspec.Struct, frozen=True):
-    """A selection of jobs by their submissions, from the share ``first`` to the share ``last``.
+    """A selection of jobs by submission, from the share ``first`` to the share ``last``.
 
     If ``by`` is 'count', the shares refer to the jobs in the order of submissions, as in the paper
     (section 5.3.3 drops the first and last 20 % of the jobs). If ``by`` is 'time', the shares refer

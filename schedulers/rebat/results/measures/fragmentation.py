@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fragmentation: free nodes that cannot be used, because jobs need a box or a line of nodes.
+"""Fragmentation: free nodes are unusable because jobs need a box or a line of nodes.
 
 The head of the queue is the attempt that comes first in the default order: by priority, then by
 time of entry into the queue. The machine is *blocked* while the head waits although enough nodes
@@ -38,7 +38,7 @@ class Fragmentation(msgspec.Struct, frozen=True):
     Attributes
     ----------
     blocked_share
-        Share of time during which the head of the queue waits although enough nodes are free.
+        Share of the time in which the head of the queue waits although enough nodes are free.
     blocked_free_nodes
         Mean number of free nodes while the head is blocked, or 0 if the head is never blocked.
     blocked
@@ -69,7 +69,7 @@ def fragmentation(
         Number of nodes of the machine.
     window : Window
     allotted : Allotment, optional
-        Function from the requested to the allocated number of nodes (default: both are equal).
+        Function that maps the requested to the allocated number of nodes (default: both are equal).
     free : Steps, optional
         The result of `free_steps` if it is already computed.
     """
@@ -92,10 +92,10 @@ def fragmentation(
 
 
 def _heads(ledger: Ledger) -> Iterator[Head]:
-    """Yield the heads of each priority, the highest priority first.
+    """Yield the heads of the queue for each priority, starting with the highest priority.
 
-    Only attempts with this priority are considered. An attempt is the head from the start of its
-    predecessor until its own start.
+    For each priority, only its attempts are considered. An attempt is the head from the start of
+    its predecessor until its own start.
     """
     column = ledger.attempts.column
     waited = column("start_us") > column("attempt.queued_us")

@@ -36,7 +36,7 @@ class JobPart(NamedTuple):
     start_us, end_us
         Times in microseconds.
     n_nodes
-        Number of nodes of the attempt. For ``wait``, this is the number of the next attempt.
+        Number of nodes of the attempt. For ``wait``, it is the number of nodes of the next attempt.
     work_us
         Kept work without checkpoints, in microseconds.
     """
@@ -49,7 +49,7 @@ class JobPart(NamedTuple):
 
 
 def largest_job(ledger: Ledger) -> str:
-    """Return the id of the job with the most node time. If there is a tie, it is the first to end.
+    """Return the id of the job with the most node time. In a tie, return the first to end.
 
     Raises
     ------
@@ -89,9 +89,9 @@ def job_parts(ledger: Ledger, job: str) -> list[JobPart]:
 
 
 def _of_attempt(record: AttemptRecord) -> Iterator[JobPart]:
-    """Yield the parts of an attempt: loading, kept work, lost work, and stages of its recovery.
+    """Yield the parts of an attempt: loading, kept work, lost work, and recovery stages.
 
-    During these stages, the attempt hangs on its nodes.
+    During the recovery stages, the attempt hangs on its nodes.
     """
     start_us, n_nodes = record.start_us, record.attempt.n_nodes
     failed_us = record.end_us - record.hung_us

@@ -34,7 +34,7 @@ class JobRow(msgspec.Struct, gc=False):
     stolen
         Number of times that an attempt of the job was interrupted to steal its nodes.
     wasted_node_seconds
-        Work lost to interruptions and silent errors, times nodes.
+        Node-seconds of work lost to interruptions and silent errors.
     node_seconds
         Node-seconds held by all attempts.
     resizes
@@ -70,11 +70,11 @@ Owners = Mapping[str, tuple[str, str]]
 
 
 Columns = dict[str, npt.NDArray[Any]]
-"""For each field of a row, its values in the order of the rows. Missing numbers are NaN."""
+"""The values of each field, in the order of the rows. Missing numbers are NaN."""
 
 
 class JobRows(Sequence[JobRow]):
-    """The rows of a run. They are stored as columns, because there can be millions of them.
+    """The rows of a run, which are stored as columns because there can be millions of them.
 
     Rows are created on access. Missing numbers are NaN in columns.
     """
@@ -190,7 +190,7 @@ def _sums(jobs: npt.NDArray[np.int64], values: Any, n_jobs: int) -> npt.NDArray[
 
 
 def _products_s(length_us: npt.NDArray[np.int64], sizes: npt.NDArray[np.int64]) -> Any:
-    """Return length x size in seconds, rounded only once, even if products exceed 64 bits."""
+    """Return length times size in seconds. Round only once, even if products exceed 64 bits."""
     seconds = length_us * sizes / US_PER_S
     for at in np.flatnonzero(length_us.astype(float) * sizes >= EXACT).tolist():
         seconds[at] = to_s(int(length_us[at]) * int(sizes[at]))
@@ -277,7 +277,7 @@ _LOSSES = INTERRUPTED | {Cause.SILENT_ERROR}
 
 
 def lost_us(record: AttemptRecord) -> int:
-    """Return the run time (us) of an unsuccessful attempt minus its recovery and kept progress."""
+    """Return the run time (us) of an unsuccessful attempt, minus recovery and kept progress."""
     if record.cause not in _LOSSES:
         return 0
     recovery = record.checkpointing.first_recovery_us if record.checkpointing else 0

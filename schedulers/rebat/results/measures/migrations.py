@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Metrics of checkpoints and restarts (number, purpose, cost) and of drains.
+"""Metrics of drains, and of checkpoints and restarts (number, purpose, cost).
 
 Source: Rodríguez-Pascual et al., "Job migration in HPC clusters by means of checkpoint/restart",
 2019.
@@ -108,7 +108,7 @@ def drains(ledger: Ledger, window: Window, cores: int = 1) -> Drains:
 
 
 def _waits_s(running: list[AttemptRecord], drain: Drained, cores: int) -> list[float]:
-    """Return, for each node of a drain, the time from the drain until the node was empty.
+    """Return the time from a drain until each of its nodes was empty, in seconds.
 
     Nodes that returned to service before they were empty are omitted. ``running`` contains the
     attempts that ran at the time of the drain.

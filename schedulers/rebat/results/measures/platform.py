@@ -23,7 +23,7 @@ from rebat.session.ledger import Hold, Ledger
 Ints = npt.NDArray[np.int64]
 
 USES = ("useful", "checkpoint", "recovery", "failure", "stealing", "silent", "walltime", "moving")
-"""Uses of the time of attempts. The other uses are times of nodes without an attempt."""
+"""Uses of the time of attempts. All other uses concern nodes without an attempt."""
 
 _CHUNK = 2**16
 """Number of attempts whose uses are computed in one step."""
@@ -33,7 +33,7 @@ Window = tuple[int, int]
 
 DAY_US = 86_400 * US_PER_S
 PAPER_WINDOW: Window = (10 * DAY_US, 30 * DAY_US)
-"""The window of section 5.3.3: from the 11th to the 30th day of the month, in microseconds."""
+"""The window of section 5.3.3, from the 11th to the 30th day of the month (microseconds)."""
 
 
 class PlatformTime(msgspec.Struct, frozen=True):
@@ -42,7 +42,7 @@ class PlatformTime(msgspec.Struct, frozen=True):
     Attributes
     ----------
     total
-        Number of nodes times length of the window.
+        Number of nodes, multiplied by the length of the window.
     useful, checkpoint, recovery
         Time of useful work, of checkpoints, and of recovery. Recovery includes the
         reading of checkpoints, and the stages before a job starts again.
@@ -55,17 +55,17 @@ class PlatformTime(msgspec.Struct, frozen=True):
         Time of attempts that ended with a silent error. It includes checkpointed progress of
         earlier attempts that was lost because of the error.
     waste_walltime
-        Work, over all attempts, of jobs that were killed at their walltime.
+        Work of all attempts of jobs that were killed at their walltime.
     waste_moving
-        Time lost to stops that move a job or make room for another job.
+        Time lost because attempts were stopped to move a job, or to make room for another job.
     held
         Time of nodes that are up and held for a job that does not run on them, because the job
         waits for a stolen node or moves.
     downtime, idle
         Time of nodes that are down, and of nodes that are up, free and not held.
     idle_share
-        Share of time in which at least one node is up and free (Tables 5a and 8). Held nodes are
-        not free.
+        Share of the time in which at least one node is up and free (Tables 5a and 8). Held nodes
+        are not free.
     """
 
     total: float
@@ -104,7 +104,7 @@ def platform_time(
 ) -> PlatformTime:
     """Return the use of node time in a window.
 
-    ``uses`` and ``idle`` are the results of `uses_of` and `idle_time` if already computed.
+    ``uses`` and ``idle`` may be the results of earlier calls of `uses_of` and `idle_time`.
     """
     first, last = window
     uses = uses or uses_of(ledger, window, accounting)
@@ -142,7 +142,7 @@ Uses = dict[str, Ints]
 
 
 def uses_of(ledger: Ledger, window: Window, accounting: Accounting) -> Uses:
-    """Return the time of each attempt in a window by use (see `_parts`)."""
+    """Return how long each attempt in a window spent on each use (see `_parts`)."""
     attempts = ledger.attempts
     times = AttemptTimes(*map(attempts.column, AttemptTimes._fields))
     cause, which = attempts.column("cause"), attempts.column("checkpointing")
@@ -188,7 +188,7 @@ def _node_us(
 def _wasted(
     ledger: Ledger, walltime_kills: WalltimeKills
 ) -> Iterator[tuple[str, npt.NDArray[np.bool_]]]:
-    """Yield masks of attempts whose jobs have only wasted work, each with the kind of waste."""
+    """For each kind of waste, yield a mask of the attempts whose jobs have only wasted work."""
     attempts = ledger.attempts
     serials = attempts.column("attempt.job_serial")
     if walltime_kills == "wasted":
@@ -216,7 +216,7 @@ def _parts(
     window: Window,
     accounting: Accounting,
 ) -> dict[str, Ints]:
-    """Return the time of attempts within the window by use: microseconds on each of their nodes.
+    """Return the time of attempts within the window by use, in microseconds on each node.
 
     An attempt consists of its recovery, the kept progress (alternating work and checkpoints), the
     progress that was lost later, the time lost at its end, and the time for which it hung after a
@@ -267,7 +267,7 @@ _LOST = {
     Cause.JOB_FAILED: "useful",
     Cause.CANCELLED: "useful",
 }
-"""Use of the last part of an attempt, for each cause of its end.
+"""Use that the last part of an attempt counts as, for each cause of its end.
 
 Attempts that completed have no last part.
 """

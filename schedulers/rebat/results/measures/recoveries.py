@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Recoveries of failed jobs: lost node time by cause and stage, and effective training time."""
+"""Recoveries of failed jobs: lost node time (by cause and stage) and effective training time."""
 
 from __future__ import annotations
 
@@ -34,15 +34,17 @@ class Recoveries(msgspec.Struct, frozen=True):
     ----------
     ettr, ettr_queued
         Effective training time: kept work of all jobs, without checkpoints, divided by their time
-        on nodes, or by their time from submission to end. Both are weighted by nodes.
+        on nodes (``ettr``) or by their time from submission to end (``ettr_queued``). Work and time
+        are weighted by nodes.
     mttf_s
-        Time on nodes of all jobs / number of failures that hit them.
+        Time of all jobs on nodes, divided by the number of failures that hit them.
     second_order
         Number of preemptions in favour of jobs that a failure interrupted.
     stages
         Node time of each stage.
     lost
-        Lost node time by cause of the failure: run time that was not kept, plus the stages.
+        Lost node time by cause of the failure. It is the run time that was not kept, plus the
+        stages.
     """
 
     ettr: float
@@ -94,14 +96,14 @@ def _works_us(attempts: Packed[AttemptRecord]) -> npt.NDArray[np.int64]:
 
 
 def work_us(record: AttemptRecord) -> int:
-    """Return the work (us) of an attempt that was kept and not lost later, without checkpoints."""
+    """Return the work (us) of an attempt that was kept for good, without checkpoints."""
     kept_us = record.useful_us - record.lost_us
     pattern, is_over = record.checkpointing, record.cause in OVER
     return kept_us - checkpoint_time_us(pattern, kept_us, record.useful_us, is_over, "exact")
 
 
 def lost_us(record: AttemptRecord) -> int:
-    """Return the run time (us) that an attempt lost because of a failure, without recovery stages.
+    """Return the run time (us) that a failure cost an attempt, without recovery stages.
 
     This is the run time before the failure, minus the initial recovery and the kept progress.
     """
@@ -132,7 +134,7 @@ def hung_on_dead(ledger: Ledger) -> list[Span]:
 def down_intervals(
     events: Sequence[tuple[int, bool, NodeSet]], horizon_us: int
 ) -> list[tuple[int, int, int]]:
-    """Return (node, start, end) of all outages. Outages without an end last to ``horizon_us``."""
+    """Return (node, start, end) of all outages. Those without an end last until ``horizon_us``."""
     since: dict[int, int] = {}
     intervals = []
     for at, up, nodes in events:

@@ -18,9 +18,9 @@ class Resizes(msgspec.Struct, frozen=True):
     Attributes
     ----------
     molded
-        Jobs of the entire run that first started on another number of nodes than requested.
+        Jobs of the entire run whose first start was not on the requested number of nodes.
     grown, shrunk
-        Resizes of running malleable jobs to more and to fewer nodes, by decision of the policy's
+        Resizes of running malleable jobs to more and to fewer nodes, decided by the policy's
         planning.
     lent
         Resizes of malleable jobs to fewer nodes, to replace failed nodes of other jobs.
@@ -40,7 +40,7 @@ class Resizes(msgspec.Struct, frozen=True):
     jobs_hit
         Distinct jobs hit by a failure.
     mean_wait_s
-        Mean over jobs of the time, between submission and end, during which they held no nodes.
+        Mean time between submission and end during which a job held no nodes.
     """
 
     molded: int
@@ -67,11 +67,11 @@ _WORDS = {
     "remote": "by_remote",
     "restart": "by_restart",
 }
-"""For each reason of a stop that a policy states, the field of `Resizes` that counts it."""
+"""Field of `Resizes` that counts a stop, by the reason that the policy states."""
 
 
 def resizes(ledger: Ledger, rows: JobRows, window: Window) -> Resizes:
-    """Return the counts of a window. The mean wait is over all jobs of the run."""
+    """Return the counts in a window. The mean wait includes all jobs of the run."""
     attempts = ledger.attempts
     end_us, molded = attempts.column("end_us"), attempts.having("cause", Cause.MOLDED)
     stopped = ~molded & (window[0] <= end_us) & (end_us < window[1])

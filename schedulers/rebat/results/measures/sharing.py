@@ -20,7 +20,7 @@ Ints = npt.NDArray[np.int64]
 
 
 class NodeIntervals(NamedTuple):
-    """Intervals of time (us). Each has its nodes as a k x 2 array of first and last nodes."""
+    """Intervals of time (us), each with its nodes (a k x 2 array of first and last nodes)."""
 
     start_us: Sequence[int]
     end_us: Sequence[int]
@@ -32,7 +32,7 @@ Widths = list[float] | list[int]
 
 
 def node_us(parts: Sequence[tuple[Ints, Widths]]) -> float:
-    """Return the node-microseconds of all attempts: the sum of time x nodes over ``parts``.
+    """Return the node-microseconds of all attempts: the sum of time times nodes over ``parts``.
 
     Each part has two arrays: the time of each attempt (us), and its number of nodes in this time.
     Sums of integers are exact and may exceed 64 bits. Fractions are added in the order of the
@@ -67,7 +67,7 @@ def widths(ledger: Ledger, window: tuple[int, int]) -> Widths:
 
 
 def sharing(ledger: Ledger) -> list[bool]:
-    """Return, for each attempt, whether another attempt uses one of its nodes at the same time."""
+    """Return for each attempt whether another attempt uses one of its nodes at the same time."""
     holds = holds_of_attempts(ledger)
     times = zip(node_times(holds), holds.start_us, holds.end_us, ledger.attempts, strict=True)
     return [node_us < (end - start) * r.attempt.n_nodes for node_us, start, end, r in times]
@@ -112,9 +112,9 @@ def node_times(holds: NodeIntervals) -> list[float]:
 
 
 def repeats(holds: NodeIntervals) -> tuple[Ints, Ints]:
-    """Return how many nodes a sum over intervals counts too often, as times and changes.
+    """Return times and changes of the number of surplus nodes in a sum over intervals.
 
-    A node that k intervals contain at the same time is counted k - 1 times too often.
+    In the sum, a node that k intervals contain at the same time counts k - 1 times too often.
     """
     users = np.zeros(_n_nodes(holds.nodes), dtype=np.int64)
     times_us, changes = [], []
@@ -131,7 +131,7 @@ def repeats(holds: NodeIntervals) -> tuple[Ints, Ints]:
 
 
 def repeated_us(ledger: Ledger) -> int:
-    """Return the node-microseconds by which a sum over attempts exceeds the time of the nodes."""
+    """Return by how much a sum over attempts exceeds the time of the nodes (node-microseconds)."""
     if not ledger.shared:
         return 0
     times_us, changes = repeats(holds_of_attempts(ledger))
@@ -139,7 +139,7 @@ def repeated_us(ledger: Ledger) -> int:
 
 
 def _steps(holds: NodeIntervals) -> Iterator[tuple[int, bool, int]]:
-    """Yield (time, whether an interval begins, its index) in order of time, ends before begins."""
+    """Yield (time, whether an interval begins, its index), sorted by time with ends first."""
     spans = enumerate(zip(holds.start_us, holds.end_us, strict=True))
     longer = [(which, int(start), int(end)) for which, (start, end) in spans if start < end]
     begins = [(start, True, which) for which, start, _ in longer]

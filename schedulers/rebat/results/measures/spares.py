@@ -26,7 +26,7 @@ class Spares(msgspec.Struct, frozen=True):
     Attributes
     ----------
     utilisation
-        replacing / (replacing + ready), or 0 if both are 0.
+        ``replacing / (replacing + ready)``, or 0 if both are 0.
     ready
         Time of nodes that are reserved as spare nodes and up.
     replacing
@@ -96,7 +96,7 @@ def _replacing(ledger: Ledger, outages: Outages) -> Iterator[Span]:
 def _released_us(attempts: Sequence[AttemptRecord], node: int) -> int:
     """Return the time at which a job releases a node on which ``attempts[0]`` starts.
 
-    If its next attempt starts on this node at the end of the previous one, the job keeps the node.
+    The job keeps the node if its next attempt starts on this node when the previous attempt ends.
     """
     until_us = attempts[0].start_us
     for record in attempts:
@@ -107,7 +107,7 @@ def _released_us(attempts: Sequence[AttemptRecord], node: int) -> int:
 
 
 def _up_again(outages: Outages, node: int, at_us: int) -> Iterator[int]:
-    """Yield the end of the outage that a node has at ``at_us``. Yield nothing if it is up."""
+    """Yield the end of a node's outage at ``at_us``. Yield nothing if the node is up."""
     return (up_us for down_us, up_us in outages.get(node, ()) if down_us <= at_us < up_us)
 
 

@@ -7,11 +7,11 @@ import numpy as np
 import numpy.typing as npt
 
 Steps = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
-"""Ascending distinct times in microseconds. Each value is valid from its time on."""
+"""Times (distinct, ascending, in microseconds) and values. A value is valid from its time on."""
 
 
 def steps_of(times_us: npt.NDArray[np.int64], changes: npt.NDArray[np.int64]) -> Steps:
-    """Return the sum of all changes up to each time. Changes at the same time are one step.
+    """Return the sum of all changes up to each time. Changes at the same time form one step.
 
     >>> times, numbers = steps_of(np.array([5, 0, 5]), np.array([2, 1, -1]))
     >>> times.tolist(), numbers.tolist()
@@ -29,7 +29,7 @@ def from_to(
     ends_us: npt.NDArray[np.int64],
     sizes: npt.NDArray[np.int64] | None = None,
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return when the number of intervals that contain a time changes, and by how much.
+    """Return at which times the number of intervals that contain the time changes, and by how much.
 
     If ``sizes`` is set, return the changes of the sum of the sizes of these intervals.
     """

@@ -59,7 +59,7 @@ from rebat.results.measures.training import Training, training_by_class
 from rebat.session.ledger import AttemptRecord, Ledger
 
 MONTH_SPAN_US = 25 * DAY_US, 35 * DAY_US
-"""Range of the time from first to last submission (us) in which a workload counts as a month."""
+"""A workload counts as a month if its submissions span a time (us) in this range."""
 
 
 class Measures(msgspec.Struct, frozen=True):
@@ -92,14 +92,14 @@ class Layout(msgspec.Struct, frozen=True):
     Attributes
     ----------
     allotted : Allotment, optional
-        Function from the requested to the allocated number of nodes (default: both are equal).
+        Function that maps the requested to the allocated number of nodes (default: both are equal).
     cores_per_node : int
         Number of cores that form a node. If it is above 1, Batsim's hosts are cores.
     partitions : dict
         The nodes of each partition.
     partition_of : dict
-        The partition of each job that can run in only one, by its Batsim id. Other jobs count for
-        the partition in which they ended.
+        The partition of each job that can run in only one partition, by the job's Batsim id. Other
+        jobs count for the partition in which they ended.
     owners : dict
         User and queue of each job, by its Batsim id.
     power : NodePower
@@ -121,7 +121,7 @@ class RunSummary(msgspec.Struct, frozen=True):
     failures_hit
         Number of failures of nodes with a running job.
     free_node_at_hit
-        Number of these failures at which another node was free (Table 5).
+        Number of these failures that occurred while another node was free (Table 5).
     steals
         Number of decisions to steal (Tables 5 and 9).
     victims
@@ -294,7 +294,7 @@ def _ends_us(attempts: Packed[AttemptRecord], cause: Cause) -> list[int]:
 
 
 def _of_cores(ledger: Ledger, n_nodes: int, window: Window, layout: Layout) -> dict[str, Any]:
-    """Return the metrics of nodes and cores for which the run has the necessary data."""
+    """Return those metrics of nodes and cores for which the run has the necessary data."""
     cores = layout.cores_per_node
     sleeping = any(why == ASLEEP for *_, why in ledger.drain_events)
     if cores == 1 and not (layout.partitions or sleeping or layout.power):

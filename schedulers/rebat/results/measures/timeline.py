@@ -49,7 +49,7 @@ class Blocks(NamedTuple):
 
 
 class Spans(NamedTuple):
-    """Ranges of nodes, ``first`` to ``last``, that are down or held from a begin to an end time."""
+    """Ranges of nodes, ``first`` to ``last``, each with begin and end of its outage or hold."""
 
     begin_us: Int
     end_us: Int
@@ -76,7 +76,7 @@ class Timeline(NamedTuple):
     why : list of str
         The reason that the policy stated for a stop.
     number, submit_us, queued_us, start_us, end_us : int arrays
-        ``start_us`` is -1 if the attempt never ran, ``end_us`` if it was rejected.
+        ``start_us`` is -1 if the attempt never ran. ``end_us`` is -1 if it was rejected.
     kept_us, lost_us : int arrays
         The progress that was kept when the attempt ended, and the part of it that was lost later.
     cause : int array
@@ -95,7 +95,7 @@ class Timeline(NamedTuple):
     held_for : list of str
         The job of each hold.
     repeats : (times, changes)
-        How many nodes a sum over attempts counts too often, because attempts share nodes (see
+        The number of surplus nodes in a sum over attempts, because attempts share nodes (see
         `measures.sharing`).
     """
 
@@ -171,7 +171,7 @@ def series_of(timeline: Timeline) -> Series:
 
 
 def outages_of(events: NodeEvents, until_us: int) -> tuple[Spans, tuple[Int, Int]]:
-    """Return all outages up to a time, joined over consecutive nodes, and all failures."""
+    """Return all outages up to a time (joined over consecutive nodes), and all failures."""
     spans = sorted(
         (down, min(up, until_us), node)
         for node, down, up in down_intervals(events, until_us)
@@ -186,7 +186,7 @@ def outages_of(events: NodeEvents, until_us: int) -> tuple[Spans, tuple[Int, Int
 
 
 def spans_of(begin_us: Int, end_us: Int, blocks: Blocks) -> Spans:
-    """Return spans from blocks of nodes, and the begin and end times of each owner."""
+    """Combine blocks of nodes with the begin and end times of their owners to spans."""
     owner = blocks.owner
     return Spans(begin_us[owner], end_us[owner], blocks.first, blocks.last)
 
@@ -246,9 +246,10 @@ def pattern_of(records: Sequence[AttemptRecord]) -> Pattern:
 
 
 def checkpoint_times(c: Checkpointing | None) -> tuple[int, tuple[int, int, int] | None]:
-    """Return the recovery time, and the first period, period and cost of periodic checkpoints (us).
+    """Return the recovery time (us), and the periodic checkpoints as three values (us).
 
-    If there are no periodic checkpoints, the second value is None.
+    The three values are first period, later periods and cost. Without periodic checkpoints, None
+    replaces them.
     """
     if c is None:
         return 0, None

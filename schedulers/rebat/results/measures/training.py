@@ -19,17 +19,18 @@ from rebat.session.ledger import AttemptRecord, Ledger
 
 
 class Training(msgspec.Struct, frozen=True):
-    """Effective training time of a group of jobs, each weighted by its nodes.
+    """Effective training time of a group of jobs. Jobs are weighted by their nodes.
 
     Attributes
     ----------
     ettr
-        Kept work / time from the first start to the end, without later waits in the queue.
+        Kept work, divided by the time from first start to end without waits in the queue.
     ettr_queued
-        Kept work / time from submission to end. A job that does not run is weighted by its
-        requested nodes.
+        Kept work, divided by the time from submission to end. While a job does not run, it is
+        weighted by its requested nodes.
     mttf_s
-        Run time of the jobs / number of failures that hit them, or None if there are no failures.
+        Run time of the jobs, divided by the number of failures that hit them. None without
+        failures.
     """
 
     ettr: float
@@ -40,7 +41,8 @@ class Training(msgspec.Struct, frozen=True):
 class _Tally(msgspec.Struct):
     """Sums over the attempts of a job.
 
-    ``work`` and ``node_s`` are useful time and run time in node-seconds, ``run_s`` is in seconds.
+    ``work`` is the useful time and ``node_s`` the run time, both in node-seconds. ``run_s`` is the
+    run time in seconds.
     """
 
     work: float = 0.0
@@ -97,6 +99,6 @@ def _training(rows: JobRows, tallies: Mapping[str, _Tally]) -> Training | None:
 
 
 def _mttf_s(jobs: Sequence[_Tally]) -> float | None:
-    """Return run time / failures, or None if there are no failures."""
+    """Return the run time divided by the number of failures, or None if there are none."""
     failures = sum(job.failures for job in jobs)
     return sum(job.run_s for job in jobs) / failures if failures else None

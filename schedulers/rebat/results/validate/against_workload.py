@@ -21,7 +21,7 @@ from rebat.results.validate.findings import ROUNDING_US, Finding, Reference, sec
 
 
 def filled(rows: Sequence[JobRecord], workload: Workload | None) -> list[JobRecord]:
-    """Return the rows. Missing values of original jobs are replaced by those of the workload."""
+    """Return the rows, with missing values of original jobs filled in from the workload."""
     jobs = {job.id: job for job in workload.jobs} if workload else {}
     main = main_workload(rows)
     return [
@@ -79,7 +79,7 @@ def _as_submitted(row: JobRecord, job: Job) -> Iterator[Finding]:
 
 
 def _in_its_shape(row: JobRecord, job: Job) -> Iterator[Finding]:
-    """Check that a job of this shape may have the size of a resubmission that rebat created."""
+    """Check that the shape of a job allows the size of a resubmission created by rebat."""
     size = row.n_nodes
     if not made_by_rebat(row, job.profile) or size is None or size == job.n_nodes:
         return
@@ -125,7 +125,7 @@ def _run_times(
 
 
 def _written_us(length_us: int | None, walltime_us: int | None, digits: int | None) -> int:
-    """Return the rounding error (us) of a length plus a walltime with this many digits."""
+    """Return the rounding error (us) of length plus walltime, each written with ``digits``."""
     if digits is None:
         return 0
     values_us = [us for us in (length_us, walltime_us) if us]
@@ -133,7 +133,7 @@ def _written_us(length_us: int | None, walltime_us: int | None, digits: int | No
 
 
 def _lengths(profiles: Mapping[str, dict[str, Any]]) -> Callable[[str], int | None]:
-    """Return a function from the name of a profile to its length in microseconds.
+    """Return a function that maps the name of a profile to its length in microseconds.
 
     The length is None if it depends on the platform.
     """
@@ -156,9 +156,9 @@ def _full_us(
     attempts: Mapping[int, JobRecord],
     length_us: Callable[[str], int | None],
 ) -> int | None:
-    """Return the run time (us) of an attempt that is not stopped, or None if it is unknown.
+    """Return the run time (us) of an attempt if it is not stopped, or None if it is unknown.
 
-    In a resubmission by rebat, run time and walltime are shorter by the same amount (equation 4 of
+    When rebat resubmits a job, it shortens run time and walltime by the same amount (equation 4 of
     Du et al. 2024), unless the job's size changed.
     """
     whole = length_us(job.profile)
@@ -176,7 +176,7 @@ def _full_us(
 
 
 def _as_long(row: JobRecord, full: int | None, slack: int, coarse: int) -> Iterator[Finding]:
-    """Check that a run ends after its walltime or the time of its profile, the earlier of both.
+    """Check that a run ends after the time of its profile, or at its walltime if this is earlier.
 
     ``full`` is the time of the profile. ``coarse`` is its largest rounding error. Both are in
     microseconds.
@@ -197,7 +197,7 @@ def _as_long(row: JobRecord, full: int | None, slack: int, coarse: int) -> Itera
 
 
 def _bounded(row: JobRecord, full: int, bound: int, rounded: int) -> Iterator[Finding]:
-    """Check that the final state matches the reason for the end: the profile or the walltime."""
+    """Check that the final state matches the reason for the end (profile or walltime)."""
     outran = full > bound + rounded
     if outran and row.state != WALLTIME:
         text = f"its profile takes {seconds(full)}, its walltime is {seconds(bound)}"
@@ -209,7 +209,7 @@ def _bounded(row: JobRecord, full: int, bound: int, rounded: int) -> Iterator[Fi
 
 
 def _return_code(row: JobRecord, profile: dict[str, Any]) -> Iterator[Finding]:
-    """Check that a job with a delay profile fails exactly if its return code is positive."""
+    """Check that a job with a delay profile fails if and only if its return code is positive."""
     code = profile.get("ret", 0)
     if profile.get("type") != "delay" or code < 0 or row.state not in (SUCCESS, FAILED):
         return
@@ -223,7 +223,8 @@ def _together(
 ) -> Iterator[Finding]:
     """Check that all attempts of a completed job together did its entire work.
 
-    If the size of the job changed, the work of its delay profile is compared, without checkpoints.
+    If the size of the job changed, the check compares the work of its delay profile, without
+    checkpoints.
     """
     last, done = attempts[max(attempts)], 0
     resized = any(row.n_nodes != job.n_nodes for row in attempts.values() if row.ran)

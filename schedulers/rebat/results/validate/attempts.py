@@ -61,7 +61,7 @@ def attempts_in_order(jobs: Chains, reference: Reference) -> Iterator[Finding]:
     """Check the attempts of each job: their numbers are 0, 1, 2 ..., and they do not overlap.
 
     No attempt may follow a successful one. If killed jobs are resubmitted, the last attempt of a
-    job must not be killed. Jobs that never complete are an exception: they may be killed, but all
+    job must not be killed. Jobs that never complete are an exception. They may be killed, but all
     at the same time.
     """
     again = reference.resubmits
@@ -92,7 +92,7 @@ def attempts_in_order(jobs: Chains, reference: Reference) -> Iterator[Finding]:
 
 
 def _horizon_us(jobs: Chains, endless: Collection[str]) -> int:
-    """Return the latest time at which a job that never completes was killed, or 0 if none was."""
+    """Return the latest time at which jobs that never complete were killed, or 0 if none were."""
     lasts = (attempts[max(attempts)] for (_, name), attempts in jobs.items() if name in endless)
     return max((row.left_us or 0 for row in lasts if row.state == KILLED), default=0)
 

@@ -13,11 +13,11 @@ from rebat.core.units import to_s
 from rebat.models.failures.events import MachineEvent
 
 ROUNDING_US = 1
-"""Maximum rounding error, in microseconds, of a difference of two times."""
+"""Maximum rounding error of a difference of two times, in microseconds."""
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """A contradiction in a job table: its kind (a key of ``KINDS``), line in the file, and text."""
+    """A contradiction in a job table: kind (a key of ``KINDS``), line in the file, and text."""
 
     kind: str
     line: int

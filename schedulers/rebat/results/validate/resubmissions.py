@@ -27,7 +27,7 @@ ProfileOf = Callable[[Key, Attempts], str | None]
 
 
 def profile_of(main: str, workload: Workload | None) -> ProfileOf:
-    """Return a function that returns a job's profile, from the workload or from its first row."""
+    """Return a function that finds a job's profile in the workload or in the job's first row."""
     jobs = {(main, job.id): job.profile for job in workload.jobs} if workload else {}
 
     def name(key: Key, attempts: Attempts) -> str | None:
@@ -119,9 +119,9 @@ def _submission(
 ) -> Iterator[Finding]:
     """Check that a job is resubmitted when its previous attempt ends.
 
-    If the job waited for a stolen node, it is resubmitted later, at a time at which a job ends, or
-    at which a node fails or is repaired. A job that starts on another number of nodes is rejected,
-    resubmitted and started at the same time.
+    If the job waited for a stolen node, it is resubmitted later, when a job ends or when a node
+    fails or is repaired. A job that starts on another number of nodes is rejected, resubmitted and
+    started at the same time.
     """
     if row.submit_us is None:
         return
@@ -137,7 +137,7 @@ def _submission(
 
 
 def _instants(jobs: Chains, reference: Reference) -> list[int]:
-    """Return the sorted times at which jobs end, and nodes fail or are repaired."""
+    """Return the sorted times at which jobs end or nodes fail or are repaired."""
     ends = {row.left_us for attempts in jobs.values() for row in attempts.values()}
     events = {event.at_us for event in reference.events}
     return sorted({us for us in ends if us is not None} | events)

@@ -83,7 +83,7 @@ def _times(row: JobRecord, _: Reference) -> Iterator[Wrong]:
 
 
 def _stretch(row: JobRecord, _: Reference) -> Iterator[Wrong]:
-    """Check that the stretch is turnaround / run time, up to the rounding error."""
+    """Check that the stretch is turnaround divided by run time, up to the rounding error."""
     if row.stretch is None or row.start_us is None or row.end_us is None or row.submit_us is None:
         return
     run, flow = row.end_us - row.start_us, row.end_us - row.submit_us

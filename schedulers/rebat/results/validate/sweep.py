@@ -24,7 +24,7 @@ _END, _REPAIR, _FAILURE, _START = range(4)
 
 
 class Clash(msgspec.Struct, frozen=True):
-    """Two jobs on a node ('overlap', with ``other``), or a job on a down node ('dead node')."""
+    """Two jobs on one node ('overlap', with ``other``), or a job on a down node ('dead node')."""
 
     kind: str
     at_us: int
@@ -84,7 +84,7 @@ def sweep(
     slack_us: int = 0,
     hung_us: Mapping[str, int] = MappingProxyType({}),
 ) -> Iterator[Clash]:
-    """Yield clashes in order of time, one per pair of jobs, and one per job and failure.
+    """Yield clashes in order of time: one for each pair of jobs, or for each job and failure.
 
     If two jobs are on one node, the sweep continues with the later job. Therefore, it always
     reports the first clash on a node, but may miss later clashes of the earlier job.
@@ -97,9 +97,9 @@ def sweep(
     events : sequence of MachineEvent
         In order of time; failures and repairs of a node alternate.
     slack_us : int
-        Maximum time for which a job may continue on a failed node.
+        Maximum time for which a job may continue on a failed node, in microseconds.
     hung_us : mapping
-        Additional time, by id, for which an attempt may stay on a failed node because it hangs.
+        Additional time for which an attempt may stay on a failed node because it hangs, by id.
     """
     agenda = [
         *(

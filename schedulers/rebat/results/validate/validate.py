@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Validation of the jobs.csv of any scheduler: whether the schedule is possible.
+"""Validation of the jobs.csv of any scheduler, to find out whether the schedule is possible.
 
 Every correct scheduler on Batsim satisfies all rules. A finding therefore means that the scheduler
 or the simulator has an error, or that the file was changed.

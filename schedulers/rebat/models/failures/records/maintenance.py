@@ -44,7 +44,7 @@ def _period(line: str, where: str) -> Period:
         expected = "START,END, like 2018-09-10 14:00:12,2018-09-10 22:42:49"
         raise InputError(f"is {line.strip()[:60]!r}", where, expected) from None
     if start.tzinfo or end.tzinfo:
-        raise InputError("has a time zone", where, "dates without a time zone, as in the record")
+        raise InputError("has a time zone", where, "dates without a time zone")
     if end <= start:
         raise InputError("ends before it starts", where, "END after START")
     return Period(start, end)
