@@ -328,7 +328,9 @@ def test_a_preset_with_other_axes_cannot_go_to_workers() -> None:
     other = msgspec.structs.replace(base, point=changed(base.point, {"depth": "easy"}))
     assert rebat.run("toy", other).policies == ["baseline"]
     assert rebat.run("toy", base, failures=FAILURES, seeds=2, workers=1).policies == ["baseline"]
-    with pytest.raises(rebat.InputError, match="baseline differs from the preset with"):
+    with pytest.raises(
+        rebat.InputError, match="baseline differs from the preset with the same name"
+    ):
         rebat.run("toy", other, failures=FAILURES, seeds=2)
 
 

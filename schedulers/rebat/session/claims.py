@@ -29,7 +29,7 @@ class Claims:
         simulation.
     failed_us : int64 array, shape (n,)
         Time at which each node last failed, in microseconds. If a node has not failed in the
-        simulation, this is the time at which it came up.
+        simulation, its entry is that of ``up_since_us``.
     """
 
     def __init__(self, n_nodes: int) -> None:

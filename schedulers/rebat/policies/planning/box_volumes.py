@@ -25,7 +25,6 @@ A cached set leaves no box of the volume free.
 class VolumeTable:
     """An array that grows when rows are added. Only the first ``n`` rows are valid.
 
-
     Parameters
     ----------
     shape : sequence of int
@@ -51,7 +50,6 @@ class VolumeTable:
 
 class Volumes:
     """The box volume (in blocks) for each requested number of nodes, and a catalogue of boxes.
-
 
     Parameters
     ----------

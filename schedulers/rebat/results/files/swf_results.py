@@ -48,7 +48,7 @@ def write_result_swf(folder: Path, path: Path, workload: Workload | None = None)
 
     Jobs are numbered from 1 in order of submission. Times are in seconds, with decimals if needed.
     If ``workload`` is set, the trace also contains the users and the queues of this workload, and
-    the absolute time at which it begins.
+    the date of its time 0.
 
     Returns
     -------

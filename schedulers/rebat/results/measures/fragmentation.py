@@ -27,8 +27,8 @@ Ints = npt.NDArray[np.int64]
 Head = tuple[Ints, Ints, Ints]
 """Attempts at the head of the queue, as three arrays.
 
-The arrays contain the time at which each attempt becomes the head, the time at which it stops being
-the head, and its requested number of nodes.
+Each array has an entry per attempt: when the attempt becomes the head, when it stops being the head
+(times in microseconds), and how many nodes it requests.
 """
 
 
