@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import atexit
+import gc
 import importlib
 import os
 import sys
@@ -193,6 +195,8 @@ def main(arguments: list[str] | None = None) -> Any:
     head``), the command ends silently with 141. After an interruption, each output file is either
     complete or absent, and earlier files are kept.
     """
+    if arguments is None:
+        collect_less_garbage()
     try:
         with interruptible():
             prepare_completion()
@@ -216,6 +220,16 @@ def main(arguments: list[str] | None = None) -> Any:
         sys.exit(129)
     except MemoryError:
         fail("not enough memory")
+
+
+def collect_less_garbage() -> None:
+    """Run the garbage collector less often in this process, and not at its end.
+
+    A short command spends a tenth of its time in the collector, and most of this time at its end,
+    when Python removes all modules.
+    """
+    gc.set_threshold(50_000, 20)
+    atexit.register(gc.freeze)
 
 
 def prepare_completion() -> None:
