@@ -88,5 +88,6 @@ def reached_from(m: int, n: int, edge_from: Any, edge_to: Any) -> Any:
             elif first <= giver < first + GROUP:
                 reached[edge_to[e]] |= 1 << (giver - first)
         for job in range(first, min(m, first + GROUP)):
-            n_dependents[job] = ((reached >> (job - first)) & 1).sum()
+            for reservation in reached:  # not .sum(), for which numba would import scipy.linalg
+                n_dependents[job] += (reservation >> (job - first)) & 1
     return n_dependents

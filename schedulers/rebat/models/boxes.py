@@ -44,15 +44,21 @@ class Box(msgspec.Struct, frozen=True):
     origin: Extents
 
     def nodes(self, torus: Torus) -> Ints:
-        """Return the nodes of the box, ascending."""
-        nodes = np.zeros(1, dtype=np.int64)
-        for extent, start, size, stride in zip(
-            self.shape, self.origin, torus.sizes, torus.strides, strict=True
-        ):
-            along = (start + np.arange(extent)) % size * stride
-            nodes = (along[:, None] + nodes[None, :]).ravel()
-        nodes.sort()
-        return nodes
+        """Return the nodes of the box, ascending. The array is cached and cannot be changed."""
+        return _nodes(self, torus)
+
+
+@lru_cache(maxsize=4096)
+def _nodes(box: Box, torus: Torus) -> Ints:
+    nodes = np.zeros(1, dtype=np.int64)
+    for extent, start, size, stride in zip(
+        box.shape, box.origin, torus.sizes, torus.strides, strict=True
+    ):
+        along = (start + np.arange(extent)) % size * stride
+        nodes = (along[:, None] + nodes[None, :]).ravel()
+    nodes.sort()
+    nodes.flags.writeable = False
+    return nodes
 
 
 def shapes_of(sizes: Sequence[int], volume: int) -> list[Extents]:
