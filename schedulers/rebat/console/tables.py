@@ -42,10 +42,14 @@ class Sheet(msgspec.Struct, frozen=True):
         for row in self.rows:
             table.add_row(*map(plain, row))
         out, text = Console(force_jupyter=False), io.StringIO()
-        width = out.width if out.is_terminal else WIDTH
-        Console(file=text, force_terminal=out.is_terminal, force_jupyter=False, width=width).print(
-            table
+        console = Console(
+            file=text,
+            force_terminal=out.is_terminal,
+            force_jupyter=False,
+            width=out.width if out.is_terminal else WIDTH,
+            emoji=False,
         )
+        console.print(table)
         return "".join(f"{line.rstrip()}\n" for line in text.getvalue().splitlines())
 
     def html(self) -> str:

@@ -127,7 +127,8 @@ def check_profiles(profiles: Profiles) -> None:
         If a composed profile has no parts, has unknown parts, contains itself, or exceeds the
         limits.
     """
-    _extents(profiles, tuple(profiles), lambda _, profile: _length_us(profile, None) or 0)
+    composed = tuple(n for n, profile in profiles.items() if profile.get("type") == "composed")
+    _extents(profiles, composed, lambda _, profile: _length_us(profile, None) or 0)
 
 
 class _Extent(NamedTuple):
