@@ -96,23 +96,23 @@ VICTIM = ObservationLayout(
         "valid": "1 if the candidate may be interrupted",
         "size": "nodes / nodes of the machine",
         "relative size": "nodes / nodes of the failed job, at most 1",
-        "lost": "work per node that the interruption loses (logarithmic time)",
+        "lost": "work per node that an interruption would destroy (logarithmic time)",
         "lost area": "lost work x nodes / nodes of the machine (logarithmic time)",
         "run": "time since the start (logarithmic)",
         "left": "time until the end of the walltime (logarithmic)",
         "age": "time since the submission of the original job (logarithmic)",
-        "rank V1": "rank / K, at most 1; the rank is by the rule fewest-nodes",
-        "rank V2": "rank / K, at most 1; the rank is by the rule latest-release",
-        "rank lost": "rank / K, at most 1; the rank is by the rule least-lost-work",
+        "rank V1": "position in the order of fewest-nodes (first: 0) / K, at most 1",
+        "rank V2": "position in the order of latest-release (first: 0) / K, at most 1",
+        "rank lost": "position in the order of least-lost-work (first: 0) / K, at most 1",
         "resubmission": "1 for an attempt of a job that was interrupted before",
     },
     context=_MACHINE
     | {
         "failed size": "nodes of the failed job / nodes of the machine",
         "failed age": "time since the submission of the failed job (logarithmic)",
-        "failed lost": "work per node that the failure loses (logarithmic time)",
+        "failed lost": "work per node that the failure destroyed (logarithmic time)",
         "failed left": "walltime of the failed job's resubmission (logarithmic)",
-        "missing": "nodes that the failed job needs and does not hold (logarithmic count)",
+        "missing": "number of nodes that the failed job lost (logarithmic count)",
     },
 )
 """Layout of the observations for the decision ``victim``."""
@@ -127,12 +127,12 @@ QUEUE = ObservationLayout(
         "area": "walltime x nodes / nodes of the machine (logarithmic time)",
         "waited": "time in the queue (logarithmic)",
         "age": "time since the submission of the original job (logarithmic)",
-        "raised": "1 if the priority of the attempt is raised (after an interruption)",
+        "raised": "1 if the attempt has a higher priority because it was interrupted",
     },
     context=_MACHINE
     | {
-        "next end": "time until the first walltime of a running attempt ends (logarithmic)",
-        "started": "attempts that the agent has started at the current time (logarithmic count)",
+        "next end": "time until a running attempt first reaches its walltime (logarithmic)",
+        "started": "number of attempts that the agent started at the current time (logarithmic)",
     },
 )
 """Layout of the observations for the decision ``queue``."""
