@@ -53,7 +53,7 @@ def test_it_drains_moves_shrinks_and_grows(tmp_path: Path) -> None:
     policy = example(tmp_path)
     main(["run", str(tmp_path / "w.json"), "-p", policy, "--out", str(tmp_path / "out")])
     assert rows(tmp_path / "out" / "Morning" / "jobs.csv") == [
-        ("1", "0-3", 0, 11),  # moves after the checkpoint from 10 to 11
+        ("1", "0-3", 0, 11),  # checkpoints from 10 to 11, then moves
         ("2", "4-7", 0, 21),
         ("1#1", "8-11", 11, 103),  # 10 s are done: 2 s of recovery + 90 s
         ("2#1", "4-5", 21, 41),  # 20 s are done: the other 80 s take 160 s on 2 nodes

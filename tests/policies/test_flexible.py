@@ -40,8 +40,7 @@ POLICIES = [
 
 
 def story(result) -> dict[str, tuple[int, float, float]]:
-    """Return size, start and end (seconds) of every attempt that ran, by id without the
-    workload."""
+    """Return size, start and end (seconds) of every attempt that ran, by its id."""
     return {
         r.attempt.id.partition("!")[2]: (r.attempt.n_nodes, r.start_us / 1e6, r.end_us / 1e6)
         for r in result.ledger.attempts
@@ -241,8 +240,9 @@ def test_orders_of_lenders(order: str, sizes: list[int]) -> None:
 
 
 def test_dbes_takes_back_the_even_share_first() -> None:
-    """The first job received 4 nodes while others were waiting, then each received 1. To return
-    three nodes, DBES takes the two latter nodes first, then one more from the first job."""
+    """The first job has 4 nodes above its minimum, then both jobs receive 1 in an even
+    distribution. To return three nodes, DBES first takes the evenly distributed nodes, then one
+    of the first job."""
     able = members((6, 2, 9), (2, 2, 9))
     for member in able:
         member.take(1, even=True)
