@@ -208,7 +208,7 @@ def test_rule_7_resubmissions_are_written_with_six_digits(digits: str, length: f
 def test_rule_8_periods_are_worked_out_from_a_rate_with_six_decimals() -> None:
     assert period_as_forwarded_s(3600.0, 300.0, 8192) == pytest.approx(3600.00107, abs=1e-5)
     assert written(period_as_forwarded_s(3600.0, 300.0, 8192)) == 3600
-    assert period_as_forwarded_s(1e15, 1.0, 1) == 1e15  # with a rate of 0, no checkpoint would be taken
+    assert period_as_forwarded_s(1e15, 1.0, 1) == 1e15  # a rate of 0 means no checkpoint
 
 
 def cases(as_the_program: bool, timing: str, workload: Workload, events) -> list[Steal]:

@@ -58,7 +58,7 @@ def test_more_spare_nodes_than_nodes_leave_none() -> None:
     ("planning", "shape", "rejected"),
     [
         ("dbes", malleable(1, 8), False),
-        ("dbes:malleable=fixed", malleable(1, 8), True),  # it starts only on the requested number of nodes
+        ("dbes:malleable=fixed", malleable(1, 8), True),  # only the requested size can start
         ("dbes:malleable=asked", malleable(1, 8), True),
         ("dbes", moldable(4, 8), False),
         ("dbes", moldable(7, 8), True),

@@ -183,7 +183,7 @@ def test_rps_draws_each_box_as_often() -> None:
     drawn = [nodes for _, nodes in starts(workload, "rps:torus=2x2").values()]
     counts = [drawn.count(nodes) for nodes in ("0-1", "2-3", "0 2", "1 3")]
     assert sum(counts) == 400
-    assert all(abs(count - 100) < 5 * (400 * 3 / 16) ** 0.5 for count in counts)  # five standard deviations
+    assert all(abs(count - 100) < 5 * (400 * 3 / 16) ** 0.5 for count in counts)  # five sigmas
     other = starts(workload, "rps:torus=2x2,seed=1")
     assert [nodes for _, nodes in other.values()] != drawn
 
