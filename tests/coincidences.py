@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Random scenarios with many simultaneous events; different ways to run them must agree.
 
-``python -m tests.coincidences 10000`` runs 10,000 scenarios. The test suite runs a few hundred.
+``python -m tests.coincidences 10000`` runs 10,000 scenarios. The test suite runs fewer.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ def play_noisy(case: Case) -> None:
 
 
 def session(case: Case) -> Scheduler:
-    """A session that is validated after every message."""
+    """Return a session that is validated after every message."""
     return validated(session_for(case.policy, case.told, strict=True))
 
 

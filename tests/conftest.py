@@ -34,8 +34,7 @@ def keep_byte_code() -> None:
 
 
 def hear_signals() -> None:
-    """Restore ignored signals, so that programs can be interrupted if the tests run in the
-    background.
+    """Restore ignored signals, so that programs can also be interrupted in the background.
 
     A shell starts background programs with SIGINT ignored, and nohup makes them ignore SIGHUP.
     Child processes inherit both.

@@ -64,7 +64,7 @@ def cases5() -> list[Path]:
 
 
 def job_sets() -> list[Path]:
-    """The sixteen job sets with reference makespans of R-LIST and R-SHELF."""
+    """Return the sixteen job sets with reference makespans of R-LIST and R-SHELF."""
     return sorted((DATA / "rlist").glob("g*.json"))
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Random runs over the design space, with latency, split messages and random proposals.
 
-``python -m tests.restless 20000`` makes 20,000 runs. The test suite makes a few hundred.
+``python -m tests.restless 20000`` makes 20,000 runs. The test suite makes fewer.
 """
 
 from __future__ import annotations
@@ -214,8 +214,7 @@ class Restless(Policy):
             yield Drain(self._drained)
 
     def _queued(self, view: View, calm):
-        """Start a queued job, perhaps on chosen nodes, and perhaps stop it immediately; or
-        reject it."""
+        """Start a queued job and perhaps stop it immediately, or reject it."""
         rng = self._rng
         for attempt in rng.sample([*view.queue.values()], min(1, len(view.queue))):
             if rng.random() < 0.2:
@@ -270,8 +269,7 @@ class Restless(Policy):
             yield Stop(running.attempt.id, cause, when, then)
 
     def _wait_on(self, view: View, calm):
-        """Stop a job at its checkpoint, and stop another that waits until the first has been
-        stopped."""
+        """Stop a job at its checkpoint, and stop another job that waits for this stop."""
         if len(calm) < 2:
             return
         (one, other), when = calm[:2], self._rng.choice([When.CHECKPOINT, When.NEXT_CHECKPOINT])
@@ -299,8 +297,8 @@ class Restless(Policy):
         return Wait(until_us=view.now_us + to_us(self._rng.randint(1, 5)))
 
     def _move(self, view: View, running, vacated=()):
-        """Move to random nodes: its own usable nodes, ``vacated`` ones and free ones, of an allowed
-        size."""
+        """Return a move to random nodes among the job's usable nodes, ``vacated`` and free
+        nodes."""
         usable = ~(view.machine.down | view.machine.drained)
         for move in (*view.scheduled.values(), *view.stopping.values()):
             if isinstance(move.stop.then, Move):
@@ -449,8 +447,7 @@ def play(seed: int) -> set[str]:
 def play_noisy(seed: int) -> None:
     """Make a random run with and without messages without news. The schedules must be equal.
 
-    The restless policy uses its random numbers only at messages with news, so both runs draw the
-    same.
+    The restless policy draws random numbers only at messages with news, so both draw the same.
     """
     schedules = []
     for noisy in (False, True):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kinds of units: grids of each, several in one file, and the code of a new kind."""
+"""Kinds of units: their grids, several kinds in one file, and the code of a new kind."""
 
 from __future__ import annotations
 

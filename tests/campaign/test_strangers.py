@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Dask cluster of a campaign: without its keys, users cannot run code, read pages or find a
-port."""
+"""The Dask cluster of a campaign: users without its keys cannot run code, read pages or find
+ports."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Decisions about static jobs that are not in the engine: jobs that have ended or arrive later.
+"""Decisions about static jobs that have ended or are submitted later. The engine stores neither.
 
 Job 1 runs from 0 to 2 s, job 2 is submitted at 5 s, and the scheduler is called at 3 s.
 """

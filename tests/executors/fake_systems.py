@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Commands of batch systems for tests, which start a job's script as a local process.
 
-A job's number is that of its process, which leads its process group; the queue is a folder.
+The number of a job is that of its process, which leads a process group. The queue is a folder.
 """
 
 from __future__ import annotations

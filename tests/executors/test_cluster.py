@@ -278,7 +278,7 @@ def test_an_address_is_for_dask(unbroken) -> None:
         campaign.main(arguments, standalone_mode=False)
 
 
-# ---- output of the batch systems ------------------------------------------------------------------
+# ---- output of the batch systems -----------------------------------------------------------------
 
 ASKED = Jobs(
     queue="long", account="physics", walltime_s=5400.5, memory="8 GiB", cores=4,

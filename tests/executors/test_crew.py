@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The jobs of a campaign: their number is as requested, and jobs are replaced only after their
-end."""
+"""The jobs of a campaign: as many as requested; a job is replaced only after its certain end."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Planning on counts gives the plans of the slow oracle for random events in any order."""
+"""Planning on counts results in the plans of the slow oracle, for random events in any order."""
 
 from __future__ import annotations
 

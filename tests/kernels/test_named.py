@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Planning on named nodes gives the plans of the slow oracle for random events in any order."""
+"""Planning on named nodes results in the plans of the slow oracle, for random events in any
+order."""
 
 from __future__ import annotations
 

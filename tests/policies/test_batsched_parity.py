@@ -60,7 +60,7 @@ def check_equal(theirs: JobsFile, workload: Path, policy: str) -> None:
 
 
 class ChosenAgain(ChosenPlan):
-    """Compression chooses the nodes of every reservation again, as Batsched does."""
+    """A plan whose compression chooses the nodes of every reservation again, as Batsched does."""
 
     def _stays(self, before, place) -> bool:
         return False

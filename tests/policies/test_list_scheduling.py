@@ -11,7 +11,7 @@ from rebat.policies.planning.list_scheduling import ListScheduling
 from rebat.session.session import Session
 from tests.scenarios import fails, failures, flows, machine, run, workloads
 
-# On 4 nodes: 1 runs, 2 needs the whole machine, 3 fits beside 1 but outlasts it, 4 fits in time.
+# Of 4 nodes, 1 uses two and 2 needs all. 3 fits next to 1 but ends later; 4 ends earlier.
 QUEUE = machine(4, (2, 10), (4, 10), (2, 20), (1, 5))
 
 

@@ -155,8 +155,8 @@ def test_nobody_starts_over_where_waiting_is_shorter() -> None:
 
 def test_a_moldable_job_starts_over_where_that_delays_less() -> None:
     """Figure 3: job 2 started at 79 and is planned to end at 100, so job 1 would wait for 20 s.
-    On three nodes job 2 is only slightly slower. If it starts over on them, it ends at 80 + 21 x
-    1.008, which is 1.2 s later than planned."""
+    On three nodes job 2 is only slightly slower. If it starts over on them, it ends at
+    80 + 21 x 1.008, which is 1.2 s later than planned."""
     slow = {"model": "amdahl", "serial": 0.9}
     workload = flexible(
         10, (4, 100, 0, None), (4, 20, 79, moldable(3), slow), (2, 1000, 0, None)
@@ -319,8 +319,8 @@ def test_a_moldable_job_continues_from_its_checkpoint_on_fewer_nodes() -> None:
 
 def test_others_continue_from_their_checkpoint_where_starting_over_is_too_long() -> None:
     """The jobs are those of ``test_nobody_starts_over_where_waiting_is_shorter``. At 80 job 2
-    has 86 s of its walltime left, which are 172 s on two nodes. Its 85 s of work take 170 s
-    there."""
+    has 86 s of its walltime left, which are 172 s on two nodes. Its 85 s of work take 170 s on
+    two nodes."""
     workload = flexible(10, (4, 100, 0, None), (4, 90, 75, moldable(2)), (2, 1000, 0, None))
     ran, words = replaced(f"sa:{ON},restarts=checkpoint", workload, down("0", 80, 5000))
     assert words == {}  # job 2 would end 252 - 166 = 86 s later, not less than the wait of job 1
@@ -337,8 +337,8 @@ def test_others_continue_from_their_checkpoint_where_starting_over_is_too_long()
 def test_without_perfect_checkpoints_the_last_checkpoint_counts() -> None:
     """The job takes a checkpoint of 1 s after every 10 s of work and at the end. At 25 s two are
     done, so 20 of its 100 s of work are saved. The other 80 s on four nodes take 106.67 s on
-    three, with ten complete periods and an incomplete one: 11 checkpoints, and a recovery of 2
-    s."""
+    three, with ten complete periods and an incomplete one: 11 checkpoints, and a recovery of
+    2 s."""
     workload = flexible(6, (4, 100, 0, moldable(3)), (2, 3000, 0, None))
     profile = workload.profiles["p1"]
     profile |= {"checkpoint_period": 10, "checkpoint_cost": 1, "recovery_cost": 2}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""R-LIST and R-SHELF as policies: the engine gives the kernels' schedules; errors on the wire.
+"""R-LIST and R-SHELF as policies: the engine has the kernels' schedules; errors on the wire.
 
 In RR-9296, the duration of a job is known exactly, but an engine (like Batsim) kills jobs that
 reach their walltime. Therefore a job of t seconds has a walltime of t seconds and a microsecond.

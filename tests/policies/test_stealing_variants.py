@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Each H_xyz on a small example that was computed by hand.
 
-Six nodes; every job checkpoints with T = 10, C = 2, R = 1 (lengths hold the checkpoints):
+Six nodes; every job checkpoints with T = 10, C = 2, R = 1 (lengths include the checkpoints):
 
     job  size  submitted  length  walltime
     B    1     0          40      41          node 0
@@ -14,9 +14,9 @@ for B's end at 40: flows F 40 + 31 - 1 = 70, B 40, C 50.
 
 V1 takes B (fewest nodes), V2 takes C (latest release). K1 agrees to both (1 < 3, 2 < 3). K2
 refuses B (released before F) and agrees to C. K3 refuses both: without a steal F's walltime ends at
-41 + 32 = 73, a flow of 72; with one the victim's ends later still (T1: B 41 + 42 = 83;
-C 41 + 52 = 93, flow 91; T2: B 43 + 33 = 76; C 41 + 45 = 86, flow 84; T3: B 44 + 30 = 74;
-C 41 + 40 = 81, flow 79).
+41 + 32 = 73, a flow of 72. With a steal, the flow until the end of the victim's walltime is longer:
+for B with T1 41 + 42 = 83, with T2 43 + 33 = 76, with T3 44 + 30 = 74; for C (submitted at 2) with
+T1 41 + 52 - 2 = 91, with T2 41 + 45 - 2 = 84, with T3 41 + 40 - 2 = 79.
 
     T1 from B: killed at 9, nothing kept: F 9-40, B (41 long) 40-81.      F 39, B 81, C 50
     T2 from B: checkpoint 9-11, 9 kept:   F 11-42, B (1 + 31) 42-74.      F 41, B 74, C 50
@@ -44,8 +44,8 @@ from tests.scenarios import check_run, fails, failures, machine, run, workloads
 
 
 def jobs(*rows: tuple[str, int, float, float]) -> Workload:
-    """Return jobs of (id, size, submission, length) with checkpoints and walltimes of length +
-    1."""
+    """Return jobs of (id, size, submission, length) with checkpoints; walltimes are a second
+    longer."""
     profiles = {
         name: {
             "type": "delay", "delay": length, "checkpoint_period": 10, "checkpoint_cost": 2,
@@ -111,11 +111,11 @@ def test_baseline_waits() -> None:
     ],
 )
 def test_k3_agrees_when_the_victims_flow_stays_below_the_failed_ones(variant, expected) -> None:
-    """B comes at 8 instead of 0.
+    """B is submitted at 8 instead of 0.
 
-    Without a steal F's walltime ends at 49 + 32 = 81, a flow of 80. With one, B's flow is
-    T1 41 + 42 - 8 = 75, T2 43 + 41 - 8 = 76, T3 52 + 30 - 8 = 74: less.
-    T1: F 9-40, B (41) 40-81. T2: 1 kept at 11; F 11-42, B (1 + 39) 42-82.
+    Without a steal F's walltime ends at 49 + 32 = 81, a flow of 80. With a steal, B's flow is less:
+    with T1 41 + 42 - 8 = 75, with T2 43 + 41 - 8 = 76, with T3 52 + 30 - 8 = 74.
+    T1: F 9-40, B (41 long) 40-81. T2: 1 kept at 11; F 11-42, B (1 + 39) 42-82.
     T3: B's checkpoint is done at 20; F 20-51, B (1 + 28) 51-80.
     """
     later = jobs(("F", 3, 1, 30), ("C", 2, 2, 50), ("B", 1, 8, 40))

@@ -65,7 +65,7 @@ def choosers(site: Site, n_nodes: int, seed: int) -> dict[str, BoxChooser]:
 
 @st.composite
 def loads(draw, n_nodes: int) -> Workload:
-    """Draw jobs of all sizes, some of which reach their walltime or end early."""
+    """Draw jobs of all sizes. Some reach their walltime or end early."""
     jobs = draw(
         st.lists(
             st.tuples(

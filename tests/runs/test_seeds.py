@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``rebat run --seeds``: many seeds have the results of each seed, and intervals."""
+"""``rebat run --seeds``: runs of many seeds have the results of each seed, and intervals."""
 
 from __future__ import annotations
 

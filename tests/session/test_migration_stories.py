@@ -242,8 +242,8 @@ def test_a_migrated_job_ends_later_by_the_overhead_and_loses_no_work() -> None:
 
 
 def test_the_cost_of_a_wide_job_is_paid_on_all_its_cores() -> None:
-    """Each of 16 cores has 66 s of overhead: 1056 core-seconds. The job had done 16 x 400
-    core-seconds."""
+    """Each of 16 cores has 66 s of overhead: 1056 core-seconds, after 16 x 400 core-seconds of
+    work."""
     result = tell("cluster", 2, (ask("a", 16, 1000),), [drain(400, "0")])
     moved = result.summary.migrations
     assert (moved.count, moved.cost, moved.moved) == (1, 1056, 6400)
@@ -258,8 +258,8 @@ def test_the_overhead_is_added_to_the_walltime_that_is_left() -> None:
 
 
 def test_a_second_migration_during_the_overhead_of_the_first_pays_in_full_again() -> None:
-    """The job moves at 400, and again at 450 after 50 of 100 s of overhead. It ends at 450 + 100
-    + 600."""
+    """The job moves at 400, and again at 450 after 50 of 100 s of overhead: it ends at
+    450 + 100 + 600."""
     result = tell(
         "cluster:migration_cost=100", 2, (ask("a", 1, 1000),),
         [migrate(400, "a", nodes="1"), migrate(450, "a", nodes="0")],
@@ -270,7 +270,7 @@ def test_a_second_migration_during_the_overhead_of_the_first_pays_in_full_again(
 
 
 def test_a_second_migration_after_the_overhead_keeps_what_was_done_since() -> None:
-    """The job works for 400 s. Then it has 100 s of overhead and works for 200 s. It moves again
+    """The job works for 400 s, has 100 s of overhead and works for another 200 s. It moves again
     at 700 and ends at 700 + 100 + 400."""
     result = tell(
         "cluster:migration_cost=100", 2, (ask("a", 1, 1000),),
@@ -428,8 +428,8 @@ def test_step_6_an_empty_node_goes_to_maintenance_and_hits_nobody() -> None:
 
 
 def test_step_7_a_restart_gets_the_node_as_soon_as_it_is_available() -> None:
-    """There is only one node. a waits for it from 100 to 300, then has 10 s of overhead and 900
-    s of work."""
+    """There is only one node. a waits for it from 100 to 300. Then a has 10 s of overhead and
+    works for 900 s."""
     result = tell(
         "cluster:migration_cost=10", 1, (ask("a", 4, 1000),), [drain(100, "0"), undrain(300, "0")]
     )
@@ -771,8 +771,7 @@ def test_a_job_is_moved_only_if_more_is_left_of_its_walltime_than_that_costs(
     walltime_s: float, mover: str
 ) -> None:
     """At 60, 'c5' has 10 or 11 s of its walltime left, and a move costs 10 s. If 'c5' does not
-    move, the other node is emptied, and 'a6' moves to it. 'c5' has 5 s of work left: 60 + 10 +
-    5."""
+    move, the other node is emptied, and 'a6' moves to it. If 'c5' moves, it ends at 60 + 10 + 5."""
     jobs = ask("a6", 6, 1000), ask("b10", 10, 30), ask("c5", 5, 65, walltime_s=walltime_s)
     ran = places(tell("compaction:migration_cost=10", 2, jobs))
     if mover == "a6":
@@ -794,10 +793,12 @@ def test_nothing_is_moved_where_nothing_is_worth_it() -> None:
 
 
 def test_states_of_nodes_add_up_and_hold_what_jobs_were_given() -> None:
-    """Three nodes are measured for 1000 s. Full are node 0, and node 1 for 30 s. Mixed are node
-    1 for 970 s (6 cores for 30 + 690 s, 11 for 250 s) and node 2 for 60 s (5 cores). Jobs use 16
-    x 1000 + 6 x 1000 + 10 x 30 + 5 x 310 = 23850 core-seconds = 16 x 1030 + 6 x 720 + 11 x 250 +
-    5 x 60."""
+    """Three nodes are measured for 1000 s. Full are node 0, and node 1 for 30 s.
+
+    Mixed are node 1 for 970 s (6 cores for 30 + 690 s, 11 for 250 s) and node 2 for 60 s (5 cores).
+    Jobs use 16 x 1000 + 6 x 1000 + 10 x 30 + 5 x 310 = 23850 core-seconds. This equals
+    16 x 1030 + 6 x 720 + 11 x 250 + 5 x 60.
+    """
     result = tell("compaction:migration_cost=10", 3, six_five_and_sixteen())
     states = result.summary.node_states
     assert states is not None
@@ -835,7 +836,7 @@ def test_an_arrival_runs_in_high_if_it_fits_and_else_in_low() -> None:
 
 
 def test_a_job_does_not_span_partitions() -> None:
-    """Partition low has three nodes with 48 cores, all of which 'wide' needs. Its 40 free cores
+    """'wide' needs all 48 cores on the three nodes of partition low. The 40 free cores of low
     and the 16 cores of high cannot be combined."""
     jobs = ask("a", 16, 20), ask("low", 8, 100), ask("wide", 48, 50, 1)
     ran = places(tell("priorities:migration_cost=1000", 4, jobs))
@@ -951,8 +952,8 @@ def test_eternal_jobs_fill_nodes_from_the_last_on_and_normal_ones_from_the_first
 
 def test_a_normal_job_preempts_only_when_it_must() -> None:
     """Four eternal jobs run on cores 16 to 19. 'rest' fits next to them. 'two' does not fit, so
-    the eternal jobs on cores 16 and 17 are preempted. They resume at 150 and end at 150 + 53 +
-    900."""
+    the eternal jobs on cores 16 and 17 are preempted. They resume at 150 and end at
+    150 + 53 + 900."""
     jobs = (
         *(ask(f"e{n}", 1, 1000, partition="eternal") for n in range(4)),
         ask("full", 16, 2000, 10), ask("rest", 12, 2000, 20), ask("two", 2, 50, 100),

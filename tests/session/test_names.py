@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names of resubmissions are unique; otherwise the workload is an error before the run."""
+"""Names of resubmissions are unique. Workloads whose ids prevent this are errors before the run."""
 
 from __future__ import annotations
 
@@ -99,8 +99,7 @@ def test_a_job_that_is_over_needs_no_more_names() -> None:
 
 
 def conversation(folder: Path, workload: Path) -> tuple[Conversation, list[bytes]]:
-    """Return a session and the recorded messages of a simulator that name an existing workload
-    file."""
+    """Return a session and a simulator's recorded messages that name an existing workload file."""
     said = [
         line.raw.encode()
         for line in read_recording(folder / "talk.jsonl")

@@ -147,7 +147,7 @@ def test_a_steal_is_a_stop_before_the_plan() -> None:
 
 
 class Explains(Policy):
-    """First come, first served, with planned starts and reasons."""
+    """A first-come, first-served policy with planned starts and reasons."""
 
     def plan(self, view, changes):
         free = view.n_free

@@ -219,7 +219,7 @@ def test_a_job_told_to_end_late_delays_the_reservation_behind_it(placement) -> N
 
 @pytest.mark.parametrize(("passes", "decided"), [("one", []), ("two", ["ExecuteJob"])])
 def test_the_program_plans_while_what_is_killed_still_holds_its_nodes(passes, decided) -> None:
-    """Job 3 waits for job 2, which needs the entire machine. When node 0 is down, it can start
+    """Job 3 waits for job 2, which needs the entire machine. Without node 0, job 3 can start
     first."""
     session = Session(preset("baseline").make(), preset(f"baseline:passes={passes}").session)
     config = {"dynamic-jobs-enabled": True}
@@ -342,7 +342,7 @@ def test_a_job_that_failures_interrupt_too_often_ends_as_failed(most: int) -> No
 
 
 def test_a_message_without_news_changes_nothing() -> None:
-    """The policy neither reacts nor plans at such a message."""
+    """The policy neither reacts nor plans at messages without news."""
     policy = Proposes(Start("w0!1", NodeSet.parse("0-1")))
     session = begun(policy)
     say(session, 0, submitted("1"))

@@ -51,8 +51,7 @@ class At:
 
 
 def play(workload, events=(), placement=None, **script):
-    """Run conservative backfilling with scripted reactions; return start and end of each
-    attempt."""
+    """Run conservative backfilling with scripted reactions; return the times of each attempt."""
     policy = Scheduler(ListScheduling(placement=placement), [At(**script)])
     result = simulate_custom(workload, Custom(policy), machine_events=events)
     check_run(result)
@@ -173,8 +172,8 @@ def test_a_guarded_policy_is_told_what_is_wrong_with_what_comes_then(then) -> No
 @pytest.mark.parametrize("placement", [None, lambda machine: NamedPlan(machine.n_nodes)])
 def test_a_moved_attempt_is_planned_with_the_margin_as_one_that_was_started(placement) -> None:
     """Job 1 starts over at 3 and ends at 13. With the margin it is planned until 18, when job 2
-    starts. Job 3 lasts 8 s, or 13 s with the margin. From 4 on it ends before 18, but not before
-    13."""
+    starts. Job 3 lasts 8 s, or 13 s with the margin. If it starts at 4, it ends before 18, but
+    not before 13."""
     workload = machine(4, (2, 10), (4, 10, 1), (2, 8, 4))
     reaction = At(_3=[stop("1", Move(NodeSet.parse("2-3")))])
     planning = ListScheduling(placement=placement, margin_us=to_us(5))
@@ -318,8 +317,7 @@ def test_a_node_that_is_drained_again_under_what_moved_there_is_lost_once() -> N
 
 
 class PlannedWalltimes(Policy):
-    """A policy that resubmits jobs on three nodes and stores the walltimes announced for this
-    size."""
+    """A policy that resubmits jobs on three nodes and stores the walltimes for this size."""
 
     def __init__(self) -> None:
         self.said: dict[str, int] = {}
@@ -355,7 +353,8 @@ def test_work_in_an_image_is_not_at_risk_any_more() -> None:
     result = simulate_custom(workload, custom, machine_events=fails(5, 10, 11))
     check_run(result)
     done = [(r.start_us / 1e6, r.end_us / 1e6, r.useful_us / 1e6) for r in result.ledger.attempts]
-    # Of 40 node-seconds, 8 are done at 4 and 16 at 6. Four nodes do 8 from 8 to 10, which are lost.
+    # Of 40 node-seconds, 8 are done until 4 and 8 more until 6. Four nodes do 8 from 8 to 10, which
+    # are lost.
     assert done == [(0, 4, 4), (4, 6, 2), (6, 10, 0), (10, 18, 6)]
     assert result.summary.platform.waste_failure == 2 * 4
     assert result.summary.platform.recovery == 2 * 4 + 2 * 4
