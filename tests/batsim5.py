@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The engine instead of Batsim 5: for recorded conversations, and for random cases."""
+"""The engine in place of Batsim 5, in recorded conversations and in random cases."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from tests.coincidences import Case
 
 
 class Differs(AssertionError):
-    """The engine sent another message than the recorded Batsim."""
+    """A message of the engine that differs from the message recorded from Batsim."""
 
 
 def options_of(features: Features) -> EngineOptions:
-    """The engine's options for the features that a scheduler requests."""
+    """Return the engine options for the features that a scheduler requests."""
     return EngineOptions(
         dynamic_jobs=features.dynamic_registration,
         acknowledge_dynamic_jobs=features.acknowledge_dynamic_jobs,
@@ -40,7 +40,7 @@ def options_of(features: Features) -> EngineOptions:
 
 
 def engine_of(case: Path, hello: bytes, begins: bytes) -> Engine5:
-    """The engine with the inputs of a recorded conversation."""
+    """Return an engine with the inputs of a recorded conversation."""
     features = decode_hello(hello).requested_simulation_features or Features()
     (began, *_) = decode_message(begins).events
     return Engine5(
@@ -53,9 +53,9 @@ def engine_of(case: Path, hello: bytes, begins: bytes) -> Engine5:
 
 
 def replay_on_engine(case: Path, plain: Callable[[bytes], dict]) -> Engine5:
-    """Answer the engine's messages with the recorded replies; each message must be as recorded.
+    """Run the engine with the recorded replies; each of its messages must equal the recorded one.
 
-    The run must end as that of Batsim did, with the same exit status.
+    The run must end as with Batsim, with the same exit status.
     """
     _, hello, *rest = read_frames(case / "conversation.jsonl")
     engine = engine_of(case, hello.data, rest[0].data)
@@ -82,7 +82,7 @@ def replay_on_engine(case: Path, plain: Callable[[bytes], dict]) -> Engine5:
 
 
 def begin_alike(message: dict) -> dict:
-    """A message without the names of hosts and files, and without Batsim's arguments."""
+    """Return a message without the names of hosts and files, and without Batsim's arguments."""
     for event in message["events"]:
         if event["event_type"] == "SimulationBeginsEvent":
             fields = event["event"]
@@ -97,7 +97,7 @@ def begin_alike(message: dict) -> dict:
 def play5(
     case: Case, listen: Callable[[bytes], None] = lambda _: None
 ) -> tuple[Engine5, Conversation]:
-    """Play a case over Batsim 5's protocol, strictly, with a session checked at each message."""
+    """Run a case over Batsim 5's protocol in strict mode; check the session at each message."""
     conversation = Conversation(lambda _: session_for(case.policy, case.told, strict=True))
 
     def ask(data: bytes) -> bytes:
@@ -116,5 +116,5 @@ def play5(
 
 
 def rows4(engine: Engine5) -> list[str]:
-    """The rows of jobs.csv in Batsim 4's form, without the workload in the names of profiles."""
+    """Return the rows of jobs.csv in the form of Batsim 4: profiles without the workload's name."""
     return [row.replace(",w0!", ",") for row in jobs_csv(engine.ended)]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random scenarios with many simultaneous events, run in three ways that must agree.
+"""Random scenarios with many simultaneous events; different ways to run them must agree.
 
-``python -m tests.coincidences 10000`` runs this number; the test suite runs some hundred.
+``python -m tests.coincidences 10000`` runs 10,000 scenarios. The test suite runs fewer.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ POLICIES = sorted(PRESETS) + REPLACING + MIGRATING
 
 
 class Case:
-    """A workload, its failures and a policy, all drawn from a seed; dates are whole seconds."""
+    """A workload, its failures and a policy, all drawn from a seed; times are whole seconds."""
 
     def __init__(self, seed: int) -> None:
         rng = random.Random(seed)
@@ -60,12 +60,12 @@ class Case:
 
     @property
     def told(self) -> dict:
-        """What the scheduler is told over the wire."""
+        """The settings that the scheduler receives over the wire."""
         return {"cores_per_node": self.cores}
 
 
 def play(case: Case, folder: Path) -> None:
-    """Play a case embedded, over the wire and from its recording; all must say the same."""
+    """Run a case embedded, over the wire and from its recording. All three must agree."""
     write_events(case.events, folder / "f.events")
     events = read_events(folder / "f.events")
     result = simulate(
@@ -104,7 +104,7 @@ def play(case: Case, folder: Path) -> None:
 
 
 def play_split(case: Case) -> None:
-    """Play a case with every instant told in several messages: safe, and no job is lost."""
+    """Run a case with each instant split into several messages: it is safe, and no job is lost."""
     options = EngineOptions(split_instants=True)
     result = simulate(
         case.workload, preset(case.policy), n_nodes=case.n_nodes, machine_events=case.events,
@@ -115,9 +115,9 @@ def play_split(case: Case) -> None:
 
 
 def play_noisy(case: Case) -> None:
-    """Play a case with messages that bring nothing, and with repairs told apart from failures.
+    """Run a case with messages without news, and with repairs in other messages than failures.
 
-    The same schedule results: no decision depends on how many messages make up an instant.
+    The schedule must stay the same: no decision depends on the number of messages of an instant.
     """
     rng, handle = random.Random(repr(case.policy)), session(case)
     expected = schedule(case, handle, acknowledged=False)
@@ -127,12 +127,12 @@ def play_noisy(case: Case) -> None:
 
 
 def session(case: Case) -> Scheduler:
-    """A session that is validated after every message."""
+    """Return a session that is validated after every message."""
     return validated(session_for(case.policy, case.told, strict=True))
 
 
 def schedule(case: Case, scheduler: Scheduler, *, acknowledged: bool) -> list[str]:
-    """The rows of the workload's own jobs."""
+    """Return the rows of the jobs of the workload."""
     engine = Engine(
         case.workload, n_nodes=case.n_nodes, events=case.events, operations=case.operations,
         options=EngineOptions(
@@ -144,7 +144,7 @@ def schedule(case: Case, scheduler: Scheduler, *, acknowledged: bool) -> list[st
 
 
 def main(count: int, first: int = 0) -> None:
-    """Play so many cases; stops at the first that fails."""
+    """Run this number of cases; stop at the first that fails."""
     with tempfile.TemporaryDirectory() as name:
         for seed in range(first, first + count):
             try:

@@ -19,25 +19,25 @@ settings.load_profile("rebat")
 
 
 def pytest_configure() -> None:
-    """Set up the workers and the programs that the tests start, before there are any."""
+    """Prepare the environment for the workers and programs that the tests start later."""
     keep_byte_code()
     hear_signals()
 
 
 def keep_byte_code() -> None:
-    """Each module is compiled once, and not again by every program that the tests start.
+    """Compile each module once, not again in every program that the tests start.
 
-    That would take longer than what most of them do.
+    Compiling takes longer than most of these programs run.
     """
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     sys.dont_write_bytecode = False
 
 
 def hear_signals() -> None:
-    """Programs that the tests interrupt must hear it, also where the tests run in the background.
+    """Restore ignored signals, so that programs can also be interrupted in the background.
 
-    A shell starts what runs there with the interrupt ignored, nohup ignores that a terminal hangs
-    up, and children would inherit both.
+    A shell starts background programs with SIGINT ignored, and nohup makes them ignore SIGHUP.
+    Child processes inherit both.
     """
     heard = {signal.SIGINT: signal.default_int_handler, signal.SIGHUP: lambda *_: None}
     if threading.current_thread() is threading.main_thread():
@@ -48,12 +48,12 @@ def hear_signals() -> None:
 
 @pytest.fixture(scope="session")
 def shared() -> Path:
-    """The folder with the larger recordings and traces; tests skip where it is absent."""
+    """The folder with the larger recordings and traces. Tests are skipped if it is absent."""
     return beside()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say in one line how much evidence was not looked at because it is not here."""
+    """Print one line with the number of tests that were skipped because recordings are absent."""
     skipped = terminalreporter.getreports("skipped")
     absent = sum(ABSENT in str(report.longrepr) for report in skipped)
     if absent:
@@ -63,13 +63,13 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 @pytest.fixture
 def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Figures are put together, but not drawn: for tests of the text beside them."""
+    """Replace the drawing of figures by an empty image, for tests of the text next to figures."""
     monkeypatch.setattr("rebat.figures.boxes.svg_of", lambda figure: "<svg></svg>")
 
 
 @pytest.fixture(scope="module")
 def unbroken(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, bytes]]:
-    """A campaign file and what its results are when nothing happens."""
+    """A campaign file, and the results of this campaign without interruption."""
     from tests.campaign.builders import campaign_file, contents, run_here
 
     folder = tmp_path_factory.mktemp("unbroken")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Workloads of rigid, moldable and malleable jobs, and the rules for each of their runs."""
+"""Workloads of rigid, moldable and malleable jobs, and checks of their runs."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ SPEEDUPS = [
 
 
 def malleable(low: int, high: int) -> dict:
-    """A shape as a job's JSON has it."""
+    """Return the JSON fields of a malleable job with this range of sizes."""
     return {"shape": {"kind": "malleable", "min": low, "max": high}}
 
 
 def moldable(*sizes: int) -> dict:
-    """A shape as a job's JSON has it."""
+    """Return the JSON fields of a moldable job with these sizes."""
     return {"shape": {"kind": "moldable", "sizes": list(sizes)}}
 
 
 def flexible(n_nodes: int, *jobs: tuple) -> Workload:
-    """A workload of (size, length, submission, shape[, speedup]) in seconds, ids '1', '2' ...
+    """Return a workload of (size, length, submission, shape[, speedup]), with ids '1', '2' ...
 
-    Walltimes are a second longer than the lengths.
+    Times are in seconds. Each walltime is a second longer than the length.
     """
     made, profiles = [], {}
     for number, job in enumerate(jobs, start=1):
@@ -53,7 +53,7 @@ def flexible(n_nodes: int, *jobs: tuple) -> Workload:
 
 @st.composite
 def flexible_workloads(draw, n_nodes: int = 12, max_jobs: int = 10) -> Workload:
-    """Small random ones."""
+    """Draw a small workload of rigid, moldable and malleable jobs."""
     jobs = []
     for _ in range(draw(st.integers(1, max_jobs))):
         size = draw(st.integers(1, n_nodes))
@@ -67,7 +67,7 @@ def flexible_workloads(draw, n_nodes: int = 12, max_jobs: int = 10) -> Workload:
 
 @st.composite
 def group_failures(draw, n_nodes: int = 12, group: int = 4, most: int = 8) -> list[MachineEvent]:
-    """Outages of whole groups of processors, each over before the next of the same group."""
+    """Draw outages of entire groups of processors; outages of the same group do not overlap."""
     up_again: dict[int, int] = defaultdict(lambda: -1)
     events = []
     for _ in range(draw(st.integers(0, most))):
@@ -82,7 +82,7 @@ def group_failures(draw, n_nodes: int = 12, group: int = 4, most: int = 8) -> li
 
 
 def check_sizes_allowed(result: RunResult, workload: Workload) -> None:
-    """A malleable job never leaves its range; a moldable one runs at one of its sizes."""
+    """Check that malleable jobs stay in their range, and moldable jobs run at an allowed size."""
     jobs = {f"w0!{job.id}": job for job in workload.jobs}
     for record in result.ledger.attempts:
         if record.start_us < 0:
@@ -98,15 +98,16 @@ def check_sizes_allowed(result: RunResult, workload: Workload) -> None:
 
 
 def _exact(profile: dict) -> bool:
-    """Whether a delay has no checkpoints but perfect ones."""
+    """Return whether a delay has perfect checkpoints or none."""
     checkpointing = checkpointing_of(profile) if profile["type"] == "delay" else NEVER
     return checkpointing is None or checkpointing.perfect
 
 
 def check_work(ledger: Ledger, workload: Workload, slack_us: int = 0) -> None:
-    """The sum over segments of S(n) x time is the job's work, each rounded to the clock's grid.
+    """Check that the sum of S(n) x time over the attempts of a job equals its work.
 
-    For jobs whose checkpoints are perfect or none, and resizes without cost.
+    Each term is rounded to the clock's grid. This holds for jobs with perfect checkpoints or none,
+    and for resizes without cost.
     """
     jobs = {f"w0!{job.id}": job for job in workload.jobs if _exact(workload.profiles[job.profile])}
     done: dict[str, float] = defaultdict(float)
@@ -118,7 +119,7 @@ def check_work(ledger: Ledger, workload: Workload, slack_us: int = 0) -> None:
             continue
         speed = speedup_of(workload.profiles[job.profile]).speed(record.attempt.n_nodes)
         if record.start_us >= 0:
-            done[job.id] += speed * (record.useful_us - record.lost_us)  # overheads apart
+            done[job.id] += speed * (record.useful_us - record.lost_us)  # without overheads
             slack[job.id] += speed * (1 + slack_us)
         if record.cause == Cause.COMPLETED:
             ended.add(job.id)

@@ -17,26 +17,26 @@ from rebat.wire.recording import TO_SCHEDULER, TO_SIMULATOR, read_recording
 
 DATA = Path(__file__).parent / "data"
 SHARED = Path(os.environ.get("REBAT_SHARED", Path(__file__).parents[2] / "shared"))
-"""Other people's traces, and what was recorded on them: not part of the project."""
+"""Traces of other projects and recordings made with them. They are not part of this project."""
 
 ABSENT = "needs recordings that are not part of the project"
-"""Why a test is skipped for want of that folder; `tests.conftest` counts these skips."""
+"""Reason for skipping a test if this folder is absent. `tests.conftest` counts these skips."""
 
 
 def beside(name: str = ".") -> Path:
-    """A file or folder of the folder ``shared``; the test is skipped where it is absent."""
+    """Return a path in the folder ``shared``; skip the test if the path is absent."""
     if not (SHARED / name).exists():
         pytest.skip(f"{ABSENT}: {SHARED / name}")
     return SHARED / name
 
 
 def needs(name: str) -> pytest.MarkDecorator:
-    """A mark for tests that need a file or folder of the folder ``shared``."""
+    """Return a mark that skips a test if a path in the folder ``shared`` is absent."""
     return pytest.mark.skipif(not (SHARED / name).exists(), reason=f"{ABSENT}: {SHARED / name}")
 
 
 def folder_of(name: str) -> Path:
-    """The folder with a recorded conversation; the test is skipped where it is not at hand."""
+    """Return the folder of a recorded conversation; skip the test if the recording is absent."""
     own = DATA / "transcripts"
     if (own / f"{name}.workload.json").exists():
         return own
@@ -44,7 +44,7 @@ def folder_of(name: str) -> Path:
 
 
 def conversations() -> list[Path]:
-    """Every conversation at hand, each once."""
+    """Return every available recorded conversation once."""
     found = {
         path.name: path
         for folder in (SHARED, DATA)
@@ -54,7 +54,7 @@ def conversations() -> list[Path]:
 
 
 def cases5() -> list[Path]:
-    """The folders of all recorded conversations of Batsim 5 in JSON, each once."""
+    """Return the folder of every available conversation of Batsim 5 in JSON once."""
     found = {
         path.parent.name: path.parent
         for folder in (DATA, SHARED / "transcripts")
@@ -64,12 +64,12 @@ def cases5() -> list[Path]:
 
 
 def job_sets() -> list[Path]:
-    """The sixteen job sets with reference makespans of R-LIST and R-SHELF."""
+    """Return the sixteen job sets with reference makespans of R-LIST and R-SHELF."""
     return sorted((DATA / "rlist").glob("g*.json"))
 
 
 class Difference(msgspec.Struct, frozen=True):
-    """A recorded message that a session answers otherwise; texts are the replies' bytes."""
+    """A recorded reply that differs from the session's reply. Both replies are the JSON texts."""
 
     seq: int
     recorded: str
@@ -77,10 +77,10 @@ class Difference(msgspec.Struct, frozen=True):
 
 
 def replay(path: Path, configure: Callable[[str], Session]) -> Iterator[Difference]:
-    """Feed a recorded simulator's messages to a session; yields where its answers differ.
+    """Pass the messages of a recorded simulator to a session; yield the replies that differ.
 
-    Replies are compared as decisions, not as bytes: order of fields, number formats and fields
-    that mean nothing (mappings of delay jobs) do not count.
+    Replies are compared as decisions, not as bytes. The order of fields, number formats and fields
+    without meaning (mappings of delay jobs) are ignored.
     """
     conversation = Conversation(configure)
     ours = b""

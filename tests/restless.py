@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random runs over the design space, with latency, split messages, and random proposals.
+"""Random runs over the design space, with latency, split messages and random proposals.
 
-``python -m tests.restless 20000`` runs this number; the test suite runs some hundred.
+``python -m tests.restless 20000`` makes 20,000 runs. The test suite makes fewer.
 """
 
 from __future__ import annotations
@@ -127,15 +127,15 @@ CHOICES = {
     "reschedule": ["0", "0", "1"],
     "init": ["0", "0", "2", "nic=5/1"],
 }
-"""A choice of each axis is drawn where the planning or reaction has it."""
+"""The choices of each axis. One is drawn if the planning or reaction has the axis."""
 
 
 TORI = {2: ["2", "1x2"], 4: ["4", "2x2"], 10: ["10", "5x2"]}
-"""Tori of so many nodes."""
+"""Tori by number of nodes."""
 
 
 def random_point(rng: random.Random, n_nodes: int) -> Point:
-    """Any point of the product."""
+    """Draw any point of the design space."""
     new = any_point(planning=rng.choice([*PLANNINGS]), react=rng.choice(["requeue", "stealing"]))
     for option, choices in {**CHOICES, "torus": TORI[n_nodes]}.items():
         try:
@@ -160,14 +160,14 @@ TIERS = ["peer=0.2s/1s+remote=1s/2s", "memory=0.5s/0@2+remote=1s/3s@6", "disk=0/
 
 
 class Restless(Policy):
-    """Another policy that stops, moves, resizes and drains besides, at random.
+    """A wrapper of a policy that also stops, moves, resizes and drains at random.
 
-    With ``careless`` it also asks for what cannot be.
+    If ``careless`` is set, it also makes impossible proposals.
     """
 
     def __init__(self, inner: Policy, rng: random.Random, careless: bool, spares: int) -> None:
         self._inner, self._rng, self._careless = inner, rng, careless
-        self._spares = spares  # which nothing may need to start again
+        self._spares = spares  # no attempt may need these nodes to restart
         self._left, self._drained = 12, NodeSet.of([])
         self.done: set[str] = set()
 
@@ -188,12 +188,12 @@ class Restless(Policy):
         proposals = list(self._inner.plan(view, changes))
         plan = getattr(getattr(self._inner, "_planning", None), "_plan", None)
         if isinstance(plan, CountedPlan) and not view.stopping:
-            base = deepcopy(plan._base).profile(view.now_us)  # what it has put off, it has put off
-            assert base.f[0] == view.n_free  # the plan knows what is free
+            base = deepcopy(plan._base).profile(view.now_us)  # a copy: the plan must not change
+            assert base.f[0] == view.n_free  # the plan counts free nodes correctly
         return proposals
 
     def _something(self, view: View):
-        """One of the things that can be asked for, as far as it is possible now."""
+        """Make one random kind of proposal, if it is possible now."""
         calm = [
             running
             for name, running in view.running.items()
@@ -214,7 +214,7 @@ class Restless(Policy):
             yield Drain(self._drained)
 
     def _queued(self, view: View, calm):
-        """Start something on nodes of our own choice, and perhaps stop it at once; or reject it."""
+        """Start a queued job and perhaps stop it immediately, or reject it."""
         rng = self._rng
         for attempt in rng.sample([*view.queue.values()], min(1, len(view.queue))):
             if rng.random() < 0.2:
@@ -233,7 +233,7 @@ class Restless(Policy):
                     yield from self._stop(view, [jobs[attempt.job_id]])
 
     def _sizes(self, view: View, attempt, most: int) -> list[int]:
-        """On how many nodes an attempt can be; composed profiles cannot be scaled."""
+        """Return the sizes that an attempt can have. Composed profiles cannot be scaled."""
         job, asked = view.job(attempt.job_id), attempt.n_nodes
         scalable = job.fields["profile"][0] != "c"
         return [
@@ -269,7 +269,7 @@ class Restless(Policy):
             yield Stop(running.attempt.id, cause, when, then)
 
     def _wait_on(self, view: View, calm):
-        """Stop one when another has been, at its checkpoint."""
+        """Stop a job at its checkpoint, and stop another job that waits for this stop."""
         if len(calm) < 2:
             return
         (one, other), when = calm[:2], self._rng.choice([When.CHECKPOINT, When.NEXT_CHECKPOINT])
@@ -280,7 +280,7 @@ class Restless(Policy):
             yield Stop(one.attempt.id, Cause.PREEMPTED, then=Wait(other.attempt.id, until_us))
 
     def _vacate(self, view: View, calm):
-        """Stop one, or move it elsewhere, and move another to the nodes that it leaves."""
+        """Stop or move one job, and move another job to the nodes that the first leaves."""
         if len(calm) < 2:
             return
         (one, other), rng = calm[:2], self._rng
@@ -297,11 +297,12 @@ class Restless(Policy):
         return Wait(until_us=view.now_us + to_us(self._rng.randint(1, 5)))
 
     def _move(self, view: View, running, vacated=()):
-        """A target among these, its own usable nodes and the free ones, of a size it can have."""
+        """Return a move to random nodes among the job's usable nodes, ``vacated`` and free
+        nodes."""
         usable = ~(view.machine.down | view.machine.drained)
         for move in (*view.scheduled.values(), *view.stopping.values()):
             if isinstance(move.stop.then, Move):
-                move.stop.then.nodes.put(usable, False)  # somebody else goes there
+                move.stop.then.nodes.put(usable, False)  # another job moves there
         nodes = [node for node in (*running.nodes, *vacated) if usable[node]]
         nodes += np.flatnonzero(view.machine.free).tolist()
         sizes = self._sizes(view, running.attempt, len(nodes))
@@ -322,7 +323,7 @@ class Restless(Policy):
 
 
 def workload(rng: random.Random, n_nodes: int) -> Workload:
-    """Some rigid, some malleable jobs; some end with an error, or are composed of two delays."""
+    """Draw rigid, moldable and malleable jobs. Some end with an error or consist of two delays."""
     composed, profiles, jobs = rng.random() < 0.3, {}, []
     for number in range(rng.randint(1, 10)):
         length, name = rng.randint(1, 20), f"p{number}"
@@ -369,7 +370,7 @@ def workload(rng: random.Random, n_nodes: int) -> Workload:
 
 
 def traits(rng: random.Random) -> dict:
-    """What a job's JSON may say besides."""
+    """Draw the other fields of a job's JSON."""
     said = {"memory_mb": rng.choice([0, 100, 1000])} if rng.random() < 0.3 else {}
     if rng.random() < 0.2:
         said["priority_class"] = rng.randint(0, 3)
@@ -380,7 +381,7 @@ def traits(rng: random.Random) -> dict:
 
 
 class Game:
-    """A random point of the product, its jobs and what befalls them, all drawn from a seed."""
+    """A random point of the design space, with its jobs and events, all drawn from a seed."""
 
     def __init__(self, seed: int) -> None:
         self.rng = rng = random.Random(seed)
@@ -395,7 +396,7 @@ class Game:
         self.settings = msgspec.structs.replace(settings, strict=not careless, cores_per_node=cores)
         latency_us = rng.choice([0, 0, rng.randint(1, 20)])
         split = rng.random() < 0.3 and not latency_us
-        # A failure within the latency is beyond any scheduler: times stay apart.
+        # No scheduler can react within the latency: instants are split only without latency.
         self.options = EngineOptions(
             latency_us=latency_us, split_instants=split, forward_unknown_events=True
         )
@@ -405,7 +406,7 @@ class Game:
         self.node_time = NodeTime()
 
     def run(self, scheduler: Scheduler, options: EngineOptions) -> Engine:
-        """Play it to the end."""
+        """Run the game to the end."""
         engine = Engine(
             self.jobs, n_nodes=self.n_nodes, events=self.events, operations=self.operations,
             options=options,
@@ -422,7 +423,7 @@ class Game:
 
 
 def play(seed: int) -> set[str]:
-    """One random run; gives what the restless policy did in it."""
+    """Make one random run; return what the restless policy did in it."""
     game = Game(seed)
     game.run(game.session.handle, game.options)
     ledger, jobs, slack_us = game.session.ledger, game.jobs, 3 * game.options.latency_us
@@ -436,7 +437,7 @@ def play(seed: int) -> set[str]:
     assert all(row.flow >= 0 for row in rows if row.final_state != "REJECTED")
     assert all(row.flow is None for row in rows if row.final_state == "REJECTED")
     assert summary.jobs == len(jobs.jobs)
-    if not slack_us:  # else what is killed holds its dead node for a while
+    if not slack_us:  # with latency, a killed job keeps its failed node for a while
         window = to_us(summary.window_s[0]), to_us(summary.window_s[1])
         game.node_time.check(summary.platform, window)
         game.policy.done |= {"Held"} if summary.platform.held else set()
@@ -444,9 +445,9 @@ def play(seed: int) -> set[str]:
 
 
 def play_noisy(seed: int) -> None:
-    """One random run with and without messages that bring nothing: the same schedule.
+    """Make a random run with and without messages without news. The schedules must be equal.
 
-    The restless policy draws at every message with news, so these do not fall apart.
+    The restless policy draws random numbers only at messages with news, so both draw the same.
     """
     schedules = []
     for noisy in (False, True):
@@ -459,7 +460,7 @@ def play_noisy(seed: int) -> None:
 
 
 def main(count: int, first: int = 0) -> None:
-    """Play so many runs; stops at the first that fails."""
+    """Make this number of runs; stop at the first that fails."""
     done: set[str] = set()
     for seed in range(first, first + count):
         try:

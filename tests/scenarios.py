@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Builders of scenarios that read like sentences, and the checks of ``rebat policy check``."""
+"""Builders of small scenarios, and the checks of ``rebat policy check``."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from rebat.runs.single import RunResult, simulate
 
 
 class Custom(NamedTuple):
-    """A policy that is in no table, for ``simulate``."""
+    """A policy for ``simulate`` that is not in the tables of policies."""
 
     policy: Policy
     session: SessionOptions = SessionOptions()
     name: str = "custom"
 
     def make(self) -> Policy:
-        """The policy itself: it can run once."""
+        """Return the policy itself, which can run only once."""
         return self.policy
 
 
 def machine(n_nodes: int, *jobs: tuple, profiles: dict | None = None) -> Workload:
-    """A workload of (size, length, [submission], [walltime]) in seconds; ids '1', '2' ..."""
+    """Return a workload of (size, length, [submission], [walltime]) in seconds, ids '1', '2' ..."""
     made, known = [], dict(profiles or {})
     for number, job in enumerate(jobs, start=1):
         size, length, submit, walltime = (*job, *(0, None)[len(job) - 2 :])
@@ -44,7 +44,7 @@ def machine(n_nodes: int, *jobs: tuple, profiles: dict | None = None) -> Workloa
 
 
 def fails(node: int, at: float, back: float) -> list[MachineEvent]:
-    """A node that fails and comes back."""
+    """Return the failure and the repair of a node."""
     nodes = NodeSet.of([node])
     return [MachineEvent(to_us(at), False, nodes), MachineEvent(to_us(back), True, nodes)]
 
@@ -55,13 +55,13 @@ def run(policy: str, workload: Workload, events: Sequence[MachineEvent] = ()) ->
 
 
 def flows(result: RunResult) -> dict[str, float]:
-    """Flow by job id, seconds rounded to the microsecond."""
+    """Return the flow of each job by id, in seconds rounded to the microsecond."""
     return {row.job_id: round(row.flow, 6) for row in result.rows}
 
 
 @st.composite
 def workloads(draw, n_nodes: int = 10, max_jobs: int = 12) -> Workload:
-    """Small random workloads; some jobs outrun their walltime, some need the whole machine."""
+    """Draw a small workload, in which some jobs reach their walltime."""
     jobs = draw(
         st.lists(
             st.tuples(
@@ -79,7 +79,7 @@ def workloads(draw, n_nodes: int = 10, max_jobs: int = 12) -> Workload:
 
 @st.composite
 def failures(draw, n_nodes: int = 10, most: int = 12) -> list[MachineEvent]:
-    """Random outages; every node comes back, and no node fails while it is down."""
+    """Draw random outages. Every node is repaired, and no node fails while it is down."""
     outages = draw(
         st.lists(
             st.tuples(st.integers(0, n_nodes - 1), st.integers(0, 90), st.integers(1, 30)),

@@ -12,7 +12,7 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).parents[1] / "schedulers" / "rebat"
 
-# What each part may import, itself apart.
+# What each part may import, in addition to itself.
 ALLOWED = {
     "core": set(),
     "kernels": {"core"},
@@ -62,7 +62,7 @@ ALLOWED = {
         "runs",
         "session",
     },
-    "campaign": None,  # wires things up
+    "campaign": None,  # connects all parts
     "library": None,
     "adapters": None,
     "cli": None,
@@ -72,7 +72,7 @@ PURE = (
     "core", "accounting", "kernels", "models", "contract", "policies", "session", "engine", "wire",
     "results",
 )  # fmt: skip
-LINKS = {"zmq_link.py"}  # a peer's silence is measured by the clock
+LINKS = {"zmq_link.py"}  # its timeouts need the clock
 CLOCKS = {"time", "datetime"}
 
 
@@ -82,19 +82,19 @@ def modules() -> list[Path]:
 
 @cache
 def syntax(path: Path) -> ast.Module:
-    """The syntax tree of a module, parsed once for all rules."""
+    """Return the syntax tree of a module, parsed once for all rules."""
     return ast.parse(path.read_text())
 
 
 @cache
 def nodes(path: Path) -> tuple[ast.AST, ...]:
-    """All nodes of that tree."""
+    """Return all nodes of the syntax tree of a module."""
     return tuple(ast.walk(syntax(path)))
 
 
 @cache
 def imported(path: Path) -> set[str]:
-    """Dotted names that a module imports, wherever in it."""
+    """Return the dotted names that a module imports anywhere."""
     names = set()
     for node in nodes(path):
         if isinstance(node, ast.Import):
@@ -120,7 +120,7 @@ def test_imports_point_one_way() -> None:
 
 
 def test_no_paper_imports_another() -> None:
-    """What two of them share is in papers/common, or below."""
+    """Code that two papers share is in papers/common or in a lower layer."""
     wrong = []
     for path in (PACKAGE / "papers").glob("*/*.py"):
         own = path.parent.name
@@ -131,19 +131,22 @@ def test_no_paper_imports_another() -> None:
 
 
 def test_no_module_imports_itself_in_a_circle() -> None:
-    """Neither at the top nor within functions; what only types need does not count."""
+    """This includes imports within functions, but not imports that only types need."""
     graph = {dotted(path).removesuffix(".__init__"): at_run_time(path) for path in modules()}
     parts = {name: (found & graph.keys()) - {name} for name, found in graph.items()}
     assert list(TopologicalSorter(parts).static_order())
 
 
 def dotted(path: Path) -> str:
-    """A module's name."""
+    """Return the dotted name of a module."""
     return ".".join(("rebat", *path.relative_to(PACKAGE).with_suffix("").parts))
 
 
 def at_run_time(path: Path) -> set[str]:
-    """What a module imports when it runs: modules, also by ``from package import module``."""
+    """Return the modules that a module imports at run time, as dotted names.
+
+    ``from package import module`` counts as an import of both.
+    """
     tree = syntax(path)
     blocks = [n for n in ast.walk(tree) if isinstance(n, ast.If) and _is_for_types(n.test)]
     unused = {inner for block in blocks for inner in ast.walk(block)}
@@ -161,13 +164,13 @@ def _is_for_types(test: ast.expr) -> bool:
 
 
 def test_decisions_read_no_clock_and_no_global_random_stream() -> None:
-    """The same input must give the same bytes, on any day."""
+    """The same input must always result in the same bytes, on any day."""
     for path in modules():
         if path.relative_to(PACKAGE).parts[0] not in PURE or path.name in LINKS:
             continue
         names = imported(path)
         assert "time" not in names, of(path)
-        # The authors' generator is Python's own, seeded; nothing else may use it.
+        # Only authors.py may use Python's generator (with a seed), as the authors' program does.
         assert "random" not in names or path.name == "authors.py", of(path)
         text = path.read_text()
         for call in ("np.random.seed", "np.random.rand(", "datetime.now", "default_rng()"):
@@ -216,7 +219,7 @@ def test_classes_have_names_of_their_own() -> None:
 
 
 def test_functions_are_short() -> None:
-    """No body of a function is above 60 lines."""
+    """The body of a function has at most 60 lines."""
     long = [
         (of(path), node.name)
         for path in modules()
@@ -227,6 +230,6 @@ def test_functions_are_short() -> None:
 
 
 def body_lines(function: ast.FunctionDef) -> int:
-    """The lines of a function after its docstring."""
+    """Return the number of lines of a function after its docstring."""
     first = function.body[1 if ast.get_docstring(function) and len(function.body) > 1 else 0]
     return (function.end_lineno or 0) - first.lineno + 1

@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[1]
 
 @pytest.mark.parametrize("workers", [[], ["-n", "2"]])
 def test_skipped_evidence_is_counted_aloud(workers: list[str], tmp_path: Path) -> None:
-    """Skips by the fixture, by the helper and by the mark, also among several workers."""
+    """Skips by the fixture, the function and the mark are counted, also with several workers."""
     chosen = ["tests/models/test_lanl.py", "tests/workloads/test_traces.py", "-k", "real"]
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *workers, *chosen],
@@ -32,7 +32,7 @@ def test_skipped_evidence_is_counted_aloud(workers: list[str], tmp_path: Path) -
 
 
 def test_there_is_one_way_to_look_for_the_folder() -> None:
-    """Each skip for want of it is counted, because each is made by `recordings`."""
+    """All skips for an absent folder are counted: only `recordings` looks for the folder."""
     for path in ROOT.glob("tests/**/*.py"):
         if path not in (Path(recordings.__file__), Path(__file__)):
             text = path.read_text()

@@ -56,7 +56,7 @@ SIX_SEEDS = GRID.replace("seeds = [0, 1]", "seeds = [0, 1, 2, 3, 4, 5]")
 
 
 def campaign_file(folder: Path, grids: str = GRID, jobs: int = 30, report: str = "") -> Path:
-    """A campaign on two synthetic workloads, all files in one folder."""
+    """Write a campaign on two synthetic workloads, with all files in one folder."""
     folder.mkdir(parents=True, exist_ok=True)
     for seed, name in enumerate(("one", "two")):
         write_workload(synthetic(seed, jobs), folder / f"{name}.json")
@@ -67,7 +67,7 @@ def campaign_file(folder: Path, grids: str = GRID, jobs: int = 30, report: str =
 
 
 def contents(results: Path) -> dict[str, bytes]:
-    """Every file of a results folder but the log of times and the lock."""
+    """Return every file of a results folder except the log of times and the lock."""
     return {
         str(path.relative_to(results)): path.read_bytes()
         for path in sorted(results.rglob("*"))
@@ -76,7 +76,7 @@ def contents(results: Path) -> dict[str, bytes]:
 
 
 def run_here(file: Path, results: Path, **options) -> tuple[Status, list[CampaignProgress]]:
-    """A campaign in this process; its status and what it told."""
+    """Run a campaign in this process; return its status and its progress reports."""
     told: list[CampaignProgress] = []
     status = run_campaign(
         open_campaign(file), results, executor="inline", on_progress=told.append, **options
@@ -85,7 +85,7 @@ def run_here(file: Path, results: Path, **options) -> tuple[Status, list[Campaig
 
 
 def campaign_of(folder: Path, text: str) -> tuple[Path, Path]:
-    """A campaign of this text, performed without a failure: its file and its results."""
+    """Run a campaign with this text, which must not fail; return its file and its results."""
     file = folder / "campaign.toml"
     file.write_text(text)
     status, _ = run_here(file, folder / "results")
@@ -94,22 +94,22 @@ def campaign_of(folder: Path, text: str) -> tuple[Path, Path]:
 
 
 def n_run(told: list[CampaignProgress]) -> int:
-    """How many units were performed now."""
+    """Return the number of units that were run."""
     return len(told) - 1
 
 
 def specs_of(campaign: Campaign) -> list[RunSpec]:
-    """What its simulations are."""
+    """Return the specifications of the simulations of a campaign."""
     return [unit.spec for unit in campaign.units]
 
 
 def start_and_kill(
     file: Path, results: Path, seed: int, n_done: Callable[[Path], int], many: int = MANY
 ) -> bool:
-    """Start a campaign of 26 runs, kill its process when a random number of runs is done.
+    """Start a campaign of 26 runs; kill its process after a random number of runs.
 
-    Returns whether it was running. ``n_done`` counts the runs in its results; ``many`` of them are
-    packed.
+    Return whether it was still running. ``n_done`` counts the runs in its results. Results are
+    packed when there are ``many``.
     """
     rng = random.Random(seed)
     wanted, later = rng.randrange(0, 26), rng.uniform(0, 0.06)
@@ -129,8 +129,11 @@ def start_and_kill(
 
 
 def forks() -> ForkServerContext:
-    """Processes that begin with rebat imported, which takes longer than their campaigns."""
-    with START:  # two threads at once would each restore the other's environment
+    """Return a context whose processes start with rebat imported.
+
+    The import takes longer than these campaigns.
+    """
+    with START:  # simultaneous threads would restore each other's environment
         return started()
 
 
@@ -142,14 +145,14 @@ def started() -> ForkServerContext:
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["rebat.cli.campaign", __name__])
     with pytest.MonkeyPatch.context() as patch:
-        # Without compiled kernels each run takes longer: more to hit.
+        # Without compiled kernels runs take longer, so a kill hits a run more often.
         patch.setenv("NUMBA_DISABLE_JIT", "1")
         forkserver.ensure_running()
     return context
 
 
 def perform_quietly(arguments: list[str], many: int) -> None:
-    """``rebat campaign run`` in a process of its own."""
+    """Run ``rebat campaign run`` without output, as the target of a process."""
     with Path(os.devnull).open("w") as nowhere:
         os.dup2(nowhere.fileno(), 1)
         os.dup2(nowhere.fileno(), 2)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Campaigns can be resumed at any time; each way of running them gives the same bytes."""
+"""Campaigns can be resumed at any time, and each way of running them writes the same bytes."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_a_changed_input_runs_again_just_what_it_touches(tmp_path: Path) -> None
 
 
 def test_a_failed_run_is_recorded_and_the_rest_is_done(tmp_path: Path) -> None:
-    """A profile that needs a network model cannot be run here."""
+    """Runs fail because one profile needs a network model, which does not exist here."""
     file, results = campaign_file(tmp_path), tmp_path / "r"
     big = json.loads((tmp_path / "two.json").read_text())
     big["jobs"][0]["profile"] = "network"
@@ -149,7 +149,7 @@ def test_a_dask_scheduler_that_is_not_there(tmp_path: Path, monkeypatch) -> None
 
 
 def die_on_three(number: int) -> str:
-    """A task that kills its worker when it is number 3."""
+    """Run a task that kills its worker if its number is 3."""
     if number == 3:
         os.kill(os.getpid(), signal.SIGKILL)
     return f"done {number}"
@@ -177,7 +177,7 @@ def test_a_lost_run_is_recorded_as_failed(tmp_path: Path, unbroken) -> None:
 
 
 def command(*arguments: object) -> None:
-    """`rebat campaign ...` in this process."""
+    """Run `rebat campaign ...` in this process."""
     campaign.main([str(a) for a in arguments], standalone_mode=False)
 
 
@@ -275,7 +275,7 @@ def n_files(results: Path) -> int:
 
 
 def wait_for_workers(results: Path) -> None:
-    """The workers of a killed campaign end by themselves; nothing is written afterwards."""
+    """Wait until the workers of a killed campaign end; check that they write nothing afterwards."""
     time.sleep(0.1)
     before = sorted((results / "runs").glob("*"))
     time.sleep(0.2)
@@ -283,7 +283,8 @@ def wait_for_workers(results: Path) -> None:
 
 
 def killed_and_resumed(file: Path, results: Path, seed: int) -> tuple[bool, dict[str, bytes]]:
-    """What is there after a kill and a second start that repeats no finished run."""
+    """Kill a campaign and resume it; check that no finished run is repeated, and return the
+    results."""
     killed = start_and_kill(file, results, seed, n_files)
     if not results.exists():
         results.mkdir()

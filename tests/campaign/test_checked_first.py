@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Invalid campaigns and commands are errors before a run starts or takes memory."""
+"""Invalid campaigns and commands are errors before any run starts or uses memory."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ EVENTS = str(ROOT / "failure_events/toy.events")
 TRACE = "; UnixStartTime: 1500000000\n; MaxNodes: 8\n" + "".join(
     f"{n} {n * 60} 0 600 2 -1 -1 2 1200 -1 1 1 1 1 1 1 -1 -1\n" for n in range(1, 20)
 )
-"""Jobs of July 2017."""
+"""A trace with jobs of July 2017."""
 
 
 def refused(file: Path, results: Path) -> str:
-    """What a campaign is refused with; nothing was performed."""
+    """Return the error of a refused campaign; check that no run has started."""
     with pytest.raises(InputError) as error:
         run_campaign(open_campaign(file), results, executor="inline")
     assert list(results.glob("runs/*")) == []

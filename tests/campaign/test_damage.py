@@ -19,7 +19,7 @@ from tests.campaign.builders import campaign_file, contents, n_run, run_here
 
 
 def changed_digit(path: Path) -> None:
-    """Another value of one metric; still a whole result."""
+    """Change the value of one metric. The result remains complete JSON."""
     found = json.loads(path.read_text())
     found["metrics"]["makespan_s"] += 1
     path.write_text(json.dumps(found))
@@ -87,7 +87,7 @@ def test_many_changed_results_are_counted(tmp_path: Path, capsys) -> None:
 
 @pytest.fixture
 def taken(tmp_path: Path) -> Path:
-    """What ``rebat run --out`` leaves."""
+    """A folder with the result of ``rebat run --out``."""
     with atomic_folder(tmp_path / "out") as folder:
         (folder / "comparison.csv").write_text("metric\n")
     return tmp_path / "out"

@@ -20,12 +20,13 @@ CAMPAIGNS = Path(__file__).parents[2] / "campaigns" / "node-stealing"
 
 
 def test_the_full_campaign_is_the_papers() -> None:
-    """20 draws of each month, 30 of the synthetic workload.
+    """There are 20 draws of each month, and 30 of the synthetic workload.
 
     Sections 6.1 and 7: 2 months x (19 policies + 1 failure-free) x 20 = 800, Intrepid 3 x 20 = 60.
-    Section 6.2: 2 months x 2 policies x 6 pairs x 20 = 480. Section 6.3: 3 x 30 = 90. As the
-    authors' program, without failure-free runs: 760, 40, 12 pairs 960 (of which (1 h, 1 h), 2 x 2 x
-    20 = 80 runs, is in 6.1), 60."""
+    Section 6.2: 2 months x 2 policies x 6 pairs x 20 = 480. Section 6.3: 3 x 30 = 90. The grids of
+    the authors' program have no failure-free runs: 760, 40, 12 pairs 960 and 60. Of the 960 runs,
+    the 2 x 2 x 20 = 80 runs of (1 h, 1 h) are also in section 6.1.
+    """
     opened = open_campaign(CAMPAIGNS / "full.toml")
     counts = Counter(unit.grid for unit in opened.units)
     paper = {"months": 800, "Intrepid": 60, "sweep": 480, "synthetic": 90}
@@ -150,7 +151,7 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
 
 
 def calm(folder: Path, old: str = "", new: str = "") -> list[RunSpec]:
-    """The runs without failures of the small campaign, with something changed in its file."""
+    """Return the failure-free runs of the small campaign, after a replacement in its file."""
     opened = open_campaign(campaign_file(folder, GRID.replace(old, new) if old else GRID))
     return [spec for spec in specs_of(opened) if spec.scenario.failures is None]
 

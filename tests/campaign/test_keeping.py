@@ -33,7 +33,7 @@ scenarios = 2
 
 @pytest.fixture(scope="module")
 def reported(tmp_path_factory) -> Path:
-    """A folder with the reports of two kinds, of a campaign with one run left."""
+    """A folder with the reports of two kinds. One run of the campaign is left."""
     folder = tmp_path_factory.mktemp("kept")
     file = campaign_file(folder)
     file.write_text(WORKLOADS + SETS + GRID)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kinds of units: grids of each, several in one file, and the code of a new kind."""
+"""Kinds of units: their grids, several kinds in one file, and the code of a new kind."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ failure_probability = [0.3]
 rules = ["LPT"]
 scenarios = 2
 """
-"""2 units."""
+"""A grid of 2 units."""
 
 
 def mixed(folder: Path, text: str = WORKLOADS + SETS + PLAYED + GRID) -> Path:
-    """A file with 2 silent-error units and 10 simulations."""
+    """Write a campaign with 2 silent-error units and 10 simulations."""
     file = campaign_file(folder)
     file.write_text(text)
     return file
@@ -168,7 +168,7 @@ SQUARES = Kind(
 
 
 def test_a_new_kind_is_a_row_of_the_table(tmp_path: Path, monkeypatch, capsys) -> None:
-    """Run, resumed, failed, told and cleaned, with nothing changed elsewhere."""
+    """Units of a new kind run, resume, fail, are reported and are cleaned without other changes."""
     monkeypatch.setitem(kinds.KINDS, "square", SQUARES)
     file, results = tmp_path / "squares.toml", tmp_path / "r"
     file.write_text('[[grid]]\nname = "g"\nsquares = [2, 3, 4]\n')
@@ -218,7 +218,7 @@ OPTIONS = [
      ("probability = 0.2", ["--silent-error-probability", "0.2"])],
 )  # fmt: skip
 def test_a_campaign_runs_what_the_command_runs(tmp_path: Path, key: str, option: list[str]) -> None:
-    """`rebat run` is a grid of one row: the same files, byte for byte, silent errors included."""
+    """`rebat run` is a grid of one row. Its files are the same bytes, also with silent errors."""
     file = campaign_file(tmp_path, STRUCK + key)
     run_here(file, tmp_path / "r", keep_runs=True)
     run.main(

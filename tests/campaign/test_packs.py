@@ -27,7 +27,7 @@ from tests.campaign.builders import (
 
 @pytest.fixture
 def few(monkeypatch: pytest.MonkeyPatch) -> int:
-    """Results are packed from 4 on."""
+    """Pack results when there are 4 or more."""
     for module in (run, store):
         monkeypatch.setattr(module, "MANY", 4)
     return 4
@@ -146,7 +146,7 @@ def test_a_newer_result_replaces_a_packed_one(packed) -> None:
 
 
 def test_a_copy_that_a_killed_campaign_left_is_removed(packed) -> None:
-    """Killed after it wrote a pack and before it removed the other copies."""
+    """The campaign was killed after it wrote a pack and before it removed the other copies."""
     file, results = packed
     expected = contents(results)
     opened = open_campaign(file)
@@ -193,7 +193,7 @@ def test_campaigns_killed_at_random_moments_end_as_an_unbroken_one(tmp_path: Pat
     for seed in range(8):
         results = tmp_path / f"r{seed}"
         n_killed += start_and_kill(file, results, seed, logged, many=few)
-        time.sleep(0.1)  # its workers end by themselves
+        time.sleep(0.1)  # its workers end
         n_done = Store(results).status(opened.units).ok
         assert n_done >= logged(results)
         _, progress = run_here(file, results)

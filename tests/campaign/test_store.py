@@ -49,7 +49,7 @@ def spec(tmp_path: Path) -> RunSpec:
 
 
 def changed(spec: RunSpec, **changes: Any) -> RunSpec:
-    """The same run but for fields of it or of its scenario."""
+    """Return the same run with other values of its own fields or of its scenario's fields."""
     fields = {name: changes.pop(name) for name in set(changes) & {*Scenario.__struct_fields__}}
     scenario = msgspec.structs.replace(spec.scenario, **fields)
     return msgspec.structs.replace(spec, scenario=scenario, **changes)
@@ -200,7 +200,8 @@ def test_a_folder_belongs_to_its_campaign_from_the_start(tmp_path: Path) -> None
 
 
 def test_clean_leaves_what_no_campaign_made(spec: RunSpec, tmp_path: Path) -> None:
-    """Results whose key is not the hash of what they say, other files, other folders."""
+    """Clean keeps other files, other folders, and results whose key is not the hash of their
+    content."""
     store, run = Store(tmp_path / "r"), units([spec])[0]
     folder = store.run_folder(run.key)
     folder.mkdir(parents=True)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Our Dask cluster: without its keys, users can neither run code nor read pages nor find a port."""
+"""The Dask cluster of a campaign: users without its keys cannot run code, read pages or find
+ports."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ psutil = pytest.importorskip("psutil")
 
 @contextmanager
 def own_cluster() -> Iterator[Any]:
-    """The client of a cluster as ``--executor dask`` starts it."""
+    """Yield the client of a cluster that is started like with ``--executor dask``."""
     with on_dask._client(2, None) as client:
         yield client
 
@@ -39,14 +40,14 @@ def client() -> Iterator[Any]:
 
 
 def doors(client: Any) -> list[str]:
-    """Addresses of the scheduler, the workers and their nannies."""
+    """Return the addresses of the scheduler, the workers and their nannies."""
     info = client.scheduler_info(n_workers=-1)
     workers = info["workers"].items()
     return [info["address"], *(a for a, _ in workers), *(w["nanny"] for _, w in workers)]
 
 
 def listening(process: Any) -> list[Any]:
-    """Sockets on which a process or a child of it listens."""
+    """Return the sockets on which a process or its children listen."""
     family = [process, *process.children(recursive=True)]
     found = [socket for one in family for socket in one.net_connections("inet")]
     return [socket.laddr for socket in found if socket.status == psutil.CONN_LISTEN]
@@ -66,7 +67,7 @@ def test_every_door_asks_for_the_keys(client: Any) -> None:
 
 
 def refused(address: str, keys: Any) -> bool:
-    """Whether a client gets no answer there, with keys of its own or without."""
+    """Return whether a client with other keys, or without keys, gets no answer at an address."""
     args = {} if keys is None else keys.get_connection_args("client")
 
     async def ask() -> bool:
@@ -89,7 +90,7 @@ def refused(address: str, keys: Any) -> bool:
 def test_all_that_listens_is_on_this_machine_and_has_no_pages(client: Any) -> None:
     client.submit(sum, [1, 2]).result(timeout=60)
     sockets = listening(psutil.Process())
-    assert len(sockets) >= 8  # five doors and three servers of pages
+    assert len(sockets) >= 8  # five addresses and three web servers
     assert {socket.ip for socket in sockets} == {"127.0.0.1"}
     spoken = {int(address.rpartition(":")[2]) for address in doors(client)}
     pages = [s.port for s in sockets if s.port not in spoken and answers_http(s.port)]

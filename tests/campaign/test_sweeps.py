@@ -72,7 +72,8 @@ def _rows(policy: str, scenario: ScenarioLabel, value: float):
 
 
 def test_runs_that_differ_in_one_number_are_a_sweep() -> None:
-    """A law's parameter alone, a policy's option alone; other differences stay apart."""
+    """The number is a parameter of a law or an option of a policy. Other differences separate
+    sweeps."""
     rows = [
         row
         for scale in (100, 200, 300)

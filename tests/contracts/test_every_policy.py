@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rules that each scheduler by name must keep in every case."""
+"""Rules that every preset must follow in every case."""
 
 from __future__ import annotations
 

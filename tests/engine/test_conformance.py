@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""For recorded replies of real schedulers, the engine sends the messages of the real Batsim."""
+"""With the recorded replies of real schedulers, the engine sends the messages of the real
+Batsim."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from rebat.wire.batsim4 import decode_reply, encode_message
 from rebat.workloads.batsim_json import read_workload
 from tests.recordings import folder_of
 
-# Recordings on flat platforms without latency; the others cost time that the engine does not know.
+# Recordings on flat platforms without latency. The engine does not know the delays of others.
 FLAT = [
     "events_filler_flat",
     "kill_exec_same_msg_flat",
@@ -38,7 +39,7 @@ FLAT = [
 
 
 def replay(folder: Path, name: str) -> list[tuple[dict, dict]]:
-    """Pairs of (Batsim's recorded message, the engine's) along one conversation."""
+    """Return pairs of (message recorded from Batsim, message of the engine) of a conversation."""
     lines = [json.loads(line) for line in (folder / f"{name}.jsonl").open()]
     said = [line["msg"] for line in lines if line["dir"] == "batsim->sched"]
     answers = iter([line["raw"] for line in lines if line["dir"] == "sched->batsim"])
@@ -81,7 +82,7 @@ def test_messages_equal_batsims(name: str) -> None:
 
 
 def rounded(value):
-    """Numbers on Batsim's wire have six decimals."""
+    """Round numbers to six decimals, like Batsim's messages."""
     if isinstance(value, dict):
         return {key: rounded(item) for key, item in value.items()}
     if isinstance(value, list):

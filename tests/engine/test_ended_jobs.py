@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Decisions about static jobs that have ended or are not submitted yet, which the engine forgets.
+"""Decisions about static jobs that have ended or are submitted later. The engine stores neither.
 
 Job 1 runs from 0 to 2 s, job 2 is submitted at 5 s, and the scheduler is called at 3 s.
 """
@@ -34,7 +34,7 @@ NODE = NodeSet.of([0])
 
 
 def run_with(decide: Callable[[int], list[Decision]]) -> Engine:
-    """Start every job when it is submitted, and decide as given at 3 s."""
+    """Start every job at its submission, and make the given decisions at 3 s."""
 
     def scheduler(message: Message) -> Reply:
         at_us, decisions = message.now_us, []
@@ -74,7 +74,7 @@ def test_batsim_would_abort(decision: Callable[[int], Decision], rule: AbortRule
 
 @pytest.mark.parametrize("job_id", ["w0!1", "w0!2"])
 def test_an_id_cannot_be_registered_twice(job_id: str) -> None:
-    """Neither that of a job that ended nor that of a job that is submitted later."""
+    """Job 1 has ended, and job 2 is submitted later. Neither id is available."""
     fields = {"res": 1, "subtime": 0, "profile": "2s"}
 
     def scheduler(message: Message) -> Reply:

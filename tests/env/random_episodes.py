@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Random episodes: ``python -m tests.env.random_episodes 1000``.
 
-A random agent runs episodes of both decisions, half of the number each. The invariants of the
+A random agent runs half of the episodes with each of the two decisions. The invariants of the
 session are checked after each message. The finished run is checked like in ``rebat policy check``.
 """
 
@@ -18,7 +18,10 @@ from rebat.workloads.generate import synthetic
 
 
 def episodes(decision: str, number: int, seed: int = 0) -> int:
-    """Play this number of episodes; return the number of steps. Raises for a broken invariant."""
+    """Run this number of episodes; return the number of steps.
+
+    A broken invariant raises an error.
+    """
     env = BatchScheduling(
         decision, synthetic(seed, 200), window="4h", mtbf="10min", downtime="20min", validate=True
     )
@@ -36,7 +39,7 @@ def episodes(decision: str, number: int, seed: int = 0) -> int:
 
 
 def check(ledger: Ledger, n_jobs: int) -> None:
-    """Every job ends exactly once, and no proposal was refused."""
+    """Check that every job ends exactly once, and that no proposal was refused."""
     ends = Counter(
         record.attempt.job_id
         for record in ledger.attempts
@@ -48,7 +51,7 @@ def check(ledger: Ledger, n_jobs: int) -> None:
 
 
 def main(number: int) -> None:
-    """Play random episodes of both decisions, and print how many steps they had."""
+    """Run random episodes of both decisions; print their number of steps."""
     for decision in ("victim", "queue"):
         start = time.perf_counter()
         steps = episodes(decision, number // 2)

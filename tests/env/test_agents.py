@@ -39,18 +39,18 @@ PRESETS = {
     "latest-release": "baseline:react=stealing,victim=latest-release",
     "least-lost-work": "baseline:react=stealing,victim=least-lost-work",
 }
-"""Scheduler of rebat that decides as a rule for agents."""
+"""The scheduler of rebat that decides like each rule for agents."""
 
 
 def stage():
-    """The small workload of the paper, in which a node fails every 15 minutes."""
+    """Return the paper's small workload, with a failure of a node every 15 minutes on average."""
     options = rebat.failures(mtbf="15min", downtime="20min", seed=3)
     scenario = Scenario(failures=FailureScenario(options.failure_law(), 3))
     return staged(load_workload("synthetic-small"), scenario)
 
 
 def csv(result) -> list[str]:
-    """All rows of the jobs of a run."""
+    """Return all rows about the jobs of a run."""
     return [*jobs_csv(result.jobs), *rows_csv(result.rows)]
 
 
@@ -161,7 +161,7 @@ def test_it_chooses_the_valid_action_with_the_largest_score() -> None:
     layout = LAYOUTS["victim"]
     weights = np.zeros(len(layout.candidate) + len(layout.context) + 1)
     weights[list(layout.candidate).index("size")] = 1.0
-    weights[-1] = 0.25  # the score of none
+    weights[-1] = 0.25  # the score of the action "none"
     agent = LinearAgent.of_weights("victim", weights)
     rows = np.zeros((4, len(layout.candidate)))
     rows[:3, 2] = [0.3, 0.5, 0.9]
@@ -207,7 +207,7 @@ def test_a_file_with_another_hash_is_an_error(tmp_path) -> None:
         LinearAgent.load(path, sha256="0" * 64)
 
 
-# ---- wherever a policy runs
+# ---- agents in all commands that run a policy
 
 MINE = """\
 from pathlib import Path
@@ -223,7 +223,7 @@ class Mine(AgentPolicy):
 
 @pytest.fixture(params=["victim", "queue"])
 def mine(request, tmp_path) -> str:
-    """A policy with a linear agent in a file."""
+    """A file with a policy that uses a linear agent."""
     linear(1, request.param).save(tmp_path / "a.npz")
     (tmp_path / "mine.py").write_text(MINE.format(decision=request.param))
     return f"{tmp_path}/mine.py:Mine"

@@ -30,7 +30,7 @@ SMALL = {"mtbf": "15min", "downtime": "20min"}
 
 
 def played(env: BatchScheduling, agent, **reset):
-    """The observations, rewards, masks and last info of an episode."""
+    """Run an episode; return its observations, rewards, masks and last info."""
     observation, info = env.reset(**reset)
     observations, rewards, masks, over = [observation], [], [info["action_mask"]], False
     draw = info["draw"]
@@ -64,7 +64,7 @@ def test_the_same_seed_is_the_same_episode(decision) -> None:
 def test_an_episode_can_be_named_and_repeated() -> None:
     env = BatchScheduling("queue", window="2h", **SMALL)
     played(env, RandomAgent(0), seed=1)
-    first = played(env, RandomAgent(0))  # the second episode of the stream
+    first = played(env, RandomAgent(0))  # the second episode of this seed
     env = BatchScheduling("queue", window="2h", **SMALL)
     assert checker.data_equivalence(first, played(env, RandomAgent(0), options=first[3]["draw"]))
 
@@ -98,7 +98,7 @@ def test_the_first_of_an_idle_machine_cannot_be_refused() -> None:
     assert info["action_mask"][:2].tolist() == [1, 1]
     assert info["action_mask"][-1] == 0
     assert (info["action_mask"] == env.action_masks()).all()
-    _, _, _, _, info = env.step(env.action_space.n - 1)  # none: the first valid one starts
+    _, _, _, _, info = env.step(env.action_space.n - 1)  # "none": the first valid job starts
     assert info["invalid_action"]
     assert info["action_mask"][:2].tolist() == [1, 0]  # job 1 has started and ended
     assert info["time"] == pytest.approx(5)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Commands of batch systems for tests, which start a job's script as a local process.
 
-A job's number is that of its process, which leads its process group; the queue is a folder.
+The number of a job is that of its process, which leads a process group. The queue is a folder.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ done
 
 
 class Commands(NamedTuple):
-    """What a batch system's commands are called, and what they print."""
+    """The names of the commands of a batch system, and the texts that they print."""
 
     submit: str
     cancel: str
@@ -56,7 +56,7 @@ COMMANDS = {
 
 
 class Fake:
-    """A batch system whose commands lie in a folder."""
+    """A batch system whose commands are scripts in a folder."""
 
     def __init__(self, folder: Path, name: str, refuse: str = "") -> None:
         self.bin, self.queue = folder / "bin", folder / "queue"
@@ -74,20 +74,20 @@ class Fake:
 
     @property
     def path(self) -> str:
-        """A PATH on which its commands are found first."""
+        """The value of PATH with which the scripts are found first."""
         return f"{self.bin}{os.pathsep}{os.environ['PATH']}"
 
     def jobs(self) -> list[str]:
-        """Numbers of the jobs that run."""
+        """Return the numbers of the running jobs."""
         numbers = [path.suffix[1:] for path in self.queue.glob("job.*")]
         return [number for number in numbers if Path("/proc", number).exists()]
 
     def cancel(self, number: str) -> None:
-        """End a job from outside."""
+        """Kill a job without the batch system's command."""
         subprocess.run(["kill", "--", f"-{number}"], check=True)
 
     def empties(self, within_s: float = 60.0) -> bool:
-        """Whether no job is left before long."""
+        """Return whether all jobs end within this number of seconds."""
         until = time.monotonic() + within_s
         while self.jobs() and time.monotonic() < until:
             time.sleep(0.1)

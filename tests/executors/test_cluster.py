@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Campaigns on batch systems: the same bytes, no remaining jobs, and errors in one line."""
+"""Campaigns on batch systems write the same bytes, leave no jobs, and have errors of one line."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ MANY = GRID.replace("seeds = [0, 1]", f"seeds = {list(range(15))}")
 
 @pytest.fixture
 def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Fake:
-    """A Slurm whose jobs are processes."""
+    """A Slurm system whose jobs are local processes."""
     return installed(tmp_path, monkeypatch, "slurm")
 
 
 def needs_jobqueue() -> Any:
-    """dask-jobqueue, without what it does to Ctrl-C when it is imported."""
+    """Return dask-jobqueue without its change of Ctrl-C; skip the test if it is not installed."""
     try:
         return jobqueue()
     except ImportError:
@@ -55,12 +55,12 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, refuse
 
 
 def results_of(folder: Path) -> dict[str, bytes]:
-    """The results, without what the jobs printed."""
+    """Return the results without the output of the jobs."""
     return {name: data for name, data in contents(folder).items() if not name.startswith("jobs/")}
 
 
 def keys_of_log(folder: Path) -> list[str]:
-    """Which runs were performed, as the log says; a killed campaign may have got to no line."""
+    """Return the runs in the log. The log can be absent if the campaign was killed."""
     if not (folder / "timings.csv").exists():
         return []
     return [line.split(",")[0] for line in (folder / "timings.csv").read_text().splitlines()]
@@ -146,12 +146,12 @@ COMMAND = [sys.executable, "-m", "rebat", "campaign", "run"]
 
 
 def started(file: Path, results: Path, n_results: int) -> subprocess.Popen[str]:
-    """A campaign on the fake Slurm that has so many results."""
+    """Start a campaign on the fake Slurm; return its process when this number of results exists."""
     process = subprocess.Popen(
         [*COMMAND, str(file), "--results", str(results), "--executor", "slurm",
          "--interface", "lo", "--workers", "2"],
         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True,
-        # Without compiled kernels each run takes longer: it is interrupted in the middle.
+        # Without compiled kernels a run takes longer, so that the campaign is interrupted.
         env=os.environ | {"NUMBA_DISABLE_JIT": "1"},
     )  # fmt: skip
     until = time.monotonic() + 60
@@ -166,7 +166,7 @@ def test_a_killed_campaign_leaves_no_job_and_goes_on(tmp_path: Path, fake: Fake)
     with started(file, tmp_path / "r", 5) as process:
         process.kill()
     assert process.returncode == -signal.SIGKILL
-    assert fake.jobs()  # their workers have to find out
+    assert fake.jobs()  # their workers must notice the kill
     assert fake.empties()
     done = {path.stem for path in (tmp_path / "r" / "runs").glob("[!.]*.json")}
     assert 5 <= len(done) < 62
@@ -198,7 +198,7 @@ def test_an_interrupted_campaign_cancels_its_jobs(
 def test_an_interrupt_between_two_outcomes_cancels_the_jobs_too(
     tmp_path: Path, fake: Fake, unbroken
 ) -> None:
-    """The error holds the frames of the campaign: its jobs do not end as these are deleted."""
+    """The error keeps the frames of the campaign alive, so their deletion does not end the jobs."""
 
     def interrupt(now: Any) -> None:
         if now.done == 1:
@@ -278,7 +278,7 @@ def test_an_address_is_for_dask(unbroken) -> None:
         campaign.main(arguments, standalone_mode=False)
 
 
-# ---- in the batch systems' words -----------------------------------------------------------------
+# ---- output of the batch systems -----------------------------------------------------------------
 
 ASKED = Jobs(
     queue="long", account="physics", walltime_s=5400.5, memory="8 GiB", cores=4,
@@ -366,7 +366,7 @@ LISTINGS = {
         {"12": "RUN", "13": "PEND"},
     ),
 }
-"""After the manuals' examples."""
+"""Listings as in the examples of the manuals."""
 
 
 @pytest.mark.parametrize("name", SYSTEMS)
@@ -376,11 +376,11 @@ def test_listings_are_read(name: str) -> None:
     assert SYSTEMS[name].runs in expected.values()
 
 
-# ---- a real one ----------------------------------------------------------------------------------
+# ---- a real batch system -------------------------------------------------------------------------
 
 
 def test_on_a_real_slurm(tmp_path: Path, unbroken) -> None:
-    """Start one with ``eval "$(scripts/one-machine-slurm.sh up)"``."""
+    """The test needs a Slurm; start it with ``eval "$(scripts/one-machine-slurm.sh up)"``."""
     needs_jobqueue()
     try:
         sinfo = ["sinfo", "--noheader", "--format=%T"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The jobs of a campaign: the requested number, and replaced only after their certain end."""
+"""The jobs of a campaign: as many as requested; a job is replaced only after its certain end."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from rebat.executors.systems import SYSTEMS
 
 
 class Job:
-    """A job as dask-jobqueue has them."""
+    """A job with the interface of dask-jobqueue."""
 
     def __init__(self, number: str, refusal: str = "") -> None:
         self.number, self.refusal = number, refusal
@@ -40,7 +40,7 @@ class Job:
 
 
 class World:
-    """A batch system and a Dask scheduler of which a test says what they know."""
+    """A batch system and a Dask scheduler whose state a test sets."""
 
     def __init__(self) -> None:
         self.queue: dict[str, str] | None = {}
@@ -65,7 +65,7 @@ class World:
         return made
 
     def look(self, crew: Crew, *workers: str) -> None:
-        """One look of the crew's, at what the world is now."""
+        """Let the crew look once, with these workers and the current queue."""
         crew.cluster.scheduler.workers = {name: SimpleNamespace(name=name) for name in workers}
         crew.next_look = 0.0
         with pytest.MonkeyPatch.context() as patch:
@@ -115,7 +115,7 @@ def test_a_queue_that_does_not_answer_says_nothing_of_jobs() -> None:
 
 
 def test_jobs_that_did_their_part_are_replaced_for_ever() -> None:
-    """A walltime that is reached is no fault."""
+    """Jobs that reach their walltime do not count as errors."""
     world = World()
     crew = world.crew(1)
     for number in range(4 * STILLBORN):
@@ -161,7 +161,7 @@ def test_a_refusal_at_the_start_is_told() -> None:
 def test_whatever_happens_no_more_jobs_are_held_than_asked_for_and_all_are_cancelled(
     n_jobs: int, looks: list[tuple[set[int] | None, set[int]]]
 ) -> None:
-    """And one that is given up was missing in two answers in a row."""
+    """A job is given up only if it is missing in two consecutive answers."""
     world = World()
     crew = world.crew(n_jobs)
     answers: list[dict[str, str]] = []

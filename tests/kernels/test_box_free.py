@@ -20,7 +20,7 @@ from rebat.policies.planning.box_volumes import Volumes
 
 @given(st.data())
 def test_the_box_found_is_the_first_free_one_or_draws_the_least(data: st.DataObject) -> None:
-    """On any torus, beyond one word of units too, whatever is taken."""
+    """The rule holds for any torus, for more than 64 units, and for any nodes in use."""
     sizes = data.draw(st.sampled_from([(4, 4), (5, 3, 2), (9, 8), (2, 3, 4, 4, 1), (65,), (1, 7)]))
     torus = Torus(sizes)
     site = Site(str(torus), "x".join("1" * len(sizes)), data.draw(st.sampled_from(LISTS)))
@@ -52,7 +52,7 @@ def test_the_box_found_is_the_first_free_one_or_draws_the_least(data: st.DataObj
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_hazards_of_some_nodes_are_those_of_all(family: str) -> None:
-    """To the last bit: which box is the safest must not hang on which others are free."""
+    """All bits are equal: the choice of the safest box must not depend on which others are free."""
     rng = np.random.default_rng(5)
     shape = np.ones(999) if family == "exponential" else rng.uniform(0.7, 9, 999)
     laws, ages_s = FAMILIES[family](rng.uniform(1e3, 1e6, 999), shape), rng.uniform(0, 1e7, 999)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Planning on counts gives the plans of the slow oracle for random events in any order."""
+"""Planning on counts results in the plans of the slow oracle, for random events in any order."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def attempt(serial: int, size: int, duration: int) -> Attempt:
 
 
 class Both:
-    """The same moves on the kernels' plan and on the oracle's."""
+    """The same events for the plan of the kernels and for the plan of the oracle."""
 
     def __init__(self) -> None:
         self.now, self.serial = 0, 0
@@ -43,7 +43,7 @@ class Both:
         self.settle()
 
     def settle(self) -> None:
-        """Compare, then start what is due."""
+        """Compare both plans, then start the attempts that are due."""
         n = len(self.queue)
         assert self.queue.start[:n].tolist() == [start for _, _, start in self.oracle.queue]
         due = [Running(one, self.now, NodeSet.parse("0")) for _, one in self.queue.due(self.now)]
@@ -56,19 +56,19 @@ class Both:
         self.oracle.queue = [entry for entry in self.oracle.queue if entry[2] > self.now]
 
     def wait(self, duration: int) -> None:
-        """Time passes, no further than to the next end or reservation."""
+        """Advance the time, but not beyond the next planned end."""
         ends = [r.planned_end_us for r in self.running]
         self.now = min([self.now + duration, *ends])
         self.plan.advance(self.now)
         self.end([r for r in self.running if r.planned_end_us == self.now])
 
     def finish(self, which: int) -> None:
-        """A running attempt ends early."""
+        """End a running attempt early."""
         if self.running:
             self.end([self.running[which % len(self.running)]])
 
     def end(self, running: list[Running]) -> None:
-        """Attempts end: compression."""
+        """End attempts, and compress both plans."""
         for one in running:
             self.running.remove(one)
             self.plan.ended(one)
@@ -82,7 +82,7 @@ class Both:
         self.settle()
 
     def fail(self) -> None:
-        """An idle node dies: everything is placed anew."""
+        """Fail an idle node, and rebuild both plans."""
         busy = sum(size for _, _, size in self.oracle.running)
         if busy < NODES:
             self.down += 1
@@ -165,7 +165,8 @@ def test_a_plan_holds_more_attempts_than_its_first_arrays(size: int) -> None:
 
 
 def test_changes_that_were_put_off_are_all_in_the_base() -> None:
-    """More of them than may wait, and a date after each: as if they had been made at once."""
+    """More changes than can be collected, at different times, have the same result as direct
+    changes."""
     base, plain = Base(1000), Profile(1000)
     rng = np.random.default_rng(1)
     for now in range(0, 3 * MOST_LATER):

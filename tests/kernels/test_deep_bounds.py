@@ -11,7 +11,7 @@ from tests.kernels.test_spread import check_bounds
 
 
 def profile(rng: np.random.Generator, n_jobs: int) -> spread.Spread:
-    """A spread profile of 100 nodes with this number of reservations."""
+    """Return a spread profile of 100 nodes with this number of reservations."""
     t, f = np.zeros(3 * n_jobs, np.int64), np.zeros(3 * n_jobs, np.int64)
     n, f[0] = 1, 100
     for start in rng.integers(0, 1000, n_jobs):
@@ -21,7 +21,7 @@ def profile(rng: np.random.Generator, n_jobs: int) -> spread.Spread:
 
 
 def bounds_of(steps: spread.Spread, w: int) -> np.ndarray:
-    """The bound of each block for width number ``w``."""
+    """Return the bound of each block for width number ``w``."""
     return steps.bounds[w * steps.blocks : (w + 1) * steps.blocks]
 
 
@@ -38,7 +38,7 @@ def test_bounds_are_the_longest_windows_at_the_start() -> None:
 
 
 def test_bounds_hold_after_nodes_are_given_back() -> None:
-    """Only the widths that were not free before are raised."""
+    """Only the bounds of widths that were not free before are raised."""
     rng = np.random.default_rng(3)
     for n_jobs in (20, 200, 600):
         steps = profile(rng, n_jobs)

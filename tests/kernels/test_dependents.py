@@ -32,8 +32,8 @@ def test_is_the_oracle(idle, running, reserved) -> None:
 
 
 def test_counts_what_waits_through_others() -> None:
-    """The second running job gives to the first reservation, which gives to the second; the first
-    running job ends too late for both."""
+    """The second running job passes nodes to the first reservation, which passes them to the
+    second. The first running job ends too late for both."""
     running = [(50, 4), (10, 4)]
     reserved = [(10, 20, 4), (20, 30, 3)]
     assert counted(0, running, reserved) == [0, 2]

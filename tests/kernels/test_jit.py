@@ -44,7 +44,7 @@ def told(code: str, *arguments: str) -> list[str]:
 
 @pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="nothing is compiled")
 def test_what_is_cached_is_loaded_without_scipy_and_the_rest_compiled_as_ever() -> None:
-    told(LOADS)  # compiled now, if it was not before
+    told(LOADS)  # compiles the kernels unless they are cached
     plan, modules, other = told(LOADS + TELLS + COMPILES)
     assert plan == "2 [0, 0, 10, 10]"
     assert modules == "[]"
@@ -61,7 +61,8 @@ def double(n):
 
 
 def asks_of(folder: Path) -> str:
-    """What says a kernel's result, and how often it came from the cache."""
+    """Return a program that prints the result of a kernel and the number of loads from the
+    cache."""
     return f"""
 import sys
 sys.path.insert(0, {str(folder)!r})
@@ -72,7 +73,7 @@ print(mine.double(4), sum(mine.double.stats.cache_hits.values()))
 
 @pytest.fixture(scope="module")
 def compiled_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a module, and what was compiled for it."""
+    """A folder with a module and its compiled kernel."""
     folder = tmp_path_factory.mktemp("compiled")
     (folder / "mine.py").write_text(KERNEL)
     assert told(asks_of(folder)) == ["8 0"]
@@ -81,19 +82,19 @@ def compiled_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def cached(compiled_once: Path, tmp_path: Path) -> Path:
-    """A copy of it, to be damaged."""
+    """A copy of the folder with the compiled kernel. Tests may damage it."""
     return shutil.copytree(compiled_once, tmp_path / "copy")
 
 
 @pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="nothing is compiled")
 def test_what_was_compiled_is_found_in_a_copy_too(cached: Path) -> None:
-    """So that what the tests below see compiled was not just missed."""
+    """Therefore the tests below compile again because of the damage, not because of the copy."""
     assert told(asks_of(cached)) == ["8 1"]
 
 
 @pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="nothing is compiled")
 def test_a_cache_of_another_version_is_written_anew(cached: Path) -> None:
-    """It names a class that there is no more, where numba would stop with a traceback."""
+    """The cache names a class that no longer exists, on which numba would stop with a traceback."""
     asks = f"import sys; sys.path.insert(0, {str(cached)!r}); import mine; print(mine.double(4))"
     (index,) = (cached / "__pycache__").glob("mine.double-*.nbi")
     gone = pickle.dumps(Path).replace(b"Path", b"Hath")
@@ -113,7 +114,7 @@ def cut_off(data: bytes) -> bytes:
 
 
 def one_bit(data: bytes) -> bytes:
-    """In the middle of the machine code, which would then do something else or crash."""
+    """Change one bit in the middle, so that machine code would do something else or crash."""
     middle = len(data) // 2
     return data[:middle] + bytes([data[middle] ^ 1]) + data[middle + 1 :]
 
@@ -132,7 +133,7 @@ def test_what_is_damaged_in_the_cache_is_compiled_anew(
     (file,) = (cached / "__pycache__").glob(f"mine.double-*.{ending}")
     file.write_bytes(damage(file.read_bytes()))
     found = told(asks)
-    if (damage, ending) != (one_bit, "nbi"):  # that may hit what numba does not look at
+    if (damage, ending) != (one_bit, "nbi"):  # numba may not read the changed byte
         assert found == ["8 0"]
     assert told(asks) == ["8 1"]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cheapest restarts, compared with an exact solver and with all possible restarts."""
+"""The cheapest restarts, compared with an exact solver and with all combinations of restarts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from rebat.policies.reactions.restarts import cheapest_restarts
 from tests.oracles.knapsack import Row, by_solver, by_trying
 
-# Three running jobs: nodes held, end that was promised, and the end of a restart on fewer nodes.
+# Three running jobs: number of nodes, planned end, and the end after a restart on fewer nodes.
 RUNNING = [
     (8, 100, {4: 160, 6: 130}),
     (16, 200, {8: 290, 12: 230, 14: 215}),
@@ -25,7 +25,7 @@ ROWS = [
 
 
 def solved(rows: list[Row], need: int) -> tuple[int, list[int]] | None:
-    """The kernel's answer, checked to be a choice that is allowed and costs what it says."""
+    """Return the kernel's answer; check that the choice is allowed and has the stated cost."""
     columns = np.array(rows, dtype=np.int64).reshape(-1, 3).T
     found = cheapest_restarts(*(np.ascontiguousarray(column) for column in columns), need=need)
     if found is None:
@@ -38,7 +38,7 @@ def solved(rows: list[Row], need: int) -> tuple[int, list[int]] | None:
     return found.total, found.rows.tolist()
 
 
-# Worked out by hand from equation (3); with 8 nodes two choices cost 90: one restart is taken.
+# Computed by hand from equation (3). With 8 nodes two choices cost 90: that of one restart wins.
 @pytest.mark.parametrize(
     ("need", "total"),
     [(1, 15), (2, 15), (4, 30), (5, 50), (6, 60), (8, 90), (14, 190), (15, None)],
@@ -81,7 +81,7 @@ def test_as_by_trying_all(rows: list[Row], need: int) -> None:
 
 
 def instance(rng: np.random.Generator, n_jobs: int, n_sizes: int) -> list[Row]:
-    """Jobs with some sizes each; smaller ones free more and cost more, roughly."""
+    """Return jobs with several sizes each. Smaller sizes free more nodes and usually cost more."""
     rows = []
     for job in range(n_jobs):
         held = int(rng.integers(2, 65))
@@ -92,7 +92,7 @@ def instance(rng: np.random.Generator, n_jobs: int, n_sizes: int) -> list[Row]:
 
 
 def test_as_an_exact_solver() -> None:
-    """2,000 random instances of up to 12 jobs and 5 sizes each."""
+    """Both agree on 2,000 random instances of up to 12 jobs with up to 5 sizes each."""
     rng = np.random.default_rng(7)
     impossible = 0
     for _ in range(2_000):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Planning on named nodes gives the plans of the slow oracle for random events in any order."""
+"""Planning on named nodes results in the plans of the slow oracle, for random events in any
+order."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ def attempt(serial: int, size: int, duration: int) -> Attempt:
 
 
 class Both:
-    """The same moves on the kernels' plan and on the oracle's."""
+    """The same events for the plan of the kernels and for the plan of the oracle."""
 
     def __init__(self, n_nodes: int) -> None:
         self.n_nodes, self.now, self.serial = n_nodes, 0, 0
@@ -38,7 +39,7 @@ class Both:
             getattr(plan, fact)(*arguments)
 
     def ask(self, what: str, *arguments: object) -> None:
-        """Both plan; compare starts and nodes; start what is due."""
+        """Plan with both, compare starts and nodes, and start the attempts that are due."""
         n, answers = len(self.queue), []
         for plan in self.plans:
             self.queue.start[:n] = -1
@@ -64,20 +65,20 @@ class Both:
         self.ask("append", len(self.queue) - 1, len(self.queue))
 
     def wait(self, duration: int) -> None:
-        """Time passes, no further than to the next planned end."""
+        """Advance the time, but not beyond the next planned end."""
         ends = [max(self.now, running.planned_end_us) for running in self.running]
         self.now = min([self.now + duration, *ends])
         self.advance()
         self.end([r for r in self.running if r.planned_end_us <= self.now])
 
     def overstay(self, duration: int) -> None:
-        """Time passes, and attempts go on beyond their planned ends."""
+        """Advance the time, so that attempts may run beyond their planned ends."""
         self.now += duration
         self.advance()
         self.ask("compress", len(self.queue))
 
     def finish(self, which: int) -> None:
-        """A running attempt ends, early or late."""
+        """End a running attempt, early or late."""
         self.advance()
         if self.running:
             self.end([self.running[which % len(self.running)]])
@@ -89,7 +90,7 @@ class Both:
         self.ask("compress", len(self.queue))
 
     def fail(self, node: int) -> None:
-        """A node dies, and what runs there is killed."""
+        """Fail a node, and end the attempt that runs on it."""
         self.advance()
         node %= self.n_nodes
         if node in self.down:
@@ -138,7 +139,7 @@ def test_any_history_gives_the_oracles_plan(n_nodes, moves) -> None:
 
 
 def test_a_plan_grows_to_many_words_and_shrinks_again() -> None:
-    """One-node jobs of all lengths cut a machine into as many blocks as it has nodes."""
+    """One-node jobs of different lengths divide a machine into as many blocks as it has nodes."""
     both = Both(150)
     for node in range(150):
         both.arrive(1, 1 + (37 * node) % 151)
@@ -154,7 +155,7 @@ def test_a_plan_grows_to_many_words_and_shrinks_again() -> None:
 
 
 def start(plan: NamedPlan, queue: SortedQueue) -> Running:
-    """Start what is first in the queue, at 0, until 10."""
+    """Start the first attempt of the queue at 0, with a planned end at 10."""
     ((_, first),) = queue.due(0)
     running = Running(first, 0, plan.nodes_at(0))
     queue.book([running])

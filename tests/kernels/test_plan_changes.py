@@ -33,7 +33,7 @@ def test_changes_are_those_of_the_definition(plans) -> None:
     last, before = PlanRecorder._unplanned(SERIALS), {}
     for now, (drawn, n_free, simple) in enumerate(plans):
         queue = drawn
-        if simple:  # attempts overtake each other, and only the number of nodes counts
+        if simple:  # any attempt may start first, and nodes are only counted
             queue = [attempt._replace(behind=NONE, placeless=False) for attempt in drawn]
         columns = [np.array(column, dtype=np.int64) for column in zip(*queue, strict=True)]
         serial, size, duration, start, behind, placeless = columns or [np.empty(0, np.int64)] * 6

@@ -12,7 +12,7 @@ from rebat.models.node_pool import NodePool
 
 @pytest.mark.parametrize(("asked", "obstacle"), [("0-5", 3), ("140-299", 200), ("290-310", 300)])
 def test_what_cannot_be_taken_whole_leaves_all_as_it_was(asked: str, obstacle: int) -> None:
-    """Node 3 is held, node 200 down; the machine has 300 nodes."""
+    """Of 300 nodes, node 3 is held and node 200 is down."""
     pool = NodePool(300)
     assert pool.take(NodeSet.parse("3"), 7) == -1
     pool.fail(NodeSet.parse("200"))

@@ -29,7 +29,7 @@ VARIANTS = [
 
 @st.composite
 def instances(draw, most_jobs=8, most_procs=12, most_time=6, most_failures=3):
-    """Few distinct times, sizes and ranks: plenty of ties and of simultaneous completions."""
+    """Draw few distinct times, sizes and ranks: many ties and simultaneous completions."""
     n = draw(st.integers(1, most_jobs))
     n_procs = draw(st.integers(1, most_procs))
 
@@ -84,7 +84,7 @@ def test_larger_instances_cross_the_blocks_of_the_queue(name, reservations):
 @settings(max_examples=300)
 @given(case=instances(most_jobs=40, most_procs=100, most_time=60))
 def test_the_general_kernel_agrees_with_the_special_ones(case):
-    """Depths 0, 1 and |Q| have kernels of their own, which use what is special about them."""
+    """Depths 0, 1 and |Q| have special kernels that use properties of these depths."""
     t, p, rank, f = (np.array(case[k]) for k in ("times", "sizes", "rank", "failures"))
     order = np.argsort(rank, kind="stable")
     nothing = np.empty(0, np.int64)
@@ -107,7 +107,7 @@ def test_the_general_kernel_agrees_with_the_special_ones(case):
 
 
 def played(kernel, times, sizes, failures, n_procs):
-    """The makespan and all starts of one scenario, jobs in queue order."""
+    """Return the makespan and all starts of one scenario, with the jobs in queue order."""
     ends = np.cumsum(failures + 1)
     starts, length = np.empty(ends[-1], np.int64), np.zeros(1, np.int64)
     kernel(
@@ -127,7 +127,8 @@ def played(kernel, times, sizes, failures, n_procs):
 def test_reservations_known_out_of_turn_are_those_of_a_full_round(
     seed, most_time, widest, rule, success
 ):
-    """In deep queues R-LIST-Q works out a few reservations; the general kernel makes them all."""
+    """In deep queues the kernel of R-LIST-Q computes few reservations, and the general kernel
+    all."""
     n, n_procs, rng = 120, 64, np.random.default_rng(seed)
     times, sizes = rng.integers(1, most_time + 1, n), rng.integers(1, widest + 1, n)
     order = np.argsort(ranks(rule, times, sizes, n_procs=n_procs))
@@ -174,7 +175,7 @@ def test_recorded_makespans():
 @settings(max_examples=500)
 @given(case=instances(most_jobs=4, most_procs=5, most_time=5, most_failures=1))
 def test_greedy_is_within_two_of_the_optimum(case):
-    """Proposition 2: any priority rule, ratio 2 - 1/P."""
+    """Proposition 2: for any priority rule the ratio is at most 2 - 1/P."""
     best = optimum(case["times"], case["sizes"], case["failures"], case["n_procs"])
     (length,) = resilient.makespans("R-LIST-0", **case)
     assert best <= length <= (2 - Fraction(1, case["n_procs"])) * best
@@ -185,7 +186,7 @@ def test_greedy_is_within_two_of_the_optimum(case):
 @settings(max_examples=200)
 @given(case=instances(most_jobs=4, most_procs=5, most_time=5, most_failures=1))
 def test_reservations_with_ljf_are_within_three_of_the_optimum(name, reservations, case):
-    """Proposition 1: R-LIST with m > 0 and the LJF rule, ratio 3 - 4/(P + 1)."""
+    """Proposition 1: for R-LIST with m > 0 and the LJF rule the ratio is at most 3 - 4/(P + 1)."""
     n_procs = case["n_procs"]
     case["rank"] = ranks("LJF", case["times"], case["sizes"], n_procs=n_procs)
     best = optimum(case["times"], case["sizes"], case["failures"], n_procs)
@@ -194,14 +195,16 @@ def test_reservations_with_ljf_are_within_three_of_the_optimum(name, reservation
 
 
 def test_a_failed_job_with_priority_moves_reservations_unless_they_are_stale():
-    """Two jobs fill the machine in turn; the first fails once and must wait when stale."""
+    """Each of two jobs needs the entire machine. The first fails once. It must wait for the
+    second if reservations are stale."""
     case = {"times": [3, 2], "sizes": [2, 2], "rank": [0, 1], "failures": [1, 0], "n_procs": 2}
     assert as_lists(resilient.starts("R-LIST-Q", **case)) == [[0, 3], [6]]
     assert as_lists(resilient.starts("R-LIST-Q", **case, reservations="stale")) == [[0, 5], [3]]
 
 
 def test_the_head_that_starts_uses_up_the_reservation_only_in_the_paper():
-    """Head starts; second does not fit; the long third delays it unless it is protected."""
+    """The first job starts, and the second does not fit. The long third job delays the second
+    unless the second has a reservation."""
     case = {
         "times": [2, 2, 9],
         "sizes": [2, 4, 1],

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Long profiles: those in blocks give the plans of the simple kernels and the oracle."""
+"""Long profiles: planning in blocks results in the plans of the simple kernels and the oracle."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.kernels.test_counts import MOVES, Both, attempt
 
 
 class Profile:
-    """A profile and a queue that the kernels of one module plan."""
+    """A profile and a queue, planned by the kernels of one module."""
 
     def __init__(self, kernels, n_nodes: int, size, duration) -> None:
         self.kernels = kernels
@@ -59,7 +59,7 @@ class Profile:
 
 
 def histories(seed: int, n_jobs: int, rounds: int):
-    """Profiles of both modules after each round of a random history."""
+    """Yield the profiles of both modules after each round of a random history."""
     rng = np.random.default_rng(seed)
     n_nodes, longest = int(rng.choice([4, 16, 100, 1000])), int(rng.choice([3, 20, 1000, 10**9]))
     size = rng.integers(1, n_nodes // int(rng.choice([1, 2, 4])) + 1, n_jobs)
@@ -108,7 +108,7 @@ def test_any_history_planned_on_blocks_gives_the_oracles_plan(moves) -> None:
 
 
 def test_the_longest_window_of_a_block_is_no_longer_than_its_bound() -> None:
-    """After any number of changes, and for every width that bounds are kept for."""
+    """This holds after any number of changes, for every width that has bounds."""
     rng = np.random.default_rng(1)
     for _ in range(20):
         t, f = np.zeros(700, np.int64), np.zeros(700, np.int64)
@@ -134,7 +134,8 @@ def bound_all(steps: spread.Spread) -> None:
 
 
 def check_bounds(steps: spread.Spread, wanted: int) -> None:
-    """No length up to ``wanted`` is ruled out that there is; maxima are those of the bounds."""
+    """Check that no bound excludes an existing window of up to ``wanted``, and the maxima of
+    bounds."""
     assert (np.diff(steps.t) >= 0).all()
     for w, width in enumerate(steps.wide):
         row = slice(w * steps.blocks, (w + 1) * steps.blocks)
@@ -145,7 +146,8 @@ def check_bounds(steps: spread.Spread, wanted: int) -> None:
 
 
 def test_a_deep_queue_is_planned_on_blocks_and_as_before(monkeypatch) -> None:
-    """The plan chooses: first fits of all at once, then a compression after each end."""
+    """The plan itself chooses blocks, for the first fits of all jobs and for each later
+    compression."""
     rng = np.random.default_rng(5)
     jobs = [attempt(i, *rng.integers(1, (40, 100)).tolist()) for i in range(counted.DEEP + 300)]
 

@@ -80,7 +80,8 @@ def test_a_machine_of_49152_nodes_is_a_small_file() -> None:
 
 @pytest.mark.parametrize("n_nodes", [1, 2, 9, 10, 11, 99, 100, 101, 4096, 49_152])
 def test_the_alphabetical_order_of_names_is_the_order_of_nodes(n_nodes: int) -> None:
-    """Batsim numbers hosts by name: the recorded n0 n1 n10 n100 would scramble a torus."""
+    """Batsim numbers hosts in the order of their names. With the recorded n0 n1 n10 n100, the
+    nodes of a torus would be in the wrong order."""
     first = first_radical(n_nodes)
     names = [f"n{number}" for number in range(first, first + n_nodes)]
     assert names == sorted(names)
@@ -99,7 +100,7 @@ def test_hardware_is_checked() -> None:
 
 
 def test_a_foreign_file_is_understood(tmp_path: Path) -> None:
-    """Batsim's own cluster512.xml has the old tag and names that do not sort by number."""
+    """Batsim's cluster512.xml has the old tag, and the names do not sort by number."""
     text = platform(cluster("0-511", prefix="a"), MASTER).replace("zone", "AS")
     facts = read(tmp_path, text)
     assert (facts.n_hosts, facts.torus, facts.in_order) == (512, None, False)
@@ -168,7 +169,7 @@ def test_a_missing_file_is_told(tmp_path: Path) -> None:
 
 
 def test_zero_latency_files_take_no_time_at_all() -> None:
-    """With 1e6 GBps a byte moves Batsim's clock, and one instant falls apart."""
+    """With 1e6 GBps each byte advances Batsim's clock, so that one instant becomes several."""
     for path in sorted((ROOT / "platforms").glob("*-zero-latency.xml")):
         text = path.read_text()
         assert 'bw="1e30GBps"' in text and 'bandwidth="1e30GBps"' in text, path.name

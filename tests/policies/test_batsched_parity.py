@@ -49,7 +49,7 @@ def test_equals_what_was_recorded_on_traces(policy: str, name: str) -> None:
 
 
 def check_equal(theirs: JobsFile, workload: Path, policy: str) -> None:
-    """Every job has the same state, times and nodes."""
+    """Check that every job has the same state, times and nodes."""
     result = compare(theirs, embedded(read_workload(workload), policy))
     assert len(result.pairs) == len(theirs.records)
     apart = [pair.key for pair in result.differing]
@@ -60,14 +60,14 @@ def check_equal(theirs: JobsFile, workload: Path, policy: str) -> None:
 
 
 class ChosenAgain(ChosenPlan):
-    """Compression chooses the nodes of every reservation again, as Batsched does."""
+    """A plan whose compression chooses the nodes of every reservation again, as Batsched does."""
 
     def _stays(self, before, place) -> bool:
         return False
 
 
 class Unnamed(msgspec.Struct):
-    """A policy that is in no table, for one run; the session is strict."""
+    """A policy that is in no table, for one run with a strict session."""
 
     policy: Policy
     session: SessionOptions = SessionOptions()
@@ -78,7 +78,7 @@ class Unnamed(msgspec.Struct):
 
 
 def schedule(result: RunResult) -> dict[str, tuple[int, int, str]]:
-    """Start, end and nodes of every attempt."""
+    """Return the start, end and nodes of every attempt."""
     return {job.id: (job.start_us, job.end_us, str(job.nodes)) for job in result.jobs}
 
 

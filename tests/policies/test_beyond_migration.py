@@ -24,7 +24,10 @@ from tests.scenarios import check_run
 
 
 def day(n_cores: int, *jobs: tuple[int, float, float]) -> Workload:
-    """Jobs of (cores, length, submission) in seconds, ids '1', '2' ...; walltimes a second more."""
+    """Return jobs of (cores, length, submission), ids '1', '2' ...
+
+    Times are in seconds. Each walltime is a second longer than the length.
+    """
     profiles = {f"{n}": {"type": "delay", "delay": job[1]} for n, job in enumerate(jobs, 1)}
     made = [
         Job(str(n), size, to_us(at), to_us(length + 1), str(n))
@@ -34,7 +37,7 @@ def day(n_cores: int, *jobs: tuple[int, float, float]) -> Workload:
 
 
 def spans(result: RunResult) -> dict[str, list[tuple[float, float, str]]]:
-    """Start, end and nodes of the attempts of each job."""
+    """Return the start, end and nodes of the attempts of each job."""
     found: dict[str, list[tuple[float, float, str]]] = {}
     for record in sorted(result.ledger.attempts, key=lambda r: r.start_us):
         row = (record.start_us / 1e6, record.end_us / 1e6, str(record.nodes))
@@ -46,8 +49,8 @@ class TestSleep:
     POLICY = "cluster:react=sleep,sleep=100,boot=30,power=10/100/300"
 
     def test_a_node_sleeps_once_it_was_empty_for_so_long_and_takes_a_while_to_wake_up(self) -> None:
-        """Nodes of 2 cores: node 1 sleeps from 100 on. Job 2 (2 cores) finds one core free at 200,
-        so node 1 is woken, and up at 230."""
+        """Nodes have 2 cores. Node 1 is empty and sleeps from 100 on. Job 2 (2 cores) arrives at
+        200, when only one core is free. Node 1 boots and is up at 230."""
         workload = day(4, (1, 400, 0), (2, 50, 200))
         result = simulate(workload, preset(self.POLICY), cores_per_node=2)
         check_run(result)
@@ -58,9 +61,9 @@ class TestSleep:
         ]  # fmt: skip
 
     def test_energy_is_that_of_states(self) -> None:
-        """Over 400 s. Node 0 has one of two cores in use: 200 W. Node 1 is empty for 100 s, asleep
-        for 100 s, boots for 30 s at the power of an empty node, is full for 50 s, empty for 100 s,
-        and asleep for 20 s."""
+        """The energy of 400 s. Node 0 uses one of two cores and takes 200 W. Node 1 is empty for
+        100 s, asleep for 100 s, boots for 30 s at the power of an empty node, is full for 50 s,
+        empty for 100 s and asleep for 20 s."""
         workload = day(4, (1, 400, 0), (2, 50, 200))
         summary = simulate(workload, preset(self.POLICY), cores_per_node=2).summary
         joules = 400 * 200 + 100 * 100 + 100 * 10 + 30 * 100 + 50 * 300 + 100 * 100 + 20 * 10
@@ -90,7 +93,7 @@ class TestSleep:
         assert (summary.energy.kwh, summary.energy.asleep) == (None, pytest.approx(120 / 800))
 
     def test_watts_of_whole_nodes_are_enough(self) -> None:
-        """Two nodes of one core, one of them in use for 100 s."""
+        """Two nodes have one core each. One of them is in use for 100 s."""
         summary = simulate(day(2, (1, 100, 0)), preset("cluster:power=5/70/200")).summary
         assert summary.energy is not None
         assert summary.energy.kwh is not None
@@ -106,14 +109,14 @@ class TestSleep:
 
 
 class TestDefragmentation:
-    """A ring of 8 nodes; a box is a run of nodes."""
+    """A ring of 8 nodes, where a box is a run of consecutive nodes."""
 
     POLICY = "torus-first:torus=8,react=defragment,period=10,migration_cost=5"
 
     def test_a_job_is_moved_out_of_the_heads_way(self) -> None:
-        """Jobs 1 to 4 take 2 nodes each. At 20 jobs 1 and 3 end: 0-1 and 4-5 are free, and no four
-        nodes in a row. Job 2 (2-3) is moved to 4-5, which leaves 0-3 to job 5; the restart takes
-        it 5 s, and 80 s of work are left."""
+        """Jobs 1 to 4 take 2 nodes each. At 20 jobs 1 and 3 end. Nodes 0-1 and 4-5 are then
+        free, but not four consecutive nodes. Job 2 moves from 2-3 to 4-5, and job 5 starts on
+        0-3. Job 2 has 5 s of overhead and 80 s of work left."""
         workload = day(8, (2, 20, 0), (2, 100, 0), (2, 20, 0), (2, 100, 0), (4, 50, 15))
         result = simulate(workload, preset(self.POLICY))
         check_run(result)
@@ -129,8 +132,8 @@ class TestDefragmentation:
         assert result.summary.migrations.count == 0
 
     def test_a_job_that_is_nearly_done_is_left_alone(self) -> None:
-        """At 20 some 4 s are left of job 2's walltime, and to move it takes 5; job 4 is moved
-        instead: its box 6-7 and the free 4-5 hold the head."""
+        """At 20 job 2 has 4 s of its walltime left, but moving it takes 5 s. Job 4 moves
+        instead: its box 6-7 and the free nodes 4-5 are enough for the head."""
         workload = day(8, (2, 20, 0), (2, 23, 0), (2, 20, 0), (2, 100, 0), (4, 50, 15))
         found = spans(simulate(workload, preset(self.POLICY)))
         assert found["2"] == [(0, 23, "2-3")]
@@ -139,13 +142,13 @@ class TestDefragmentation:
 
 
 class TestProactive:
-    """Nodes live for almost exactly 1,000 s: what is older than 990 s is left."""
+    """Nodes fail almost exactly 1,000 s after their start. Jobs leave nodes older than 980 s."""
 
     LAW = "weibull:scale=1000,scale_sigma=0,shape=1000,shape_sigma=0,downtime=50"
     POLICY = "baseline:react=foresee,period=10,ahead=20,survival=0.5,migration_cost=5"
 
     def run(self, policy: str, uptimes: list[float], *jobs: tuple[int, float, float]) -> RunResult:
-        """On nodes of these ages at date 0."""
+        """Run jobs on nodes that have these uptimes at time 0."""
         n_nodes = len(uptimes)
         laws = parse_law(self.LAW).nodes(n_nodes, 0)
         chosen = preset(policy)
@@ -162,8 +165,8 @@ class TestProactive:
         )  # fmt: skip
 
     def test_a_job_leaves_a_node_before_it_fails(self) -> None:
-        """Node 0 is 900 s old at date 0 and fails at 100. In 20 s it is likely to fail from 980 s
-        on: at 80 the job moves to node 2, for 5 s of overhead."""
+        """Node 0 is 900 s old at time 0 and fails at 100. From an age of 980 s on, it is likely
+        to fail within 20 s. Therefore the job moves to node 2 at 80, with 5 s of overhead."""
         result = self.run(self.POLICY, [900.0, 400.0, 300.0], (2, 200, 0))
         check_run(result)
         assert spans(result) == {"1": [(0, 80, "0-1"), (80, 205, "1-2")]}
@@ -181,7 +184,8 @@ class TestProactive:
         assert result.summary.failures_hit == 1
 
     def test_nothing_starts_there_until_it_has_failed_and_is_back(self) -> None:
-        """Node 0 is drained from 80 on; once it has failed it is trusted again, and up at 150."""
+        """Node 0 is drained from 80 on. The drain ends with its failure at 100, and it is up at
+        150."""
         result = self.run(self.POLICY, [900.0, 400.0, 300.0], (2, 50, 85), (1, 50, 136))
         assert spans(result) == {"1": [(85, 135, "1-2")], "2": [(136, 186, "1")]}
         (drained,) = result.ledger.drained
@@ -190,12 +194,12 @@ class TestProactive:
         )  # fmt: skip
 
     def test_nodes_are_not_kept_from_a_job_that_needs_them_all(self) -> None:
-        """It starts when that is looked at next, and loses what it did by 100."""
+        """The job starts at the next check, at 90, and loses its work in the failure at 100."""
         result = self.run(self.POLICY, [900.0, 300.0], (2, 50, 85))
         assert spans(result) == {"1": [(90, 100, "0-1"), (150, 200, "0-1")]}
 
     def test_a_law_without_memory_keeps_nobody_waiting(self) -> None:
-        """By it no node is safe; jobs of all nodes end nevertheless."""
+        """With this law no node is safe, but jobs that need all nodes still complete."""
         law = FailureScenario(parse_law("exponential:mean=5h,downtime=10min"), 1, 10_000.0)
         stage = staged(day(8, *[(8, 600.0, 50.0 * n) for n in range(5)]), Scenario(failures=law))
         result = stage.run(preset("baseline:react=foresee"))
@@ -203,7 +207,7 @@ class TestProactive:
         assert result.summary.succeeded == 5
 
     def test_the_law_of_a_run_is_told(self) -> None:
-        """As to FAPS; the same seed gives the same run."""
+        """The reaction knows the failure law, like FAPS. The same seed results in the same run."""
         law = FailureScenario(parse_law("weibull:scale=3000,shape=20,downtime=30"), 4, 20_000.0)
         jobs = [(3, 300.0, 200.0 * n) for n in range(60)]
         stage = staged(day(8, *jobs), Scenario(failures=law))
@@ -214,18 +218,18 @@ class TestProactive:
         assert first.summary.failures_hit < stage.run(preset("baseline")).summary.failures_hit
 
     def test_survival_is_that_of_the_law(self) -> None:
-        """exp(-((t+d)^k - t^k) / scale^k)."""
+        """The probability is exp(-((t+d)^k - t^k) / scale^k)."""
         laws = parse_law("weibull:scale=1000,scale_sigma=0,shape=3,shape_sigma=0").nodes(2, 0)
         hazard = laws.hazard(np.array([0.0, 500.0]), 100.0)
         assert np.exp(-hazard[1]) == pytest.approx(math.exp(-(0.6**3 - 0.5**3)))
 
 
 class TestTogether:
-    """What several of them want of one node, or of one job."""
+    """Cases in which several reactions affect the same node or the same job."""
 
     def test_a_node_that_sleeps_can_be_drained_and_is_not_woken(self) -> None:
-        """Nodes of 2 cores; 1 and 2 sleep from 10 on, and are drained at 20. Job 2 needs a node at
-        30: none is in service until 60, when it takes 5 s to boot."""
+        """Nodes have 2 cores. Nodes 1 and 2 sleep from 10 on and are drained at 20. Job 2 needs
+        a node at 30, but no free node is in service until 60. Then a node boots for 5 s."""
         workload = day(6, (2, 200, 0), (2, 40, 30))
         chosen = preset("cluster:react=sleep,sleep=10,boot=5")
         orders = [
@@ -240,7 +244,7 @@ class TestTogether:
         assert result.summary.drains.nodes == 2
 
     def test_no_more_nodes_are_woken_than_are_needed(self) -> None:
-        """Four nodes of 2 cores: job 2 needs one that sleeps."""
+        """There are four nodes of 2 cores. Job 2 needs only one of the sleeping nodes."""
         workload = day(8, (2, 500, 0), (2, 40, 100))
         result = simulate(
             workload, preset("cluster:react=sleep,sleep=10,boot=30"), cores_per_node=2
@@ -250,7 +254,8 @@ class TestTogether:
         assert spans(result)["2"] == [(130, 170, "2-3")]
 
     def test_compaction_leaves_jobs_in_their_partitions(self) -> None:
-        """Nodes of 4 cores. Alone on its node, y could go to node 0, which is not of b."""
+        """Nodes have 4 cores. Job 2 is alone on node 1 and would fit on node 0, but node 0 is
+        not in its partition b."""
         extra = [{"partition": "a"}, {"partition": "b"}]
         workload = day(8, (2, 500, 0), (1, 500, 0))
         jobs = tuple(
@@ -264,7 +269,7 @@ class TestTogether:
             assert result.summary.migrations.count == 0
         chosen = preset("compaction:partitions=a:0:2+b:0-1,migration_cost=1")
         result = simulate(workload, chosen, cores_per_node=4)
-        assert spans(result)["2"][-1][2] in ("2", "0")  # where b lies over a
+        assert spans(result)["2"][-1][2] in ("2", "0")  # here b contains node 0
 
     def test_compaction_does_not_break_boxes(self) -> None:
         with pytest.raises(
@@ -273,8 +278,9 @@ class TestTogether:
             preset("torus-first:react=compaction")
 
     def test_a_failure_after_a_migration_costs_the_image_again(self) -> None:
-        """Young/Daly recoveries take 7 s, a restart from the image 11 s. Moved at 100, hit at 150:
-        the first checkpoint of its own is not written by then. It goes on from 100 s of work."""
+        """A recovery from a Young/Daly checkpoint takes 7 s, a restart from the image 11 s. The
+        job moves at 100 and is hit at 150, before its first checkpoint after the move. It
+        restarts from the image with 100 s of work done."""
         workload = add_young_daly(
             day(4, (1, 1000, 0)), n_nodes=4, mtbf_s=50_000, cost_s=5.0, recovery_s=7.0
         )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cores of nodes, partitions, compaction and priorities: each event is that of a slow oracle.
+"""Nodes with cores, partitions, compaction and priorities: each attempt equals the slow oracle's.
 
 Rodríguez-Pascual et al., "Job migration in HPC clusters by means of checkpoint/restart", 2019.
 """
@@ -32,7 +32,7 @@ DAY_US = to_us(86_400)
 
 
 def workload(jobs: list[OracleJob], n_cores: int) -> Workload:
-    """The oracle's jobs as ours."""
+    """Return the oracle's jobs as a workload of rebat."""
     profiles = {job.id: {"type": "delay", "delay": job.run_us / 1e6} for job in jobs}
     made = []
     for job in jobs:
@@ -44,7 +44,7 @@ def workload(jobs: list[OracleJob], n_cores: int) -> Workload:
 
 
 def pieces(result: RunResult) -> list[Piece]:
-    """What ran, as the oracle has it."""
+    """Return the attempts of a run in the form of the oracle."""
     found = [
         Piece(
             record.attempt.job_id.partition("!")[2], record.attempt.number, record.start_us,
@@ -60,7 +60,7 @@ def pieces(result: RunResult) -> list[Piece]:
 def both(
     policy: str, jobs: list[OracleJob], n_nodes: int, cores: int, **how
 ) -> tuple[list[Piece], list[Piece]]:
-    """Our pieces and the oracle's."""
+    """Simulate jobs with rebat and with the oracle; return the attempts of both."""
     result = simulate(workload(jobs, n_nodes * cores), preset(policy), cores_per_node=cores)
     check_run(result)
 
@@ -95,7 +95,7 @@ def test_a_day_is_the_oracles(policy: str, load: float) -> None:
 
 
 def small_jobs(rng: random.Random, n_nodes: int, cores: int, mode: str) -> list[OracleJob]:
-    """Few jobs for few cores; many dates are multiples of the period."""
+    """Draw a few jobs for few cores; many submission times are multiples of the period."""
     jobs = []
     for number in range(rng.randint(1, 25)):
         size = min(n_nodes * cores, 1 + int(rng.expovariate(1 / 3)))
@@ -119,7 +119,7 @@ def small_jobs(rng: random.Random, n_nodes: int, cores: int, mode: str) -> list[
 
 @pytest.mark.parametrize("first", range(4))
 def test_small_machines_are_the_oracles(first: int) -> None:
-    """Wide jobs, jobs that cannot be checkpointed, several tiers, both fits: all at random."""
+    """Random wide jobs, jobs that cannot be checkpointed, several tiers, and both fits."""
     for seed in range(60 * first, 60 * (first + 1)):
         rng = random.Random(seed)
         n_nodes, cores = rng.randint(2, 5), rng.randint(1, 5)
@@ -137,7 +137,10 @@ def test_small_machines_are_the_oracles(first: int) -> None:
 
 
 def mixed(policy: str, load: int) -> float:
-    """Mean share of node time mixed, three days, in percent, as the note on the paper has it."""
+    """Return the mean share of node time of mixed nodes over three days, in percent.
+
+    It is defined as in the note on the paper.
+    """
     window = Measures(window=(0, DAY_US))
     shares = []
     for seed in range(3):
@@ -149,7 +152,8 @@ def mixed(policy: str, load: int) -> float:
 
 
 def test_mixed_nodes_are_as_many_as_the_paper_has() -> None:
-    """Figure 4: 53.5 % at half load; compaction takes 11.8 points of them, 10.8 at 75 %."""
+    """Figure 4: 53.5 % at 50 % load. Compaction reduces the share by 11.8 points; at 75 % load,
+    by 10.8."""
     at_50, at_75 = mixed("cluster", 50), mixed("cluster", 75)
     assert 45 <= at_50 <= 55
     assert 8 <= at_50 - mixed("compaction", 50) <= 16
@@ -162,7 +166,8 @@ def test_compaction_never_raises_the_share_of_mixed_nodes(load: int) -> None:
 
 
 def test_waiting_for_a_full_node_takes_a_harmonic_number_of_jobs() -> None:
-    """H_16 mean run times, where those are exponential (the note, in place of section 4.2)."""
+    """If run times are exponential, the wait is H_16 mean run times (the note, in place of
+    section 4.2)."""
     rng = np.random.default_rng(4)
     waits = rng.exponential(1.0, (20_000, 16)).max(axis=1)
     harmonic = sum(1 / n for n in range(1, 17))
@@ -175,7 +180,7 @@ def test_waiting_for_a_full_node_takes_a_harmonic_number_of_jobs() -> None:
 
 @st.composite
 def days(draw, n_nodes: int = 4, cores: int = 3) -> list[OracleJob]:
-    """Small random ones."""
+    """Draw a small day of jobs."""
     jobs = []
     for number in range(draw(st.integers(1, 12))):
         run_us = to_us(draw(st.integers(1, 900)))
@@ -192,7 +197,7 @@ def days(draw, n_nodes: int = 4, cores: int = 3) -> list[OracleJob]:
 
 @st.composite
 def orders(draw, n_nodes: int = 4) -> list[GenericEvent]:
-    """Nodes drained and taken back, jobs moved."""
+    """Draw drains and undrains of nodes, and migrations of jobs."""
     found, drained, at = [], set(), 0
     for _ in range(draw(st.integers(0, 8))):
         at += draw(st.integers(0, 300))
@@ -222,7 +227,7 @@ ALL = st.sampled_from(
 
 
 def without_eternal(policy: str, jobs: list[OracleJob]) -> list[OracleJob]:
-    """Only tiers have such a partition."""
+    """Remove the partition "eternal" from the jobs, unless the policy is a tiers policy."""
     if policy.startswith("tiers"):
         return jobs
     return [OracleJob(*[getattr(job, name) for name in OracleJob.__match_args__[:-1]], None)
@@ -232,8 +237,8 @@ def without_eternal(policy: str, jobs: list[OracleJob]) -> list[OracleJob]:
 @settings(max_examples=150)
 @given(policy=ALL, jobs=days(), operations=orders())
 def test_safety_of_every_day(policy, jobs, operations) -> None:
-    """Work is conserved over any chain of migrations; drained nodes are empty and stay so; what
-    cores are used for is what jobs were given."""
+    """Three properties hold for any chain of migrations. Work is conserved. Drained nodes are
+    empty and stay empty. The time in which cores are in use equals the time given to jobs."""
     jobs = without_eternal(policy, jobs)
     result = simulate(workload(jobs, 12), preset(policy), cores_per_node=3, operations=operations)
     check_run(result)
@@ -263,7 +268,7 @@ def _drained_nodes_are_empty(result: RunResult) -> None:
                 record.end_us <= one.since_us
                 or record.start_us >= until_us
                 or (
-                    record.start_us < one.since_us == until_us  # refused
+                    record.start_us < one.since_us == until_us  # the drain was refused
                 )
             )
 
@@ -284,7 +289,7 @@ def _used_cores_are_delivered(result: RunResult) -> None:
 @settings(max_examples=100)
 @given(targets=st.sampled_from(["single", "several"]), jobs=days())
 def test_no_compaction_raises_the_number_of_mixed_nodes(targets: str, jobs) -> None:
-    """At the instant of a migration, and it leaves one node empty."""
+    """The number of mixed nodes immediately after a compaction is not above the number before."""
     jobs = without_eternal("compaction", jobs)
     policy = f"compaction:targets={targets},migration_cost=5,period=10"
     ledger = simulate(workload(jobs, 12), preset(policy), cores_per_node=3).ledger
@@ -298,7 +303,7 @@ def test_no_compaction_raises_the_number_of_mixed_nodes(targets: str, jobs) -> N
 
 
 def _mixed_at(ledger, at_us: int, moved: set[str]) -> tuple[int, int]:
-    """Mixed nodes just before a migration, and with nothing but it done."""
+    """Count mixed nodes just before a migration, and after it if nothing else changes."""
     before, after = np.zeros(4, dtype=int), np.zeros(4, dtype=int)
     for record in ledger.attempts:
         if record.nodes is None:
@@ -315,7 +320,7 @@ def _mixed_at(ledger, at_us: int, moved: set[str]) -> tuple[int, int]:
 @settings(max_examples=60)
 @given(jobs=days())
 def test_no_eternal_job_loses_progress(jobs) -> None:
-    """What they worked is what they ran, overheads apart, until they are ended."""
+    """The progress of each attempt of an eternal job is its run time without the overhead."""
     extra = [OracleJob(f"e{i}", 1, 10**15, 0, 2 * 10**15, partition="eternal") for i in range(8)]
     made = workload([*jobs, *extra], 12)
     flagged = tuple(

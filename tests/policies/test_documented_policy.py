@@ -21,7 +21,7 @@ CHECKPOINTS = {
 
 
 def example(folder: Path) -> str:
-    """The example as a file; gives the specification of its class."""
+    """Write the example to a file; return the specification of its class."""
     code = re.findall(r"```python[^\n]*\n(.*?)```", DOCS.read_text(), re.S)[-1]
     (folder / "morning.py").write_text(code)
     assert len(code.strip().splitlines()) < 30
@@ -29,7 +29,7 @@ def example(folder: Path) -> str:
 
 
 def write_inputs(folder: Path) -> None:
-    """Two jobs of 4 nodes and 100 s that checkpoint; the second can shrink."""
+    """Write two jobs of 4 nodes and 100 s with checkpoints. The second job can shrink."""
     profiles = {"p": {"type": "delay", "delay": 100, **CHECKPOINTS}}
     shape = {"shape": {"kind": "malleable", "min": 1, "max": 8}}
     jobs = (Job("1", 4, 0, to_us(300), "p"), Job("2", 4, 0, to_us(300), "p", shape))
@@ -38,7 +38,7 @@ def write_inputs(folder: Path) -> None:
 
 
 def rows(path: Path) -> list[tuple[str, str, float, float]]:
-    """(job, nodes, start, end) of every attempt, by start."""
+    """Return (job, nodes, start, end) of every attempt, sorted by start."""
     with path.open() as lines:
         found = [
             (r["job_id"], r["allocated_resources"], float(r["starting_time"]),
@@ -53,11 +53,11 @@ def test_it_drains_moves_shrinks_and_grows(tmp_path: Path) -> None:
     policy = example(tmp_path)
     main(["run", str(tmp_path / "w.json"), "-p", policy, "--out", str(tmp_path / "out")])
     assert rows(tmp_path / "out" / "Morning" / "jobs.csv") == [
-        ("1", "0-3", 0, 11),  # at 10 it checkpoints for a second, and moves
+        ("1", "0-3", 0, 11),  # checkpoints from 10 to 11, then moves
         ("2", "4-7", 0, 21),
-        ("1#1", "8-11", 11, 103),  # 10 s done; 2 s recovery + 90 s
-        ("2#1", "4-5", 21, 41),  # 20 s done: 80 s of 4 nodes are 160 s of 2; 2 s of it recovery
-        ("2#2", "4-7", 41, 114.5),  # 17 s of 2 nodes more: 71.5 s of 4 are left, and a recovery
+        ("1#1", "8-11", 11, 103),  # 10 s are done: 2 s of recovery + 90 s
+        ("2#1", "4-5", 21, 41),  # 20 s are done: the other 80 s take 160 s on 2 nodes
+        ("2#2", "4-7", 41, 114.5),  # 17 s on 2 nodes are done: 2 s of recovery + 71.5 s
     ]
 
 

@@ -40,7 +40,7 @@ POLICIES = [
 
 
 def story(result) -> dict[str, tuple[int, float, float]]:
-    """Size, start and end (seconds) of what ran, by attempt, without the workload's name."""
+    """Return size, start and end (seconds) of every attempt that ran, by its id."""
     return {
         r.attempt.id.partition("!")[2]: (r.attempt.n_nodes, r.start_us / 1e6, r.end_us / 1e6)
         for r in result.ledger.attempts
@@ -55,7 +55,8 @@ class TestEveryFlexiblePolicy:
     def test_is_safe_when_groups_of_processors_fail(
         self, policy, workload, events, perfect
     ) -> None:
-        """No processor twice, none dead; sizes as the shapes say; work is conserved."""
+        """No processor is used twice or while it is down. Sizes match the shapes. Work is
+        conserved."""
         prepared = add_perfect(workload) if perfect else workload
         result = run(policy, prepared, events)
         check_run(result)
@@ -77,15 +78,16 @@ class TestEveryFlexiblePolicy:
 
 
 def test_sa_takes_the_size_that_ends_first_on_the_plan() -> None:
-    """Until 100 six of ten nodes are taken. Job 2 on 8 nodes would run from 101 to 151.5; on its
-    four from 0 to 101: that is less."""
+    """Six of ten nodes are in use until 100. Job 2 would run from 101 to 151.5 on 8 nodes, but
+    from 0 to 101 on its four nodes, which ends earlier."""
     workload = flexible(10, (6, 100, 0, None), (4, 100, 0, moldable(2, 8)))
     ran = story(run("sa", workload))
     assert ran == {"1": (6, 0, 100), "2": (4, 0, 100)}
 
 
 def test_sa_waits_where_that_ends_first() -> None:
-    """On two nodes job 2 would run from 0 to 202, on eight from 11 to 61.5 at the latest."""
+    """Job 2 would run from 0 to 202 on two nodes, but from 11 to 61.5 at the latest on eight
+    nodes."""
     workload = flexible(10, (8, 10, 0, None), (4, 100, 0, moldable(2, 8)))
     ran = story(run("sa", workload))
     assert ran == {"1": (8, 0, 10), "2#1": (8, 10, 60)}
@@ -121,8 +123,8 @@ def test_under_sa_a_malleable_job_is_rigid() -> None:
 
 @pytest.mark.parametrize("policy", ["pwa", "dbes"])
 def test_a_job_shrinks_for_the_head_and_grows_again(policy: str) -> None:
-    """Job 1 has all 8 nodes; job 2 needs 4 of them from 10 to 20. 320 node-seconds of work: 80,
-    then 40, then 200 in 25 s."""
+    """Job 1 has all 8 nodes. Job 2 needs 4 of them from 10 to 20. Job 1 has 320 node-seconds of
+    work: 80 until 10, 40 until 20, and the other 200 in 25 s."""
     workload = flexible(8, (4, 80, 0, malleable(2, 8)), (4, 10, 10, None))
     ran = story(run(policy, workload))
     assert ran == {"1#1": (8, 0, 10), "1#2": (4, 10, 20), "2": (4, 10, 20), "1#3": (8, 20, 45)}
@@ -134,8 +136,8 @@ def test_under_pra_a_running_job_goes_first() -> None:
 
 
 def test_pra_grows_what_runs_before_anything_starts() -> None:
-    """At 10 job 1 leaves six nodes. Under PRA job 2 takes four of them, so that job 3 waits; under
-    PWA job 3 starts, and job 2 takes the other two."""
+    """At 10 job 1 ends and six nodes are free. Under PRA job 2 takes four of them, and job 3
+    waits. Under PWA job 3 starts, and job 2 takes the other two nodes."""
     workload = flexible(8, (6, 10, 0, None), (4, 80, 0, malleable(2, 6)), (4, 10, 1, None))
     pra, pwa = story(run("pra", workload)), story(run("pwa", workload))
     assert pra["2#1"] == pwa["2#1"] == (2, 0, 10)
@@ -144,7 +146,8 @@ def test_pra_grows_what_runs_before_anything_starts() -> None:
 
 
 def test_resizes_cost_what_they_are_said_to() -> None:
-    """Each change of size is 3 s of recovery: 8 nodes to 10 s, 4 for 10 s (7 of work), 8 again."""
+    """Each resize costs 3 s of recovery. Job 1 has 8 nodes until 10, then 4 nodes for 10 s, of
+    which 7 s are work, then 8 nodes again."""
     workload = add_perfect(flexible(8, (4, 80, 0, malleable(2, 8)), (4, 10, 10, None)))
     ran = story(run("pwa:resize_cost=3", workload))
     assert ran["1#2"] == (4, 10, 20)
@@ -152,26 +155,27 @@ def test_resizes_cost_what_they_are_said_to() -> None:
 
 
 def test_a_failure_loses_what_a_resize_took_along() -> None:
-    """Without checkpoints job 1 has nothing saved: what it did on 8 nodes until 10 and on 4 until
-    15 is lost; with a checkpoint every 100 s it is, too."""
+    """Job 1 has no checkpoints. Its work on 8 nodes until 10 and on 4 nodes until 15 is lost.
+    The same holds with a checkpoint every 100 s."""
     workload = flexible(8, (4, 80, 0, malleable(2, 8)), (4, 10, 10, None))
     result = run("pwa", workload, fails(0, 15, 1000))
-    assert story(result)["1#5"] == (7, 20, 63.571429)  # 305 are left
+    assert story(result)["1#5"] == (7, 20, 63.571429)  # 305 node-seconds are left
     assert result.rows[0].wasted_node_seconds == 100
     assert result.summary.platform.waste_failure == 100
-    # of eq. 1's 404 s: 400 of work, so 1600 node-seconds, and 3 from 55 to 61, 15 of it work
+    # The 404 s of eq. 1 contain 400 s of work, which are 1600 node-seconds. Of these, 15 are done
+    # on 3 nodes from 55 to 61.
     workload = flexible(8, (4, 400, 0, malleable(2, 8)), (4, 10, 50, None))
     checkpointed = add_young_daly(
         workload, n_nodes=8, mtbf_s=2500, cost_s=1.0, recovery_s=1.0, rounding="ceil"
     )
     result = run("pwa", checkpointed, fails(0, 55, 1000))
     last = result.ledger.attempts[-1]
-    work_s = (1600 - 5 * 3) / 7  # on 7 nodes, after 1 s of recovery on three
+    work_s = (1600 - 5 * 3) / 7  # on 7 nodes, after 1 s of recovery on 3 nodes
     assert (last.end_us - last.start_us) / 1e6 == pytest.approx(work_s + 2, abs=1e-5)
 
 
 def test_a_job_that_is_killed_and_goes_on_runs_for_just_its_time() -> None:
-    """Check (h): killed at 40 % of 123.456789 s, it runs for the rest."""
+    """Check (h): a job of 123.456789 s is killed at 40 % and runs for exactly the rest."""
     workload = add_perfect(flexible(4, (4, 123.456789, 0, None)))
     result = run("dbes", workload, fails(0, 49.382716, 60))
     runs = [r.end_us - r.start_us for r in result.ledger.attempts]
@@ -182,7 +186,7 @@ def test_a_job_that_is_killed_and_goes_on_runs_for_just_its_time() -> None:
 
 
 def members(*ranges: tuple[int, int, int]) -> list[Member]:
-    """Members of (size, min, max), the oldest first."""
+    """Return members of (size, min, max), the oldest first."""
     return [Member(None, None, size, low, high, 0) for size, low, high in ranges]
 
 
@@ -191,8 +195,9 @@ def members(*ranges: tuple[int, int, int]) -> list[Member]:
     [("fpsma", [5, 6, 2], [3, 1, 1]), ("egs", [5, 4, 4], [2, 2, 1])],
 )
 def test_managers_grow_and_shrink_as_buisson_and_others_say(manager, grown, shrunk) -> None:
-    """Seven idle nodes. FPSMA: 2 to the oldest, which is full then, 5 to the next. EGS: 3, 2, 2;
-    what the oldest cannot take goes to the others. Then four nodes are wanted of 3, 3 and 3."""
+    """Seven nodes are idle. FPSMA adds 2 to the oldest job, which then has its maximum, and 5 to
+    the next. EGS adds 3, 2 and 2, but the oldest can take only 2, so another job gets the third.
+    Then four nodes are requested from three jobs of 3 nodes."""
     able = members((3, 1, 5), (1, 1, 6), (2, 1, 9))
     assert MANAGERS[manager].grow(able, 7) == 0
     assert [member.size for member in able] == grown
@@ -223,7 +228,8 @@ def test_managers_hand_out_all_they_can_and_nothing_else(ranges, n, manager) -> 
     [("earliest", [3, 1, 1]), ("latest", [1, 3, 1]), ("fewest", [1, 1, 3])],
 )
 def test_orders_of_lenders(order: str, sizes: list[int]) -> None:
-    """Jobs of 3 nodes that grew at 9, 5 and 7, with 0, 1 and 4 resizes; four nodes are wanted."""
+    """Three jobs of 3 nodes grew at 9, 5 and 7 and had 0, 1 and 4 resizes. Four nodes are
+    requested."""
     able = members((3, 1, 9), (3, 1, 9), (3, 1, 9))
     for member, expanded_us, n_resizes in zip(able, (9, 5, 7), (0, 1, 4), strict=True):
         member.expanded_us, member.n_resizes = expanded_us, n_resizes
@@ -234,8 +240,9 @@ def test_orders_of_lenders(order: str, sizes: list[int]) -> None:
 
 
 def test_dbes_takes_back_the_even_share_first() -> None:
-    """The first got 4 as others wait for it, then both get 1; three are taken: the even ones, then
-    one of what the youngest got."""
+    """The first job has 4 nodes above its minimum, then both jobs receive 1 in an even
+    distribution. To return three nodes, DBES first takes the evenly distributed nodes, then one
+    of the first job."""
     able = members((6, 2, 9), (2, 2, 9))
     for member in able:
         member.take(1, even=True)

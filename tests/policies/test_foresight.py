@@ -25,7 +25,7 @@ def scenario(begin_s: float = BEGIN_S) -> Scenario:
 
 
 def test_a_factor_makes_all_times_longer() -> None:
-    """The same as a law whose scales are that much longer."""
+    """A factor has the same effect as a law whose scales are larger by this factor."""
     laws = LAW.nodes(16, 0)
     stretched = WeibullNodes(laws.scale_s * 2.5, laws.shape)
     uptime_s = np.linspace(0, 1e6, 16)
@@ -52,7 +52,7 @@ def test_a_fit_is_to_what_failed_before_and_no_more() -> None:
     laws = fitted(past)
     true = LAW.nodes(64, 3)
     assert max(event.at_us for event in past.events) <= BEGIN_S * 1e6
-    # 40 failures of each node: its scale is known to 1 / (4 sqrt(40)) = 4 %
+    # With 40 failures of each node, the error of its scale is 1 / (4 sqrt(40)) = 4 %.
     assert np.median(np.abs(laws.scale_s / true.scale_s - 1)) < 0.06
 
 
@@ -63,7 +63,8 @@ def test_a_fit_needs_a_history() -> None:
 
 
 def test_each_foresight_runs_and_knows_the_ages_of_nodes() -> None:
-    """With uptimes of 0, the youngest and the oldest nodes would be the same ones at first."""
+    """The choices differ. If all uptimes were 0, youngest and oldest nodes would be the same at
+    first."""
     jobs = generator("torus-load:nodes=64,load=60,days=4")(0)
     stage = staged(jobs, scenario())
     first = {}

@@ -11,7 +11,7 @@ from rebat.policies.planning.list_scheduling import ListScheduling
 from rebat.session.session import Session
 from tests.scenarios import fails, failures, flows, machine, run, workloads
 
-# On 4 nodes: 1 runs, 2 needs the whole machine, 3 fits beside 1 but outlasts it, 4 fits in time.
+# Of 4 nodes, 1 uses two and 2 needs all. 3 fits next to 1 but ends later; 4 ends earlier.
 QUEUE = machine(4, (2, 10), (4, 10), (2, 20), (1, 5))
 
 
@@ -28,7 +28,7 @@ def test_conservative_delays_nobody() -> None:
 
 
 class Watched(ListScheduling):
-    """Remembers each attempt's reservation, and complains when one moves later for no reason."""
+    """A planning that checks that no reservation moves to a later time unless there is a reason."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -64,10 +64,10 @@ def test_without_failures_stealing_changes_nothing(workload) -> None:
 
 
 def test_compression_lets_reservations_stand_that_a_rebuild_clears() -> None:
-    """Jobs 1 and 3 end at 5, a little early, with job 2 reserved at 7 and job 4 at 5.01.
+    """Jobs 1 and 3 end at 5, slightly early. Job 2 is reserved at 7 and job 4 at 5.01.
 
-    Compressed, job 2 finds no room before 6.02, since job 4 stands in its way; built anew, it goes
-    first, being submitted first.
+    With compression job 2 cannot start before 6.02, because job 4 keeps its reservation. With a
+    rebuild job 2 is planned first, because it was submitted first.
     """
     workload = machine(3, (1, 5), (3, 7, 2), (2, 4, 1, 6), (1, 1, 4))
     assert flows(run("baseline:maintenance=compression", workload))["2"] == 11
@@ -75,10 +75,10 @@ def test_compression_lets_reservations_stand_that_a_rebuild_clears() -> None:
 
 
 def test_the_program_compresses_on_a_rejuvenation() -> None:
-    """While a node is down job 2 cannot be placed, and job 3 takes a place before it.
+    """While a node is down, job 2 cannot be placed, and job 3 takes a place before it.
 
-    When the node is back at 7, the paper clears the plan and job 2 is first again; the program lets
-    job 3's reservation stand, which then moves to 7.
+    When the node is back at 7, the paper clears the plan, and job 2 is first again. The authors'
+    program keeps the reservation of job 3 and moves it to 7.
     """
     workload = machine(4, (1, 8, 4), (4, 8, 4), (3, 9, 4, 17))
     paper = flows(run("baseline:maintenance=compression", workload, fails(2, 5, 7)))
@@ -88,9 +88,11 @@ def test_the_program_compresses_on_a_rejuvenation() -> None:
 
 
 def test_a_reservation_of_named_nodes_stands_in_the_way_where_a_counted_one_does_not() -> None:
-    """Job 3 ends at 8 instead of 14, and job 2 could start on its node, which job 4 has from 14 on.
+    """Job 3 ends at 8 instead of 14. Job 2 could start on its node, which is reserved for job 4
+    from 14.
 
-    Counted, two nodes are left for job 4 then; named, its node 0 is not, so job 2 waits for job 1.
+    If the plan counts nodes, two nodes are left for job 4 at 14. If it names them, node 0 is taken
+    from job 4, so job 2 waits for job 1.
     """
     workload = machine(3, (2, 8, 1), (1, 7, 2, 12), (1, 8, 0, 14), (2, 4, 4))
     assert flows(run("baseline:placement=any", workload))["2"] == 13

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Policies and rules from files: the README's twenty lines run, and errors are reported."""
+"""User-defined policies and rules: the README's twenty lines run, and errors are reported."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_the_readmes_policy_runs_under_failures(tmp_path: Path) -> None:
         machine_events=read_events(ROOT / "failure_events/toy.events"),
     )
     check_run(result)
-    # Job 5 gets node 2 at once, loses it at 1, and starts over on another: 1 + 2.
+    # Job 5 starts immediately on node 2, fails at 1, and starts over on another node: 1 + 2.
     assert {row.job_id: row.flow for row in result.rows}["5"] == 3
 
 
@@ -61,7 +61,7 @@ def test_a_missing_file_is_told() -> None:
         scheduler("absent.py:Mine")
 
 
-# ---- what a policy does wrong is one line: who, when, where
+# ---- errors in a policy: one line with the policy, the time and the line of code
 
 POLICY = """from __future__ import annotations
 from dataclasses import dataclass
@@ -145,7 +145,7 @@ def test_a_file_is_read_as_it_is_now_and_nothing_is_put_beside_it(tmp_path: Path
     assert [path.name for path in tmp_path.iterdir()] == ["mine.py"]
 
 
-# ---- two of one name
+# ---- two policies of the same name
 
 
 def test_two_policies_of_one_name_both_run_and_say_what_they_are(tmp_path: Path, capsys) -> None:
@@ -179,7 +179,7 @@ def test_a_policy_of_its_own_name_keeps_it(tmp_path: Path) -> None:
     assert [one.name for one in schedulers([spec, "sfsj", spec, "h111"])] == ["Mine", "sfsj"]
 
 
-# ---- rules of one's own
+# ---- user-defined rules
 
 RULES = """
 from rebat.core.nodes import NodeSet

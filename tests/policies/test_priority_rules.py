@@ -22,12 +22,12 @@ ORDERS = {
     "LPA": [0, 2, 3, 1],
     "LA": [2, 1, 3, 0],
     "SA": [0, 3, 1, 2],
-    "LJF": [1, 3, 0, 2],  # large means 6 and more of 10 processors; small ones by index
+    "LJF": [1, 3, 0, 2],  # jobs of at least 6 of 10 processors are large; small jobs by index
 }
 
 
 def job_key(name: str, time: int, size: int, job: int, *, n_procs: int, seed: int = 0):
-    """The sorting key of one job: the rule's key, then the job index."""
+    """Return the sorting key of one job: the key of the rule, then the job index."""
     return int(priority_rule(name)(time, size, job, n_procs, seed)), job
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The node-stealing authors' program: each job of its recorded runs, and each of its rules.
+"""The node-stealing authors' program: every job of its recorded runs, and each of its rules.
 
 The examples extend that of ``test_stealing_variants``: six nodes, B on node 0, F on nodes 1-3, C on
 nodes 4-5. Node 1, which F uses, fails at 9, and no node is free. Jobs checkpoint with T = 10, C =
@@ -34,8 +34,8 @@ from tests.policies.test_stealing_variants import EXAMPLE, FAILURE, flows, jobs
 from tests.recordings import DATA
 from tests.scenarios import Custom, check_run, fails, run
 
-# Section 5 of the note, and the summaries of the runs: failures under normal running jobs, and the
-# decisions to steal: victims taken at their checkpoint, ended first, hit.
+# From section 5 of the note and the summaries of the runs: the number of failures that hit normal
+# running jobs, and of steals whose victim was interrupted, completed before, or failed before.
 RECORDED = {
     "baseline": (896, 0, 0, 0),
     "h111": (897, 83, 0, 0),
@@ -48,7 +48,10 @@ RECORDED = {
 
 @pytest.mark.parametrize("policy", RECORDED)
 def test_a_real_month_equals_the_recorded_run_job_for_job(shared, policy: str) -> None:
-    """Each of 5,321 jobs finishes within 1 ms of the authors' own run, in as many attempts."""
+    """Each of 5,321 jobs has the same number of attempts as in the authors' own run.
+
+    Each finish time differs by at most 1 ms.
+    """
     folder = shared / "golden" / "node-stealing"
     with gzip.open(folder / f"authors-{policy}.flows.csv.gz", "rt") as lines:
         recorded = {row["id"]: row for row in csv.DictReader(lines)}
@@ -75,7 +78,10 @@ def test_a_real_month_equals_the_recorded_run_job_for_job(shared, policy: str) -
 
 
 def test_periods_have_six_decimals_as_on_the_wire() -> None:
-    """The file says 10.246950765959598 s, Batsim 10.246951: resubmissions are as Batsim's."""
+    """The file has a period of 10.246950765959598 s, but Batsim reads 10.246951.
+
+    Therefore resubmissions have the lengths that they have in Batsim.
+    """
     folder = DATA / "real-batsim/authors-10us/cli"
     result = simulate(
         read_workload(folder / "w.json"),
@@ -90,7 +96,7 @@ def first_start(result, name: str) -> float:
 
 
 def test_ids_are_those_of_the_program_and_sort_as_texts() -> None:
-    """Copies before originals, the tenth before the second (rules 1 and 6)."""
+    """Copies sort before originals, and the tenth copy before the second (rules 1 and 6)."""
     attempts = [Attempt(f"w0!7#{k}", "w0!7", 9, 1, k, 4, 100, 5, 70) for k in (1, 2, 10)]
     attempts.append(Attempt("w0!7", "w0!7", 9, 1, 0, 4, 100, 5, 70))
     names = sorted(map(program_id, attempts))
@@ -99,7 +105,8 @@ def test_ids_are_those_of_the_program_and_sort_as_texts() -> None:
 
 @pytest.mark.parametrize(("tie", "victim"), [("order", "w0!D"), ("id", "w0!B")])
 def test_rule_1_the_last_tie_between_victims_is_an_axis(tie: str, victim: str) -> None:
-    """B and D have one node each and came at one date: D came last, B has the smaller id."""
+    """B and D have one node each and the same submission time. D is later in order, B has the
+    smaller id."""
     workload = jobs(("B", 1, 0, 40), ("D", 1, 0, 40), ("F", 3, 1, 30), ("C", 1, 0, 50))
     result = run(f"sfsj:tie={tie}", workload, fails(3, 9, 1000))
     check_run(result)
@@ -110,7 +117,8 @@ def test_rule_1_the_last_tie_between_victims_is_an_axis(tie: str, victim: str) -
 def test_the_job_that_has_run_for_the_shortest_time_may_be_the_victim(
     tie: str, victim: str
 ) -> None:
-    """Two jobs of two nodes: one was released later, the other one has run for a shorter time."""
+    """Of two jobs of two nodes, one was released later, and the other has run for a shorter
+    time."""
     rows = (("late", 2, 20, 30), ("short", 2, 10, 50), ("large", 3, 40, 60))
     candidates = []
     for serial, (name, size, submit_us, start_us) in enumerate(rows):
@@ -123,11 +131,11 @@ def test_the_job_that_has_run_for_the_shortest_time_may_be_the_victim(
 
 @pytest.mark.parametrize(("margin", "start"), [("0", 42), ("900", 10)])
 def test_rule_2_plans_take_held_nodes_to_be_held_longer(margin: str, start: float) -> None:
-    """Node 1 is back at 10, while nodes 2 and 3 are held for F until 11. D wants three nodes.
+    """Node 1 is back at 10, while nodes 2 and 3 are held for F until 11. D needs three nodes.
 
-    Where the plan knows that, D is to have nodes 1-3 at 11, and E may not run on node 1 for 20.
-    Where they are held until 911, D comes when B and C have ended, and E fits before it. (In the
-    first case F runs on nodes 1-3 from 11, E on node 0 after B; in the second the other way round.)
+    Without a margin, D is planned on these nodes at 11, so that E (19 s) cannot start on node 1 at
+    10. With a margin of 900 s, the nodes are planned as held until 911. D is then planned after the
+    ends of B and C, and E starts before D.
     """
     crowd = jobs(
         ("B", 1, 0, 40), ("F", 3, 1, 30), ("C", 2, 2, 50), ("D", 3, 9.25, 30), ("E", 1, 9.5, 19)
@@ -145,7 +153,8 @@ def test_rule_2_plans_take_held_nodes_to_be_held_longer(margin: str, start: floa
     ],
 )
 def test_rule_3_others_may_take_the_nodes_of_a_victim_that_ends_first(ended, expected) -> None:
-    """B ends at 11, before its checkpoint at 12. F waits with nodes 2 and 3, D for one node."""
+    """B ends at 11, before its checkpoint at 12. F holds nodes 2 and 3, and D waits for one
+    node."""
     short = jobs(("B", 1, 0, 11), ("F", 3, 1, 30), ("C", 2, 2, 50), ("D", 1, 10, 3))
     result = run(f"h311:ended={ended}", short, FAILURE)
     check_run(result)
@@ -167,9 +176,10 @@ def test_rule_4_a_victim_that_is_hit_is_a_failed_job_or_a_victim(hit: str, prior
 
 @pytest.mark.parametrize(("held", "nodes"), [("surviving", "1"), ("lowest", "2")])
 def test_rule_5_what_is_left_of_held_nodes_is_held_anew_on_the_lowest(held, nodes) -> None:
-    """F holds nodes 2 and 3 for its steal from C (T3, until 14), node 1 is back at 9.5.
+    """F holds nodes 2 and 3 until 14 for its steal from C (T3). Node 1 is back at 9.5.
 
-    At 10 node 3 fails, too. One node is held on: node 2, or the lowest, node 1; D gets the other.
+    At 10 node 3 fails, too. One node stays held: node 2, or the lowest one, node 1. D gets the
+    other.
     """
     crowd = jobs(("B", 1, 0, 40), ("F", 3, 1, 30), ("C", 2, 2, 50), ("D", 1, 10.5, 2))
     events = sorted([*fails(1, 9, 9.5), *fails(3, 10, 1000)], key=lambda event: event.at_us)
@@ -180,7 +190,7 @@ def test_rule_5_what_is_left_of_held_nodes_is_held_anew_on_the_lowest(held, node
 
 @pytest.mark.parametrize(("order", "first"), [("fcfs", "2"), ("fcfs-by-id", "10")])
 def test_rule_6_what_comes_at_one_date_goes_by_its_id_as_a_text(order: str, first: str) -> None:
-    """Jobs 2 and 10 are hit at one date, and one of them fits on what is left."""
+    """Jobs 2 and 10 fail at the same time, and only one of them fits on the remaining nodes."""
     workload = jobs(("2", 3, 0, 40), ("10", 3, 1, 40))
     result = run(f"baseline:order={order}", workload, [*fails(1, 9, 1000), *fails(4, 9, 1000)])
     check_run(result)
@@ -190,7 +200,7 @@ def test_rule_6_what_comes_at_one_date_goes_by_its_id_as_a_text(order: str, firs
 
 @pytest.mark.parametrize(("digits", "length"), [("all", 12334.678), ("six", 12334.7)])
 def test_rule_7_resubmissions_are_written_with_six_digits(digits: str, length: float) -> None:
-    """The job is hit at 14, after its first checkpoint (12): R + 12345.678 - 12 remain."""
+    """The job fails at 14, after its first checkpoint (12). R + 12345.678 - 12 seconds remain."""
     result = run(f"baseline:digits={digits}", jobs(("A", 3, 0, 12345.678)), fails(1, 14, 20))
     assert flows(result)["A"] == pytest.approx(14 + length, abs=1e-6)
 
@@ -198,11 +208,11 @@ def test_rule_7_resubmissions_are_written_with_six_digits(digits: str, length: f
 def test_rule_8_periods_are_worked_out_from_a_rate_with_six_decimals() -> None:
     assert period_as_forwarded_s(3600.0, 300.0, 8192) == pytest.approx(3600.00107, abs=1e-5)
     assert written(period_as_forwarded_s(3600.0, 300.0, 8192)) == 3600
-    assert period_as_forwarded_s(1e15, 1.0, 1) == 1e15  # a rate of 0 would never checkpoint
+    assert period_as_forwarded_s(1e15, 1.0, 1) == 1e15  # a rate of 0 means no checkpoint
 
 
 def cases(as_the_program: bool, timing: str, workload: Workload, events) -> list[Steal]:
-    """The steals that a criterion is asked about; it agrees to all but those for B."""
+    """Return the steals for which a criterion is evaluated. It refuses only those for B."""
     asked: list[Steal] = []
 
     def agree(steal: Steal) -> bool:
@@ -223,7 +233,8 @@ def cases(as_the_program: bool, timing: str, workload: Workload, events) -> list
 
 @pytest.mark.parametrize(("as_the_program", "end"), [(False, 46), (True, 45)])
 def test_rule_9_k3_takes_the_victims_end_without_its_recovery(as_the_program, end) -> None:
-    """B is hit at 3 and starts over at 4: a recovery of 1 and 41, so until 46 at the latest."""
+    """B fails at 3 and starts over at 4, with 1 s of recovery and a walltime of 41 s: until 46
+    at most."""
     events = sorted([*fails(0, 3, 4), *FAILURE], key=lambda event: event.at_us)
     (steal,) = cases(as_the_program, "now", EXAMPLE, events)
     assert steal.victim_end_us == end * 1e6
@@ -231,7 +242,7 @@ def test_rule_9_k3_takes_the_victims_end_without_its_recovery(as_the_program, en
 
 @pytest.mark.parametrize(("as_the_program", "end"), [(False, 41), (True, 15)])
 def test_rule_9_k3_counts_nodes_that_are_held(as_the_program, end) -> None:
-    """F waits for D, which came last, until its checkpoint at 15, when C is hit at 10."""
+    """F waits until 15 for the checkpoint of its victim D, the youngest job. C fails at 10."""
     workload = jobs(("B", 1, 0, 40), ("F", 3, 1, 30), ("C", 2, 2, 50), ("D", 1, 3, 60))
     workload = Workload("seven", 7, workload.jobs, workload.profiles)
     events = [*fails(1, 9, 1000), *fails(4, 10, 1000)]
@@ -242,9 +253,10 @@ def test_rule_9_k3_counts_nodes_that_are_held(as_the_program, end) -> None:
 
 @pytest.mark.parametrize(("chosen", "steals"), [("again", 2), ("once", 1)])
 def test_rule_9_a_victim_that_was_spared_may_be_chosen_again_or_not(chosen, steals) -> None:
-    """F is to take B's node at 12, but loses two more before: B goes on. C is hit at 10.5.
+    """F is to take B's node at 12, but loses two more nodes before, so B continues. C fails at
+    10.5.
 
-    Nobody else has fewer nodes than C.
+    B is the only job with fewer nodes than C.
     """
     workload = jobs(("B", 1, 0, 40), ("F", 3, 1, 30), ("C", 2, 2, 50))
     events = [

@@ -22,13 +22,13 @@ ON = "react=replacement"
 
 
 def down(nodes: str, at: float, back: float) -> list[MachineEvent]:
-    """Nodes that fail together and come back."""
+    """Return the common failure and the common repair of some nodes."""
     nodes = NodeSet.parse(nodes)
     return [MachineEvent(to_us(at), False, nodes), MachineEvent(to_us(back), True, nodes)]
 
 
 def replaced(policy: str, workload, events):
-    """What ran, and the words of the stops by attempt."""
+    """Return the attempts that ran, and the reasons of stops by attempt."""
     result = run(policy, add_perfect(workload), events)
     check_run(result)
     words = {
@@ -40,7 +40,8 @@ def replaced(policy: str, workload, events):
 
 
 def test_a_malleable_job_goes_on_on_the_nodes_that_are_left() -> None:
-    """400 node-seconds: 100 until the failure, then three nodes, then the fourth again at 50."""
+    """Of 400 node-seconds, 100 are done at the failure. The job continues on three nodes, and
+    from 50 on four nodes again."""
     workload = flexible(4, (4, 100, 0, malleable(2, 4)))
     ran, words = replaced(f"dbes:{ON}", workload, down("1", 25, 50))
     assert ran == {"1": (4, 0, 25), "1#1": (3, 25, 50), "1#2": (4, 50, 106.25)}
@@ -62,7 +63,7 @@ def test_the_other_nodes_of_the_job_are_kept() -> None:
 
 
 def test_a_failure_of_processors_of_two_jobs_is_decided_on_as_a_whole() -> None:
-    """Nodes 2 and 3 die: one idle node is left, for the first of the two that were hit."""
+    """Nodes 2 and 3 fail. One node is idle, and the first of the two failed jobs gets it."""
     workload = flexible(6, (3, 100, 0, None), (2, 100, 0, None))
     ran, words = replaced(f"baseline:{ON}", workload, down("2-3", 20, 60))
     assert words == {"1": "idle"}
@@ -71,7 +72,8 @@ def test_a_failure_of_processors_of_two_jobs_is_decided_on_as_a_whole() -> None:
 
 
 def test_spare_nodes_come_first_and_are_filled_up() -> None:
-    """Of six nodes the last is spare, so job 2 waits; node 4, which is idle, is the next one."""
+    """The last of six nodes is a spare node, so job 2 waits. After the failure the idle node 4
+    becomes the next spare node."""
     workload = flexible(6, (4, 100, 0, None), (2, 10, 0, None), (5, 10, 60, None))
     result = run(f"baseline:{ON},spares=1", add_perfect(workload), down("0", 25, 50))
     nodes = {r.attempt.id.partition("!")[2]: str(r.nodes) for r in result.ledger.attempts}
@@ -82,14 +84,15 @@ def test_spare_nodes_come_first_and_are_filled_up() -> None:
 
 
 def test_while_a_job_that_was_hit_waits_spare_nodes_are_for_it() -> None:
-    """Two nodes are lost and one is spare; at 40 job 3 ends, and with its node there are enough."""
+    """Job 1 loses two nodes, and there is one spare node. At 40 job 3 ends, and its node is the
+    second."""
     workload = flexible(8, (4, 100, 0, None), (2, 500, 0, None), (1, 40, 0, None))
     ran, _ = replaced(f"baseline:{ON},spares=1", workload, down("0-1", 10, 1000))
     assert ran["1#1"] == (4, 40, 130)
 
 
 def test_others_shrink_for_it_together_with_what_is_idle() -> None:
-    """Two nodes of job 1 die, one is idle, job 2 gives another."""
+    """Two nodes of job 1 fail. One node is idle, and job 2 shrinks by another."""
     workload = flexible(8, (4, 100, 0, None), (3, 100, 0, malleable(2, 3)))
     ran, words = replaced(f"dbes:{ON}", workload, down("0-1", 20, 500))
     assert words == {"2": "lend", "1": "remote"}
@@ -101,9 +104,9 @@ def test_others_shrink_for_it_together_with_what_is_idle() -> None:
     ("lenders", "lender"), [("rule", "3"), ("latest", "3"), ("earliest", "2"), ("fewest", "3")]
 )
 def test_the_order_of_expansions_decides_which_job_shrinks(lenders: str, lender: str) -> None:
-    """Job 2 starts on four nodes at 0 and job 3 at 5. At 20 node 0 of job 1 dies, none is idle.
+    """Job 2 grows to four nodes at 0, job 3 at 5. At 20 node 0 of job 1 fails, and no node is idle.
 
-    Both jobs have grown once, so that ``fewest`` takes the younger job.
+    Both jobs have grown once, so that ``fewest`` selects the younger job.
     """
     workload = flexible(
         12, (4, 100, 0, None), (2, 100, 0, malleable(2, 4)), (2, 100, 5, malleable(2, 4))
@@ -117,7 +120,7 @@ def test_the_order_of_expansions_decides_which_job_shrinks(lenders: str, lender:
 
 @pytest.mark.parametrize(("lenders", "lender"), [("rule", "3"), ("fewest", "2")])
 def test_the_job_with_the_fewest_resizes_shrinks_first(lenders: str, lender: str) -> None:
-    """Job 2 grows at 0. Job 3 grows at 5 and again at 10, when job 4 ends. At 20 node 0 dies."""
+    """Job 2 grows at 0. Job 3 grows at 5 and again at 10, when job 4 ends. At 20 node 0 fails."""
     workload = flexible(
         13,
         (4, 100, 0, None),
@@ -135,14 +138,15 @@ def test_without_a_step_the_next_one_helps() -> None:
     workload = flexible(8, (4, 100, 0, None), (3, 100, 0, malleable(2, 3)))
     steps = "steps=local+idle+restart+wait"
     ran, words = replaced(f"dbes:{ON},{steps}", workload, down("0-1", 20, 60))
-    assert words == {}  # it waits, as under DBES without replacement, which shrinks job 2 for it
+    assert words == {}  # job 1 is requeued, and DBES shrinks job 2 for it, as without replacement
     assert ran["1#1"] == (4, 20, 100)
     assert ran["2#1"][:2] == (2, 20)
 
 
 def test_nobody_starts_over_where_waiting_is_shorter() -> None:
-    """Job 1 loses a node at 80. Job 2 began at 75 on four nodes, promised to end at 166: job 1
-    would wait for 86 s. Over again on two nodes job 2 would end at 80 + 182: 96 s later."""
+    """Job 1 loses a node at 80. Job 2 started at 75 on four nodes and is planned to end at 166,
+    so job 1 would wait for 86 s. If job 2 started over on two nodes, it would end at 80 + 182,
+    which is 96 s later than planned."""
     workload = flexible(10, (4, 100, 0, None), (4, 90, 75, moldable(2)), (2, 1000, 0, None))
     ran, words = replaced(f"sa:{ON}", workload, down("0", 80, 5000))
     assert words == {}
@@ -150,8 +154,9 @@ def test_nobody_starts_over_where_waiting_is_shorter() -> None:
 
 
 def test_a_moldable_job_starts_over_where_that_delays_less() -> None:
-    """Figure 3. Job 2 began at 79, promised for 100: job 1 would wait for 20 s. Three nodes are
-    hardly slower: over again on them job 2 ends at 80 + 21 x 1.008, 1.2 s later than promised."""
+    """Figure 3: job 2 started at 79 and is planned to end at 100, so job 1 would wait for 20 s.
+    On three nodes job 2 is only slightly slower. If it starts over on them, it ends at
+    80 + 21 x 1.008, which is 1.2 s later than planned."""
     slow = {"model": "amdahl", "serial": 0.9}
     workload = flexible(
         10, (4, 100, 0, None), (4, 20, 79, moldable(3), slow), (2, 1000, 0, None)
@@ -164,8 +169,8 @@ def test_a_moldable_job_starts_over_where_that_delays_less() -> None:
 
 
 def test_the_hit_job_itself_starts_over_on_fewer_nodes() -> None:
-    """Figure 2: job 1 lost one of its four nodes after 2 s; job 2 ends at 301 at the latest. On
-    three nodes it ends at 2 + 101 x 4/3 = 136.67, 35.67 s later than promised."""
+    """Figure 2: job 1 loses one of its four nodes at 2. Job 2 ends at 301 at the latest. On
+    three nodes job 1 ends at 2 + 101 x 4/3 = 136.67, which is 35.67 s later than planned."""
     workload = flexible(6, (4, 100, 0, moldable(2, 3)), (2, 300, 0, None))
     ran, words = replaced(f"sa:{ON}", workload, down("0", 2, 5000))
     assert words == {"1": "restart"}
@@ -187,7 +192,7 @@ def test_it_waits_at_the_head_of_the_queue() -> None:
 
 
 def test_without_the_last_step_it_waits_at_the_end() -> None:
-    """Job 2 was there before it, and is planned before it."""
+    """Job 2 was submitted before the resubmission, so it is planned before it."""
     workload = flexible(4, (4, 100, 0, None), (4, 10, 1, None))
     ran, words = replaced(f"baseline:{ON},steps=idle", workload, down("0", 10, 20))
     assert (ran["2"], ran["1#1"]) == ((4, 20, 30), (4, 30, 120))
@@ -195,7 +200,7 @@ def test_without_the_last_step_it_waits_at_the_end() -> None:
 
 
 def test_what_is_not_replaced_may_be_stolen() -> None:
-    """No node is idle: job 1 takes one of job 2's, as SFSJ has it."""
+    """No node is idle, so job 1 takes the node of job 2, as under SFSJ."""
     workload = flexible(4, (3, 100, 0, None), (1, 100, 0, None))
     plain, _ = replaced(f"baseline:{ON}", workload, down("0", 10, 300))
     stolen, _ = replaced("baseline:react=replacement+stealing", workload, down("0", 10, 300))
@@ -212,12 +217,13 @@ def test_a_restart_loses_what_was_done() -> None:
     assert (result.summary.resizes.by_restart, result.summary.resizes.requeued) == (1, 0)
 
 
-# ---- what the paper says, and the defaults do not
+# ---- rules of the paper that are not the defaults
 
 
 def test_the_wait_counts_repairs_unless_only_jobs_are_expected() -> None:
-    """Job 1 on three nodes would end at 2 + 101 x 4/3 = 136.67, 35.67 s later than promised. Job 2
-    ends at 301 at the latest. A repair within 30 s is nearer than that, so that job 1 waits."""
+    """Job 1 on three nodes would end at 2 + 101 x 4/3 = 136.67, which is 35.67 s later than
+    planned. Job 2 ends at 301 at the latest. A repair is expected within 30 s, which is earlier,
+    so job 1 waits."""
     jobs = (4, 100, 0, moldable(2, 3)), (2, 300, 0, None)
     ran, words = replaced(f"sa:{ON},repair=30", flexible(6, *jobs), down("0", 2, 12))
     assert (words, ran["1#1"]) == ({}, (4, 12, 110))
@@ -227,8 +233,9 @@ def test_the_wait_counts_repairs_unless_only_jobs_are_expected() -> None:
 
 
 def test_a_paused_job_keeps_its_nodes() -> None:
-    """Job 1 loses a node of four at 10 and is paused on three. Job 2 could run on two of them, but
-    starts only when job 1 is over; requeued, job 1 leaves its three nodes to job 2."""
+    """Job 1 loses one of four nodes at 10 and is paused on three. Job 2 would fit on two of
+    them, but starts only when job 1 has ended. A requeued job 1 would leave its three nodes to
+    job 2."""
     workload = flexible(4, (4, 100, 0, None), (2, 10, 1, None))
     result = run(f"baseline:{ON},wait=hold", add_perfect(workload), down("0", 10, 20))
     check_run(result)
@@ -239,8 +246,9 @@ def test_a_paused_job_keeps_its_nodes() -> None:
 
 
 def test_the_nodes_that_become_idle_go_to_the_paused_job() -> None:
-    """Two nodes of job 1 die at 10. Job 3 ends at 20 and leaves one node: it is reserved, and job 4
-    waits. Job 2 ends at 30: its node makes two, and job 1 continues on its own two and these."""
+    """Two nodes of job 1 fail at 10. Job 3 ends at 20, and its node is reserved for job 1, so
+    job 4 waits. Job 2 ends at 30. Then job 1 continues on its own two nodes and the nodes of
+    jobs 2 and 3."""
     jobs = (4, 100, 0, None), (1, 30, 0, None), (1, 20, 0, None), (1, 5, 1, None)
     workload = flexible(6, *jobs)
     result = run(f"baseline:{ON},wait=hold", add_perfect(workload), down("0-1", 10, 500))
@@ -253,8 +261,8 @@ def test_the_nodes_that_become_idle_go_to_the_paused_job() -> None:
 
 
 def test_a_paused_job_that_needs_less_goes_before_an_earlier_one() -> None:
-    """At 10 job 1 loses two nodes, at 12 job 2 loses one. At 20 one node is idle: it is enough for
-    job 2; job 1 waits for the two that come back at 50."""
+    """Job 1 loses two nodes at 10, job 2 loses one at 12. At 20 one node is idle, which is
+    enough for job 2. Job 1 waits for its two nodes, which are back at 50."""
     workload = flexible(8, (4, 100, 0, None), (3, 100, 0, None), (1, 20, 0, None))
     events = sorted(
         [*down("0-1", 10, 50), *down("4", 12, 300)], key=lambda event: event.at_us
@@ -274,8 +282,9 @@ def test_a_paused_job_whose_last_node_fails_waits_in_the_queue() -> None:
 
 
 def test_a_malleable_job_is_paused_until_it_has_its_minimum() -> None:
-    """Three of four nodes die, the minimum is three. At 30 one is back, at 40 another: 300 of 400
-    node-seconds are left at 25, and run on three nodes from 40; the fourth is back at 90."""
+    """At 25 three of four nodes fail, but the minimum is three, and 300 of 400 node-seconds are
+    left. One node is back at 30, another at 40, when the job continues on three. The fourth is
+    back at 90."""
     events = sorted(
         [*down("0", 25, 30), *down("1", 25, 40), *down("2", 25, 90)],
         key=lambda event: event.at_us,
@@ -289,15 +298,16 @@ def test_a_malleable_job_is_paused_until_it_has_its_minimum() -> None:
 
 
 def test_spare_nodes_are_for_a_paused_job() -> None:
-    """Job 1 loses two nodes, one is spare: with the node of job 3 there are two at 40."""
+    """Job 1 loses two nodes, and there is one spare node. At 40 job 3 ends, and its node is the
+    second."""
     workload = flexible(8, (4, 100, 0, None), (2, 500, 0, None), (1, 40, 0, None))
     ran, _ = replaced(f"baseline:{ON},spares=1,wait=hold", workload, down("0-1", 10, 1000))
     assert ran["1#1"] == (4, 40, 130)
 
 
 def test_a_moldable_job_continues_from_its_checkpoint_on_fewer_nodes() -> None:
-    """Job 1 has 98 s left on four nodes: 98 x 4/3 on three. By walltimes that is 33 s later than
-    promised, while job 2 ends at 301."""
+    """Job 1 has 98 s of work left on four nodes, or 98 x 4/3 on three. By its walltime it ends
+    33 s later than planned, but job 2 ends only at 301."""
     workload = flexible(6, (4, 100, 0, moldable(2, 3)), (2, 300, 0, None))
     result = run(f"sa:{ON},restarts=checkpoint", add_perfect(workload), down("0", 2, 5000))
     check_run(result)
@@ -308,11 +318,12 @@ def test_a_moldable_job_continues_from_its_checkpoint_on_fewer_nodes() -> None:
 
 
 def test_others_continue_from_their_checkpoint_where_starting_over_is_too_long() -> None:
-    """The story of ``test_nobody_starts_over_where_waiting_is_shorter``. Job 2 has 86 s of its
-    walltime left at 80: 172 on two nodes, or 85 s of work in 170."""
+    """The jobs are those of ``test_nobody_starts_over_where_waiting_is_shorter``. At 80 job 2
+    has 86 s of its walltime left, which are 172 s on two nodes. Its 85 s of work take 170 s on
+    two nodes."""
     workload = flexible(10, (4, 100, 0, None), (4, 90, 75, moldable(2)), (2, 1000, 0, None))
     ran, words = replaced(f"sa:{ON},restarts=checkpoint", workload, down("0", 80, 5000))
-    assert words == {}  # 252 - 166 = 86 s later: not less than the wait
+    assert words == {}  # job 2 would end 252 - 166 = 86 s later, not less than the wait of job 1
     jobs = (4, 100, 0, None), (4, 90, 75, moldable(3)), (2, 1000, 0, None)
     ran, words = replaced(f"sa:{ON}", flexible(10, *jobs), down("0", 80, 5000))
     assert words == {"2": "restart for another", "1": "restart"}
@@ -324,9 +335,10 @@ def test_others_continue_from_their_checkpoint_where_starting_over_is_too_long()
 
 
 def test_without_perfect_checkpoints_the_last_checkpoint_counts() -> None:
-    """A checkpoint of 1 s after every 10 s of work, and at the end: at 25 s two are done, so that
-    20 of the 100 s of work are saved. 80 s are left on four nodes: 106.67 s on three, with ten
-    complete periods and an incomplete one, 11 checkpoints, and a recovery of 2 s."""
+    """The job takes a checkpoint of 1 s after every 10 s of work and at the end. At 25 s two are
+    done, so 20 of its 100 s of work are saved. The other 80 s on four nodes take 106.67 s on
+    three, with ten complete periods and an incomplete one: 11 checkpoints, and a recovery of
+    2 s."""
     workload = flexible(6, (4, 100, 0, moldable(3)), (2, 3000, 0, None))
     profile = workload.profiles["p1"]
     profile |= {"checkpoint_period": 10, "checkpoint_cost": 1, "recovery_cost": 2}
@@ -382,8 +394,9 @@ def test_recovery_is_another_word_for_react() -> None:
 
 
 def test_under_pra_a_hit_job_goes_before_growth_only_where_nodes_are_replaced() -> None:
-    """Job 1 loses a node at 20, and nothing helps; at 30 job 3 leaves two. With replacement they
-    wait for job 1 (step 5), without it job 2 takes them, as PRA has it."""
+    """Job 1 loses a node at 20, and no step replaces it. At 30 job 3 ends and leaves two nodes.
+    With replacement, idle nodes wait for job 1 (step 5). Without it, job 2 grows, as PRA
+    defines."""
     jobs = (4, 100, 0, None), (2, 300, 0, malleable(2, 8)), (2, 30, 0, None)
     steps = "react=replacement,steps=local+idle+wait"
     ran, _ = replaced(f"pra:{steps}", flexible(8, *jobs), down("0", 20, 5000))

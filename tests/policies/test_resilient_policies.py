@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""R-LIST and R-SHELF as policies: the engine gives the kernels' schedules; errors on the wire.
+"""R-LIST and R-SHELF as policies: the engine has the kernels' schedules; errors on the wire.
 
 In RR-9296, the duration of a job is known exactly, but an engine (like Batsim) kills jobs that
 reach their walltime. Therefore a job of t seconds has a walltime of t seconds and a microsecond.
@@ -48,8 +48,9 @@ DEEPER = [
 
 
 def job_set(n_procs: int, jobs: list[tuple[int, int]], errors: list[int]) -> Workload:
-    """Jobs of (time in seconds, size), all released at 0, that fail so many times."""
-    digits = len(str(len(jobs)))  # Batsim submits the jobs of one date in the order of their ids
+    """Return jobs of (time in seconds, size), all released at 0, with these numbers of silent
+    errors."""
+    digits = len(str(len(jobs)))  # Batsim submits simultaneous jobs in order of their ids
     made = tuple(
         Job(str(number).zfill(digits), size, 0, to_us(time) + 1, str(time))
         for number, (time, size) in enumerate(jobs)
@@ -59,7 +60,7 @@ def job_set(n_procs: int, jobs: list[tuple[int, int]], errors: list[int]) -> Wor
 
 
 def start_dates(result: RunResult) -> list[list[int]]:
-    """Per job the start dates of its attempts, in microseconds."""
+    """Return the start times of the attempts of each job, in microseconds."""
     dates = defaultdict(list)
     for record in result.ledger.attempts:
         dates[record.attempt.job_serial].append(record.start_us)
@@ -70,7 +71,7 @@ def expected_starts(
     heuristic: str, rule: str, reservations: str, n_procs: int, jobs: list[tuple[int, int]],
     errors: list[int], seed: int = 0,
 ) -> list[list[int]]:  # fmt: skip
-    """The kernel's start dates, in microseconds."""
+    """Return the start times of the kernel, in microseconds."""
     times, sizes = [to_us(time) for time, _ in jobs], [size for _, size in jobs]
     rank = ranks(rule, times, sizes, n_procs=n_procs, seed=seed)
     found = resilient.starts(
@@ -81,7 +82,7 @@ def expected_starts(
 
 @st.composite
 def instances(draw) -> tuple[list[tuple[int, int]], list[int]]:
-    """Job sets with many ties, and a failure scenario."""
+    """Draw job sets with many ties, and a failure scenario."""
     jobs = draw(
         st.lists(st.tuples(st.integers(1, 9), st.integers(1, PROCS)), min_size=1, max_size=12)
     )
@@ -95,7 +96,7 @@ def instances(draw) -> tuple[list[tuple[int, int]], list[int]]:
 def test_the_engine_gives_the_kernels_schedule(
     policy, heuristic, reservations, instance, seed
 ) -> None:
-    """Every attempt starts at the very date of Algorithms 1 and 2, under every priority rule."""
+    """Every attempt starts exactly at the time of Algorithms 1 and 2, under every priority rule."""
     jobs, errors = instance
     workload = job_set(PROCS, jobs, errors)
     for rule in PRIORITY_RULES:
@@ -106,7 +107,8 @@ def test_the_engine_gives_the_kernels_schedule(
 
 
 def test_the_engine_gives_the_recorded_makespans() -> None:
-    """One scenario of each recorded job set, all heuristics and rules; both readings of m = 1."""
+    """One scenario of each recorded job set, with all heuristics and rules, and both meanings of
+    m = 1."""
     compared = 0
     for path in job_sets():
         data = json.loads(path.read_text())
@@ -125,7 +127,7 @@ def test_the_engine_gives_the_recorded_makespans() -> None:
 
 
 def test_a_job_that_errs_keeps_its_place_and_its_time_is_waste() -> None:
-    """On 2 nodes: 1 errs twice and, being the longest, goes before 2 each time."""
+    """Job 1 has two errors on 2 nodes. It is the longest job and runs before job 2 each time."""
     result = run("r-list-0", add_silent_errors(machine(2, (2, 10), (2, 5)), [2, 0]))
     check_run(result)
     assert start_dates(result) == [[0, to_us(10), to_us(20)], [to_us(30)]]
@@ -156,7 +158,7 @@ def test_a_return_code_in_the_workload_is_one_error() -> None:
 
 
 def test_a_node_failure_does_not_use_up_an_error() -> None:
-    """The attempt that the failure ends never came to its detector."""
+    """An attempt that ends by a node failure never reaches its error detector."""
     workload = add_silent_errors(machine(2, (1, 10)), [1])
     result = run("r-list-0", workload, fails(0, 4, 1000))
     check_run(result)
@@ -166,7 +168,8 @@ def test_a_node_failure_does_not_use_up_an_error() -> None:
 
 
 def test_an_error_voids_the_checkpoints_of_earlier_attempts() -> None:
-    """A failure at 7 keeps 4 s of work, a restart reads it back, the error at the end undoes it."""
+    """At the failure at 7, 4 s of work are saved. The restart reads them, but the error at the
+    end invalidates them."""
     profile = {
         "type": "delay", "delay": 10, "checkpoint_period": 4.0, "checkpoint_cost": 1.0,
         "recovery_cost": 1.0, "Tfirst": 4.0, "Rfirst": 0.0,
@@ -180,7 +183,7 @@ def test_an_error_voids_the_checkpoints_of_earlier_attempts() -> None:
         Cause.NODE_FAILURE, Cause.SILENT_ERROR, Cause.COMPLETED,
     ]  # fmt: skip
     assert first.useful_us and first.lost_to == Cause.SILENT_ERROR
-    assert third.end_us - third.start_us == to_us(10)  # nothing of the job is left out
+    assert third.end_us - third.start_us == to_us(10)  # the entire job runs again
     lost = first.end_us - first.start_us + second.end_us - second.start_us - to_us(1)
     assert result.rows[0].wasted_node_seconds == pytest.approx(lost / 1e6)
 
@@ -194,7 +197,7 @@ def test_an_error_voids_the_checkpoints_of_earlier_attempts() -> None:
      "sfsj:silent_errors=retry", "batsched-easy:silent_errors=retry,order=lpa"],
 )  # fmt: skip
 def test_errors_and_node_failures_together_are_safe(policy, workload, events, errors) -> None:
-    """Jobs come when they like, outrun their walltimes, err, and nodes die under them."""
+    """Jobs arrive at any time, reach their walltimes, have silent errors, and lose their nodes."""
     result = run(policy, add_silent_errors(workload, errors[: len(workload.jobs)]), events)
     check_run(result)
     assert len(result.rows) == len(workload.jobs)
@@ -207,7 +210,7 @@ def test_errors_and_node_failures_together_are_safe(policy, workload, events, er
 
 
 def over_the_wire(policy: str, workload: Workload) -> tuple[list[dict], Engine]:
-    """Play a workload through bytes; gives the decisions in Batsim's JSON, and the engine."""
+    """Run a workload over the wire; return the decisions in Batsim's JSON, and the engine."""
     conversation = Conversation(lambda _: session_for(policy, {}))
     decisions = []
 
@@ -222,7 +225,7 @@ def over_the_wire(policy: str, workload: Workload) -> tuple[list[dict], Engine]:
 
 
 def test_attempts_that_will_err_are_registered_so_on_the_wire() -> None:
-    """Batsim's own jobs.csv then tells which attempts ended with an error."""
+    """Batsim's jobs.csv then shows which attempts ended with an error."""
     workload = add_silent_errors(machine(2, (2, 10), (1, 5)), [2, 0])
     decisions, engine = over_the_wire("r-list-q:lpt", workload)
     profiles = [e["data"]["profile"] for e in decisions if e["type"] == "REGISTER_PROFILE"]
@@ -237,7 +240,7 @@ def test_attempts_that_will_err_are_registered_so_on_the_wire() -> None:
 
 
 def test_what_the_policy_reads_says_nothing_of_errors() -> None:
-    """Scenarios that differ only in the future are told apart by no decision before."""
+    """If two scenarios differ only in future errors, the first start is the same."""
     jobs = machine(2, (2, 10), (1, 5), (2, 3))
     firsts = []
     for errors in ([0, 0, 0], [1, 2, 3]):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Jobs that can start only with spare nodes are rejected with each planning."""
+"""Jobs that can start only on spare nodes are rejected with each planning."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ REASON = "requires 8 nodes, but the maximum is 6: 2 of 8 nodes are spare nodes; 
 
 
 def reasons(result) -> dict[str, str]:
-    """Job -> why it was rejected."""
+    """Return the reason of each rejection by job."""
     return {name.rpartition("!")[2]: reason for name, reason in result.ledger.rejections}
 
 
@@ -58,7 +58,7 @@ def test_more_spare_nodes_than_nodes_leave_none() -> None:
     ("planning", "shape", "rejected"),
     [
         ("dbes", malleable(1, 8), False),
-        ("dbes:malleable=fixed", malleable(1, 8), True),  # it starts on the requested nodes only
+        ("dbes:malleable=fixed", malleable(1, 8), True),  # only the requested size can start
         ("dbes:malleable=asked", malleable(1, 8), True),
         ("dbes", moldable(4, 8), False),
         ("dbes", moldable(7, 8), True),

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Each H_xyz on a small example that was computed by hand.
 
-Six nodes; every job checkpoints with T = 10, C = 2, R = 1 (lengths hold the checkpoints):
+Six nodes; every job checkpoints with T = 10, C = 2, R = 1 (lengths include the checkpoints):
 
     job  size  submitted  length  walltime
     B    1     0          40      41          node 0
@@ -14,9 +14,9 @@ for B's end at 40: flows F 40 + 31 - 1 = 70, B 40, C 50.
 
 V1 takes B (fewest nodes), V2 takes C (latest release). K1 agrees to both (1 < 3, 2 < 3). K2
 refuses B (released before F) and agrees to C. K3 refuses both: without a steal F's walltime ends at
-41 + 32 = 73, a flow of 72; with one the victim's ends later still (T1: B 41 + 42 = 83;
-C 41 + 52 = 93, flow 91; T2: B 43 + 33 = 76; C 41 + 45 = 86, flow 84; T3: B 44 + 30 = 74;
-C 41 + 40 = 81, flow 79).
+41 + 32 = 73, a flow of 72. With a steal, the flow until the end of the victim's walltime is longer:
+for B with T1 41 + 42 = 83, with T2 43 + 33 = 76, with T3 44 + 30 = 74; for C (submitted at 2) with
+T1 41 + 52 - 2 = 91, with T2 41 + 45 - 2 = 84, with T3 41 + 40 - 2 = 79.
 
     T1 from B: killed at 9, nothing kept: F 9-40, B (41 long) 40-81.      F 39, B 81, C 50
     T2 from B: checkpoint 9-11, 9 kept:   F 11-42, B (1 + 31) 42-74.      F 41, B 74, C 50
@@ -44,7 +44,8 @@ from tests.scenarios import check_run, fails, failures, machine, run, workloads
 
 
 def jobs(*rows: tuple[str, int, float, float]) -> Workload:
-    """Jobs of (id, size, submission, length), walltime 1 longer, all checkpointing."""
+    """Return jobs of (id, size, submission, length) with checkpoints; walltimes are a second
+    longer."""
     profiles = {
         name: {
             "type": "delay", "delay": length, "checkpoint_period": 10, "checkpoint_cost": 2,
@@ -86,7 +87,7 @@ def flows(result) -> dict[str, float]:
 
 
 def stolen(result) -> int:
-    """How many attempts were really interrupted for a steal."""
+    """Return the number of attempts that were really interrupted for a steal."""
     return sum(record.cause == Cause.STOLEN for record in result.ledger.attempts)
 
 
@@ -110,11 +111,11 @@ def test_baseline_waits() -> None:
     ],
 )
 def test_k3_agrees_when_the_victims_flow_stays_below_the_failed_ones(variant, expected) -> None:
-    """B comes at 8 instead of 0.
+    """B is submitted at 8 instead of 0.
 
-    Without a steal F's walltime ends at 49 + 32 = 81, a flow of 80. With one, B's flow is
-    T1 41 + 42 - 8 = 75, T2 43 + 41 - 8 = 76, T3 52 + 30 - 8 = 74: less.
-    T1: F 9-40, B (41) 40-81. T2: 1 kept at 11; F 11-42, B (1 + 39) 42-82.
+    Without a steal F's walltime ends at 49 + 32 = 81, a flow of 80. With a steal, B's flow is less:
+    with T1 41 + 42 - 8 = 75, with T2 43 + 41 - 8 = 76, with T3 52 + 30 - 8 = 74.
+    T1: F 9-40, B (41 long) 40-81. T2: 1 kept at 11; F 11-42, B (1 + 39) 42-82.
     T3: B's checkpoint is done at 20; F 20-51, B (1 + 28) 51-80.
     """
     later = jobs(("F", 3, 1, 30), ("C", 2, 2, 50), ("B", 1, 8, 40))
@@ -123,44 +124,49 @@ def test_k3_agrees_when_the_victims_flow_stays_below_the_failed_ones(variant, ex
 
 
 def test_held_nodes_are_not_backfilled() -> None:
-    """D (one node, 3 long) comes at 10, while two nodes are held for F: it waits for the end."""
+    """D (one node, length 3) arrives at 10, while two nodes are held for F. It waits for F's
+    end."""
     crowd = jobs(("B", 1, 0, 40), ("F", 3, 1, 30), ("C", 2, 2, 50), ("D", 1, 10, 3))
     assert flows(run("h211", crowd, FAILURE)) == {"F": 41, "B": 74, "C": 50, "D": 35}
     assert flows(run("baseline", crowd, FAILURE)) == {"F": 70, "B": 40, "C": 50, "D": 3}
 
 
 class TestConsecutiveFailures:
-    """Section 7.2.3, with T3 from B: F waits from 9 until B's checkpoint at 12."""
+    """Section 7.2.3 with T3 from B, where F waits from 9 until B's checkpoint at 12."""
 
     def test_on_the_victim_cancels_and_both_restart(self) -> None:
-        """B dies at 11 (11 < 12: nothing kept, 41 long). Four nodes are left, C holds two: F gets
-        three when C ends at 52, and ends at 83; B fits beside at 11."""
+        """B fails at 11, before its checkpoint at 12, so it keeps nothing and its length is 41.
+        Four nodes are up, and C holds two of them. F starts when C ends at 52, and ends at 83. B
+        starts at 11."""
         result = run("h311", EXAMPLE, [*FAILURE, *fails(0, 11, 1000)])
         assert flows(result) == {"B": 11 + 41, "F": 52 + 31 - 1, "C": 50}
         assert stolen(result) == 0
 
     def test_on_a_held_node_cancels_if_the_victim_is_too_small(self) -> None:
-        """F has lost two nodes, B has one: B goes on. F starts at 52 (B's node and C's two)."""
+        """F has lost two nodes, but B has only one, so B continues. F starts at 52 on B's node
+        and C's two."""
         result = run("h311", EXAMPLE, [*FAILURE, *fails(2, 10, 1000)])
         assert flows(result) == {"B": 40, "F": 52 + 31 - 1, "C": 50}
         assert stolen(result) == 0
 
     def test_on_a_held_node_goes_on_if_the_victim_is_large_enough(self) -> None:
-        """With V2 the victim is C (two nodes): F starts at 14 on the one left and C's two, ends at
-        45. C (39 long) needs two of four: B's at 40 is one, F's at 45."""
+        """With V2 the victim is C (two nodes). F starts at 14 on its last node and C's two, and
+        ends at 45. C (length 39) needs two of four nodes: one is free when B ends at 40, the
+        other at F's end at 45."""
         result = run("h321", EXAMPLE, [*FAILURE, *fails(2, 10, 1000)])
         assert flows(result) == {"B": 40, "F": 44, "C": 45 + 39 - 2}
         assert stolen(result) == 1
 
     def test_a_victim_that_completes_first_lets_the_failed_job_go(self) -> None:
-        """B is 11 long, less than its first checkpoint: it ends at 11, and F starts there."""
+        """B has a length of 11, less than its first checkpoint. It ends at 11, and F starts
+        then."""
         short = jobs(("B", 1, 0, 11), ("F", 3, 1, 30), ("C", 2, 2, 50))
         result = run("h311", short, FAILURE)
         assert flows(result) == {"B": 11, "F": 11 + 31 - 1, "C": 50}
         assert stolen(result) == 0
 
     def test_a_job_on_one_node_is_never_parked(self) -> None:
-        """Nothing would be left to hold (section 7.2.1): B is requeued as in Baseline."""
+        """No node would be left to hold (section 7.2.1), so B is requeued as in Baseline."""
         for variant in ("h211", "h322"):
             node = fails(0, 9, 1000)
             assert flows(run(variant, EXAMPLE, node)) == flows(run("baseline", EXAMPLE, node))
@@ -174,7 +180,8 @@ STEALING = sorted(
 @settings(max_examples=40)
 @given(workload=workloads(max_jobs=10), events=failures(most=20), policy=st.sampled_from(STEALING))
 def test_over_any_chain_of_failures_and_steals(workload, events, policy) -> None:
-    """Banked and remaining work are the job's length; K1's victims are smaller; no job shrinks."""
+    """Saved and remaining work add up to the length of a job. With K1 a victim has fewer nodes
+    than the failed job."""
     workload = add_young_daly(workload, n_nodes=10, mtbf_s=30, cost_s=1.0, recovery_s=1.0)
     lengths = {job.id: workload.profiles[job.profile]["delay"] for job in workload.jobs}
     result = run(f"{policy}:digits=all", workload, events)
@@ -196,7 +203,8 @@ def test_over_any_chain_of_failures_and_steals(workload, events, policy) -> None
 
 
 def test_the_programs_resubmissions_do_not_recover_when_nothing_was_kept() -> None:
-    """Table row of the failed job, t_run <= t_1: R_first stays 0, so F is 30 long, not 31."""
+    """In the table row of the failed job with t_run <= t_1, R_first stays 0: F's length is 30,
+    not 31."""
     assert flows(run("sfsj:semantics=authors,passes=one", EXAMPLE, FAILURE))["F"] == 38
 
 
@@ -211,7 +219,7 @@ def test_release_of_a_resubmission_is_an_option() -> None:
 
 @pytest.mark.parametrize("variant", sorted(EXPECTED))
 def test_two_jobs_that_fail_at_one_instant_never_share_a_victim(variant: str) -> None:
-    """F and C lose a node each at 9; each steal has a victim of its own, or is none."""
+    """F and C each lose a node at 9. If both steal, their victims differ."""
     result = run(
         "sfsj" if variant == "h111" else variant,
         jobs(("B", 1, 0, 40), ("F", 2, 1, 30), ("C", 2, 2, 50), ("D", 1, 3, 60)),
@@ -227,7 +235,8 @@ def test_two_jobs_that_fail_at_one_instant_never_share_a_victim(variant: str) ->
     [("fewest-nodes", "w0!1"), ("latest-release", "w0!3"), ("least-lost-work", "w0!3")],
 )
 def test_each_victim_rule_has_its_victim(victim: str, stolen: str) -> None:
-    """When job 2 loses a node at 9, job 1 has run 9 s on one node and job 3 1 s on two."""
+    """When job 2 loses a node at 9, job 1 has run for 9 s on one node, and job 3 for 1 s on two
+    nodes."""
     workload = machine(6, (1, 40), (3, 40), (2, 40, 8))
     result = run(f"sfsj:victim={victim}", workload, fails(1, 9, 1000))
     check_run(result)
@@ -235,7 +244,7 @@ def test_each_victim_rule_has_its_victim(victim: str, stolen: str) -> None:
 
 
 def test_the_least_lost_work_counts_what_a_checkpoint_keeps() -> None:
-    """Job 3 has lost more since its start than job 1 since its checkpoint."""
+    """Job 3 has more work since its start than job 1 has since its checkpoint."""
     workload = machine(6, (2, 40), (3, 40), (1, 40, 3))
     period = {"checkpoint_period": 7, "checkpoint_cost": 1, "recovery_cost": 1}
     first = workload.jobs[0]

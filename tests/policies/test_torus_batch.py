@@ -34,7 +34,7 @@ JOBS = 200
 
 
 class StartsOnceAllIsRepaired(Policy):
-    """A policy whose starts are held back while a node is down."""
+    """A wrapper of a policy that starts no job while a node is down."""
 
     def __init__(self, inner: Policy) -> None:
         self._inner = inner
@@ -49,7 +49,7 @@ class StartsOnceAllIsRepaired(Policy):
 
 
 class Waiting(msgspec.Struct):
-    """A scheduler made to wait."""
+    """A scheduler whose starts wait until all nodes are up."""
 
     inner: Preset
 
@@ -66,7 +66,7 @@ class Waiting(msgspec.Struct):
 
 
 def on_the_engine(batch: Batch, scheduler: Preset | Waiting) -> list[tuple[int, int, list[int]]]:
-    """(start, end, nodes) of every attempt, by start. Walltimes leave room for the job to end."""
+    """Return (start, end, nodes) of every attempt, sorted by start; no job reaches its walltime."""
     profiles = {str(i): job.duration_s for i, job in enumerate(jobs_of(batch))}
     jobs = [
         Job(f"{i:03}", job.size, 0, to_us(job.duration_s) + 1, str(i))
@@ -87,7 +87,7 @@ def in_the_batch(found: Iterable[BatchAttempt]) -> list[tuple[int, int, list[int
 
 
 def spec(batch: Batch, depth: str) -> Preset:
-    """The scheduler of the batch's policy, told the law of the nodes."""
+    """Return the scheduler of the batch's policy with the failure law of the nodes."""
     boxes = f",boxes={batch.which}" if batch.which else ""
     found = preset(f"{batch.policy}:torus={batch.torus},depth={depth}{boxes}")
     return found.knowing(batch.law.nodes(batch.torus.n_nodes, batch.seed))
@@ -99,7 +99,7 @@ def spec(batch: Batch, depth: str) -> Preset:
     [("slurm-linear", ""), ("faps", "16"), ("faps", "aligned"), ("faps", "all")],
 )
 def test_with_repairs_that_are_over_at_once(policy: str, which: str, depth: str) -> None:
-    """More than half of the machine, on boxes to choose from; repairs last a microsecond."""
+    """Jobs need more than half of the machine and can choose a box. Repairs last a microsecond."""
     law = Weibull(300 * HOUR, 3.0, downtime_s=1e-6)
     batch = Batch(Torus((6, 5)), 16, JOBS, 8 * HOUR, law, policy, which, 5)
     found = list(attempts(batch))
@@ -128,7 +128,7 @@ def test_jobs_of_several_sizes_and_durations(policy: str) -> None:
 
 
 def test_lost_node_time_and_repairs_by_hand() -> None:
-    """Node-hours lost are those of aborted attempts; each abort waits for its own repair."""
+    """Lost node-hours are those of aborted attempts. Each abort waits for its own repair."""
     law = Weibull(300 * HOUR, 3.0, downtime_s=HOUR)
     batch = Batch(Torus((6, 5)), 16, 50, 8 * HOUR, law, "rps", "all", 3, repair_sigma=1.0)
     all_attempts = list(attempts(batch))
@@ -161,7 +161,7 @@ def test_wrong_spreads_are_refused(wrong) -> None:
 
 @pytest.mark.parametrize("policy", ["slurm-linear", "rps", "faps"])
 def test_with_the_whole_machine(policy: str) -> None:
-    """Repairs of 9 minutes; the schedulers as they are."""
+    """Jobs need the entire machine, repairs last 9 minutes, and schedulers are unchanged."""
     which = "" if policy == "slurm-linear" else "all"
     law = Weibull(400 * HOUR, 3.0)
     batch = Batch(Torus((3, 3)), 9, JOBS, 8 * HOUR, law, policy, which, 2)
@@ -181,7 +181,7 @@ def _no_failure_falls_into_a_repair(batch: Batch, end_us: int) -> None:
 
 
 def test_the_engine_does_not_wait_where_other_nodes_are_up() -> None:
-    """What differs with the schedulers left as they are: the next start after the first abort."""
+    """If schedulers are unchanged, the start after the first abort is the first difference."""
     batch = Batch(Torus((6, 5)), 16, JOBS, 8 * HOUR, Weibull(300 * HOUR, 3.0), "faps", "all", 5)
     engine, found = on_the_engine(batch, spec(batch, "conservative")), list(attempts(batch))
     first = next(i for i, attempt in enumerate(found) if attempt.aborted)

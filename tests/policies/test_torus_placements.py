@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Placements on a torus: the fast plan equals the simple one, and each takes the right boxes."""
+"""Placements on a torus: the fast plan equals the simple plan, and each chooses the right boxes."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def some_laws(n_nodes: int) -> WeibullNodes:
 
 
 def choosers(site: Site, n_nodes: int, seed: int) -> dict[str, BoxChooser]:
-    """Every placement on a torus."""
+    """Return every placement on a torus."""
     return {
         "slurm-linear": BoxChooser(site, LINEAR),
         "torus-first": BoxChooser(site),
@@ -65,7 +65,7 @@ def choosers(site: Site, n_nodes: int, seed: int) -> dict[str, BoxChooser]:
 
 @st.composite
 def loads(draw, n_nodes: int) -> Workload:
-    """Jobs of all sizes, some of which outrun their walltime or end early."""
+    """Draw jobs of all sizes. Some reach their walltime or end early."""
     jobs = draw(
         st.lists(
             st.tuples(
@@ -81,7 +81,8 @@ def loads(draw, n_nodes: int) -> Workload:
 @relaxed
 @given(st.data())
 def test_the_fast_plan_starts_what_the_plain_one_starts(data: st.DataObject) -> None:
-    """Under failures too, whatever the torus, the boxes, the planning and the rule."""
+    """Both plans have the same attempts for any torus, boxes, planning and placement, and with
+    failures."""
     torus, unit = data.draw(st.sampled_from(SITES))
     n_nodes, seed = parse_torus(torus).n_nodes, data.draw(st.integers(0, 99))
     site = Site(torus, unit, data.draw(st.sampled_from(["all", "aligned", "16"])))
@@ -107,7 +108,7 @@ def test_the_fast_plan_starts_what_the_plain_one_starts(data: st.DataObject) -> 
 
 
 class Uptimes:
-    """A machine of which only this is asked."""
+    """A machine with only the uptimes and ages that placements read."""
 
     def __init__(self, uptime_s: np.ndarray, ages_s: np.ndarray | None = None) -> None:
         self.n_nodes, self.uptime_us = len(uptime_s), to_us(1) * uptime_s.astype(np.int64)
@@ -144,16 +145,17 @@ def starts(workload: Workload, policy: str) -> dict[str, tuple[float, str]]:
 
 
 def test_first_takes_the_lowest_corner_and_waits_for_a_box() -> None:
-    """4x4 nodes: columns are 0-3, 4-7 ...; after a box of 8 and one of 4, 4 nodes are left."""
+    """On 4x4 nodes, columns are 0-3, 4-7 and so on. Next to a box of 8 and one of 4 nodes, 4 are
+    left."""
     workload = machine(16, (8, 10), (4, 20), (2, 30), (2, 30), (6, 5))
     found = starts(workload, "torus-first:torus=4x4")
     assert found["1"] == (0, "0-1 4-5 8-9 12-13")
     assert found["2"] == (0, "2-3 6-7")
-    assert found["5"][0] == 10  # 6 nodes are a box of 2x3, which is free only then
+    assert found["5"][0] == 10  # 6 nodes need a box of 2x3, which is free only at 10
 
 
 def test_a_box_that_is_larger_than_its_job_is_held_whole() -> None:
-    """Of a box of 2x4 a job of 7 uses 7 nodes; the eighth stays empty."""
+    """A job of 7 nodes holds the entire box of 2x4. The eighth node stays empty."""
     workload = machine(8, (7, 10), (1, 5))
     assert starts(workload, "torus-first:torus=2x4") == {"1": (0, "0-6"), "2": (10, "0")}
     assert starts(workload, "baseline")["2"] == (0, "7")
@@ -170,12 +172,13 @@ def test_slurm_linear_takes_the_first_run_of_free_nodes() -> None:
     workload = machine(8, (2, 10), (2, 30), (2, 10), (2, 30), (4, 5, 12), (3, 5, 32))
     found = starts(workload, "slurm-linear:torus=8")
     assert [found[job][1] for job in "1234"] == ["0-1", "2-3", "4-5", "6-7"]
-    assert found["5"] == (12, "0-1 4-5")  # no run of four: the lowest
+    assert found["5"] == (12, "0-1 4-5")  # four consecutive nodes are not free: the lowest ones
     assert found["6"] == (32, "0-2")
 
 
 def test_rps_draws_each_box_as_often() -> None:
-    """One job at a time on 2x2: each of its four boxes of two nodes comes up."""
+    """Jobs run one at a time on 2x2 nodes. Each of the four boxes of two nodes is drawn equally
+    often."""
     workload = machine(4, *[(2, 1, at) for at in range(0, 800, 2)])
     drawn = [nodes for _, nodes in starts(workload, "rps:torus=2x2").values()]
     counts = [drawn.count(nodes) for nodes in ("0-1", "2-3", "0 2", "1 3")]
@@ -186,14 +189,14 @@ def test_rps_draws_each_box_as_often() -> None:
 
 
 def chosen(choose: BoxChooser, busy: set[int], n_nodes: int, wanted: int = 1, uptimes=None):
-    """What a chooser takes of a ring, for a job that starts now."""
+    """Return the nodes that a placement chooses on a ring for a job that starts now."""
     free = np.array([node not in busy for node in range(n_nodes)])
     told = Uptimes(np.zeros(n_nodes) if uptimes is None else np.array(uptimes))
     return str(choose(free, Request(wanted, to_us(50)), told))
 
 
 def test_surface_packs_against_what_is_busy() -> None:
-    """On a ring of 8 with 3 and 5 taken, node 4 has two busy neighbours."""
+    """On a ring of 8 nodes where 3 and 5 are in use, node 4 has two busy neighbours."""
     assert chosen(BoxChooser(Site("8")), {3, 5}, 8) == "0"
     assert chosen(BoxChooser(Site("8"), LOWEST, most_contact), {3, 5}, 8) == "4"
     workload = machine(8, (3, 10), (1, 50), (1, 10), (1, 50), (1, 5, 20))
@@ -215,7 +218,10 @@ def test_without_a_law_the_youngest_or_the_oldest_are_taken() -> None:
 
 
 def test_a_law_that_counts_from_the_failure_is_asked_so() -> None:
-    """Node 0 failed before node 1 and was repaired after it: its next failure is nearer."""
+    """Node 0 failed before node 1, but was repaired after it.
+
+    By its failure node 0 is older, and by its repair younger.
+    """
     told = Uptimes(np.array([10, 20]), ages_s=np.array([90, 30]))
     laws = WeibullNodes(np.full(2, 100.0), np.full(2, 8.0))
     free, request = np.ones(2, dtype=np.bool_), Request(1, to_us(20))
@@ -225,7 +231,7 @@ def test_a_law_that_counts_from_the_failure_is_asked_so() -> None:
 
 
 def test_faps_is_told_how_long_ago_nodes_failed() -> None:
-    """Over a whole run: node 0 fails at 10 s and is down for 50 s; at 70 s it is 60 s old."""
+    """Node 0 fails at 10 s and is down for 50 s. At 70 s its age is 60 s."""
     seen = []
 
     class Looks(Policy):
@@ -261,7 +267,7 @@ def test_faps_packs_where_nothing_fails() -> None:
 
 
 class Promises(ListScheduling):
-    """A planning that sees to it that no reservation ever moves to a later date."""
+    """A planning that checks that no reservation moves to a later time."""
 
     def plan(self, view, changes):
         proposals = super().plan(view, changes)
@@ -315,10 +321,10 @@ def test_choices_that_are_none(policy: str, says: str) -> None:
 
 @pytest.mark.parametrize(("victim", "stolen"), [("fewest-nodes", []), ("fits", ["w0!2"])])
 def test_a_victim_that_fits_completes_a_box(victim: str, stolen: list[str]) -> None:
-    """On a ring of 8 nodes the first job has nodes 0 to 3, the others 4, 5, 6 and 7.
+    """On a ring of 8 nodes the first job has nodes 0 to 3. The others have nodes 4, 5, 6 and 7.
 
-    Node 0 fails. Only node 4 completes the box 1 to 4. The job on node 7, released last, is the
-    victim with the fewest nodes, and its node completes no box.
+    Node 0 fails. Only node 4 completes the box 1 to 4. ``fewest-nodes`` selects the job on node 7,
+    which was released last, but node 7 completes no box.
     """
     jobs = machine(8, (4, 50), (1, 60, 1), (1, 60, 2), (1, 60, 3), (1, 60, 4))
     policy = preset(f"sfsj:placement=torus-first,torus=8,victim={victim}")
@@ -332,7 +338,8 @@ def test_a_victim_that_fits_completes_a_box(victim: str, stolen: list[str]) -> N
 
 @pytest.mark.parametrize(("victim", "stolen"), [("fewest-nodes", []), ("fits", ["w0!2"])])
 def test_a_victim_that_fits_completes_a_box_with_free_nodes(victim: str, stolen: list[str]) -> None:
-    """The first job loses two of its nodes 0 to 2. Node 4 is free; only node 3 completes 2 to 4."""
+    """The first job loses two of its nodes 0 to 2. Node 4 is free. Only node 3 completes the box
+    2 to 4."""
     jobs = machine(8, (3, 50), (1, 60, 1), (1, 5, 2), (1, 60, 3), (2, 60, 4))
     policy = preset(f"sfsj:placement=torus-first,torus=8,victim={victim}")
     events = [*fails(0, 9, 1000), *fails(1, 9, 1000)]

@@ -13,7 +13,7 @@ from tests.session.test_hangs import story
 
 
 def drains(result) -> list[tuple]:
-    """Drains and returns to service as (time, back, nodes)."""
+    """Return drains and returns to service as (time, back, nodes)."""
     return [(at / 1e6, back, str(nodes)) for at, back, nodes, _ in result.ledger.drain_events]
 
 
@@ -87,7 +87,7 @@ def test_a_preemption_for_a_failed_job_is_of_second_order() -> None:
 
 
 def classed(workload, *classes: int):
-    """The jobs with these priority classes."""
+    """Return the workload with these priority classes of its jobs."""
     jobs = (
         msgspec.structs.replace(job, extra={"priority_class": number})
         for job, number in zip(workload.jobs, classes, strict=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``rebat run --seeds``: many seeds give the results of each seed, with intervals."""
+"""``rebat run --seeds``: runs of many seeds have the results of each seed, and intervals."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_workers_change_nothing(workload: Path) -> None:
 
 
 def test_seeds_are_added_until_the_interval_is_narrow(workload: Path) -> None:
-    """Of the one policy's value; half as many again each time."""
+    """The interval is that of the only policy. The number of seeds grows by half each time."""
     metric = name_of("flow_mean_s:all")
     alone = msgspec.structs.replace(asked(workload, 8), policies={"baseline": "baseline"})
     (few,) = rows(run_seeds(alone), [metric])

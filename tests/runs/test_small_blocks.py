@@ -19,7 +19,7 @@ from rebat.workloads.generate import synthetic
 def test_blocks_of_any_length_give_the_same_files(
     policy: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With failures, steals, checkpoints and hanging jobs; blocks of 16,384, 7 and 1 records."""
+    """Blocks have 16,384, 7 and 1 records, with failures, steals, checkpoints and hanging jobs."""
     jobs = add_young_daly(synthetic(0, 200), n_nodes=128, mtbf_s=600, cost_s=10, recovery_s=10)
     written = []
     for block in (packed.BLOCK, 7, 1):

@@ -21,7 +21,7 @@ from tests.scenarios import check_run, fails, machine, run
 
 
 def story(result) -> list[tuple]:
-    """Attempts as (job, start, end, cause, kept), in seconds."""
+    """Return the attempts as (job, start, end, cause, saved work), in seconds."""
     return [
         (r.attempt.id[3:], r.start_us / 1e6, r.end_us / 1e6, str(r.cause), r.useful_us / 1e6)
         for r in result.ledger.attempts
@@ -29,14 +29,15 @@ def story(result) -> list[tuple]:
 
 
 def checkpointing(workload, period: float, cost: float, recovery: float):
-    """The workload with checkpoints at fixed times; lengths stay as they are."""
+    """Return the workload with checkpoints at fixed times. Lengths do not change."""
     fields = {"checkpoint_period": period, "checkpoint_cost": cost, "recovery_cost": recovery}
     profiles = {name: profile | fields for name, profile in workload.profiles.items()}
     return msgspec.structs.replace(workload, profiles=profiles)
 
 
 def test_a_failed_job_hangs_on_its_nodes_and_then_initialises() -> None:
-    """It fails at 25 with checkpoints at 10 and 20, hangs for 3 + 2 + 1, and reads for 4."""
+    """The job fails at 25, with checkpoints at 10 and 20. It hangs for 3 + 2 + 1 s and reads its
+    checkpoint for 4 s."""
     workload = checkpointing(machine(2, (2, 100, 0, 1000)), 10, 0, 4)
     policy = "easy:detect=3,diagnose=2,reschedule=1,init=5"
     result = run(policy, workload, fails(0, 25, 26))
@@ -48,7 +49,7 @@ def test_a_failed_job_hangs_on_its_nodes_and_then_initialises() -> None:
     platform = result.summary.platform
     assert platform.waste_failure == 2 * 5
     assert platform.downtime == 1
-    assert platform.recovery == 2 * 6 - 1 + 2 * 9  # without the dead node-second
+    assert platform.recovery == 2 * 6 - 1 + 2 * 9  # without the second in which a node is down
     record = result.ledger.attempts[0]
     assert record.stages == {
         "detect": 3_000_000, "diagnose": 2_000_000, "reschedule": 1_000_000, "init": 5_000_000,
@@ -77,7 +78,7 @@ def test_other_jobs_wait_for_the_nodes_of_a_job_that_hangs() -> None:
 
 
 def test_a_job_that_completes_in_the_simulator_while_it_hangs_has_not_completed() -> None:
-    """It fails a second before its end; its node stays held until the hang ends."""
+    """The job fails a second before its end. Its node stays held until the hang ends."""
     result = run("easy:detect=10", machine(1, (1, 20, 0, 60), (1, 5, 1)), fails(0, 19, 19.5))
     assert story(result) == [
         ("1", 0, 20, "node failure", 0),
@@ -104,7 +105,7 @@ def test_without_checkpoints_later_attempts_initialise_too() -> None:
 
 
 def test_a_software_failure_keeps_its_node_and_steals_nothing() -> None:
-    """A hardware failure steals a node when the hang ends, not before."""
+    """A hardware failure steals a node, but only when the hang ends."""
     jobs = machine(4, (3, 50), (1, 50))
     soft = run("sfsj:detect=10", jobs, fails(0, 5, 5.1))
     hard = run("sfsj:detect=10", jobs, fails(0, 5, 90))
@@ -215,7 +216,7 @@ def test_metrics_of_recoveries() -> None:
 
 
 def test_a_run_with_hangs_is_valid(tmp_path, capsys) -> None:
-    """Also with a job that completes in the simulator while it hangs."""
+    """One of the jobs completes in the simulator while it hangs."""
     jobs, events = machine(2, (2, 20, 0, 90), (1, 5, 1)), [*fails(0, 5, 6), *fails(1, 33, 40)]
     write_run(tmp_path, run("easy:detect=10", jobs, events), {})
     write_events(events, tmp_path / "f.events")

@@ -3,7 +3,7 @@
 
 They follow sections 3.3 and 4.1 to 4.3 of Rodríguez-Pascual et al., "Job migration in HPC clusters
 by means of checkpoint/restart", 2019. Nodes have 16 cores. Simultaneous jobs are in the order of
-their names. If the names matter, they are a letter and the number of cores.
+their names. If only its size matters, the name of a job is a letter and its number of cores.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from tests.scenarios import check_run
 CORES = 16
 
 Place = tuple[str, float, float]
-"""The whole nodes of an attempt, its start and its end in seconds."""
+"""The nodes of an attempt (not its cores), its start and its end in seconds."""
 
 
-# ---- how a story is told
+# ---- builders and results of the examples
 
 
 def ask(
@@ -41,40 +41,40 @@ def ask(
     walltime_s: float | None = None,
     **extra: Any,
 ) -> Job:
-    """A job; its walltime is twice its length unless told."""
+    """Return a job. The default walltime is twice its length."""
     walltime_us = to_us(walltime_s or 2 * length_s)
     return Job(name, cores, to_us(submit_s), walltime_us, str(length_s), extra)
 
 
 def eternal(name: str, submit_s: float = 0) -> Job:
-    """A serial job without an end."""
+    """Return a serial job that never ends."""
     extra = {"partition": "eternal", "eternal": True}
     return Job(name, 1, to_us(submit_s), None, "1000000", extra)
 
 
 def drain(at_s: float, nodes: str, **more: Any) -> GenericEvent:
-    """Nodes are to be emptied."""
+    """Return the order to drain nodes."""
     return GenericEvent(to_us(at_s), {"type": "drain", "nodes": nodes, **more})
 
 
 def undrain(at_s: float, nodes: str, **more: Any) -> GenericEvent:
-    """Nodes are available again."""
+    """Return the order to return nodes to service."""
     return GenericEvent(to_us(at_s), {"type": "undrain", "nodes": nodes, **more})
 
 
 def migrate(at_s: float, job: str, **more: Any) -> GenericEvent:
-    """A job is to be moved."""
+    """Return the order to migrate a job."""
     return GenericEvent(to_us(at_s), {"type": "migrate", "job": job, **more})
 
 
 def dies(at_s: float, node: int) -> MachineEvent:
-    """A whole node fails."""
+    """Return the failure of an entire node."""
     cores = NodeSet.from_intervals([(node * CORES, node * CORES + CORES - 1)])
     return MachineEvent(to_us(at_s), False, cores)
 
 
 def returns(at_s: float, node: int) -> MachineEvent:
-    """A whole node is repaired."""
+    """Return the repair of an entire node."""
     return MachineEvent(to_us(at_s), True, dies(at_s, node).nodes)
 
 
@@ -85,7 +85,7 @@ def tell(
     operations: Sequence[GenericEvent] = (),
     failures: Sequence[MachineEvent] = (),
 ) -> RunResult:
-    """Run a story on nodes of 16 cores, and check what holds for every run."""
+    """Run an example on nodes of 16 cores, and check the rules for every run."""
     profiles = {job.profile: {"type": "delay", "delay": float(job.profile)} for job in jobs}
     result = simulate(
         Workload("story", n_nodes * CORES, tuple(jobs), profiles),
@@ -99,12 +99,12 @@ def tell(
 
 
 def short(attempt_id: str) -> str:
-    """'a#1' of 'w0!a#1'."""
+    """Return the id of an attempt without its workload: 'a#1' for 'w0!a#1'."""
     return attempt_id.partition("!")[2]
 
 
 def places(result: RunResult) -> dict[str, Place]:
-    """Where and when each attempt ran."""
+    """Return the nodes, the start and the end of each attempt."""
     return {
         short(one.attempt.id): (
             str(NodeSet.of(one.nodes.ids // CORES)), to_s(one.start_us), to_s(one.end_us),
@@ -115,12 +115,12 @@ def places(result: RunResult) -> dict[str, Place]:
 
 
 def cores_of(result: RunResult) -> dict[str, str]:
-    """The cores that each attempt had."""
+    """Return the cores of each attempt."""
     return {short(one.attempt.id): str(one.nodes) for one in result.ledger.attempts}
 
 
 def overheads(result: RunResult) -> dict[str, float]:
-    """What each attempt paid at its beginning, in seconds, where it paid something."""
+    """Return the overhead in seconds of each attempt that starts with one."""
     return {
         short(one.attempt.id): to_s(one.checkpointing.first_recovery_us)
         for one in result.ledger.attempts
@@ -129,38 +129,39 @@ def overheads(result: RunResult) -> dict[str, float]:
 
 
 def work(result: RunResult) -> dict[str, float]:
-    """The progress of each attempt, in seconds."""
+    """Return the progress of each attempt, in seconds."""
     return {short(one.attempt.id): to_s(one.useful_us) for one in result.ledger.attempts}
 
 
 def causes(result: RunResult) -> dict[str, Cause]:
-    """Why each attempt ended."""
+    """Return the cause of the end of each attempt."""
     return {short(one.attempt.id): one.cause for one in result.ledger.attempts}
 
 
 def refused(result: RunResult) -> list[float]:
-    """The dates of what was not carried out."""
+    """Return the times of refused orders."""
     return [to_s(at_us) for at_us, _, _ in result.ledger.refusals]
 
 
 def in_service(result: RunResult) -> bool:
-    """Whether no node is drained at the end."""
+    """Return whether no node is drained at the end."""
     return all(one.until_us is not None for one in result.ledger.drained)
 
 
-# ---- the base: first come, first served
+# ---- without migration: first come, first served
 
 
 def test_without_backfilling_a_small_job_waits_behind_a_large_one() -> None:
-    """Eight cores are free from 0 on; b needs 16 and gets them at 100, c comes after it."""
+    """Eight cores are free from 0 on. b needs 16 and starts at 100, and c starts after b."""
     jobs = ask("a", 8, 100), ask("b", 16, 50, 1), ask("c", 1, 10, 2)
     ran = places(tell("cluster", 1, jobs))
     assert ran == {"a": ("0", 0, 100), "b": ("0", 100, 150), "c": ("0", 150, 160)}
 
 
 def test_a_job_goes_to_the_fullest_node_with_room_and_to_its_lowest_cores() -> None:
-    """a and b fill node 0 with 10 + 6; c is on node 1; when b ends, d (4) fits into 6 and 13 free
-    cores, and takes cores 10-13 of the fuller node 0; e (5) no longer fits there."""
+    """a and b fill node 0 with 10 + 6 cores, and c is on node 1. When b ends, nodes 0 and 1 have
+    6 and 13 free cores. d (4) takes cores 10-13 of node 0, which is fuller. e (5) no longer fits
+    there."""
     jobs = (
         ask("a", 10, 500), ask("b", 6, 50), ask("c", 3, 500), ask("d", 4, 100, 60),
         ask("e", 5, 100, 70),
@@ -170,28 +171,29 @@ def test_a_job_goes_to_the_fullest_node_with_room_and_to_its_lowest_cores() -> N
 
 
 def test_a_wide_job_takes_the_emptiest_nodes_first() -> None:
-    """Nodes have 12, 16 and 16 free cores; 40 = 16 + 16 + 8, the 8 on node 0."""
+    """Nodes 0 to 2 have 12, 16 and 16 free cores. b takes 40 = 16 + 16 + 8, with the 8 on node
+    0."""
     cores = cores_of(tell("cluster", 3, (ask("a", 4, 100), ask("b", 40, 100))))
     assert cores == {"a": "0-3", "b": "4-11 16-47"}
 
 
-# ---- what it costs
+# ---- the cost of a migration
 
 
 @pytest.mark.parametrize(
     ("cores", "memory_mb", "seconds"),
     [
         (1, 50, 51), (16, 100, 66), (128, 1000, 608),
-        (16, 550, 134.0),  # half way from 66 to 202
+        (16, 550, 134.0),  # halfway between 66 and 202
         (24, 100, 73.605),  # 66 + (log2 24 - 4) x (79 - 66)
-        (256, 2000, 608),  # beyond the table
+        (256, 2000, 608),  # larger than the table
         (1, 1000, 89), (2, 100, 54), (8, 1000, 144),
     ],
 )  # fmt: skip
 def test_a_job_pays_what_table_1_says_of_its_tasks_and_memory(
     cores: int, memory_mb: float, seconds: float
 ) -> None:
-    """Migrated at 400 s of 1000, it starts again at once: it ends later by the overhead."""
+    """The job migrates at 400 s of 1000 and restarts immediately. The overhead delays its end."""
     jobs = (ask("a", cores, 1000, memory_mb=memory_mb),)
     result = tell("cluster", 16, jobs, [migrate(400, "a")])
     assert overheads(result) == {"a#1": pytest.approx(seconds, abs=5e-4)}
@@ -212,13 +214,13 @@ def test_a_job_pays_what_table_1_says_of_its_tasks_and_memory(
     ],
 )
 def test_axes_say_what_it_costs(axes: str, seconds: float) -> None:
-    """One core, 100 MB: 53 s in the table."""
+    """The table has 53 s for one core and 100 MB."""
     result = tell(f"cluster:{axes}", 2, (ask("a", 1, 1000),), [drain(400, "0")])
     assert places(result) == {"a": ("0", 0, 400), "a#1": ("1", 400, 1000 + seconds)}
 
 
 def test_jobs_of_a_thousand_mb_pay_more() -> None:
-    """On node 0: 1 core (89 s instead of 53) and 8 cores (144 instead of 59)."""
+    """Node 0 has a job of 1 core (89 s instead of 53) and one of 8 cores (144 s instead of 59)."""
     jobs = ask("small", 1, 1000, memory_mb=1000), ask("large", 8, 1000, memory_mb=1000)
     ran = places(tell("cluster", 2, jobs, [drain(100, "0")]))
     assert ran["small#1"] == ("1", 100, 1089)
@@ -226,7 +228,8 @@ def test_jobs_of_a_thousand_mb_pay_more() -> None:
 
 
 def test_a_migrated_job_ends_later_by_the_overhead_and_loses_no_work() -> None:
-    """400 s on node 0; on node 1 from 400 on 53 s of overhead and the 600 s that are left."""
+    """The job runs for 400 s on node 0. From 400 on it has 53 s of overhead and the other 600 s
+    on node 1."""
     result = tell("cluster", 2, (ask("a", 1, 1000),), [drain(400, "0")])
     assert places(result) == {"a": ("0", 0, 400), "a#1": ("1", 400, 1053)}
     assert overheads(result) == {"a#1": 53}
@@ -239,14 +242,15 @@ def test_a_migrated_job_ends_later_by_the_overhead_and_loses_no_work() -> None:
 
 
 def test_the_cost_of_a_wide_job_is_paid_on_all_its_cores() -> None:
-    """16 cores pay 66 s each: 1056 core-seconds, for 16 x 400 that were done."""
+    """Each of 16 cores has 66 s of overhead: 1056 core-seconds, after 16 x 400 core-seconds of
+    work."""
     result = tell("cluster", 2, (ask("a", 16, 1000),), [drain(400, "0")])
     moved = result.summary.migrations
     assert (moved.count, moved.cost, moved.moved) == (1, 1056, 6400)
 
 
 def test_the_overhead_is_added_to_the_walltime_that_is_left() -> None:
-    """Of a walltime of 900 s 500 are left at 400: killed at 400 + 53 + 500."""
+    """At 400, 500 of 900 s of walltime are left, so the job is killed at 400 + 53 + 500."""
     result = tell("cluster", 2, (ask("a", 1, 1000, walltime_s=900),), [drain(400, "0")])
     assert places(result)["a#1"] == ("1", 400, 953)
     assert causes(result) == {"a": Cause.MOVED, "a#1": Cause.WALLTIME}
@@ -254,7 +258,8 @@ def test_the_overhead_is_added_to_the_walltime_that_is_left() -> None:
 
 
 def test_a_second_migration_during_the_overhead_of_the_first_pays_in_full_again() -> None:
-    """Moved at 400, and again at 450, after 50 s of 100: 450 + 100 + 600."""
+    """The job moves at 400, and again at 450 after 50 of 100 s of overhead: it ends at
+    450 + 100 + 600."""
     result = tell(
         "cluster:migration_cost=100", 2, (ask("a", 1, 1000),),
         [migrate(400, "a", nodes="1"), migrate(450, "a", nodes="0")],
@@ -265,7 +270,8 @@ def test_a_second_migration_during_the_overhead_of_the_first_pays_in_full_again(
 
 
 def test_a_second_migration_after_the_overhead_keeps_what_was_done_since() -> None:
-    """400 s; from 400 on 100 s of overhead and 200 s of work; at 700 again: 700 + 100 + 400."""
+    """The job works for 400 s, has 100 s of overhead and works for another 200 s. It moves again
+    at 700 and ends at 700 + 100 + 400."""
     result = tell(
         "cluster:migration_cost=100", 2, (ask("a", 1, 1000),),
         [migrate(400, "a", nodes="1"), migrate(700, "a", nodes="0")],
@@ -278,7 +284,7 @@ def test_a_second_migration_after_the_overhead_keeps_what_was_done_since() -> No
 
 
 def test_step_1_who_may_not_drain_changes_nothing() -> None:
-    """Neither a stranger nor the job's own user may drain; a later job still gets node 0."""
+    """Neither a stranger nor the user of the job may drain. A later job still starts on node 0."""
     jobs = ask("a", 4, 1000, user="ann"), ask("late", 4, 50, 150)
     events = [drain(100, "0", user="eve"), drain(110, "0", user="ann")]
     result = tell("cluster:operators=root+ops", 2, jobs, events)
@@ -311,7 +317,8 @@ def test_step_1_a_job_is_migrated_by_its_own_user_and_by_operators(who: str, may
 
 
 def test_step_1_strangers_do_not_give_nodes_back() -> None:
-    """b waits for node 0, drained from 50 on: eve's undrain at 100 is refused, that at 200 not."""
+    """b waits for node 1, which is drained at 50. eve's undrain at 100 is refused, the one at
+    200 is not."""
     jobs = ask("a", 16, 1000), ask("b", 16, 100, 60)
     events = [drain(50, "1"), undrain(100, "1", user="eve"), undrain(200, "1")]
     result = tell("cluster:operators=ops", 2, jobs, events)
@@ -320,7 +327,8 @@ def test_step_1_strangers_do_not_give_nodes_back() -> None:
 
 
 def test_step_2_nothing_starts_on_a_node_from_the_instant_of_its_drain_on() -> None:
-    """Node 0 has 12 free cores, and would be chosen: 'same' arrives with the drain, at 100."""
+    """Node 0 has 12 free cores and would be the first choice. 'same' arrives at 100, with the
+    drain."""
     jobs = ask("a", 4, 1000), ask("same", 2, 100, 100), ask("later", 2, 100, 150)
     result = tell("cluster:migration_cost=10", 2, jobs, [drain(100, "0")])
     assert places(result) == {
@@ -330,7 +338,8 @@ def test_step_2_nothing_starts_on_a_node_from_the_instant_of_its_drain_on() -> N
 
 
 def test_step_3_one_job_that_cannot_be_checkpointed_and_the_node_is_available_again() -> None:
-    """Nothing is killed, also not 'plain'; 'later' still starts on node 0, the fullest."""
+    """No job is stopped, not even 'plain'. 'later' still starts on node 0, which is the fullest
+    node."""
     jobs = (
         ask("plain", 4, 1000), ask("sticky", 4, 1000, checkpointable=False),
         ask("later", 4, 100, 200),
@@ -349,7 +358,7 @@ def test_step_3_one_job_that_cannot_be_checkpointed_and_the_node_is_available_ag
 
 
 def test_step_3_is_about_the_jobs_of_that_node_only() -> None:
-    """'sticky' fills node 1: that is no reason not to empty node 0."""
+    """'sticky' is on node 1, so it does not prevent the drain of node 0."""
     jobs = ask("plain", 16, 1000), ask("sticky", 16, 1000, checkpointable=False)
     result = tell("cluster:migration_cost=10", 3, jobs, [drain(100, "0")])
     assert places(result) == {
@@ -358,7 +367,7 @@ def test_step_3_is_about_the_jobs_of_that_node_only() -> None:
 
 
 def test_step_4_a_job_on_several_nodes_stays_where_the_flag_forbids() -> None:
-    """24 cores: node 0 and 8 cores of node 1; 'small' is on node 1, and stays as well."""
+    """'large' has node 0 and 8 cores of node 1. 'small' is on node 1 and stays as well."""
     jobs = ask("large", 24, 1000), ask("small", 2, 1000), ask("later", 2, 100, 200)
     result = tell("cluster", 3, jobs, [drain(100, "1", spanning=False)])
     assert places(result) == {
@@ -378,8 +387,8 @@ def test_step_4_the_flag_is_about_jobs_on_several_nodes_only() -> None:
 
 
 def test_step_5_all_jobs_of_the_node_start_elsewhere_at_the_same_instant() -> None:
-    """a and b are on node 0, c is on node 1. Then a (8) fits onto node 2 only, b (4) into the 6
-    free cores of node 1. 8 cores pay 59 s, 4 pay 55 s."""
+    """a and b are on node 0, c is on node 1. a (8) then fits only on node 2, and b (4) fits into
+    the 6 free cores of node 1. The overhead is 59 s for 8 cores and 55 s for 4."""
     jobs = ask("a", 8, 1000), ask("b", 4, 1000), ask("c", 10, 1000)
     result = tell("cluster", 3, jobs, [drain(120, "0")])
     assert places(result) == {
@@ -391,8 +400,8 @@ def test_step_5_all_jobs_of_the_node_start_elsewhere_at_the_same_instant() -> No
 
 
 def test_step_5_a_checkpointed_job_goes_before_those_that_wait() -> None:
-    """c waits for 16 cores since 10. Node 0 is drained at 100; at 500 b leaves node 1, and a gets
-    it first: 500 + 59 + 900. c comes after it."""
+    """c waits for 16 cores from 10 on. Node 0 is drained at 100. When b leaves node 1 at 500, a
+    gets the node before c, and ends at 500 + 59 + 900."""
     jobs = ask("a", 8, 1000), ask("b", 16, 500), ask("c", 16, 100, 10)
     result = tell("cluster", 2, jobs, [drain(100, "0")])
     assert places(result) == {
@@ -404,7 +413,8 @@ def test_step_5_a_checkpointed_job_goes_before_those_that_wait() -> None:
 
 
 def test_step_6_an_empty_node_goes_to_maintenance_and_hits_nobody() -> None:
-    """Off from 110 to 400, in service again at 450: only then c (16 cores) gets it."""
+    """Node 0 is down from 110 to 400 and in service again at 450. Then c (16 cores) starts on
+    it."""
     jobs = ask("a", 4, 1000), ask("c", 16, 100, 200)
     result = tell(
         "cluster:migration_cost=10", 2, jobs, [drain(100, "0"), undrain(450, "0")],
@@ -418,7 +428,8 @@ def test_step_6_an_empty_node_goes_to_maintenance_and_hits_nobody() -> None:
 
 
 def test_step_7_a_restart_gets_the_node_as_soon_as_it_is_available() -> None:
-    """The only node: a waits from 100 to 300 for it, then pays 10 s and does its other 900."""
+    """There is only one node. a waits for it from 100 to 300. Then a has 10 s of overhead and
+    works for 900 s."""
     result = tell(
         "cluster:migration_cost=10", 1, (ask("a", 4, 1000),), [drain(100, "0"), undrain(300, "0")]
     )
@@ -441,7 +452,8 @@ def test_several_nodes_are_emptied_at_once() -> None:
 
 
 def test_of_several_nodes_none_is_drained_where_one_cannot_be() -> None:
-    """'sticky' is on node 1: node 0 is available again as well, for c at 200."""
+    """'sticky' prevents the drain of node 1. Therefore node 0 is available again as well, for c
+    at 200."""
     jobs = (
         ask("a", 16, 150), ask("sticky", 8, 1000, checkpointable=False),
         ask("c", 16, 100, 200), ask("d", 8, 100, 200),
@@ -455,21 +467,21 @@ def test_of_several_nodes_none_is_drained_where_one_cannot_be() -> None:
 
 
 def test_a_job_on_several_nodes_leaves_all_of_them_when_one_is_drained() -> None:
-    """24 cores on nodes 0 and 1; without node 1 the emptiest are 0 and 2."""
+    """The job has 24 cores on nodes 0 and 1. Without node 1, nodes 0 and 2 are the emptiest."""
     result = tell("cluster:migration_cost=10", 4, (ask("wide", 24, 500),), [drain(100, "1")])
     assert cores_of(result) == {"wide": "0-23", "wide#1": "0-15 32-39"}
     assert places(result) == {"wide": ("0-1", 0, 100), "wide#1": ("0 2", 100, 510)}
 
 
 def test_a_drained_node_stays_empty_while_a_job_waits_for_it() -> None:
-    """b could run on node 1 from 100 on; it is given back at 300."""
+    """b would fit on node 1 from 100 on, but the node returns to service at 300."""
     jobs = ask("a", 16, 1000), ask("b", 16, 100, 100)
     result = tell("cluster", 2, jobs, [drain(50, "1"), undrain(300, "1")])
     assert places(result) == {"a": ("0", 0, 1000), "b": ("1", 300, 400)}
 
 
 def test_part_of_what_was_drained_may_come_back_first() -> None:
-    """Node 2 is back at 200, node 1 at 400: one for b, the other for c."""
+    """Node 2 returns to service at 200 for b, and node 1 at 400 for c."""
     jobs = ask("a", 16, 1000), ask("b", 16, 1000, 100), ask("c", 16, 1000, 100)
     events = [drain(50, "1-2"), undrain(200, "2"), undrain(400, "1")]
     assert places(tell("cluster", 3, jobs, events)) == {
@@ -479,7 +491,8 @@ def test_part_of_what_was_drained_may_come_back_first() -> None:
 
 @pytest.mark.parametrize("checkpointable", [True, False])
 def test_draining_by_waiting_lets_jobs_end(checkpointable: bool) -> None:
-    """a ends on node 0 at 300, 200 s after the drain; c waits until the node is back at 600."""
+    """a ends on node 0 at 300, 200 s after the drain. c waits until the node returns to service
+    at 600."""
     jobs = (
         ask("a", 4, 300, checkpointable=checkpointable), ask("b", 16, 1000),
         ask("c", 4, 100, 150),
@@ -493,7 +506,7 @@ def test_draining_by_waiting_lets_jobs_end(checkpointable: bool) -> None:
 
 
 def test_a_node_that_is_taken_back_before_its_last_job_has_ended_never_got_empty() -> None:
-    """b ends at 200, a at 300; node 0 is back at 250."""
+    """b ends at 200 and a at 300, but node 0 returns to service at 250."""
     result = tell(
         "cluster:drain=wait", 2, (ask("a", 4, 300), ask("b", 8, 200), ask("c", 1, 10, 260)),
         [drain(100, "0"), undrain(250, "0")],
@@ -503,15 +516,15 @@ def test_a_node_that_is_taken_back_before_its_last_job_has_ended_never_got_empty
 
 
 def test_waiting_for_two_nodes_is_measured_for_each() -> None:
-    """Node 0 is empty at 200, when the longer of its jobs ends, node 1 at 400: after 100 and 300 s,
-    200 in the mean."""
+    """Node 0 is empty at 200, when the longer of its jobs ends, and node 1 at 400. They have
+    waited for 100 and 300 s, on average 200 s."""
     jobs = ask("a", 10, 150), ask("b", 6, 200), ask("c", 16, 400)
     drains = tell("cluster:drain=wait", 2, jobs, [drain(100, "0-1")]).summary.drains
     assert (drains.nodes, drains.emptied, drains.mean_s, drains.max_s) == (2, 2, 200, 300)
 
 
 def test_nodes_may_be_drained_one_by_one_in_one_instant() -> None:
-    """Nothing goes from node 0 to node 1, or back: a is at 100 on node 2, b on node 3."""
+    """No job moves between nodes 0 and 1. At 100 a moves to node 2, and b to node 3."""
     jobs = ask("a", 16, 500), ask("b", 16, 500)
     events = [drain(100, "0"), drain(100, "1")]
     assert places(tell("cluster:migration_cost=10", 4, jobs, events)) == {
@@ -526,7 +539,7 @@ def test_a_node_that_comes_back_in_the_instant_of_a_drain_takes_its_jobs() -> No
 
 
 def test_a_node_that_was_dead_and_then_drained_is_used_after_both() -> None:
-    """Dead from 50 to 200, drained from 100 to 300: b waits from 60 to 300."""
+    """The node is down from 50 to 200 and drained from 100 to 300. b waits from 60 to 300."""
     jobs = ask("a", 16, 1000), ask("b", 16, 100, 60)
     result = tell(
         "cluster", 2, jobs, [drain(100, "1"), undrain(300, "1")], [dies(50, 1), returns(200, 1)]
@@ -545,11 +558,12 @@ def test_a_job_that_ends_at_the_instant_of_the_operation_simply_ends(event: Gene
     assert result.summary.migrations.count == 0
 
 
-# ---- one job is moved
+# ---- migrations of one job
 
 
 def test_a_job_moves_to_the_nodes_that_were_named() -> None:
-    """Not to node 1, where it would go by itself, but to node 2, and its lowest cores."""
+    """By default the job would move to node 1. The order names node 2, and the job takes its
+    lowest cores."""
     jobs = ask("a", 4, 1000), ask("b", 13, 2000)
     result = tell("cluster:migration_cost=10", 3, jobs, [migrate(100, "a", nodes="2")])
     assert cores_of(result) == {"a": "0-3", "b": "16-28", "a#1": "32-35"}
@@ -557,7 +571,8 @@ def test_a_job_moves_to_the_nodes_that_were_named() -> None:
 
 
 def test_a_job_without_a_target_goes_first_in_the_queue() -> None:
-    """b waits for 16 cores since 10; a goes before it, back to where it was."""
+    """b waits for 16 cores from 10 on. a is before it in the queue and restarts on the same
+    node."""
     jobs = ask("a", 4, 1000), ask("b", 16, 100, 10)
     result = tell("cluster:migration_cost=10", 1, jobs, [migrate(100, "a")])
     assert places(result) == {
@@ -568,7 +583,7 @@ def test_a_job_without_a_target_goes_first_in_the_queue() -> None:
 @pytest.mark.parametrize(
     ("at_s", "job", "nodes"),
     [
-        (100, "a", "1"),  # has 3 free cores of 4
+        (100, "a", "1"),  # has 1 free core
         (100, "waits", "0"),
         (100, "sticky", "2"),
         (5, "waits", "2"),  # not submitted yet
@@ -587,7 +602,7 @@ def test_a_migration_that_cannot_be_is_refused(at_s: float, job: str, nodes: str
     assert refused(result) == [at_s]
 
 
-# ---- targets that die
+# ---- targets that fail
 
 
 def test_a_job_runs_on_where_its_target_dies_at_the_instant_of_the_operation() -> None:
@@ -599,7 +614,8 @@ def test_a_job_runs_on_where_its_target_dies_at_the_instant_of_the_operation() -
 
 
 def test_a_drained_job_does_not_go_to_a_node_that_dies_at_that_instant() -> None:
-    """Node 1 would be the first: it dies with the drain of node 0, so it is node 2."""
+    """The first choice would be node 1, but it fails when node 0 is drained. The job moves to
+    node 2."""
     result = tell(
         "cluster:migration_cost=10", 3, (ask("a", 4, 1000),), [drain(100, "0")], [dies(100, 1)]
     )
@@ -607,8 +623,8 @@ def test_a_drained_job_does_not_go_to_a_node_that_dies_at_that_instant() -> None
 
 
 def test_a_job_whose_target_dies_during_the_overhead_goes_on_from_its_image() -> None:
-    """Moved at 100; node 1 dies at 120, with 30 s of the overhead of 50 to come. On node 0 the
-    overhead is paid again: 120 + 50 + 900."""
+    """The job moves at 100. Node 1 fails at 120, after 20 of 50 s of overhead. On node 0 the job
+    has the entire overhead again: 120 + 50 + 900."""
     result = tell(
         "cluster:migration_cost=50", 2, (ask("a", 4, 1000),), [migrate(100, "a", nodes="1")],
         [dies(120, 1)],
@@ -619,7 +635,7 @@ def test_a_job_whose_target_dies_during_the_overhead_goes_on_from_its_image() ->
 
 
 def test_a_job_whose_node_dies_later_goes_on_from_its_last_image() -> None:
-    """Moved at 100; from 150 to 300 it works on node 1, which is in no image: 300 + 50 + 900."""
+    """The job moves at 100. Its work on node 1 from 150 to 300 is in no image: 300 + 50 + 900."""
     result = tell(
         "cluster:migration_cost=50", 2, (ask("a", 4, 1000),), [migrate(100, "a", nodes="1")],
         [dies(300, 1)],
@@ -632,13 +648,13 @@ def test_a_job_whose_node_dies_later_goes_on_from_its_last_image() -> None:
 
 
 def six_five_and_sixteen() -> tuple[Job, ...]:
-    """From 30 on: node 0 full, node 1 with 6 cores in use, node 2 with 5."""
+    """Return jobs with which node 0 is full from 30 on, and nodes 1 and 2 use 6 and 5 cores."""
     return ask("a16", 16, 1000), ask("b6", 6, 1000), ask("c10", 10, 30), ask("d5", 5, 300)
 
 
 def test_compaction_moves_the_jobs_of_the_least_used_node() -> None:
-    """At 60 the victim is the node with 5, the target that with 6: 11, 0 and 16. d5 ends at
-    60 + 10 + 240."""
+    """At 60 the job on the node with 5 used cores moves to the node with 6. The nodes then use
+    16, 11 and 0 cores. d5 ends at 60 + 10 + 240."""
     result = tell("compaction:migration_cost=10", 3, six_five_and_sixteen())
     assert places(result) == {
         "a16": ("0", 0, 1000), "b6": ("1", 0, 1000), "c10": ("1", 0, 30),
@@ -648,14 +664,14 @@ def test_compaction_moves_the_jobs_of_the_least_used_node() -> None:
 
 
 def test_compaction_pays_the_table_for_five_cores() -> None:
-    """55 + (log2 5 - 2) x (59 - 55) = 56.288 s."""
+    """The overhead is 55 + (log2 5 - 2) x (59 - 55) = 56.288 s."""
     result = tell("compaction", 3, six_five_and_sixteen())
     assert overheads(result) == {"d5#1": pytest.approx(56.288, abs=5e-4)}
 
 
 def test_compaction_does_nothing_while_a_job_waits() -> None:
-    """'wide' asks at 50 for 22 cores, when 21 are free. At 300 'd5' has gone: it starts on node
-    2 and 6 cores of node 1, which alone is mixed then."""
+    """At 50 'wide' needs 22 cores, but 21 are free. When 'd5' ends at 300, 'wide' starts on node
+    2 and 6 cores of node 1. Then only node 1 is mixed."""
     jobs = (*six_five_and_sixteen(), ask("wide", 22, 100, 50))
     result = tell("compaction:migration_cost=10", 3, jobs)
     assert places(result) == {
@@ -667,7 +683,8 @@ def test_compaction_does_nothing_while_a_job_waits() -> None:
 
 @pytest.mark.parametrize("targets", ["single", "several"])
 def test_compaction_moves_nothing_that_fits_nowhere(targets: str) -> None:
-    """10 and 9 cores in use: 6 and 7 are free there; the full and the empty node do not count."""
+    """Two nodes use 10 and 9 cores and have 6 and 7 free cores. Full and empty nodes are no
+    targets."""
     jobs = ask("a16", 16, 1000), ask("b10", 10, 1000), ask("c6", 6, 30), ask("d9", 9, 1000)
     result = tell(f"compaction:targets={targets},migration_cost=10", 4, jobs)
     assert places(result) == {
@@ -679,7 +696,8 @@ def test_compaction_moves_nothing_that_fits_nowhere(targets: str) -> None:
 def test_the_jobs_of_a_node_go_to_several_others_if_they_may(
     targets: str, moved: list[str]
 ) -> None:
-    """Nodes 0 and 1 have 3 free cores each, node 2 two jobs of 2 cores: one for each of them."""
+    """Nodes 0 and 1 have 3 free cores each. Node 2 has two jobs of 2 cores, one for each of
+    these nodes."""
     jobs = (
         ask("a13", 13, 1000), ask("b3", 3, 30), ask("c13", 13, 1000), ask("d3", 3, 30),
         ask("e2", 2, 1000), ask("f2", 2, 1000),
@@ -693,8 +711,8 @@ def test_the_jobs_of_a_node_go_to_several_others_if_they_may(
 
 
 def test_compaction_empties_one_node_each_time() -> None:
-    """2, 3 and 4 cores in use: at 60 the 2 go to the 4, where less is free; at 120 the 3 join
-    them: 2 + 3 + 4 on node 2."""
+    """The nodes use 2, 3 and 4 cores. At 60 a2 moves to node 2, which has fewer free cores than
+    node 1. At 120 c3 moves there, too: 2 + 3 + 4 on node 2."""
     jobs = (
         ask("a2", 2, 1000), ask("b14", 14, 30), ask("c3", 3, 1000), ask("d13", 13, 30),
         ask("e4", 4, 1000),
@@ -708,8 +726,9 @@ def test_compaction_empties_one_node_each_time() -> None:
 
 
 def test_compaction_leaves_a_node_alone_whose_job_cannot_be_checkpointed() -> None:
-    """7, 6 and 4 cores in use, the 4 are not checkpointable: the 6 are moved, to the 7, where less
-    is free. Then 13 are not moved to the 12 free cores of node 2."""
+    """The nodes use 7, 6 and 4 cores, but the job of 4 cannot be checkpointed. Therefore c6
+    moves to node 0, which has fewer free cores. Its 13 cores do not fit into the 12 free cores
+    of node 2."""
     jobs = (
         ask("a7", 7, 1000), ask("b9", 9, 30), ask("c6", 6, 1000), ask("d10", 10, 30),
         ask("sticky", 4, 1000, checkpointable=False),
@@ -722,7 +741,7 @@ def test_compaction_leaves_a_node_alone_whose_job_cannot_be_checkpointed() -> No
 
 
 def test_a_job_that_cannot_be_checkpointed_may_get_company() -> None:
-    """6 and 5 in use, the 5 are not checkpointable: the 6 go to them."""
+    """The nodes use 6 and 5 cores. The job of 5 cannot be checkpointed, so a6 moves to its node."""
     jobs = ask("a6", 6, 1000), ask("b10", 10, 30), ask("sticky", 5, 1000, checkpointable=False)
     ran = places(tell("compaction:migration_cost=10", 2, jobs))
     assert ran["a6#1"] == ("1", 60, 1010)
@@ -730,7 +749,7 @@ def test_a_job_that_cannot_be_checkpointed_may_get_company() -> None:
 
 
 def test_compaction_does_not_fill_a_node_that_is_drained_in_the_same_instant() -> None:
-    """At 60 node 1 would be the target of d5. It is drained: b6 goes to node 2 instead."""
+    """At 60 node 1 would be the target of d5, but it is drained. Instead b6 moves to node 2."""
     result = tell("compaction:migration_cost=10", 3, six_five_and_sixteen(), [drain(60, "1")])
     assert places(result) == {
         "a16": ("0", 0, 1000), "c10": ("1", 0, 30), "d5": ("2", 0, 300),
@@ -739,7 +758,7 @@ def test_compaction_does_not_fill_a_node_that_is_drained_in_the_same_instant() -
 
 
 def test_compaction_does_not_fill_a_node_that_empties_by_waiting() -> None:
-    """a6 cannot be moved; c5 is not moved to it, as node 0 is drained."""
+    """a6 cannot be moved. c5 does not move to its node, because node 0 is drained."""
     jobs = (
         ask("a6", 6, 1000, checkpointable=False), ask("b10", 10, 30), ask("c5", 5, 1000),
     )  # fmt: skip
@@ -751,8 +770,8 @@ def test_compaction_does_not_fill_a_node_that_empties_by_waiting() -> None:
 def test_a_job_is_moved_only_if_more_is_left_of_its_walltime_than_that_costs(
     walltime_s: float, mover: str
 ) -> None:
-    """At 60, 10 or 11 s are left of the walltime of 'c5'; moving costs 10. If it is not moved,
-    the next node is emptied: 'a6' goes to it. It has 5 s left to do: 60 + 10 + 5."""
+    """At 60, 'c5' has 10 or 11 s of its walltime left, and a move costs 10 s. If 'c5' does not
+    move, the other node is emptied, and 'a6' moves to it. If 'c5' moves, it ends at 60 + 10 + 5."""
     jobs = ask("a6", 6, 1000), ask("b10", 10, 30), ask("c5", 5, 65, walltime_s=walltime_s)
     ran = places(tell("compaction:migration_cost=10", 2, jobs))
     if mover == "a6":
@@ -765,7 +784,7 @@ def test_a_job_is_moved_only_if_more_is_left_of_its_walltime_than_that_costs(
 
 
 def test_nothing_is_moved_where_nothing_is_worth_it() -> None:
-    """Both have 50 s of their walltimes left at 60; the table says more."""
+    """At 60 both jobs have 50 s of walltime left, but the overhead in the table is longer."""
     jobs = (
         ask("a6", 6, 105, walltime_s=110), ask("b10", 10, 30),
         ask("c5", 5, 105, walltime_s=110),
@@ -774,9 +793,12 @@ def test_nothing_is_moved_where_nothing_is_worth_it() -> None:
 
 
 def test_states_of_nodes_add_up_and_hold_what_jobs_were_given() -> None:
-    """1000 s of three nodes. Full: node 0, and node 1 for 30 s. Mixed: 970 s of node 1 (6 cores
-    for 30 + 690 s, 11 for 250) and 60 s of node 2 (5 cores). Delivered: 16 x 1000 + 6 x 1000 +
-    10 x 30 + 5 x 310 = 23850 core-seconds = 16 x 1030 + 6 x 720 + 11 x 250 + 5 x 60."""
+    """Three nodes are measured for 1000 s. Full are node 0, and node 1 for 30 s.
+
+    Mixed are node 1 for 970 s (6 cores for 30 + 690 s, 11 for 250 s) and node 2 for 60 s (5 cores).
+    Jobs use 16 x 1000 + 6 x 1000 + 10 x 30 + 5 x 310 = 23850 core-seconds. This equals
+    16 x 1030 + 6 x 720 + 11 x 250 + 5 x 60.
+    """
     result = tell("compaction:migration_cost=10", 3, six_five_and_sixteen())
     states = result.summary.node_states
     assert states is not None
@@ -801,7 +823,10 @@ def test_states_of_nodes_add_up_and_hold_what_jobs_were_given() -> None:
 
 
 def high_gets_empty() -> tuple[Job, ...]:
-    """Node 0 is high: empty from 100 on. Low: 4 + 8 cores on node 1, 6 on node 2."""
+    """Return jobs with which node 0 (partition high) is empty from 100 on.
+
+    In partition low, node 1 uses 4 + 8 cores and node 2 uses 6.
+    """
     return ask("a16", 16, 100), ask("b4", 4, 1000), ask("c8", 8, 1000), ask("d6", 6, 1000)
 
 
@@ -811,15 +836,15 @@ def test_an_arrival_runs_in_high_if_it_fits_and_else_in_low() -> None:
 
 
 def test_a_job_does_not_span_partitions() -> None:
-    """Three nodes are low: 48 cores. 'wide' asks for 48; the 40 free ones of it and the 16 of high
-    do not help."""
+    """'wide' needs all 48 cores on the three nodes of partition low. The 40 free cores of low
+    and the 16 cores of high cannot be combined."""
     jobs = ask("a", 16, 20), ask("low", 8, 100), ask("wide", 48, 50, 1)
     ran = places(tell("priorities:migration_cost=1000", 4, jobs))
     assert ran["wide"] == ("1-3", 100, 150)
 
 
 def test_the_largest_low_job_that_fits_is_moved_up_one_in_each_period() -> None:
-    """At 120 the 8, at 180 the 6; then 2 cores of high are free, too few for the 4."""
+    """c8 moves at 120 and d6 at 180. Then high has 2 free cores, too few for b4."""
     result = tell("priorities:migration_cost=10", 4, high_gets_empty())
     assert places(result) == {
         "a16": ("0", 0, 100), "b4": ("1", 0, 1000),
@@ -830,7 +855,7 @@ def test_the_largest_low_job_that_fits_is_moved_up_one_in_each_period() -> None:
 
 
 def test_a_larger_job_that_does_not_fit_is_passed_over() -> None:
-    """7 cores of high are free from 100 on: the 6 go up, not the 8; then the 4 do not fit."""
+    """From 100 on high has 7 free cores. c8 does not fit, so d6 moves. Then b4 does not fit."""
     jobs = ask("a9", 9, 2000), ask("a7", 7, 100), *high_gets_empty()[1:]
     result = tell("priorities:migration_cost=10", 4, jobs)
     assert places(result) == {
@@ -841,7 +866,7 @@ def test_a_larger_job_that_does_not_fit_is_passed_over() -> None:
 
 
 def test_a_job_that_asks_for_low_stays_there() -> None:
-    """Without the 8, the 6 go up at 120, the 4 at 180."""
+    """c8 requests low and stays. d6 moves at 120 and b4 at 180."""
     a16, b4, _, d6 = high_gets_empty()
     jobs = a16, b4, ask("c8", 8, 1000, partition="low"), d6
     ran = places(tell("priorities:migration_cost=10", 4, jobs))
@@ -864,7 +889,7 @@ def test_a_job_that_cannot_be_checkpointed_is_not_moved_up() -> None:
 def test_a_job_is_moved_up_only_if_more_is_left_of_its_walltime_than_that_costs(
     walltime_s: float, first: str
 ) -> None:
-    """At 120, 10 or 11 s are left of the walltime of 'c8'; moving costs 10."""
+    """At 120, 'c8' has 10 or 11 s of its walltime left, and a move costs 10 s."""
     a16, b4, _, d6 = high_gets_empty()
     jobs = a16, b4, ask("c8", 8, 125, walltime_s=walltime_s), d6
     ran = places(tell("priorities:migration_cost=10", 4, jobs))
@@ -873,7 +898,7 @@ def test_a_job_is_moved_up_only_if_more_is_left_of_its_walltime_than_that_costs(
 
 
 def test_nothing_is_moved_up_while_a_job_waits() -> None:
-    """'wide' waits for 40 of the 48 low cores until the others have gone at 1000."""
+    """'wide' waits for 40 of the 48 cores of low until the other jobs end at 1000."""
     jobs = (*high_gets_empty(), ask("wide", 40, 100, 50, partition="low"))
     result = tell("priorities:migration_cost=10", 4, jobs)
     assert result.summary.migrations.count == 0
@@ -881,7 +906,8 @@ def test_nothing_is_moved_up_while_a_job_waits() -> None:
 
 
 def test_nothing_is_moved_up_to_drained_nodes() -> None:
-    """High is empty but drained until 200: a and b start in low, and go up at 240 and at 300."""
+    """High is empty but drained until 200. a and b start in low, and move to high at 240 and
+    300."""
     jobs = ask("a", 6, 1000, 10), ask("b", 4, 1000, 10)
     result = tell("priorities:migration_cost=10", 4, jobs, [drain(5, "0"), undrain(200, "0")])
     assert places(result) == {
@@ -894,8 +920,8 @@ def test_nothing_is_moved_up_to_drained_nodes() -> None:
 
 
 def test_a_normal_job_preempts_an_eternal_one_which_resumes_with_its_progress() -> None:
-    """'ever' is on c (node 2); the normal jobs fill a and b (nodes 0 and 1) first, the third has
-    it checkpointed at 100. At 300 it resumes: 300 + 53 + 900."""
+    """'ever' runs on node 2. The first two normal jobs take nodes 0 and 1. The third preempts
+    'ever' at 100. At 300 'ever' resumes and ends at 300 + 53 + 900."""
     jobs = (
         ask("ever", 1, 1000, partition="eternal"), ask("first", 16, 500, 10),
         ask("second", 16, 300, 20), ask("third", 16, 200, 100),
@@ -912,7 +938,8 @@ def test_a_normal_job_preempts_an_eternal_one_which_resumes_with_its_progress() 
 
 
 def test_eternal_jobs_fill_nodes_from_the_last_on_and_normal_ones_from_the_first() -> None:
-    """17 eternal jobs: 16 on node 3, one on node 2; normal jobs on node 0 while they fit."""
+    """Of 17 eternal jobs, 16 run on node 3 and one on node 2. Normal jobs run on node 0 while
+    they fit."""
     jobs = (
         *(eternal(f"e{n:02}") for n in range(17)), ask("a", 10, 100), ask("b", 6, 100),
         ask("c", 1, 100),
@@ -924,8 +951,9 @@ def test_eternal_jobs_fill_nodes_from_the_last_on_and_normal_ones_from_the_first
 
 
 def test_a_normal_job_preempts_only_when_it_must() -> None:
-    """Four eternal jobs on cores 16 to 19. 'rest' fits beside them. 'two' does not fit: of the
-    eternal ones those on cores 16 and 17 make room, and resume at 150: 150 + 53 + 900."""
+    """Four eternal jobs run on cores 16 to 19. 'rest' fits next to them. 'two' does not fit, so
+    the eternal jobs on cores 16 and 17 are preempted. They resume at 150 and end at
+    150 + 53 + 900."""
     jobs = (
         *(ask(f"e{n}", 1, 1000, partition="eternal") for n in range(4)),
         ask("full", 16, 2000, 10), ask("rest", 12, 2000, 20), ask("two", 2, 50, 100),
@@ -942,8 +970,7 @@ def test_a_normal_job_preempts_only_when_it_must() -> None:
 
 
 def test_a_normal_job_waits_where_preemption_does_not_help() -> None:
-    """'large' asks for 16 cores; 8 are held by a normal job, so 'ever' is left in peace until that
-    ends at 200."""
+    """'large' needs 16 cores, but a normal job uses 8 until 200. 'ever' is not preempted before."""
     jobs = (
         ask("ever", 1, 1000, partition="eternal"), ask("normal", 8, 190, 10),
         ask("large", 16, 100, 50),
@@ -955,7 +982,7 @@ def test_a_normal_job_waits_where_preemption_does_not_help() -> None:
 
 
 def test_an_eternal_job_that_cannot_be_checkpointed_is_not_preempted() -> None:
-    """'large' waits for its end at 400."""
+    """'large' waits until the job ends at 400."""
     jobs = (
         ask("ever", 1, 400, partition="eternal", checkpointable=False), ask("large", 16, 100, 50),
     )  # fmt: skip
@@ -963,7 +990,8 @@ def test_an_eternal_job_that_cannot_be_checkpointed_is_not_preempted() -> None:
 
 
 def test_a_job_preempted_during_its_overhead_pays_in_full_again() -> None:
-    """'ever' works until 100; from 150 to 180 it restarts, in vain; from 200 on: 53 + 900."""
+    """'ever' works until 100. It restarts at 150, but is preempted at 180 during its overhead.
+    At 200 it restarts again, with 53 s of overhead and 900 s of work."""
     jobs = (
         ask("ever", 1, 1000, partition="eternal"), ask("a", 16, 50, 100), ask("b", 16, 20, 180),
     )  # fmt: skip
@@ -976,7 +1004,7 @@ def test_a_job_preempted_during_its_overhead_pays_in_full_again() -> None:
 
 
 def test_a_preempted_job_resumes_on_whatever_core_is_free_first() -> None:
-    """'ever' leaves node 1 at 100; node 0 is free at 150, node 1 only at 600."""
+    """'ever' leaves node 1 at 100. Node 0 is free at 150, but node 1 only at 600."""
     jobs = (
         ask("ever", 1, 1000, partition="eternal"), ask("a", 16, 150), ask("b", 16, 500, 100),
     )  # fmt: skip
@@ -986,8 +1014,8 @@ def test_a_preempted_job_resumes_on_whatever_core_is_free_first() -> None:
 
 
 def test_a_job_of_the_low_queue_makes_room_for_one_of_the_high_queue() -> None:
-    """'urgent' would get node 0: the job there is checkpointed, that on node 1 runs on. It resumes
-    at 300: 300 + 66 + 400."""
+    """'urgent' takes node 0, whose job is preempted. The job on node 1 continues. The preempted
+    job resumes at 300 and ends at 300 + 66 + 400."""
     jobs = (
         ask("one", 16, 500, partition="low"), ask("two", 16, 500, partition="low"),
         ask("urgent", 16, 200, 100, partition="high"),
@@ -1000,7 +1028,7 @@ def test_a_job_of_the_low_queue_makes_room_for_one_of_the_high_queue() -> None:
 
 
 def test_a_low_job_waits_for_a_high_one_and_high_jobs_for_each_other() -> None:
-    """'low' was there before 'second', which goes first nevertheless."""
+    """'low' arrives before 'second', but 'second' starts first."""
     jobs = (
         ask("first", 16, 100, partition="high"), ask("low", 16, 100, 10, partition="low"),
         ask("second", 16, 100, 20, partition="high"),
@@ -1010,8 +1038,8 @@ def test_a_low_job_waits_for_a_high_one_and_high_jobs_for_each_other() -> None:
 
 
 def test_scarce_nodes_are_used_by_any_job_until_one_needs_them() -> None:
-    """Nodes 2 and 3 have accelerators. 'c' leaves node 2 at 100, and goes on where there is room
-    first, on node 0 at 250: 250 + 66 + 400."""
+    """Nodes 2 and 3 have accelerators. 'c' leaves node 2 at 100. It continues on the first free
+    node, node 0 at 250, and ends at 250 + 66 + 400."""
     jobs = (
         ask("a", 16, 250, partition="any"), ask("b", 16, 500, partition="any"),
         ask("c", 16, 500, partition="any"), ask("d", 16, 500, partition="any"),
@@ -1034,8 +1062,8 @@ def test_a_job_takes_a_scarce_node_that_is_free_before_it_preempts() -> None:
 
 
 def test_a_job_moved_off_a_scarce_node_goes_to_a_free_one_at_once() -> None:
-    """Node 0 gets free at 50, but nothing waits for it. At 100 both scarce nodes are asked for:
-    'c' goes on on node 0 at that instant, 'd' when 'b' leaves node 1 at 500."""
+    """Node 0 becomes free at 50, when no job waits. At 100 'needs' takes both scarce nodes. 'c'
+    continues immediately on node 0, and 'd' when 'b' leaves node 1 at 500."""
     jobs = (
         ask("a", 16, 50, partition="any"), ask("b", 16, 500, partition="any"),
         ask("c", 16, 500, partition="any"), ask("d", 16, 500, partition="any"),
@@ -1048,7 +1076,7 @@ def test_a_job_moved_off_a_scarce_node_goes_to_a_free_one_at_once() -> None:
 
 
 def test_eternal_jobs_are_ended_when_nothing_else_is_left() -> None:
-    """The last normal job, that comes at 400, ends at 450."""
+    """The last normal job arrives at 400 and ends at 450."""
     jobs = eternal("ever"), ask("a", 4, 200, 50), ask("b", 4, 50, 400)
     result = tell("tiers", 2, jobs)
     assert places(result) == {"ever": ("1", 0, 450), "a": ("0", 50, 250), "b": ("0", 400, 450)}
@@ -1057,7 +1085,8 @@ def test_eternal_jobs_are_ended_when_nothing_else_is_left() -> None:
 
 
 def test_an_eternal_job_that_was_preempted_keeps_what_it_did_to_its_end() -> None:
-    """Works until 100; from 200 on 53 s of overhead; ended at 500 with 'b': 100 + 247."""
+    """The job works until 100. At 200 it restarts with 53 s of overhead. It ends with 'b' at
+    500: 100 + 247."""
     jobs = eternal("ever"), ask("a", 16, 100, 100), ask("b", 4, 200, 300)
     result = tell("tiers", 1, jobs)
     assert places(result) == {
@@ -1071,7 +1100,7 @@ def test_an_eternal_job_that_was_preempted_keeps_what_it_did_to_its_end() -> Non
 
 
 def test_the_progress_of_an_eternal_job_is_all_that_it_worked_until_it_was_ended() -> None:
-    """100 s; then, from 200 to 500, 53 s of overhead and 247 s."""
+    """The job works for 100 s. From 200 to 500 it has 53 s of overhead and 247 s of work."""
     jobs = eternal("ever"), ask("a", 16, 100, 100), ask("b", 4, 200, 300)
     done = work(tell("tiers", 1, jobs))
     assert (done["ever"], done["ever#1"]) == (100, 247)
@@ -1079,14 +1108,14 @@ def test_the_progress_of_an_eternal_job_is_all_that_it_worked_until_it_was_ended
 
 @pytest.mark.parametrize("length_s", [100, 1000])
 def test_eternal_jobs_are_ended_at_a_date_if_there_is_one(length_s: float) -> None:
-    """At 400, whether the normal job ends before or after."""
+    """The eternal job ends at 400, whether the normal job ends before or after."""
     result = tell("tiers:horizon=400", 2, (eternal("ever"), ask("a", 4, length_s)))
     assert places(result) == {"ever": ("1", 0, 400), "a": ("0", 0, length_s)}
     assert causes(result)["ever"] == Cause.HORIZON
 
 
 def test_an_eternal_job_leaves_a_drained_node() -> None:
-    """It works until 100, pays 10 s on node 0, and is ended at 300: 100 + 190."""
+    """The job works until 100, has 10 s of overhead on node 0, and ends at 300: 100 + 190."""
     jobs = eternal("ever"), ask("a", 4, 300)
     result = tell("tiers:migration_cost=10", 2, jobs, [drain(100, "1")])
     assert places(result)["ever#1"] == ("0", 100, 300)
@@ -1094,7 +1123,7 @@ def test_an_eternal_job_leaves_a_drained_node() -> None:
 
 
 def test_a_job_off_a_drained_node_preempts_eternal_ones() -> None:
-    """a needs all of node 1 at 100. At 510 it has ended, and they resume: 510 + 10 + 900."""
+    """At 100 a needs all of node 1. It ends at 510, and the eternal jobs resume: 510 + 10 + 900."""
     jobs = (
         ask("a", 16, 500), ask("e0", 1, 1000, partition="eternal"),
         ask("e1", 1, 1000, partition="eternal"),
@@ -1107,7 +1136,7 @@ def test_a_job_off_a_drained_node_preempts_eternal_ones() -> None:
 
 
 def test_what_an_eternal_job_pays_is_not_added_to_the_normal_one() -> None:
-    """Eight eternal jobs make room at 100 for 'a' at once: its flow is its length."""
+    """At 100 'a' immediately preempts eight eternal jobs, so its flow is its length."""
     jobs = (
         *(ask(f"e{n}", 1, 1000, partition="eternal") for n in range(8)), ask("a", 16, 100, 100),
     )  # fmt: skip

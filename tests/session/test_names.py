@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names of resubmissions are unique; otherwise the workload is an error before the run."""
+"""Names of resubmissions are unique. Workloads whose ids prevent this are errors before the run."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_only_the_name_of_an_other_jobs_resubmission_is_refused() -> None:
 
 
 def test_a_recorded_collision_is_refused_before_it_runs() -> None:
-    """Batsim aborted on it, as of the second registration."""
+    """Batsim aborted on this workload, because an id was registered twice."""
     with pytest.raises(InputError, match=COLLISION):
         prepared(read_workload(RECORDED / "id-collision/w.json"), Scenario())
 
@@ -66,7 +66,7 @@ def test_a_job_named_as_a_resubmission_of_nobody_runs_and_is_resubmitted() -> No
 
 
 def named(workload: Workload, *ids: str) -> Workload:
-    """The workload with other ids."""
+    """Return the workload with other ids."""
     pairs = zip(workload.jobs, ids, strict=True)
     jobs = tuple(msgspec.structs.replace(job, id=name) for job, name in pairs)
     return msgspec.structs.replace(workload, jobs=jobs)
@@ -99,7 +99,7 @@ def test_a_job_that_is_over_needs_no_more_names() -> None:
 
 
 def conversation(folder: Path, workload: Path) -> tuple[Conversation, list[bytes]]:
-    """A session, and the simulator's recorded messages about a workload file that is at hand."""
+    """Return a session and a simulator's recorded messages that name an existing workload file."""
     said = [
         line.raw.encode()
         for line in read_recording(folder / "talk.jsonl")
@@ -112,7 +112,7 @@ def conversation(folder: Path, workload: Path) -> tuple[Conversation, list[bytes
 
 
 def test_the_file_that_batsim_names_is_looked_at_when_the_simulation_begins() -> None:
-    """Batsim tells the ids of jobs as they are submitted, when it may be too late."""
+    """Batsim sends the id of a job only at its submission, which can be too late."""
     folder = RECORDED / "id-collision"
     talk, said = conversation(folder, folder / "w.json")
     with pytest.raises(InputError, match=rf"message 1 .*w\.json: job a#1: {COLLISION} a "):
@@ -132,7 +132,7 @@ def test_what_is_no_workload_at_hand_is_passed_over(tmp_path: Path, content: str
 
 
 def test_a_profile_named_as_that_of_a_resubmission_is_left_alone() -> None:
-    """Batsim aborted on the recorded answer; the session finds another name."""
+    """Batsim aborted on the recorded answer. The session uses another name."""
     folder = RECORDED / "profile-collision"
     workload, events = read_workload(folder / "w.json"), read_events(folder / "f.events")
     result = run("baseline", workload, events)
@@ -147,7 +147,7 @@ PARTS = st.sampled_from(["a", "b", "a#1", "b#2", "x", "a#1:x", "x:b#1:x", "b#1:a
 @settings(max_examples=200)
 @given(st.lists(st.tuples(PARTS, PARTS), min_size=2, max_size=6), failures(4))
 def test_whatever_jobs_and_profiles_are_called_no_name_is_registered_twice(pairs, events) -> None:
-    """The engine aborts on such names, as Batsim does."""
+    """The engine would abort on a name that is registered twice, like Batsim."""
     jobs = {job_id: Job(job_id, 2, 0, None, profile) for job_id, profile in pairs}
     profiles = {profile: {"type": "delay", "delay": 20} for _, profile in pairs}
     workload = Workload("w", 4, tuple(jobs.values()), profiles)
@@ -176,7 +176,7 @@ def test_the_engine_aborts_on_a_registered_delay_of_zero() -> None:
 
 
 def test_what_is_stopped_as_it_ends_runs_again_for_a_microsecond() -> None:
-    """A failure may be told before the end of the same instant: nothing is left of the job."""
+    """A failure can be reported before the end of a job at the same time. Then no work is left."""
     workload = machine(2, (2, 10))
     session = Session(preset("baseline").make(), SessionOptions())
     profile = add_perfect(workload).profiles[workload.jobs[0].profile]

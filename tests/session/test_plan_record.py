@@ -24,7 +24,7 @@ from tests.scenarios import Custom, fails, machine, on_ring, workloads
 
 
 class Row(NamedTuple):
-    """A recorded change with names; times in seconds."""
+    """A recorded change with names. The time is in seconds."""
 
     at_s: float
     attempt: str
@@ -34,7 +34,7 @@ class Row(NamedTuple):
 
 
 def record_of(policy, workload, events=()) -> PlanRecord:
-    """The record of a run; the policy is the name of a preset or a policy."""
+    """Return the record of a run of a policy or of a preset with this name."""
     policy = on_ring(policy, workload.n_nodes) if isinstance(policy, str) else Custom(policy)
     record = simulate(workload, policy, machine_events=events, explain=True).plans
     assert record is not None
@@ -42,7 +42,7 @@ def record_of(policy, workload, events=()) -> PlanRecord:
 
 
 def readable(record: PlanRecord) -> list[Row]:
-    """The changes of a record with names."""
+    """Return the changes of a record with names."""
     names = dict(zip(record.serials.tolist(), map(job_name, record.ids), strict=True))
     rows = []
     for index, serial, kind, value in record.rows.tolist():
@@ -58,13 +58,13 @@ def readable(record: PlanRecord) -> list[Row]:
 
 
 def rows_of(policy, workload, attempt, events=()) -> list[tuple]:
-    """Time, kind and value of the changes of one attempt."""
+    """Return time, kind and value of the changes of one attempt."""
     rows = readable(record_of(policy, workload, events))
     return [(row.at_s, row.kind, row.value) for row in rows if row.attempt == attempt]
 
 
 def causes_of(policy, workload, attempt, events=()) -> dict[float, PlanCause]:
-    """The causes of the planned starts of an attempt by the time of the plan."""
+    """Return the causes of the changes of an attempt by the time of the plan."""
     rows = readable(record_of(policy, workload, events))
     return {row.at_s: row.causes for row in rows if row.attempt == attempt}
 
@@ -91,7 +91,7 @@ def test_a_plan_that_moves_nothing_adds_no_row() -> None:
 def test_a_failure_and_a_repair_move_a_reservation() -> None:
     events = fails(0, 5, 12)
     assert rows_of("baseline", TWO, "2", events)[2:] == [
-        (5, "PLANNED", None),  # three nodes are up: the job fits never
+        (5, "PLANNED", None),  # three nodes are up, too few for the job
         (12, "PLANNED", 32),
         (22, "PLANNED", 22),
     ]
@@ -111,7 +111,7 @@ def test_the_plan_names_the_failed_node_and_the_stopped_attempt() -> None:
 
 
 def test_a_job_that_would_delay_the_head_is_reserved_for_it() -> None:
-    """EASY: two nodes are free, but the third job would run into the reservation of the head."""
+    """EASY: two nodes are free, but the third job would delay the reservation of the head."""
     workload = machine(4, (2, 10, 0, 10), (4, 10, 1, 10), (2, 20, 2, 20), (2, 3, 3, 3))
     assert (
         rows_of("easy", workload, "2")
@@ -135,7 +135,7 @@ def test_first_come_first_served_blocks_behind_the_head() -> None:
 
 
 def test_a_steal_is_a_stop_before_the_plan() -> None:
-    """The failed job takes the nodes of the smaller job, which returns to the queue."""
+    """The failed job takes the node of the smaller job, which returns to the queue."""
     workload = machine(4, (3, 10, 0, 20), (1, 30, 1, 40))
     record = record_of("sfsj", workload, fails(0, 5, 100))
     stolen = [row for row in readable(record) if row.attempt == "2#1"]
@@ -147,7 +147,7 @@ def test_a_steal_is_a_stop_before_the_plan() -> None:
 
 
 class Explains(Policy):
-    """First come, first served, with planned starts and reasons."""
+    """A first-come, first-served policy with planned starts and reasons."""
 
     def plan(self, view, changes):
         free = view.n_free
@@ -265,7 +265,7 @@ POLICIES = (
 def test_recording_changes_no_decision_and_tells_of_each_job(
     tmp_path_factory, workload, policy, node, at_s
 ) -> None:
-    """All files are equal but for the record; a reserved start is the start of the attempt."""
+    """With a record all other files are equal, and each job has a story from submission to end."""
     folder, events = tmp_path_factory.mktemp("record"), fails(node, at_s, at_s + 30)
     for name in ("plain", "explained"):
         explain = name == "explained"

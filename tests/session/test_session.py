@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The session alone, with messages and decisions, without an engine, with minimal policies."""
+"""The session without an engine: messages and decisions, with minimal policies."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def begun(
     policy, *, dynamic: bool = True, strict: bool = True, n_nodes: int = 4,
     options: SessionOptions | None = None,
 ) -> Session:  # fmt: skip
-    """A session that has heard SIMULATION_BEGINS."""
+    """Return a session that has received SIMULATION_BEGINS."""
     session = Session(policy, options or SessionOptions(strict=strict))
     config = {"dynamic-jobs-enabled": dynamic}
     session.handle(
@@ -49,7 +49,7 @@ def say(session: Session, at_s: float, *events: e.Event) -> tuple[d.Decision, ..
 
 
 def tick(at_s: float) -> e.Event:
-    """Something that policies hear of."""
+    """Return an event that is reported to policies."""
     return e.Notified(at_us=to_us(at_s), kind="tick")
 
 
@@ -80,7 +80,7 @@ def killed(at_s: float, *names: str, really: bool = True) -> e.Event:
 
 
 class Proposes(Policy):
-    """Proposes what it is told, once."""
+    """A policy that makes the given proposals once."""
 
     def __init__(self, *proposals, reactions=()) -> None:
         self.proposals, self.reactions = list(proposals), list(reactions)
@@ -122,7 +122,7 @@ def test_an_attempt_that_ended_at_the_instant_of_its_kill_is_not_resubmitted() -
 
 
 def test_a_completion_in_the_message_of_the_failure_is_not_killed() -> None:
-    """Batsim aborts on the kill of a job whose completion it has told."""
+    """Batsim aborts on the kill of a job whose completion it has reported."""
     session = begun(preset("baseline").make())
     say(session, 0, submitted("1"))
     assert kinds(say(session, 20, failed(20, "1"), completed("1", 20, "0-1"))) == []
@@ -207,10 +207,10 @@ def test_the_view_is_read_only() -> None:
 
 @pytest.mark.parametrize("placement", ["any", "named"])
 def test_a_job_told_to_end_late_delays_the_reservation_behind_it(placement) -> None:
-    """On a platform with latency a walltime passes a little before the completion is told."""
+    """On a platform with latency, a completion is reported slightly after the walltime."""
     session = begun(preset(f"baseline:placement={placement}").make())
     say(session, 0, submitted("1", 4, walltime=10), submitted("2", 4))
-    # Between the planned end of job 1 and its completion another job arrives: nothing starts.
+    # Job 3 arrives between the planned end of job 1 and its completion. Nothing starts.
     assert say(session, 10.000005, submitted("3", 1, at=10_000_005)) == ()
     late = say(session, 10.00002, completed("1", 10.00002, "0-3", "COMPLETED_WALLTIME_REACHED"))
     assert kinds(late) == ["ExecuteJob"]
@@ -219,7 +219,8 @@ def test_a_job_told_to_end_late_delays_the_reservation_behind_it(placement) -> N
 
 @pytest.mark.parametrize(("passes", "decided"), [("one", []), ("two", ["ExecuteJob"])])
 def test_the_program_plans_while_what_is_killed_still_holds_its_nodes(passes, decided) -> None:
-    """Job 2 asks for the whole machine, so job 3 had to wait; without node 0 it need not."""
+    """Job 3 waits for job 2, which needs the entire machine. Without node 0, job 3 can start
+    first."""
     session = Session(preset("baseline").make(), preset(f"baseline:passes={passes}").session)
     config = {"dynamic-jobs-enabled": True}
     say(session, 0, e.SimulationBegan(
@@ -243,7 +244,8 @@ def begun_composed(policy=None, strict: bool = True, **config: bool) -> Session:
 
 
 def test_a_composed_profile_is_resubmitted_under_the_name_that_batsim_loaded() -> None:
-    """Batsim 4.2.1 takes the registration of a composed profile, and dies when a job runs it."""
+    """Batsim 4.2.1 accepts the registration of a composed profile, but crashes when a job runs
+    it."""
     session = begun_composed(**{"profile-reuse-enabled": True})
     say(session, 5, failed(5, "1"))
     again = say(session, 5, completed("1", 5, "0-1", "COMPLETED_KILLED"), killed(5, "1"))
@@ -265,7 +267,7 @@ def test_of_several_that_were_hit_each_must_be_able_to_run_again() -> None:
 
 
 def test_a_policys_own_stop_of_what_batsim_forgets_is_refused() -> None:
-    """It runs on; stopped, it would be lost."""
+    """The job continues to run. If it were stopped, it could not run again."""
     policy = Proposes(Start("w0!1"))
     session = begun_composed(policy, strict=False)
     policy.reactions = [Stop("w0!1", Cause.PREEMPTED)]
@@ -285,7 +287,7 @@ def test_what_runs_again_must_have_a_known_profile() -> None:
 
 
 def test_what_is_stopped_in_the_message_of_its_start_is_killed_after_it() -> None:
-    """Batsim aborts on the kill of a job that was not started."""
+    """Batsim aborts on the kill of a job that has not started."""
     policy = Proposes()
     session = begun(policy)
     policy.reactions = [Start("w0!1"), Stop("w0!1", Cause.PREEMPTED)]
@@ -298,7 +300,7 @@ def test_what_is_stopped_in_the_message_of_its_start_is_killed_after_it() -> Non
 @pytest.mark.parametrize("policy", ["baseline", "easy", "greedy", "r-list-1", "r-list-q"])
 @pytest.mark.parametrize("placement", ["any", "named"])
 def test_a_refused_start_stays_in_the_queue_and_is_planned_again(policy, placement) -> None:
-    """Somebody else holds what the plan believes to be free, for a while."""
+    """For a while, another owner holds nodes that are free in the plan."""
     session = begun(preset(f"{policy}:placement={placement}").make(), strict=False)
     others = NodeSet.parse("0-3")
     session._claims.take(others, 99)
@@ -309,9 +311,9 @@ def test_a_refused_start_stays_in_the_queue_and_is_planned_again(policy, placeme
     assert {d.job_id for d in say(session, 2, tick(2))} == {"w0!1", "w0!2"}
 
 
-@pytest.mark.parametrize("policy", sorted(PRESETS.keys() - {"priorities"}))  # it needs all nodes
+@pytest.mark.parametrize("policy", sorted(PRESETS.keys() - {"priorities"}))  # needs all nodes
 def test_a_node_repaired_and_failed_again_at_one_date_is_down(policy) -> None:
-    """Batsim tells the repair first; a job must not be started on the node."""
+    """Batsim reports the repair first. No job may start on the node."""
     session = begun(on_ring(policy, 2).make(), n_nodes=2)
     say(session, 0, submitted("1"))
     say(session, 1, failed(1, "0"))
@@ -322,7 +324,7 @@ def test_a_node_repaired_and_failed_again_at_one_date_is_down(policy) -> None:
 
 @pytest.mark.parametrize("most", [1, 3])
 def test_a_job_that_failures_interrupt_too_often_ends_as_failed(most: int) -> None:
-    """Its nodes fail again and again; the others' jobs go on."""
+    """The nodes of job 1 fail repeatedly. Job 2 runs afterwards."""
     options = SessionOptions(max_attempts=most)
     session = begun(preset("baseline").make(), options=options)
     say(session, 0, submitted("1", res=4), submitted("2", res=4))
@@ -340,7 +342,7 @@ def test_a_job_that_failures_interrupt_too_often_ends_as_failed(most: int) -> No
 
 
 def test_a_message_without_news_changes_nothing() -> None:
-    """Nobody is asked to react or to plan by an acknowledgement."""
+    """The policy neither reacts nor plans at messages without news."""
     policy = Proposes(Start("w0!1", NodeSet.parse("0-1")))
     session = begun(policy)
     say(session, 0, submitted("1"))
@@ -351,7 +353,7 @@ def test_a_message_without_news_changes_nothing() -> None:
 
 
 class Holds(Policy):
-    """Starts what arrives on nodes 1 to 3; what is hit waits five seconds."""
+    """A policy that starts jobs on nodes 1 to 3. Failed jobs wait for five seconds."""
 
     def plan(self, view, changes):
         return [Start(attempt.id, NodeSet.parse("1-3")) for attempt in changes.arrived]
@@ -363,7 +365,7 @@ class Holds(Policy):
 
 @pytest.mark.parametrize(("lowest", "expected"), [(False, "2-3"), (True, "0 2")])
 def test_which_nodes_are_held_is_an_option(lowest: bool, expected: str) -> None:
-    """The job ran on 1-3 and lost 1; node 0 is free."""
+    """The job ran on nodes 1-3 and lost node 1. Node 0 is free."""
     session = Session(
         Holds(), SessionOptions(dialect=Dialect(held="lowest" if lowest else "surviving"))
     )
@@ -410,7 +412,7 @@ def test_what_is_over_is_let_go_and_cannot_come_again() -> None:
 
 
 class Asks(Policy):
-    """Reacts with these proposals, and keeps the answers that it is given."""
+    """A policy that reacts with these proposals and stores the answers."""
 
     def __init__(self, *proposals) -> None:
         self.proposals, self.answers = [*proposals], []

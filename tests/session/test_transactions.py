@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stops, moves, waits and drains in special cases: no job is lost or waits for ever."""
+"""Stops, moves, waits and drains in special cases: no job is lost or waits forever."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from tests.scenarios import simulate as simulate_custom
 
 
 class At:
-    """A reaction that proposes what it is told at a date."""
+    """A reaction that makes given proposals at given times."""
 
     def __init__(self, **script) -> None:
         self.script = {int(date[1:]): proposals for date, proposals in script.items()}
@@ -51,7 +51,7 @@ class At:
 
 
 def play(workload, events=(), placement=None, **script):
-    """Conservative backfilling with a script of reactions."""
+    """Run conservative backfilling with scripted reactions; return the times of each attempt."""
     policy = Scheduler(ListScheduling(placement=placement), [At(**script)])
     result = simulate_custom(workload, Custom(policy), machine_events=events)
     check_run(result)
@@ -81,7 +81,7 @@ def test_a_drained_node_under_a_hold_is_lost_once() -> None:
 
 
 def test_nodes_that_a_stopped_job_gives_up_wait_for_the_move_that_wants_them() -> None:
-    """Job 3 is queued and would fit on them."""
+    """The queued job 3 would fit on these nodes, but job 1 moves there."""
     workload = machine(4, (2, 10), (2, 10), (2, 5, 1))
     moves = [stop("2", Requeue(1)), stop("1", Move(NodeSet.parse("2-3")))]
     ran = play(workload, _4=moves)
@@ -95,7 +95,8 @@ def test_nobody_moves_to_nodes_that_stay_held() -> None:
 
 
 class Plans(Policy):
-    """Starts what fits from a date on; undrains what was drained when something ends."""
+    """A policy that starts jobs from a given time on. When a job ends, it undrains drained
+    nodes."""
 
     def __init__(self, first_s: int = 0) -> None:
         self.first_us = to_us(first_s)
@@ -125,7 +126,7 @@ def test_what_a_plan_changes_is_planned_on_and_a_wake_asks_for_a_plan(first_s: i
 
 
 def test_a_profile_that_cannot_be_shortened_keeps_its_walltime() -> None:
-    """Its checkpoints cannot be used, so it starts over, with all of its time."""
+    """The job cannot use its checkpoints. It starts over with its entire walltime."""
     profile = {"type": "parallel_homogeneous", "cpu": 2e10, "com": 0, "checkpoint_period": 5}
     workload = Workload("flops", 2, (Job("1", 1, 0, to_us(22), "p"),), {"p": profile})
     result = simulate_custom(workload, preset("baseline"), machine_events=fails(0, 15, 90))
@@ -134,7 +135,8 @@ def test_a_profile_that_cannot_be_shortened_keeps_its_walltime() -> None:
 
 
 def test_stealing_does_not_count_on_drained_nodes() -> None:
-    """Of job 1's two nodes one is drained and one fails: the node of job 3 would not do."""
+    """One of job 1's two nodes is drained, the other fails. The node of job 2 would not be
+    enough."""
     policy = Scheduler(
         ListScheduling(), [At(_2=[Drain(NodeSet.of([0]))], _90=[Undrain(NodeSet.of([0]))]),
                            preset("sfsj").make()._reactions[0]],
@@ -169,8 +171,9 @@ def test_a_guarded_policy_is_told_what_is_wrong_with_what_comes_then(then) -> No
 
 @pytest.mark.parametrize("placement", [None, lambda machine: NamedPlan(machine.n_nodes)])
 def test_a_moved_attempt_is_planned_with_the_margin_as_one_that_was_started(placement) -> None:
-    """Job 1 starts over at 3, to end at 13, and is planned until 18: so is job 2. Job 3 lasts 8 s,
-    13 with the margin: from 4 on it fits before 18, not before 13."""
+    """Job 1 starts over at 3 and ends at 13. With the margin it is planned until 18, when job 2
+    starts. Job 3 lasts 8 s, or 13 s with the margin. If it starts at 4, it ends before 18, but
+    not before 13."""
     workload = machine(4, (2, 10), (4, 10, 1), (2, 8, 4))
     reaction = At(_3=[stop("1", Move(NodeSet.parse("2-3")))])
     planning = ListScheduling(placement=placement, margin_us=to_us(5))
@@ -181,7 +184,7 @@ def test_a_moved_attempt_is_planned_with_the_margin_as_one_that_was_started(plac
 
 
 def resized(delay_s: float, walltime_s: float, nodes: str, at_s: int, **profile) -> list[tuple]:
-    """(attempt, length, walltime, why it ended) of one malleable job on 4 nodes."""
+    """Return (size, length, walltime, cause) of each attempt of one malleable job of 4 nodes."""
     shape = {"shape": {"kind": "malleable", "min": 1, "max": 8}}
     content = {"type": "delay", "delay": delay_s, **profile}
     workload = Workload("m", 8, (Job("1", 4, 0, to_us(walltime_s), "p", shape),), {"p": content})
@@ -201,10 +204,11 @@ CHECKPOINTS = {"checkpoint_period": 10, "checkpoint_cost": 1, "recovery_cost": 2
 @pytest.mark.parametrize(
     ("nodes", "length", "walltime"),
     [
-        # 25 s of work make 25 + 3 x 1 (equation 1). After 12 s the first 10 are kept: 15 s are
-        # left, and 30 of 40 - 10. On 2 nodes twice that: 2 + 30 + 3 x 1, and 2 + 60 + 6 x 1.
+        # 25 s of work take 25 + 3 x 1 (equation 1). After 12 s, 10 s are saved: 15 s of the length
+        # are left, and 30 s of the walltime (40 - 10). 2 nodes take twice the time: the length is
+        # 2 + 30 + 3 x 1, and the walltime 2 + 60 + 6 x 1.
         ("0-1", 35, 68),
-        # On 8 nodes half of it: 2 + 7.5 + 1, and 2 + 15 + 2 x 1.
+        # 8 nodes take half the time: 2 + 7.5 + 1, and 2 + 15 + 2 x 1.
         ("0-7", 10.5, 19),
     ],
 )
@@ -215,7 +219,7 @@ def test_only_work_is_scaled_when_a_job_is_resized(nodes, length, walltime) -> N
 
 
 def test_a_resized_job_whose_walltime_was_long_enough_is_not_cut() -> None:
-    """Length and walltime end within one checkpoint: both hold 10 s of work."""
+    """Length and walltime end within the same checkpoint: both contain 10 s of work."""
     _, second = resized(11.2, 11.7, "0-7", 5, **CHECKPOINTS)
     assert second == (8, 8, 8.000001, Cause.COMPLETED)
 
@@ -237,7 +241,8 @@ def test_nodes_drained_before_a_stop_count_as_lost_as_those_that_failed() -> Non
 
 @pytest.mark.parametrize("placement", [None, lambda machine: NamedPlan(machine.n_nodes)])
 def test_what_a_reaction_starts_on_nodes_just_freed_is_not_planned_over(placement) -> None:
-    """When job 1 ends, long before its walltime, job 3 is started before job 2, which is next."""
+    """Job 1 ends long before its walltime. A reaction then starts job 3 before job 2, which is
+    next."""
 
     class Jumps(At):
         def react(self, view, news):
@@ -253,7 +258,7 @@ def test_what_a_reaction_starts_on_nodes_just_freed_is_not_planned_over(placemen
 
 
 def test_nodes_claimed_for_the_move_of_what_has_ended_since_are_free_for_others() -> None:
-    """Job 1 was to checkpoint and to move to 2-3, but ends first; then job 2 moves there."""
+    """Job 1 is to move to node 3 after a checkpoint, but ends before. Then job 2 moves there."""
     checkpoints = {"checkpoint_period": 8, "checkpoint_cost": 5, "recovery_cost": 0}
     workload = machine(4, (1, 10), (2, 30), profiles={})
     workload.profiles["10s"].update(checkpoints)
@@ -284,14 +289,14 @@ def test_a_job_rejected_after_having_run_has_no_flow() -> None:
 
 
 def test_a_node_that_comes_back_and_is_moved_to_at_once_is_counted_once() -> None:
-    """Node 5 is down from 5 to 10; job 1 moves there at 10, so that four nodes are free."""
+    """Node 5 is down from 5 to 10. Job 1 moves there at 10, so four nodes are free."""
     workload = machine(6, (2, 20), (4, 10, 11))
     ran = play(workload, fails(5, 5, 10), _10=[stop("1", Move(NodeSet.of([0, 5])))])
     assert ran == {"w0!1": (0, 10), "w0!1#1": (10, 30), "w0!2": (11, 21)}
 
 
 class DrainsAgain(At):
-    """Drains a node in the message that tells that the stop of the last one was carried out."""
+    """A reaction that drains a node again in the message that confirms the last stop."""
 
     def react(self, view, news):
         yield from super().react(view, news)
@@ -300,7 +305,7 @@ class DrainsAgain(At):
 
 
 def test_a_node_that_is_drained_again_under_what_moved_there_is_lost_once() -> None:
-    """Node 5 is out of service from 2 on but for an instant at 10, in which job 1 moves there."""
+    """Node 5 is drained from 2 on, except for an instant at 10, when job 1 moves there."""
     spare = NodeSet.of([5])
     there = [Undrain(spare), stop("1", Move(NodeSet.of([0, 5])))]
     script = DrainsAgain(_2=[Drain(spare)], _10=there, _40=[Undrain(spare)])
@@ -312,7 +317,7 @@ def test_a_node_that_is_drained_again_under_what_moved_there_is_lost_once() -> N
 
 
 class PlannedWalltimes(Policy):
-    """Starts what comes back on three nodes, and notes what walltime that was said to have."""
+    """A policy that resubmits jobs on three nodes and stores the walltimes for this size."""
 
     def __init__(self) -> None:
         self.said: dict[str, int] = {}
@@ -326,7 +331,7 @@ class PlannedWalltimes(Policy):
 
 @pytest.mark.parametrize("extra", [malleable(1, 6), moldable(2, 3)])
 def test_a_job_that_starts_in_another_size_has_the_walltime_that_was_told(extra) -> None:
-    """Also one that goes on and pays for that; one that starts over pays nothing."""
+    """A job that continues pays the resize cost. A job that starts over pays nothing."""
     policy = PlannedWalltimes()
     script = At(_5=[stop("1", Requeue(1))])
     workload = flexible(6, (2, 60, 0, extra))
@@ -338,8 +343,8 @@ def test_a_job_that_starts_in_another_size_has_the_walltime_that_was_told(extra)
 
 
 def test_work_in_an_image_is_not_at_risk_any_more() -> None:
-    """Job 1 is resized at 4 (nothing of it is in a checkpoint then), checkpointed as it is at 6,
-    and hit at 10: it goes on from the image, and pays for the restart each time."""
+    """Job 1 is resized at 4, when it has no checkpoint. It is checkpointed at 6 and fails at 10.
+    It continues from the image of 6, with an overhead at each restart from an image."""
     grow = Stop("w0!1", Cause.MOVED, When.RESIZE, Move(NodeSet.parse("0-3")))
     image = Stop("w0!1#1", Cause.MOVED, When.IMAGE, Move(NodeSet.parse("2-5")))
     policy = Scheduler(ListScheduling(), [At(_4=[grow], _6=[image])])
@@ -348,7 +353,8 @@ def test_work_in_an_image_is_not_at_risk_any_more() -> None:
     result = simulate_custom(workload, custom, machine_events=fails(5, 10, 11))
     check_run(result)
     done = [(r.start_us / 1e6, r.end_us / 1e6, r.useful_us / 1e6) for r in result.ledger.attempts]
-    # 40 node-seconds: 8 by 4, 8 more by 6; of 24 four nodes do 8 from 8 to 10, which is lost
+    # Of 40 node-seconds, 8 are done until 4 and 8 more until 6. Four nodes do 8 from 8 to 10, which
+    # are lost.
     assert done == [(0, 4, 4), (4, 6, 2), (6, 10, 0), (10, 18, 6)]
     assert result.summary.platform.waste_failure == 2 * 4
     assert result.summary.platform.recovery == 2 * 4 + 2 * 4
