@@ -277,7 +277,7 @@ def checkpointing_of(profile: dict[str, Any]) -> Checkpointing | None:
     try:
         checkpointing = _regular(times_s, closing)
     except TypeError:  # a field is a list or an object
-        checkpointing = _regular.__wrapped__(times_s, closing)
+        checkpointing = _checked(times_s, closing)
     light = light_of(profile)
     return msgspec.structs.replace(checkpointing, light=light) if light else checkpointing
 
@@ -286,9 +286,8 @@ _TIMES = ("checkpoint_period", "checkpoint_cost", "recovery_cost", "Tfirst", "Rf
 """Profile fields with the first attributes of `Checkpointing`, in seconds."""
 
 
-@lru_cache(maxsize=2**16)
-def _regular(times_s: tuple[Any, ...], closing: bool) -> Checkpointing:
-    """Return the checkpointing without light checkpoints. Most jobs of a workload share it."""
+def _checked(times_s: tuple[Any, ...], closing: bool) -> Checkpointing:
+    """Return the checkpointing without light checkpoints."""
     for name, value in zip(_TIMES, times_s, strict=True):
         if not isinstance(value, (int, float)) or not 0 <= value <= MAX_SECONDS:
             raise InputError(f"profile field {name} is {value!r}", expected="seconds, 0 or more")
@@ -296,6 +295,10 @@ def _regular(times_s: tuple[Any, ...], closing: bool) -> Checkpointing:
     if period == 0:
         raise InputError("profile field checkpoint_period is 0", expected="seconds, above 0")
     return Checkpointing(period, cost, recovery, first_period, first_recovery, closing)
+
+
+_regular = lru_cache(maxsize=2**16)(_checked)
+"""The same with a cache, because many jobs of a workload have the same checkpointing."""
 
 
 def derived_checkpointing(

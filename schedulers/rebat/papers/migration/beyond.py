@@ -17,6 +17,7 @@ from rebat.papers.migration.groups import (
     sleeping,
 )
 from rebat.papers.migration.runs import MigrationCase, Runs, minutes, named, ratio_of, seeds
+from rebat.results.catalogue import metric
 from rebat.results.intervals import narrow
 
 SHARE = (share, points, False)
@@ -62,7 +63,7 @@ DEFRAGMENTATION = (
 )
 PROACTIVE = (
     UTILISATION,
-    Column("failures hitting jobs", "failures_hit", *COUNT),
+    Column(metric("failures_hit").title, "failures_hit", *COUNT),
     Column("wasted by failures (node h)", "platform_waste_failure", *NODE_H),
     *_FLOWS,
     Column("largest flow (h)", "flow_max_s", *HOURS),

@@ -22,6 +22,7 @@ from rebat.papers.common.parts import (
 from rebat.papers.common.runs_index import Run, RunIndex, Setting, difference, parsed, simulations
 from rebat.papers.common.tables import Column, column, differences, headings, means
 from rebat.papers.torus.machine import torus_pictures
+from rebat.results.catalogue import metric
 from rebat.results.intervals import Interval, interval
 
 LEAD = (
@@ -59,7 +60,7 @@ DIFFERENCES = (
         percent,
         lambda value: f"{value / 3600:+z.2f}",
     ),
-    Column("failures hitting jobs", "failures_hit", number, signed),
+    Column(metric("failures_hit").title, "failures_hit", number, signed),
     Column("wasted by failures, node h", _WASTED, number, lambda value: f"{value / 3600:+.0f}"),
     Column("head of the queue blocked, points", _BLOCKED, percent, points),
 )
