@@ -24,8 +24,7 @@ def test_is_scipys_and_the_same_each_time() -> None:
 
 
 def test_agrees_with_a_bootstrap_worked_out_by_hand() -> None:
-    """The bias-corrected and accelerated bootstrap (Efron 1987, eqs 2.3 and 6.6), with other draws.
-    """
+    """The bias-corrected accelerated bootstrap (Efron 1987, eqs 2.3, 6.6) with other draws."""
     data = np.array(VALUES)
     means = np.random.default_rng(7).choice(data, (200_000, len(data))).mean(axis=1)
     bias = norm.ppf((means < data.mean()).mean())
@@ -51,9 +50,7 @@ def test_95_of_100_intervals_over_30_seeds_contain_the_truth(shape: str) -> None
 
 @pytest.mark.parametrize("n", [5, 9])
 def test_95_of_100_intervals_of_few_normal_values_contain_the_truth(n: int) -> None:
-    """Student's t is exact for normal values; of bootstrap intervals of five values 83 % contain
-    it.
-    """
+    """Student's t is exact for normal values; bootstrap intervals of five contain it in 83 %."""
     rng = np.random.default_rng(3)
     contained = [interval(list(rng.normal(1, 0.1, n))).contains(1.0) for _ in range(4_000)]  # type: ignore[union-attr]
     assert 0.94 <= np.mean(contained) <= 0.96

@@ -33,7 +33,7 @@ def test_of_a_mean_of_few_values_is_students(n: int) -> None:
 
 @pytest.mark.parametrize("n", [10, 30])
 def test_of_a_mean_of_more_values_is_nearly_scipys(n: int) -> None:
-    """Both are BCa intervals with different resamples: the ends differ by a few per cent of the
+    """Both are BCa intervals, with different resamples: the ends differ by a few per cent of the
     width.
     """
     values = np.random.default_rng(2).gamma(2, 1, n)

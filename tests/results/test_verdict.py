@@ -8,8 +8,7 @@ from rebat.results.verdict import verdict
 
 
 def result(policies: dict[str, list[float]]) -> Seeds:
-    """Return policies with a useful utilisation for each seed; their mean flow is 100 times this.
-    """
+    """Return policies with a useful utilisation per seed; the mean flow is 100 times this."""
     seeds = Seeds(list(policies))
     for policy, values in policies.items():
         for seed, value in enumerate(values):

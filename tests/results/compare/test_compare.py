@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Comparison of the jobs of two tables: equal, moved and lost jobs, incomplete tables, and output.
-"""
+"""Comparison of the jobs of two tables: equal, moved and lost jobs, partial tables, output."""
 
 from __future__ import annotations
 

@@ -106,8 +106,7 @@ def test_what_is_killed_as_it_starts_has_batsims_row(case, policy: str, tmp_path
 
 
 def test_a_last_attempt_without_a_length_counts_for_the_makespan() -> None:
-    """As in Batsim, the makespan is its start plus Batsim's least run time; no node computes then.
-    """
+    """As in Batsim, the makespan is its start plus the least run time, but no node computes."""
     job = EndedJob(
         "w0!1", 3, to_us(2), None, "p", "w0", state="COMPLETED_KILLED",
         start_us=to_us(7), end_us=to_us(7), nodes=NodeSet.parse("0-2"),

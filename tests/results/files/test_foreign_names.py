@@ -52,8 +52,7 @@ def test_numbers_stay_numbers(number: str) -> None:
 
 @pytest.fixture(scope="module")
 def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Run jobs whose names, users and queues are formulas, and one whose name and user are a tag.
-    """
+    """Run jobs whose names, users and queues are formulas, and one with a tag instead."""
     toy = rebat.load_workload("toy")
     names = ["=1+1", "-a", "+b", "@c", SCRIPT.replace("(1)", "")]
     users = [*FORMULAS[:4], SCRIPT]

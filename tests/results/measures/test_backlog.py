@@ -54,8 +54,7 @@ def test_only_where_one_ran_dry_are_two_apart() -> None:
 
 
 def runs():
-    """Run EASY on a machine without failures, and with three of four nodes down before the window.
-    """
+    """Run EASY without failures, and with three of four nodes down before the window."""
     jobs = machine(4, *((2, 10, at) for at in range(0, 100, 10)))
     dead = [event for node in (0, 1, 2) for event in fails(node, 1, 39)]
     dead.sort(key=lambda event: event.at_us)

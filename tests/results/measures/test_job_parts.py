@@ -24,8 +24,7 @@ TIERS = ("remote=2/5@7", "peer=1/3@5+remote=2/4@10", "memory=1/2@4+remote=3/1@12
 
 
 def tiered(tiers: str, *jobs: tuple):
-    """Return jobs of (nodes, work, submission) with tiers of checkpoints and very long walltimes.
-    """
+    """Return jobs of (nodes, work, submission) with checkpoints in tiers and long walltimes."""
     workload = machine(N_NODES, *((*job, 100_000) for job in jobs))
     return add_tiers(
         workload, parse_tiers(tiers), n_nodes=N_NODES, mtbf_s=100, light_share=0.5, software=""

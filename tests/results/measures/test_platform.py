@@ -129,8 +129,7 @@ def test_nodes_held_for_a_failed_job_are_not_idle() -> None:
 
 @pytest.mark.parametrize("policy", ["h211", "authors-h211"])
 def test_a_held_node_that_fails_is_down_and_not_held(policy: str) -> None:
-    """Three nodes are held from 5 s on, and one of them fails at 8 s: 3 x 3 s and 2 x 7 s are held.
-    """
+    """Three nodes are held from 5 s on, one of them fails at 8 s: 3 x 3 s and 2 x 7 s are held."""
     workload = machine(6, (4, 100), (2, 100), profiles={})
     every = {"checkpoint_period": 50, "checkpoint_cost": 10, "recovery_cost": 0}
     workload.profiles["100s"].update(every)

@@ -28,8 +28,7 @@ def lengths(result) -> tuple[float, float, float]:
 
 
 def test_a_spare_replaces_until_the_failed_node_is_repaired() -> None:
-    """Node 0 fails at 20 s and is repaired at 50 s; the spare node 3 remains in the job to its end.
-    """
+    """Node 0 fails at 20 s and is repaired at 50 s; the spare node 3 remains in the job."""
     result = run(f"{SWAP},spares=1", machine(4, (3, 100, 0, 999)), fails(0, 20, 50))
     end = result.summary.makespan_s  # no checkpoints: the job starts again at 20
     assert end == 120
@@ -42,8 +41,7 @@ def test_a_spare_replaces_until_its_job_ends() -> None:
 
 
 def test_a_lent_spare_counts_only_in_a_job_that_lost_nodes() -> None:
-    """Two nodes fail, so one spare is not enough: the job waits, and the spare is lent to the
-    queue.
+    """Two nodes fail, so one spare is not enough: the job waits and lends its spare to the queue.
     """
     jobs = machine(5, (4, 100, 0, 999), (1, 30, 21, 40))
     result = run(f"{SWAP},spares=1", jobs, [*fails(0, 20, 60), *fails(1, 20, 61)])

@@ -23,8 +23,7 @@ TIERS = ("remote=2/5@7", "peer=1/3@5+remote=2/4@10", "memory=1/2@4+remote=3/1@12
 
 
 def tiered(tiers: str, *jobs: tuple):
-    """Return jobs of (nodes, work, submission) with tiers of checkpoints and very long walltimes.
-    """
+    """Return jobs of (nodes, work, submission) with checkpoints in tiers and long walltimes."""
     workload = machine(N_NODES, *((*job, 100_000) for job in jobs))
     return add_tiers(
         workload, parse_tiers(tiers), n_nodes=N_NODES, mtbf_s=100, light_share=0.5, software=""
@@ -71,8 +70,8 @@ def test_the_measures_are_those_of_the_slow_oracle(jobs, events, policy, tiers) 
 
 
 def test_a_class_without_failures_has_no_time_to_failure() -> None:
-    """A job on four nodes fails at 25 s, hangs for 5 s and restarts; a job on two nodes runs for 10
-    s.
+    """A job of four nodes fails at 25 s, hangs for 5 s and restarts; a job of two nodes never
+    fails.
     """
     jobs, events = machine(6, (4, 100, 0, 999), (2, 10, 0, 999)), fails(0, 25, 26)
     summary = run("easy:detect=5", jobs, events).summary

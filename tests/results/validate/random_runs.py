@@ -42,8 +42,7 @@ class Written(NamedTuple):
 
 
 def random_run(seed: int, folder: Path) -> Written:
-    """Run a random policy: jobs that are too large or exceed their walltime, failures, checkpoints.
-    """
+    """Run a random policy: jobs too large or beyond their walltime, failures, checkpoints."""
     rng = np.random.default_rng(seed)
     policy = str(rng.choice([*POLICIES, *FAILURE_FREE]))
     n_nodes = int(rng.integers(4, 17))

@@ -66,8 +66,7 @@ def endless(made: Written) -> frozenset[str]:
 
 
 def test_the_runs_have_what_they_are_for(tmp_path: Path) -> None:
-    """The runs have times in six digits, jobs that never end, and ids that look like resubmissions.
-    """
+    """The runs have six-digit times, jobs that never end, and ids that look like resubmissions."""
     made = [varied_run(seed, tmp_path / str(seed), "authors-h111") for seed in range(12)]
     exact = [validate(read_jobs(one.folder), reference(one, six_digits=False)) for one in made]
     assert sum(map(bool, exact)) >= 4
@@ -155,8 +154,7 @@ def test_rebats_own_folder_says_what_was_ended(tmp_path: Path, capsys) -> None:
 
 
 def test_an_end_for_good_at_another_time_than_the_others_is_found(tmp_path: Path) -> None:
-    """The last resubmission of a preempted job is deleted, so that the job ends at its preemption.
-    """
+    """If the last resubmission of a preempted job is deleted, the job ends at its preemption."""
     found = 0
     for seed in range(12):
         made = varied_run(seed, tmp_path / str(seed), "tiers")
