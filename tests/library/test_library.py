@@ -68,7 +68,7 @@ def files(folder: Path) -> dict[str, bytes]:
 
 
 def assert_same(by_command: Path, by_library: Path) -> None:
-    """All files have the same bytes; only the provenance states what the command was."""
+    """Check that all files have the same bytes, except for the command in the provenance."""
     found = [files(by_command), files(by_library)]
     records = [json.loads(each.pop("provenance.json")) for each in found]
     sums = [each.pop("SHA256SUMS").splitlines() for each in found]
@@ -260,7 +260,7 @@ def test_a_class_runs_beside_names(tmp_path: Path) -> None:
 
 
 def test_a_plain_script_with_seeds_runs_once(tmp_path: Path) -> None:
-    """Workers do not import it: it has no guard around what it does."""
+    """Workers do not import the script, which has no guard for its main code."""
     script = tmp_path / "study.py"
     script.write_text(
         "import rebat\nprint('begun')\n"
@@ -417,13 +417,13 @@ def test_the_page_needs_no_other_file(toy: rebat.Result, tmp_path: Path) -> None
 
 
 def test_runs_can_be_explored_from_a_notebook(toy: rebat.Result, tmp_path: Path) -> None:
-    """The page is that of 'rebat view' on the files that are written."""
+    """The page equals that of 'rebat view' for the same result."""
     toy.write(tmp_path / "toy.json")
     main(["view", str(tmp_path / "toy.json"), "--html", str(tmp_path / "view.html")])
     assert toy.explore(tmp_path / "page.html") == (tmp_path / "page.html").read_text()
     ours, theirs = ((tmp_path / name).read_text() for name in ("page.html", "view.html"))
     assert re.findall(DATA, ours) == re.findall(DATA, theirs)
-    assert toy.explore() == ours  # also a second time
+    assert toy.explore() == ours  # the same if called again
     with pytest.raises(rebat.InputError, match="unknown policy 'nobody'"):
         toy.explore(None, "nobody")
 

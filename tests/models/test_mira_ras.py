@@ -278,7 +278,11 @@ def test_the_first_lines_of_the_real_record_by_hand() -> None:
 
 
 def test_three_of_the_real_events_are_during_maintenance() -> None:
-    """A board on 2013-07-02, a board on 2013-07-23, and a card on 2017-08-09, by hand."""
+    """They are a board on 2013-07-02, a board on 2013-07-23 and a card on 2017-08-09.
+
+    A loop over both files found them.
+
+    """
     record = read_mira_ras(beside(REAL), 3600, read_periods(beside(MAINTENANCE)))
     assert record.dropped["during maintenance"] == 3
     assert record.taken == {"card": 1251, "board": 1127, "midplane": 65, "rack": 76}

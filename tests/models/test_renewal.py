@@ -64,8 +64,11 @@ def test_repairs_are_log_normal() -> None:
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_on_average_2_8_nodes_are_down(seed: int) -> None:
-    """There is one failure an hour, with a mean repair of 2.8 h. Over 10^4 failures the relative
-    standard deviation is 6.5 %, as repairs have a squared coefficient of variation of 42."""
+    """One node fails each hour, and a repair takes 2.8 h on average.
+
+    Over 10^4 failures the relative standard deviation is 6.5 %, because repairs have a squared
+    coefficient of variation of 42.
+    """
     outages = list(itertools.islice(Renewal(HOUR).outages(125, seed), 10_000))
     down_us = sum(outage.up_us - outage.down_us for outage in outages)
     assert down_us / outages[-1].down_us == pytest.approx(2.8, rel=0.2)

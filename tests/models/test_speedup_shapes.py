@@ -79,7 +79,8 @@ def test_as_many_nodes_change_nothing() -> None:
 
 
 # Golden numbers: the formulas of Downey 1998 by hand for a mean parallelism of 16. Sigma 0.5 uses
-# the formula for low variance, 2 that for high variance, and both apply to 1.
+# the formula for low variance, 2 that for high variance, and both apply to 1. The largest sizes in
+# the next test are from eq. (5) of Prabhakaran et al. 2018.
 @pytest.mark.parametrize(
     ("n_nodes", "sigma", "speed"),
     [

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The codec, tested with all messages of a real Batsim and its schedulers."""
+"""The codec of Batsim 4, tested with all messages of a real Batsim and its schedulers."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ def test_a_policy_that_resizes_jobs_does_so_in_the_cases() -> None:
 
 @pytest.mark.parametrize("seed", range(len(STREAMS)))
 def test_streams_are_longer_than_their_bound(seed: int) -> None:
-    """Otherwise no policy could fail in one."""
+    """In a shorter stream no policy could fail."""
     jobs = stream_case(seed).workload.jobs
     (other,) = (job for job in jobs if job.id == "other")
     until = sum(job.submit_us <= other.submit_us for job in jobs)
@@ -119,7 +119,7 @@ def test_a_clock_replaces_those_of_python() -> None:
     ]  # fmt: skip
     clock = SteppedClock(0, 5)
     assert [clock.nanoseconds(), clock.nanoseconds()] == [5, 10]
-    assert type(datetime.datetime.now()) is datetime.datetime and time.time() > 1e9  # not here
+    assert type(datetime.datetime.now()) is datetime.datetime and time.time() > 1e9  # unchanged in this process
 
 
 @pytest.mark.parametrize("field", ["workload", "events", "latency_s"])

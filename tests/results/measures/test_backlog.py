@@ -26,8 +26,9 @@ S = 10**6
 
 
 def test_work_at_hand_by_hand() -> None:
-    """One node gets 8 s of work at 0, 4 s at 6 and 9 s at 12. The window from 5 to 15 begins with 3
-    s and ends with 6 s of work; a job waits only from 6 to 8.
+    """One node gets 8 s of work at 0, 4 s at 6 and 9 s at 12.
+
+    The window from 5 to 15 begins with 3 s of work and ends with 6 s. A job waits only from 6 to 8.
     """
     result = run("baseline", machine(1, (1, 8), (1, 4, 6), (1, 9, 12)))
     found = backlog(result.ledger, (5 * S, 15 * S))

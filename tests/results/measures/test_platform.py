@@ -73,9 +73,10 @@ def test_the_work_of_a_job_killed_at_its_walltime_is_no_use() -> None:
 
 
 def test_so_is_what_its_earlier_attempts_kept() -> None:
-    """A checkpoint every 3 s costs 1 s. Of the 5 s before the failure 4 s are kept: 3 s of work and
-    a checkpoint. The walltime of 12 s then allows a recovery of 1 s and 8 s: twice 3 s of work and
-    a checkpoint.
+    """A job writes a checkpoint of 1 s after every 3 s of work.
+
+    Of the 5 s before the failure 4 s are kept. The walltime of 12 s then allows a recovery of 1 s
+    and two more periods of 3 s of work and 1 s of checkpoint.
     """
     period = {"checkpoint_period": 3, "checkpoint_cost": 1, "recovery_cost": 1}
     workload = machine(1, (1, 20, 0, 12), profiles={})
@@ -108,8 +109,9 @@ def test_a_closing_checkpoint_is_not_useful(rounding, accounting, length, useful
 
 
 def test_nodes_held_for_a_failed_job_are_not_idle() -> None:
-    """Job 1 (3 nodes) fails at 5 s; job 2, its victim, writes a checkpoint until 15 s. Meanwhile
-    the other two nodes of job 1 are held: this is 20 node-seconds, and no node is free.
+    """Job 1 (3 nodes) fails at 5 s; job 2, its victim, writes a checkpoint until 15 s.
+
+    Meanwhile the other two nodes of job 1 are held for 20 node-seconds, and no node is free.
     """
     workload = machine(4, (3, 100), (1, 100), profiles={})
     every = {"checkpoint_period": 50, "checkpoint_cost": 10, "recovery_cost": 0}

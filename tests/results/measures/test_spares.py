@@ -41,8 +41,7 @@ def test_a_spare_replaces_until_its_job_ends() -> None:
 
 
 def test_a_lent_spare_counts_only_in_a_job_that_lost_nodes() -> None:
-    """Two nodes fail, so one spare is not enough: the job waits and lends its spare to the queue.
-    """
+    """Two nodes fail, so one spare is not enough: the job waits, and its spare runs another job."""
     jobs = machine(5, (4, 100, 0, 999), (1, 30, 21, 40))
     result = run(f"{SWAP},spares=1", jobs, [*fails(0, 20, 60), *fails(1, 20, 61)])
     last = max(result.ledger.attempts, key=lambda r: r.start_us)
