@@ -225,7 +225,7 @@ def test_separate_partitions_are_recognised(workload: Path, tmp_path: Path) -> N
         {},
         {"a": "n[1-128]", "b": "n[65-128]", "b-short": "n[65-96]"},  # partitions share nodes
         {"a": "n[1-64]", "b": "n[65-128]"},  # jobs of b-short have no partition
-        {"a": "n[1-8]", "b": "n[65-128]", "b-short": "n[65-96]"},  # partition a is too small for its jobs
+        {"a": "n[1-8]", "b": "n[65-128]", "b-short": "n[65-96]"},  # a is too small for its jobs
     ],
 )
 def test_other_partitions_are_one_machine(partitions, workload: Path, tmp_path: Path) -> None:

@@ -91,8 +91,7 @@ def test_our_fcfs_answers_as_was_recorded() -> None:
 
 
 def starts(reply: bytes) -> list[d.Decision]:
-    """Return decisions without the end of registration: the recorded scheduler registered nothing.
-    """
+    """Return decisions without the end of registration: the recorded scheduler has none."""
     decisions = decode_reply(reply).decisions
     return [x for x in decisions if not isinstance(x, d.FinishRegistration)]
 

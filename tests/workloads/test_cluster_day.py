@@ -39,9 +39,7 @@ def test_the_area_is_reached_and_no_job_too_many(load, nodes, cores, seed) -> No
 
 
 def test_laws_are_exponential() -> None:
-    """The mean of the rounded-up parallelism is 1 / (1 - exp(-1 / m)); run times have mean
-    length_s.
-    """
+    """The mean of the rounded-up parallelism is 1 / (1 - exp(-1 / m)), that of run times 900 s."""
     workload = generator("cluster-day:load=75,hours=240,parallelism=4,length_s=900")(3)
     sizes = np.array([job.n_nodes for job in workload.jobs])
     runs = np.array([duration_us(workload.profiles, job.profile) for job in workload.jobs]) / 1e6
