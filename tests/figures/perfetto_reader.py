@@ -68,8 +68,7 @@ class ReadTrace(NamedTuple):
 
 
 def read_trace(data: bytes) -> ReadTrace:
-    """Read a trace; times must not decrease, and each end closes the last open slice of its track.
-    """
+    """Read a trace: times never decrease, and each end closes the last open slice of its track."""
     first, *rest = (fields(packet) for packet in fields(data)[1])
     interned = fields(first[12][0])
     texts = {

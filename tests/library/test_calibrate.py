@@ -183,7 +183,7 @@ PARTITIONS = {"a": "n[1-64]", "b": "n[65-128]", "b-short": "n[65-96]"}
 
 
 def partitioned(workload: Path, folder: Path, partitions: dict[str, str]) -> Path:
-    """Write the workload on a machine with partitions; jobs name the partitions in turn."""
+    """Write the workload on a machine with partitions; jobs name them one after another."""
     document = json.loads(workload.read_text())
     names = list(PARTITIONS)
     for number, job in enumerate(document["jobs"]):

@@ -249,7 +249,7 @@ def test_every_scheduler_is_listed() -> None:
     assert "<table" in rebat.policies._repr_html_()
 
 
-# ---- policies of one's own
+# ---- user-defined policies
 
 
 def test_a_class_runs_beside_names(tmp_path: Path) -> None:
