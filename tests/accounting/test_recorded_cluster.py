@@ -27,7 +27,7 @@ PARIS = ZoneInfo("Europe/Paris")
 pytestmark = needs("golden/slurm")
 
 BARELY_LAUNCHED = {"164", "207"}
-"""Jobs with an attempt on a dead node, which has no record."""
+"""Jobs with an attempt on a dead node. The dumps have no record of this attempt."""
 
 Attempt = tuple[float, float, frozenset[str]]
 
@@ -114,8 +114,9 @@ DOWN = {
     "n009": ("11:53:02", "11:54:07"), "n010": ("11:46:46", "11:48:01"),
     "n012": ("11:54:21", ""), "n015": ("11:51:21", "11:52:21"),
 }  # fmt: skip
-"""Down intervals that the events can show. Without an event: n006 and n011, back before Slurm
-noticed. Drains: n005, n016."""
+"""Down intervals that the events can show. n006 and n011 have no event because they were back
+before Slurm noticed. n005 and n016 were drained.
+"""
 
 
 @pytest.mark.parametrize("name", ["events-advised-later.psv", "events-all-fields.psv"])
@@ -167,7 +168,7 @@ def test_attempts_name_a_failed_node_without_events() -> None:
 
 
 REALLY_DOWN = {*DOWN, "n006", "n011"}
-"""Nodes that were dead or closed at some time, from truth-nodes.tsv. Each was so once."""
+"""Nodes that were dead or closed at some time, each of them once, from truth-nodes.tsv."""
 
 
 def test_the_nodes_that_were_really_down() -> None:

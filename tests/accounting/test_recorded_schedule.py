@@ -37,10 +37,10 @@ TRUE_CAUSES = {
     "requeued (job_complete)": "node failure", "requeued by request": "preempted",
     "signal": "job failed", "time limit": "walltime", "exit": "job failed",
 }  # fmt: skip
-"""How the log describes ends, by the beginning of the text -> cause."""
+"""Cause of an end, by the first words of its description in the log."""
 
 NO_RUN_TIME = "7"
-"""A job that started and ended in one second, so that the workload does not have it."""
+"""A job that started and ended in the same second, and is therefore not in the workload."""
 
 
 def true_cause(text: str) -> str:

@@ -36,7 +36,7 @@ class Mine(Policy):
 """
 AT_ONCE = "send()"
 IN_A_CALLBACK = "marker = Marker(); ref = weakref.ref(marker, send); del marker"
-"""Python drops what such a callback raises."""
+"""Code whose signal arrives in a callback, where Python ignores exceptions."""
 
 
 @pytest.mark.parametrize("code", [AT_ONCE, IN_A_CALLBACK])

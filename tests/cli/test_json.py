@@ -119,7 +119,7 @@ EXAMPLES: dict[str, list[Example]] = {
     ],
     "campaign status": [Example(["small.toml"], at("left"), 10, "10 left")],
 }  # fmt: skip
-"""Examples of each command with a table; the numbers are read from the table."""
+"""Examples of each command that prints a table. The numbers are copied from the tables."""
 
 ELSEWHERE = {
     "calibrate": "tests/library/test_calibrate.py",

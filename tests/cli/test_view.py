@@ -120,7 +120,7 @@ def test_it_is_served_here_until_interrupted(toy: Path, name: str, status: int) 
     assert error == ("rebat: interrupted\n" if name == "SIGINT" else "rebat: terminated\n")
 
 
-# ---- strangers
+# ---- other users and programs
 
 
 @contextmanager

@@ -127,4 +127,4 @@ MADE: dict[str, Callable[[Path], None]] = {
     "trace_seren.csv": seren,
     "jobs.csv": gpu_jobs,
 }
-"""Name -> what makes it."""
+"""Name of each input, and the function that writes it."""

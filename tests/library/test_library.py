@@ -38,7 +38,7 @@ def seeded() -> rebat.Result:
 
 
 DATA = '<script type="text/plain" id="data">[^<]*'
-"""What a page of the explorer shows, packed."""
+"""The pattern of the packed data in a page of the explorer."""
 
 MINE = """
 from rebat import Policy
@@ -339,7 +339,7 @@ def test_what_is_no_policy_is_refused() -> None:
         rebat.run("toy", int)
 
 
-# ---- what is refused
+# ---- invalid arguments
 
 
 @pytest.mark.parametrize(
@@ -394,7 +394,7 @@ def test_a_warning_says_what_failures_will_not_let_finish() -> None:
         )
 
 
-# ---- for eyes
+# ---- display
 
 
 def test_notebooks_show_tables_and_pictures(toy: rebat.Result, seeded: rebat.Result) -> None:

@@ -50,7 +50,7 @@ def seconds(event: Event) -> set[int]:
 
 
 Times = dict[int, set[int]]
-"""The seconds at which each node is down."""
+"""The seconds in which each node is down."""
 
 
 def oracle(events: list[Event], attempts: list[Attempt]) -> tuple[Times, Counter[str]]:

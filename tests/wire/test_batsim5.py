@@ -44,7 +44,7 @@ BY_STATE = (
     "refuse_profile_",
     "refuse_reject_running",
 )
-"""Refused because of the state of the simulation, which the codec does not know."""
+"""Cases that Batsim refuses because of the simulation's state, which the codec does not know."""
 
 
 def frames(case: Path) -> list[Frame]:

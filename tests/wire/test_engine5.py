@@ -20,10 +20,10 @@ from tests.recordings import cases5
 from tests.wire.test_batsim5 import plain
 
 FINER = {"near_finer", "thirds"}
-"""Times with more digits than a microsecond, the engine's resolution."""
+"""Cases with times of more digits than a microsecond, the engine's resolution."""
 
 NOT_READ = {"load_negative_subtime", "load_no_jobs", "names", "parallel"}
-"""Workloads that rebat refuses to read, or that need a network model."""
+"""Cases whose workloads rebat refuses to read, or that need a network model."""
 
 
 def playable() -> list:

@@ -67,7 +67,7 @@ FCFS = {
     "accept_blanks",
     "accept_nul_at_end",
 }
-"""Conversations with a scheduler that is FCFS on the lowest nodes, as our preset."""
+"""Conversations with an FCFS scheduler that uses the lowest nodes, as rebat's preset does."""
 
 
 def conversation(policy: str = "sfsj") -> Conversation:
@@ -180,7 +180,7 @@ def test_free_text_and_unknown_events_change_nothing() -> None:
         assert say(talk, 1.0, text) == []
 
 
-# ---- fuzzed peers
+# ---- random messages of peers
 
 TYPES = st.sampled_from(
     [

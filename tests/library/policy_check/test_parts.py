@@ -139,7 +139,7 @@ OVERTAKING = {
     "greedy", "greedy-sfsj", "r-list-0", "r-list-1", "r-list-q", "r-shelf-b", "r-shelf-nb",
     "training-preempt", "training-requeue", "training-stealing", "training-swap",
 }  # fmt: skip
-"""Presets in which jobs overtake others without a bound, as docs/how-to/policy-check.md says."""
+"""Presets in which any number of jobs may overtake a job (see docs/how-to/policy-check.md)."""
 
 
 def test_presets_keep_all_rules_but_some_have_no_bound_on_waits() -> None:

@@ -169,7 +169,7 @@ def test_a_unit_that_cannot_be_played_does_not_stop_the_rest(tmp_path: Path) -> 
     assert n_run(run_here(file, results)[1]) == 0
 
 
-# ---- as any campaign
+# ---- commands and executors of all campaigns
 
 
 def call(verb: str, file: Path, results: Path, *more: str) -> str:

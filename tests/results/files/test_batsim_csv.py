@@ -29,7 +29,7 @@ from tests.scenarios import fails, machine, run
 
 ROOT = Path(__file__).parents[3]
 LAST_DIGIT = {"waiting_time", "turnaround_time", "stretch"}
-"""Columns of jobs.csv that Batsim computes from dates finer than a microsecond."""
+"""Columns of jobs.csv that Batsim computes from times with more digits than a microsecond."""
 OURS = {
     "batsim_version", "scheduling_time", "simulation_time", "time_idle", "time_unavailable",
 }  # fmt: skip
@@ -40,7 +40,7 @@ FLAT = {
     "migrate_resize": 4, "moldable_start": 4, "ties_701_sfsj": 10, "ties_703_sfsj": 4,
     "ties_704_h322": 32,
 }  # fmt: skip
-"""Recordings on platforms without latency -> hosts."""
+"""Number of hosts of recordings on platforms without latency."""
 
 
 def engine_jobs(path: Path) -> Packed[EndedJob]:
@@ -81,7 +81,7 @@ def test_the_files_are_batsims(name: str) -> None:
 
 ZERO = DATA / "real-batsim/zero-length"
 SINGLE, AMONG = (ZERO / "cli", 4), (ZERO, 24)
-"""A job that is killed as it starts, by two policies on machines of so many nodes."""
+"""A job that is killed as it starts: (folder of the recording, nodes of the machine)."""
 
 
 @pytest.mark.parametrize(

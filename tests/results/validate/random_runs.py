@@ -28,7 +28,7 @@ FLEXIBLE = ("pra", "dbes", "pwa:react=replacement", "dbes:react=replacement+stea
 MIGRATING = ("cluster", "compaction", "priorities", "tiers")
 STEALING = ("h111", "h213", "h222", "h323", "authors-h111", "authors-h213", "authors-h323")
 FAILURE_FREE = ("batsched-conservative", "batsched-easy", "batsched-fcfs")
-"""Batsched's schedulers know no failures."""
+"""Policies of Batsched, which cannot handle failures."""
 
 
 class Written(NamedTuple):

@@ -137,7 +137,7 @@ NAMED = (
     "the last resubmission is deleted", "killed without a failure", "a success without success",
     "another walltime than the workload's", "a wrong stretch", "a node twice",
 )  # fmt: skip
-"""Corruptions of a single row: the one finding names its job."""
+"""Corruptions of a single row; the only finding names the job of this row."""
 
 
 @pytest.mark.parametrize("name", MUTATIONS)

@@ -44,7 +44,7 @@ def runs(workload) -> list[float]:
     return [workload.profiles[job.profile]["delay"] for job in workload.jobs]
 
 
-# ---------------------------------------------------------------- a list of jobs comes back
+# ---------------------------------------------------------------- jobs are read back unchanged
 
 counts = st.integers(0, 2_000)
 jobs = st.lists(
