@@ -53,7 +53,7 @@ def facts(path: Path) -> list[tuple[object, ...]]:
 def test_any_order_of_fields_and_rows_is_the_same_jobs(
     tmp_path: Path, order: list[int], delimiter: str, shuffled: list[tuple[str, ...]]
 ) -> None:
-    """A name with a line end must not be the first column, as a row has to begin with its line."""
+    """A name with a line end is never the first column: a row must begin on its own line."""
     if COLUMNS[order[0]] == "JobName":
         order = [*order[1:], order[0]]
     path = tmp_path / "dump.txt"
@@ -66,7 +66,7 @@ def test_any_order_of_fields_and_rows_is_the_same_jobs(
 
 
 def good(**changes: str) -> str:
-    """A dump of a good row and a row with these fields."""
+    """Return a dump of a valid row and a row with these fields changed."""
     row = dict(zip(COLUMNS, ROWS[1], strict=True)) | {"JobID": "9", "JobIDRaw": "9"} | changes
     return text(list(range(len(COLUMNS))), "|", [ROWS[1], tuple(row.values())])
 
@@ -155,7 +155,7 @@ def refused(capsys, *arguments: str) -> str:
 
 
 def test_epochs_and_local_times_of_any_zone_are_mixed(tmp_path: Path) -> None:
-    """1700000010 is 23:13:30 in Paris, 17:13:30-05:00."""
+    """The time 1700000010 is 23:13:30 in Paris, or 17:13:30-05:00."""
     path = tmp_path / "dump.txt"
     rows = [ROWS[1], tuple("2023-11-14T23:13:30" if f == "1700000120" else f for f in ROWS[1])]
     path.write_text(text(list(range(len(COLUMNS))), "|", rows))

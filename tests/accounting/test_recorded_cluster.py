@@ -27,7 +27,7 @@ PARIS = ZoneInfo("Europe/Paris")
 pytestmark = needs("golden/slurm")
 
 BARELY_LAUNCHED = {"164", "207"}
-"""Jobs with an attempt on a dead node, which has no record."""
+"""Jobs with an attempt on a dead node. The dumps have no record of this attempt."""
 
 Attempt = tuple[float, float, frozenset[str]]
 
@@ -63,7 +63,7 @@ def truth() -> dict[str, list[Attempt]]:
 def test_attempts_are_as_in_the_log(name: str) -> None:
     records, real = recorded(name), truth()
     assert records.keys() == real.keys()
-    for raw in real.keys() - BARELY_LAUNCHED - {"167"}:  # 167 gave nodes back
+    for raw in real.keys() - BARELY_LAUNCHED - {"167"}:  # job 167 released nodes
         assert len(records[raw]) == len(real[raw]), raw
         for record, attempt in zip(records[raw], real[raw], strict=True):
             assert record[2] == attempt[2], raw
@@ -93,7 +93,7 @@ def test_delimiters_in_names_are_repaired() -> None:
 
 
 def test_all_exports_are_the_same_jobs() -> None:
-    """The exports are seconds apart: jobs that still run then differ in their run time."""
+    """The exports were made seconds apart, so the run times of running jobs are not compared."""
     exports = []
     for name in ("sacct-XD.psv", "sacct.json.gz", "sacct-steps-D.psv"):
         table = read_sacct(GOLDEN / name, PARIS)
@@ -114,8 +114,9 @@ DOWN = {
     "n009": ("11:53:02", "11:54:07"), "n010": ("11:46:46", "11:48:01"),
     "n012": ("11:54:21", ""), "n015": ("11:51:21", "11:52:21"),
 }  # fmt: skip
-"""Down intervals that the events can show. Without an event: n006 and n011, back before Slurm
-noticed. Drains: n005, n016."""
+"""Down intervals that the events can show. n006 and n011 have no event because they were back
+before Slurm noticed. n005 and n016 were drained.
+"""
 
 
 @pytest.mark.parametrize("name", ["events-advised-later.psv", "events-all-fields.psv"])
@@ -167,11 +168,11 @@ def test_attempts_name_a_failed_node_without_events() -> None:
 
 
 REALLY_DOWN = {*DOWN, "n006", "n011"}
-"""Nodes that were dead or closed at some time, from truth-nodes.tsv. Each was so once."""
+"""Nodes that were dead or closed at some time, each of them once, from truth-nodes.tsv."""
 
 
 def test_the_nodes_that_were_really_down() -> None:
-    """Each command that takes a node down, and each node whose processes were killed."""
+    """They are the nodes that a command set down, and those whose processes were killed."""
     nodes = set()
     with (GOLDEN / "truth-nodes.tsv").open() as file:
         for row in csv.DictReader(file, delimiter="\t"):
@@ -182,10 +183,10 @@ def test_the_nodes_that_were_really_down() -> None:
 
 @pytest.mark.parametrize("dump", ["sacct-XD-ids-us.txt", "sacct-advised-later.txt"])
 def test_attempts_add_the_failure_without_an_event(dump: str) -> None:
-    """Of 11 down intervals nine have events, n011 only an attempt; n006 has neither.
+    """Of 11 down intervals nine have events, that of n011 only an attempt, that of n006 neither.
 
-    The only attempt that n006 ended had five nodes. Both dumps agree, although the state of an
-    attempt that n002 ended is overwritten in the later one.
+    The failure of n006 ended only an attempt of five nodes. Both dumps have the same result,
+    although the later one overwrites the state of an attempt that the failure of n002 ended.
     """
     events = GOLDEN / "events-advised-later.psv"
     record = read_merged(events, GOLDEN / dump, "Europe/Paris")
@@ -196,7 +197,7 @@ def test_attempts_add_the_failure_without_an_event(dump: str) -> None:
     alone = read_sacctmgr(events, "Europe/Paris")
     seen = {alone.names[node]: (a, b) for node, a, b in down_intervals(alone.events)}
     assert {node: nodes[node] for node in seen} == seen
-    noticed, later = nodes["n011"]  # 232 is the next job on it
+    noticed, later = nodes["n011"]  # job 232 is the next job on n011
     origin = epoch("2026-11-22T11:45:25")
     assert (noticed / 1e6 + origin, later / 1e6 + origin) == (
         epoch("2026-11-22T11:54:40"), epoch("2026-11-22T11:54:48"),

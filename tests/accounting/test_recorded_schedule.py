@@ -37,10 +37,10 @@ TRUE_CAUSES = {
     "requeued (job_complete)": "node failure", "requeued by request": "preempted",
     "signal": "job failed", "time limit": "walltime", "exit": "job failed",
 }  # fmt: skip
-"""How the log describes ends, by the beginning of the text -> cause."""
+"""Cause of an end, by the first words of its description in the log."""
 
 NO_RUN_TIME = "7"
-"""A job that started and ended in one second, so that the workload does not have it."""
+"""A job that started and ended in the same second, and is therefore not in the workload."""
 
 
 def true_cause(text: str) -> str:
@@ -91,7 +91,7 @@ def test_attempts_are_as_in_the_log(past: Path) -> None:
     for raw in attempts.keys() - BARELY_LAUNCHED:
         for ours, real in zip(attempts[raw], truth[raw], strict=True):
             nodes = {names[node] for node in ids(ours["nodes"])}
-            if raw != "167":  # it gave nodes back
+            if raw != "167":  # the job released nodes
                 assert nodes == set(sorted_names([real["nodes"]])), raw
             assert float(ours["start_time"]) + origin == pytest.approx(epoch(real["start"]), abs=1)
             if real["end"]:
@@ -267,7 +267,7 @@ def dumps(draw: st.DrawFn) -> tuple[list[Row], list[Down]]:
             ends = draw(st.integers(0, 9)) > 0
             state = draw(st.sampled_from(STATES)) if ends else "RUNNING"
             rows.append((job, start, end if ends else None, draw(NODES), state))
-            at = start + draw(st.integers(1, 9))  # may be before the end
+            at = start + draw(st.integers(1, 9))  # may be before the end of the attempt
     spans = st.tuples(st.integers(0, N_NODES - 1), st.integers(0, 20), st.integers(1, 10))
     downs = [(node, begin, begin + length) for node, begin, length in draw(st.lists(spans))]
     return rows, downs
@@ -282,7 +282,7 @@ def dump_text(rows: list[Row]) -> str:
             f"{job}|{job}|u{job % 2}|p|{EPOCH}|{EPOCH + start}|{until}|{state}|{len(nodes)}|60|"
             f"{names}|1"
         )
-    # a job of all nodes, so that every machine has them
+    # a job on all nodes, so that every machine has all of them
     names = ",".join(f"n{node}" for node in range(N_NODES))
     lines.append(f"99|99|u|p|{EPOCH}|{EPOCH + 60}|{EPOCH + 61}|COMPLETED|{N_NODES}|60|{names}|1")
     return "\n".join(lines) + "\n"
@@ -305,7 +305,7 @@ def schedule_of(folder: Path, rows: list[Row], downs: list[Down]) -> RecordedSch
 
 
 def slow_attempts(rows: list[Row], downs: list[Down]) -> dict[int, list[tuple[Any, ...]]]:
-    """The start, end and nodes of each attempt with nodes, second by second."""
+    """Return start, end and nodes of each attempt that has nodes, computed second by second."""
     rows = [*rows, (99, 60, 61, frozenset(range(N_NODES)), "COMPLETED")]
     last = 61
     attempts: dict[int, list[tuple[Any, ...]]] = {}
@@ -385,7 +385,7 @@ def test_an_attempt_before_its_submission_starts_at_its_submission(tmp_path: Pat
 
 
 def test_without_names_nodes_are_assigned(tmp_path: Path, capsys: Capture) -> None:
-    """Three jobs of two nodes on five nodes; the third one starts when the first one ends."""
+    """Three jobs of two nodes run on five nodes; the third job starts when the first one ends."""
     lines = ["JobID|Submit|Start|End|State|NNodes"]
     for job, start, end in ((1, 0, 10), (2, 5, 20), (3, 10, 15)):
         lines.append(f"{job}|{EPOCH}|{EPOCH + start}|{EPOCH + end}|COMPLETED|2")
@@ -463,7 +463,7 @@ def test_pbs_attempts(tmp_path: Path) -> None:
 
 
 def test_a_job_on_a_node_that_is_down_is_an_error(tmp_path: Path, capsys: Capture) -> None:
-    """Without --events at the import the attempt is not cut, so that validate finds it."""
+    """If the import has no --events, the attempt is not cut short, and validate finds the error."""
     (tmp_path / "dump.txt").write_text(dump_text([(1, 5, 30, frozenset({2}), "COMPLETED")]))
     (tmp_path / "events.txt").write_text(events_text([(2, 10, 20)]))
     imported(tmp_path, tmp_path / "dump.txt", None)

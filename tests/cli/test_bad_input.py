@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Invalid input: one line with the error and its place, exit status 2, no incomplete files."""
+"""Invalid input causes one line with the error and its place, exit status 2, and no files."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ GOOD = {
 
 
 def job(**fields) -> dict:
-    """The good workload with one job's fields changed; None removes a field."""
+    """Return the valid workload with fields of its job changed; None removes a field."""
     one = {k: v for k, v in ({**GOOD["jobs"][0], **fields}).items() if v is not None}
     return {**GOOD, "jobs": [one]}
 
 
 def speedup(**fields) -> dict:
-    """The good workload with a speedup."""
+    """Return the valid workload with a speedup."""
     return {**GOOD, "profiles": {"d": {"type": "delay", "delay": 10, "speedup": fields}}}
 
 
@@ -185,7 +185,7 @@ def test_a_folder_with_other_things_is_left_alone(folder: Path, capsys) -> None:
 
 
 def test_jobs_that_never_start_are_told(folder: Path, capsys) -> None:
-    """A machine that loses a node for good can never run the job that needs it."""
+    """A machine that loses a node permanently never runs a job that needs all nodes."""
     Path("w.json").write_text(text(job(res=4, subtime=5)))
     Path("f.events").write_text(
         '{"type": "machine_unavailable", "resources": "0", "timestamp": 1}\n'

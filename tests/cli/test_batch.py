@@ -89,7 +89,7 @@ def test_same_input_same_bytes_and_force(tmp_path: Path, capsys) -> None:
 
 
 def asked(**changed: str) -> list[str]:
-    """A good call but for some options."""
+    """Return a valid command line with some options changed."""
     good = {"torus": "4x4", "size": "4", "jobs": "3", "duration": "1h", "law": LAW, "policy": "rps"}
     return [text for name, value in (good | changed).items() for text in (f"--{name}", value)]
 

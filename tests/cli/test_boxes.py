@@ -58,7 +58,7 @@ def test_a_size_that_is_no_box_gets_the_smallest_larger_one(capsys) -> None:
 
 
 def test_units_are_handed_out_as_a_whole(capsys) -> None:
-    """A box of 6 of Mira's 2x3x4x4x1 midplanes, on their torus and in nodes."""
+    """A box of 6 of Mira's 2x3x4x4x1 midplanes is reported in nodes."""
     found = told(capsys, "--torus", "mira", "--size", "3000", "--unit", "4x4x4x4x2")
     assert (found["box_nodes"], found["waste"]) == (3072, 72)
     assert found["placements"] == len(all_boxes((2, 3, 4, 4, 1), 6))
@@ -70,7 +70,7 @@ SIZES, N = (4, 3, 2), 24
 
 @pytest.fixture
 def nodes(tmp_path: Path) -> Path:
-    """24 nodes of laws and uptimes of their own, without the column of the family."""
+    """Write a table of 24 nodes with different laws and uptimes, without the family column."""
     rng = np.random.default_rng(2)
     lines = ["node,scale_s,shape,uptime_s"]
     for node in range(N):
@@ -87,7 +87,7 @@ def hazards(path: Path, duration_s: float) -> list[float]:
 
 @pytest.mark.parametrize("busy", ["", "0-3 5", "0,7,13-15", "2 9 16 22"])
 def test_no_free_box_is_less_likely_to_fail(busy: str, nodes: Path, capsys) -> None:
-    """Against every box of the torus, one by one."""
+    """The printed box is compared with every free box of the torus."""
     found = told(capsys, "--torus", "4x3x2", "--size", "4", "--law", str(nodes),
                  "--duration", "24h", "--busy", busy)["best"]  # fmt: skip
     hazard, taken = hazards(nodes, 86_400.0), set(NodeSet.parse(busy))

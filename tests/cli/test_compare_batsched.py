@@ -18,7 +18,7 @@ from rebat.core import shipped
 
 ROOT = Path(__file__).parents[2]
 
-# Takes Batsched's options; schedules as --policy says.
+# Accepts Batsched's options; schedules with the policy of --policy.
 STAND_IN = """#!{python}
 import os, sys
 given = dict(zip(sys.argv[1::2], sys.argv[2::2]))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Completion of the command line: the proposals of the shells after TAB."""
+"""Completion of the command line: the values that shells propose after TAB."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ HEAVY = {"numba", "pandas", "scipy", "pyarrow", "matplotlib", "bokeh", "rich"}
 
 
 def candidates(*words: str) -> list[str]:
-    """The values that complete the last word."""
+    """Return the values that complete the last word."""
     *args, incomplete = words
     shell = ShellComplete(cli, {}, "rebat", COMPLETE)
     return [item.value for item in shell.get_completions(list(args), incomplete)]
@@ -45,7 +45,7 @@ def candidates(*words: str) -> list[str]:
         (["run", "toy", "-p", "easy:vict"], []),  # no effect without stealing
         (["run", "toy", "-p", "easy:react=replacement+stea"], ["easy:react=replacement+stealing"]),
         (["run", "toy", "--policy=h11"], ["h112", "h113", "h111"]),
-        (["run", "toy", "-p", "mine"], ["mine"]),  # a file
+        (["run", "toy", "-p", "mine"], ["mine"]),  # may be a file
         (["run", "mira-"], ["mira-like-june-2017", "mira-"]),
         (["compare", "--batsched", "syn"], ["synthetic-small", "syn"]),
         (["run", "toy", "--failures", "to"], ["toy", "to"]),
@@ -64,7 +64,7 @@ def candidates(*words: str) -> list[str]:
         (["policies", "authors-b"], ["authors-baseline"]),
         (["failures", "nodes", "expo"], ["exponential"]),
         (["completion", ""], list(NAMES)),
-        (["run", "toy", "--out", "a", "--out", "b", "-p", "sfs"], ["sfsj"]),  # no error
+        (["run", "toy", "--out", "a", "--out", "b", "-p", "sfs"], ["sfsj"]),  # is not an error
     ],
 )  # fmt: skip
 def test_a_word_is_completed(words, expected) -> None:
@@ -124,7 +124,7 @@ def test_an_unknown_shell_is_an_error(capsys) -> None:
 
 
 def environment(**more: str) -> dict[str, str]:
-    """The environment of a shell that has this rebat."""
+    """Return the environment of a shell that has this rebat in its path."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     return {**os.environ, "PATH": path, **more}
 
@@ -204,7 +204,7 @@ def test_other_shells_accept_their_script(shell) -> None:
 
 
 def test_only_completion_leaves_kernels_uncompiled(monkeypatch) -> None:
-    """The variable is not set for other commands."""
+    """NUMBA_DISABLE_JIT is not set for other commands."""
     monkeypatch.delenv(COMPLETE, raising=False)
     monkeypatch.delenv("NUMBA_DISABLE_JIT", raising=False)
     main(["policies", "sfsj"])
@@ -212,7 +212,7 @@ def test_only_completion_leaves_kernels_uncompiled(monkeypatch) -> None:
 
 
 def test_a_completion_without_a_valid_value_is_no_error() -> None:
-    """A combination that rebat rejects: the axes of the preset are offered."""
+    """If rebat rejects the combination, the axes of the preset are proposed."""
     with pytest.raises(InputError):
         preset("baseline:depth=nonsense")
     assert "baseline:depth=nonsense,react=" in candidates("run", "-p", "baseline:depth=nonsense,re")

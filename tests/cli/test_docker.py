@@ -23,14 +23,14 @@ SMALL = ["--workload", "workloads/synthetic-small.json",
 
 
 def services(policy: str = "sfsj") -> dict[str, dict]:
-    """The services of compose, with the given policy and otherwise default values."""
+    """Return the services of compose with this policy and default values for all else."""
     text = (ROOT / "docker-compose.yml").read_text().replace("${REBAT_POLICY:-sfsj}", policy)
     return yaml.safe_load(re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", text))["services"]
 
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """What the containers see as /project."""
+    """Make the folder that containers see as /project."""
     for name in ("platforms", "workloads", "failure_events"):
         (tmp_path / name).symlink_to(ROOT / name)
     (tmp_path / "results/batsim").mkdir(parents=True)
@@ -38,7 +38,7 @@ def project(tmp_path: Path) -> Path:
 
 
 def arguments(service: dict, port: int) -> list[str]:
-    """A service's arguments, on this machine's loopback interface."""
+    """Return a service's arguments with the loopback interface as its endpoint."""
     return [re.sub(r"tcp://[\w.]+:28000", f"tcp://127.0.0.1:{port}", a) for a in service["command"]]
 
 
@@ -57,7 +57,7 @@ def test_the_files_that_compose_names_exist() -> None:
 
 
 def test_the_campaign_is_that_of_the_embedded_engine(project: Path) -> None:
-    """Baseline and another policy, one after another, with ``rebat simulate`` for Batsim."""
+    """Run Baseline and another policy with ``rebat simulate`` instead of Batsim."""
     found, port = services("easy-sfsj"), free_port()
     instead = yaml.safe_load((ROOT / "scripts/docker-compose.simulate.yml").read_text())["services"]
     order = ["batsim-baseline", "batsim-policy"]
@@ -92,7 +92,7 @@ def test_the_campaign_is_that_of_the_embedded_engine(project: Path) -> None:
 
 
 def test_batsched_is_compared_where_it_listens(project: Path) -> None:
-    """A scheduler in Batsched's place, of which compose knows the options."""
+    """``rebat serve`` replaces Batsched at the endpoint in its service of compose."""
     found, port = services(), free_port()
     assert found["batsched"]["command"][:2] == ["-v", "easy_bf"]
     endpoint = arguments(found["batsched"], port)[3]

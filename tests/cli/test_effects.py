@@ -56,7 +56,7 @@ def test_options_without_effect_or_sense_are_refused_as_they_are_spelt(
 
 
 def told(capsys, out: Path, *options: str, workload: str = TOY) -> list[str]:
-    """What a run says on standard error."""
+    """Return the lines that a run prints on standard error."""
     main(["run", workload, "-p", "baseline", *options, "--out", str(out)])
     lines = capsys.readouterr().err.splitlines()
     return [line for line in lines if "compiling" not in line]

@@ -31,7 +31,7 @@ class Waits(Policy):
 
 @pytest.fixture(scope="module")
 def toy(tmp_path_factory) -> Path:
-    """A result with recorded plans."""
+    """Write a result with recorded plans."""
     out = tmp_path_factory.mktemp("explain") / "toy"
     main([*TOY, "--explain", "--out", str(out)])
     return out

@@ -88,7 +88,7 @@ def test_a_window(table: Path, tmp_path: Path, begin, end, expected) -> None:
 
 
 def test_describe_leads_with_the_machines_mtbf(tmp_path: Path, capsys) -> None:
-    """A rack of four nodes fails twice in 20 h: --mtbf takes 10 h."""
+    """A rack of four nodes fails twice in 20 h, so the value for --mtbf is 10 h."""
     events = tmp_path / "rack.csv"
     rows = [f"{node},{hour * 3600},{(hour + 1) * 3600}" for hour in (5, 19) for node in range(4)]
     events.write_text("\n".join(["node,down,up", *rows]) + "\n")
@@ -103,7 +103,7 @@ def test_describe_leads_with_the_machines_mtbf(tmp_path: Path, capsys) -> None:
 
 
 def test_describe_lists_lemon_nodes_and_limits_their_number(tmp_path: Path, capsys) -> None:
-    """12 of 400 nodes fail 15 times, the others once."""
+    """Of 400 nodes, 12 fail 15 times, the others once."""
     rows = [
         f"{node},{node * 10 + 86400 * day},{node * 10 + 86400 * day + 5}"
         for node in range(400)
@@ -124,13 +124,13 @@ def test_describe_lists_lemon_nodes_and_limits_their_number(tmp_path: Path, caps
     record = json.loads(capsys.readouterr().out)
     assert [lemon["node"] for lemon in record["lemons"]] == list(range(12))
     assert record["lemons"][0]["failures"] == 15
-    # 399 others with 11 x 15 + 388 failures
+    # the other 399 nodes have 11 x 15 + 388 failures
     assert record["lemons"][0]["factor"] == pytest.approx(15 / (553 / 399), rel=1e-4)
     assert [row["nodes"] for row in record["mttf_by_size"]] == [1, 8, 64, 400]
 
 
 def test_describe_of_a_record_without_failures(tmp_path: Path, capsys) -> None:
-    """No MTTF, but a lower limit: 3 d / 3.69 for a job of 8 nodes on 8."""
+    """The MTTF has only a lower limit: 3 d / 3.69 for a job of all 8 nodes."""
     file = tmp_path / "empty.events"
     file.write_text("")
     run("describe", file, "--nodes", 8, "--end", "3d", "--json")
@@ -246,8 +246,8 @@ def test_describe_with_its_picture(tmp_path: Path, capsys) -> None:
     rows = [line for line in told.splitlines() if " * " in line]
     assert len(rows) == 3
     assert "lives of nodes" in rows[1]
-    assert "weibull *" in rows[1]  # the law behind it, but for the hour of repair
-    assert "exponential *" in rows[2]  # repairs last an hour, all of them: no other law fits
+    assert "weibull *" in rows[1]  # the family of the law
+    assert "exponential *" in rows[2]  # all repairs last an hour: no other law fits
     assert figure.read_bytes().startswith(b"\x89PNG")
     again = tmp_path / "x.png"
     run("describe", events, "--nodes", "32", "--figure", again)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files of another kind: the importers name the kind and the command that reads it."""
+"""Files of the wrong kind: importers name the kind of the file and the command that reads it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ WORKLOAD = (folder("workloads") / "toy.json").read_text()
 
 
 def error_of(words: list[str], tmp_path: Path, capsys) -> str:
-    """The error of an import; nothing is written."""
+    """Return the error of an import that writes nothing."""
     out = tmp_path / ("x.json" if words[0] == "workload" else "x.events")
     with pytest.raises(SystemExit) as status:
         main([*words, "-o", str(out)])

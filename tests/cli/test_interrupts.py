@@ -36,7 +36,7 @@ class Mine(Policy):
 """
 AT_ONCE = "send()"
 IN_A_CALLBACK = "marker = Marker(); ref = weakref.ref(marker, send); del marker"
-"""Python drops what such a callback raises."""
+"""Code whose signal arrives in a callback, where Python ignores exceptions."""
 
 
 @pytest.mark.parametrize("code", [AT_ONCE, IN_A_CALLBACK])
@@ -73,7 +73,7 @@ MANY = GRID.replace("seeds = [0, 1]", f"seeds = {list(range(200))}")
 def test_a_campaign_keeps_its_results_and_says_one_line(
     name: str, status: int, says: str, executor: str, tmp_path: Path
 ) -> None:
-    """The terminal sends Ctrl-C to all processes of a command, and so does this."""
+    """Like Ctrl-C in a terminal, the signal is sent to all processes of the command."""
     if executor == "dask":
         pytest.importorskip("distributed")
     file, results = campaign_file(tmp_path, MANY, jobs=200), tmp_path / "r"
@@ -94,7 +94,7 @@ def test_a_campaign_keeps_its_results_and_says_one_line(
 
 
 def limited(*arguments: object, blocks: int) -> subprocess.CompletedProcess[str]:
-    """A command that can write no file of more than so many kilobytes, like on a full disk."""
+    """Run a command with a limit of ``blocks`` kilobytes per file, which acts like a full disk."""
     command = " ".join(map(str, [*REBAT, *arguments]))
     return subprocess.run(
         ["bash", "-c", f"ulimit -f {blocks}; PYTHONDONTWRITEBYTECODE=1 exec {command}"],

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Commands with a table can also print it as JSON, with the same numbers."""
+"""Commands that print a table can also print JSON with the same numbers."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Stuck(Policy):
 
 
 class Example(NamedTuple):
-    """A command, a number of its JSON, and the text of this number in the table."""
+    """A command, a number in its JSON, and the text of this number in its table."""
 
     words: list[str]
     value: Value
@@ -47,7 +47,7 @@ class Example(NamedTuple):
 
 
 def metric(name: str, policy: str, of: str, key: str = "value") -> Value:
-    """The value of a metric in the JSON of a comparison."""
+    """Return a function that reads the value of a metric from the JSON of a comparison."""
     wanted = {"metric": name, "policy": policy, "size_class": of}
 
     def value(record: Any) -> Any:
@@ -58,7 +58,7 @@ def metric(name: str, policy: str, of: str, key: str = "value") -> Value:
 
 
 def at(*path: Any) -> Value:
-    """The value at a path of keys and places."""
+    """Return a function that reads the value at a path of keys and positions."""
 
     def value(record: Any) -> Any:
         for step in path:
@@ -119,7 +119,7 @@ EXAMPLES: dict[str, list[Example]] = {
     ],
     "campaign status": [Example(["small.toml"], at("left"), 10, "10 left")],
 }  # fmt: skip
-"""Examples of each command with a table; the numbers are read from the table."""
+"""Examples of each command that prints a table. The numbers are copied from the tables."""
 
 ELSEWHERE = {
     "calibrate": "tests/library/test_calibrate.py",
@@ -163,7 +163,7 @@ NO_TABLE = {
 
 
 def commands(group: click.Group, prefix: str = "") -> Iterator[tuple[str, click.Command]]:
-    """Every command with its words."""
+    """Yield every command with its words."""
     context = click.Context(group)
     for name in group.list_commands(context):
         command = group.get_command(context, name)
@@ -182,7 +182,7 @@ def test_each_command_has_json_or_no_table() -> None:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> Path:
-    """The inputs of the examples."""
+    """Write the inputs of the examples."""
     path = tmp_path_factory.mktemp("json")
     campaign_file(path)
     main(["run", *TOY, "--out", str(path / "runs")])
@@ -192,7 +192,7 @@ def folder(tmp_path_factory) -> Path:
 
 
 def printed(capsys, *words: str) -> tuple[str, int]:
-    """Run a command; gives standard output and the exit status."""
+    """Run a command; return standard output and the exit status."""
     capsys.readouterr()
     status = 0
     try:
@@ -241,7 +241,7 @@ def number(text: str) -> float | None:
 
 
 def close(value: float | None) -> Any:
-    """A number of the CSV has six digits."""
+    """Return an approximation for comparison with a CSV, whose numbers have six digits."""
     return None if value is None else pytest.approx(value, rel=1e-5, abs=1e-9)
 
 

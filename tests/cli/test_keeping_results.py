@@ -26,7 +26,7 @@ class Broken(Policy):
 
 
 def status(*arguments: object) -> int:
-    """The exit status of a command."""
+    """Run a command and return its exit status."""
     try:
         main([str(argument) for argument in arguments])
     except SystemExit as left:
@@ -108,7 +108,7 @@ def test_a_second_run_into_a_folder_is_refused(tmp_path: Path, capsys) -> None:
 
 
 def test_force_replaces_the_whole_folder(tmp_path: Path) -> None:
-    """The earlier result has a chart that the second, of a large machine, has not."""
+    """The earlier result has a chart; the second result, of a large machine, has none."""
     out = tmp_path / "out"
     assert run(out, "-p", "sfsj", "--figures") == 0
     assert {"gantt.png", "sfsj"} <= names(out)
@@ -184,7 +184,7 @@ class Slow(Policy):
 
 
 def test_two_runs_on_one_folder_keep_both_results_or_refuse(tmp_path: Path, capsys) -> None:
-    """The second is refused while the first one runs; what it costs is nothing."""
+    """The second run is refused immediately while the first one runs."""
     out, began, go = tmp_path / "out", tmp_path / "began", tmp_path / "go"
     (tmp_path / "slow.py").write_text(SLOW.format(began=str(began), go=str(go)))
     first = [*REBAT, "run", TOY, "-p", "sfsj", "-p", f"{tmp_path}/slow.py:Slow", "--out", str(out)]

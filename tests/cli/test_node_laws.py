@@ -21,7 +21,7 @@ LAW = "weibull:scale=50h,shape=2"
 
 @pytest.fixture
 def record(tmp_path: Path) -> Path:
-    """32 nodes for 1000 h, about 22 failures each."""
+    """Write a record of 32 nodes over 1000 h, with about 22 failures per node."""
     file = tmp_path / "f.events"
     main(["failures", "generate", "--nodes", "32", "--law", LAW, "--horizon", "1000h",
           "-o", str(file)])  # fmt: skip
@@ -97,7 +97,7 @@ def test_bad_input_is_one_line_and_writes_nothing(case, tmp_path, monkeypatch, c
 
 
 def test_a_long_fit_says_how_far_it_is(record: Path, tmp_path: Path, capsys, monkeypatch) -> None:
-    """A line on standard error every so often, here always."""
+    """Progress lines appear on standard error; here after every node."""
     monkeypatch.setattr("rebat.console.progress.EVERY_S", 0.0)
     main(["failures", "fit", str(record), "--nodes", "33", "-o", str(tmp_path / "n.csv")])
     lines = capsys.readouterr().err.splitlines()

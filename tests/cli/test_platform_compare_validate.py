@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The commands platform, compare and validate: results, exit status, errors in one line."""
+"""The commands platform, compare and validate: results, exit status, one-line errors."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TABLE = {
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch) -> Path:
-    """An empty working folder; the commands under test are known by name."""
+    """Register the commands under test, and run them in a folder with one job table."""
     for name, where in TABLE.items():
         monkeypatch.setitem(COMMANDS, name, (where, ""))
     monkeypatch.chdir(tmp_path)
@@ -35,7 +35,7 @@ def folder(tmp_path: Path, monkeypatch) -> Path:
 
 
 def status(*arguments: str) -> int:
-    """The exit status of a command."""
+    """Run a command and return its exit status."""
     try:
         main(list(arguments))
     except SystemExit as stop:
@@ -186,7 +186,7 @@ def test_the_machine_comes_from_option_or_workload(capsys) -> None:
 
 
 def test_a_kill_is_an_end_where_the_scheduler_gives_jobs_up(capsys) -> None:
-    """No job was run again and no failure is known: only the run's folder or the user can tell."""
+    """Without resubmissions and failures in the table, only the folder or the user can decide."""
     killed = {"final_state": "COMPLETED_KILLED", "success": "0"}
     text = edited(without(toy_csv(), "2", "3", "2#1", "3#1"), "4", **killed)
     Path("b.csv").write_text(text)

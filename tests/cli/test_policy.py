@@ -19,13 +19,13 @@ from tests.library.policy_check.bugs import BUGS, HEAD
 
 @pytest.fixture(autouse=True)
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Commands run in an empty folder."""
+    """Run commands in an empty folder."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
 def status(*words: str) -> int:
-    """The exit status of a command."""
+    """Run a command and return its exit status."""
     try:
         main(list(words))
     except SystemExit as ended:

@@ -120,12 +120,12 @@ def test_it_is_served_here_until_interrupted(toy: Path, name: str, status: int) 
     assert error == ("rebat: interrupted\n" if name == "SIGINT" else "rebat: terminated\n")
 
 
-# ---- strangers
+# ---- other users and programs
 
 
 @contextmanager
 def served(toy: Path, *more: str, **environment: str) -> Iterator[str]:
-    """The address at which a page is served while the block lasts."""
+    """Serve a page while the block lasts, and yield its address."""
     with subprocess.Popen(
         [sys.executable, "-u", "-m", "rebat", "view", str(toy), *more],
         stdout=subprocess.PIPE, text=True, env=os.environ | environment,
@@ -138,7 +138,7 @@ def served(toy: Path, *more: str, **environment: str) -> Iterator[str]:
 
 
 def answered(address: str, path: str, **headers: str) -> tuple[int, int]:
-    """Status and length of an answer to a request with these headers."""
+    """Send a request with these headers; return status and length of the answer."""
     connection = http.client.HTTPConnection("127.0.0.1", urlsplit(address).port, timeout=20)
     connection.putrequest("GET", path, skip_host="Host" in headers)
     for name, value in headers.items():
@@ -150,7 +150,7 @@ def answered(address: str, path: str, **headers: str) -> tuple[int, int]:
 
 
 def test_a_browser_that_closes_early_prints_no_error(capfd) -> None:
-    """A reset connection is no error of the server; others are printed."""
+    """A reset connection is not an error of the server; other errors are printed."""
     with _PageServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as server:
         for error, printed in ((ConnectionResetError("reset"), False), (ValueError("odd"), True)):
             try:
@@ -180,7 +180,7 @@ def test_the_page_is_for_who_knows_its_address_on_this_machine(toy: Path) -> Non
 def test_the_browser_is_started_without_the_token_in_its_arguments(
     toy: Path, tmp_path: Path
 ) -> None:
-    """Every user of the machine sees the arguments of every process."""
+    """Every user of the machine can see the arguments of every process."""
     browser, seen = tmp_path / "browser", tmp_path / "seen"
     browser.write_text(f'#!/bin/sh\n(echo "$@"; cat "${{1#file://}}") > {seen}.part\n'
                        f"mv {seen}.part {seen}\n")  # fmt: skip

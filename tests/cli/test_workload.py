@@ -41,7 +41,7 @@ def folder(tmp_path: Path, monkeypatch) -> Path:
 
 
 def refused(capsys, *arguments: str) -> str:
-    """The one line that a command ends with."""
+    """Run a command that fails, and return its error output with exactly one error line."""
     with pytest.raises(SystemExit) as exit_:
         main(list(arguments))
     told = capsys.readouterr().err
@@ -63,7 +63,7 @@ def test_a_run_of_what_is_prepared_is_the_same_run(name: str) -> None:
         again = Path("other") / table.relative_to("one")
         assert again.read_bytes() == table.read_bytes()
         main(["validate", str(table), "--workload", "prepared.json.gz", "--events", EVENTS])
-        with pytest.raises(SystemExit) as exit_:  # jobs of other lengths, or that must not fail
+        with pytest.raises(SystemExit) as exit_:  # jobs have other lengths, or must not fail
             main(["validate", str(table), "--workload", SMALL, "--events", EVENTS])
         assert exit_.value.code == 1
 
@@ -105,7 +105,7 @@ RECORDS = "; MaxProcs: 8\n" + "".join(
 
 
 def imported(*options: str) -> list[tuple[str, int]]:
-    """Ids and sizes of a small trace's jobs."""
+    """Import a small trace; return ids and sizes of its jobs."""
     Path("t.swf").write_text(RECORDS)
     main(["workload", "import", "t.swf", *options, "--force", "-o", "t.json"])
     jobs = json.loads(Path("t.json").read_text())["jobs"]

@@ -33,7 +33,7 @@ RENEWAL = ["--law", "renewal:mtbf=1h,shape=0.78,repair=2.8h,sigma=1.9407"]
 def test_the_processors_of_nodes_are_the_nodes_again(nodes, cores) -> None:
     processors = processors_of(NodeSet.of(nodes), cores)
     assert set(processors) == {cores * node + i for node in nodes for i in range(cores)}
-    assert processors == NodeSet.of(processors)  # canonical
+    assert processors == NodeSet.of(processors)  # equal to the canonical form
     assert nodes_of(processors, cores) == NodeSet.of(nodes)
 
 
@@ -67,7 +67,7 @@ def test_every_law_fails_whole_nodes(name: str) -> None:
 
 
 def generated(folder: Path, *options: str) -> Path:
-    """Failures of 32 nodes with 4 processors, in a file."""
+    """Write failures of 32 nodes with 4 processors to a file."""
     file = folder / "f.events"
     arguments = ["--nodes", "128", "--cores-per-node", "4", "--seed", "2", "--horizon", "2d"]
     main(["failures", "generate", *arguments, *(options or RENEWAL), "-o", str(file)])
@@ -109,7 +109,7 @@ def test_processors_have_the_uptime_of_their_node(name: str) -> None:
 
 
 def refused(capsys, *arguments: str) -> str:
-    """The one line that a command ends with."""
+    """Run a command that fails, and return its error, which is one line."""
     with pytest.raises(SystemExit) as left:
         main(list(arguments))
     told = capsys.readouterr().err
@@ -171,7 +171,7 @@ def test_a_campaign_has_groups(tmp_path: Path) -> None:
 
 
 def test_cores_may_stand_with_the_failures(tmp_path: Path) -> None:
-    """As they did once."""
+    """This is the earlier place of the key."""
     once = GRID.replace("cores_per_node = 4\n", "") + "cores_per_node = 4\n"
     (unit,) = open_campaign(campaign_file(tmp_path, once)).units
     assert unit.identity["cores_per_node"] == 4

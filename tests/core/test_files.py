@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files are complete or not written, devices stay devices, and the user's modes are kept."""
+"""Files are complete or not written, devices remain devices, and the user's modes do not change."""
 
 from __future__ import annotations
 
@@ -148,11 +148,11 @@ main(sys.argv[1:])
 
 
 def test_a_disk_that_is_full_costs_one_line_and_nothing_else(tmp_path: Path) -> None:
-    """A limit on the size of files stands for the full disk."""
+    """A limit on the size of files acts like a full disk."""
     out = tmp_path / "w.json"
     out.write_text("before")
     made = subprocess.run(
-        # without byte code, which Python 3.11 would leave cut off
+        # -B: Python 3.11 would leave incomplete byte code
         [sys.executable, "-B", "-c", LIMITED,
          "workload", "generate", "synthetic", "--force", "-o", str(out)],
         capture_output=True, text=True, check=False,

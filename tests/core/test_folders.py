@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Results folders: two commands in one, killed commands, and other files at their place."""
+"""Results folders: two commands on the same folder, killed commands, and files of users."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rebat.core.manifest import MANIFEST
 
 
 def write(path: Path, text: str, force: bool = False, meanwhile: object = None) -> None:
-    """A command that writes one file, during which something happens."""
+    """Write a result of one file as a command does, and call ``meanwhile`` before the end."""
     with atomic_folder(path, force) as folder:
         (folder / "file").write_text(text)
         if callable(meanwhile):
@@ -35,7 +35,7 @@ def contents(folder: Path) -> dict[str, str]:
 
 
 def put(path: Path, text: str) -> None:
-    """What a command of another machine, which sees no locks of ours, leaves at its end."""
+    """Write the result of a command on another machine, which does not see this machine's locks."""
     path.mkdir(exist_ok=True)
     (path / "file").write_text(text)
     listed = [file for file in path.iterdir() if file.is_file() and file.name != MANIFEST]
@@ -141,7 +141,7 @@ def test_a_command_that_lives_keeps_its_temporary_folder(tmp_path: Path) -> None
 
 
 def test_a_signal_between_old_and_new_waits(tmp_path: Path, monkeypatch) -> None:
-    """Otherwise the old result would be gone, and the new one not there yet."""
+    """Otherwise the old result would be removed before the new one is in place."""
 
     class Came(BaseException):
         pass

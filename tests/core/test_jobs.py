@@ -23,7 +23,7 @@ def composed(*seq: str, **fields: Any) -> dict[str, Any]:
 
 
 def chain(length: int, **fields: Any) -> dict[str, dict[str, Any]]:
-    """p0 of p1, p1 of p2 ..., the last one a delay."""
+    """Return profiles in which p0 consists of p1, p1 of p2 and so on; the last one is a delay."""
     made = {f"p{n}": composed(f"p{n + 1}", **fields) for n in range(length)}
     return {**made, f"p{length}": DELAY}
 
@@ -115,5 +115,5 @@ def test_every_command_tells_it_in_one_line(tmp_path: Path, capsys, monkeypatch,
 
 
 def test_numbers_of_numpy_are_durations() -> None:
-    """A workload that is made in Python may contain them."""
+    """A workload made in Python may contain such numbers."""
     assert duration_us({"d": DELAY | {"delay": np.float64(2.5)}}, "d") == 2_500_000

@@ -16,6 +16,6 @@ def test_a_packed_set_is_the_same(text: str) -> None:
     assert packed == plain
     if plain.size and plain.lowest < 2**31:
         assert len(packed._packed) == 8 * len(plain.intervals)
-        assert packed.intervals is not packed.intervals  # they are held no more
+        assert packed.intervals is not packed.intervals  # intervals are unpacked each time
     assert (str(packed), packed.size, list(packed)) == (str(plain), plain.size, list(plain))
     assert packed.intervals.dtype == plain.intervals.dtype

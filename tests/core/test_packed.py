@@ -24,7 +24,7 @@ from rebat.core.packed import Packed, Packing
 
 
 class Item(msgspec.Struct, array_like=True):
-    """An item with a number, a text of few values, nodes, and a number that changes later."""
+    """An item with a number, a text with few values, nodes, and a number that changes later."""
 
     number: int
     state: str
@@ -40,14 +40,14 @@ ITEMS = st.lists(st.builds(Item, st.integers(-(2**40), 2**40), st.sampled_from("
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Blocks of three items, and a file in memory of at most 100 bytes."""
+    """Use blocks of three items, and files in memory of at most 100 bytes."""
     monkeypatch.setattr(packed, "BLOCK", 3)
     monkeypatch.setattr(packed, "MOST_BYTES", 100)
 
 
 @given(items=ITEMS, data=st.data())
 def test_a_packed_sequence_is_a_list(items: list[Item], data: st.DataObject) -> None:
-    """With changes of items at any time."""
+    """This holds if items change at any time."""
     ours, theirs = Packed(PACKING), []
     for item in items:
         ours.append(msgspec.structs.replace(item))
@@ -96,7 +96,7 @@ IDS = st.from_regex(r"(w[01]!)?(0|[1-9]\d{0,16}|0\d|[a-c]|\d#1)", fullmatch=True
 
 @pytest.mark.parametrize("most_recent", [1, 3, 2**16])
 def test_a_set_of_ids_is_a_set(most_recent: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whether all texts are packed, some, or none."""
+    """This holds whether all, some or no texts are packed."""
     monkeypatch.setattr(id_set, "_RECENT", most_recent)
 
     @given(ids=st.lists(IDS), others=st.lists(IDS))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Small files instead of the files that readers of the documentation have, mostly traces."""
+"""Small files that replace files of readers of the documentation, mostly traces."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NOVEMBER_2018_S = 1_541_030_400
 
 
 def swf(path: Path, n_jobs: int = 25) -> None:
-    """A trace of the first week of a month on 512 nodes, with users and queues."""
+    """Write a trace of the first week of a month on 512 nodes, with users and queues."""
     rng = stream(0, "docs", "swf")
     lines = [f"; UnixStartTime: {NOVEMBER_2018_S}", "; MaxProcs: 512"]
     for number, submit in enumerate(sorted(rng.integers(0, 600_000, n_jobs).tolist()), 1):
@@ -29,7 +29,7 @@ def swf(path: Path, n_jobs: int = 25) -> None:
 
 
 def archive(path: Path) -> None:
-    """A trace with waiting times: 25 jobs one after another on 64 processors."""
+    """Write a trace with waiting times: 25 jobs, one after another, on 64 processors."""
     rng = stream(0, "docs", "archive")
     lines, free = ["; MaxProcs: 64"], 0
     for number in range(1, 26):
@@ -43,13 +43,13 @@ def archive(path: Path) -> None:
 
 
 def november(path: Path) -> None:
-    """That trace as a workload."""
+    """Write the trace of `swf` as a workload."""
     swf(path.with_name("trace.swf.gz"))
     write_workload(load_workload(path.with_name("trace.swf.gz"), months="2018-11"), path)
 
 
 def sacct(path: Path) -> None:
-    """Two hundred jobs on sixteen nodes; one is cut by a failure and runs again."""
+    """Write a dump of two hundred completed jobs on the nodes n01 to n15."""
     rng = stream(0, "docs", "sacct")
     rows = ["JobID|JobIDRaw|User|Partition|Submit|Start|End|State|NNodes|NCPUS|TimelimitRaw|"
             "NodeList|Priority"]  # fmt: skip
@@ -63,7 +63,7 @@ def sacct(path: Path) -> None:
 
 
 def events(path: Path) -> None:
-    """Two failures and a drain of those nodes."""
+    """Write two failures and a drain of these nodes."""
     path.write_text(
         "NodeName|Start|End|StateRaw|State|Reason\n"
         "n03|1767240000|1767247200|2049|DOWN*|Not responding\n"
@@ -73,7 +73,7 @@ def events(path: Path) -> None:
 
 
 def pbs(path: Path) -> None:
-    """An accounting log with three jobs."""
+    """Write an accounting log with three jobs."""
     lines = []
     for number in range(1, 4):
         begin = 1_767_225_600 + 60 * number
@@ -87,7 +87,7 @@ def pbs(path: Path) -> None:
 
 
 def seren(path: Path) -> None:
-    """Three jobs in the columns of AcmeTrace."""
+    """Write three jobs with the columns of AcmeTrace."""
     path.write_text(
         "job_id,user,node_num,gpu_num,cpu_num,type,state,submit_time,start_time,end_time,"
         "duration,queue,gpu_time\n"
@@ -101,7 +101,7 @@ def seren(path: Path) -> None:
 
 
 def gpu_jobs(path: Path) -> None:
-    """Jobs of three GPU clusters, with times in milliseconds."""
+    """Write jobs of three GPU clusters, with times in milliseconds."""
     path.write_text(
         "job,owner,cluster,status,submitted,started,hours,gpus,limit\n"
         "a,alice,east,done,1767225600000,1767225660000,1.5,12,120\n"
@@ -112,7 +112,7 @@ def gpu_jobs(path: Path) -> None:
 
 
 def docs(path: Path) -> None:
-    """The documentation itself, with the results that came of it."""
+    """Copy the findings of the documentation with their results."""
     shutil.copytree(ROOT / "docs/findings", path / "findings")
 
 
@@ -127,4 +127,4 @@ MADE: dict[str, Callable[[Path], None]] = {
     "trace_seren.csv": seren,
     "jobs.csv": gpu_jobs,
 }
-"""Name -> what makes it."""
+"""Name of each input, and the function that writes it."""

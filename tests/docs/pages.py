@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The pages of the documentation, and their parts that can be run.
 
-- ``sh`` blocks of a page are run in order in one folder; each must succeed.
-- ``console`` blocks are run too: a line with ``$`` is followed by its output, in which ``...``
-  stands for omitted lines or the omitted rest of a line.
+- ``sh`` blocks of a page are run in order in one folder, and each must succeed.
+- ``console`` blocks are also run. A line with ``$`` is followed by its output; ``...`` replaces
+  lines or the end of a line.
 - A ``python`` or ``json`` block with a title is a file.
-- ``<!-- needs: X -->`` before a block: it is run only where X is available, not in the tests.
-- ``<!-- files: A B -->``: inputs that a reader has, see `inputs`.
+- A block after ``<!-- needs: X -->`` needs X, so the tests do not run it.
+- ``<!-- files: A B -->`` lists inputs that a reader has, see `inputs`.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ class Block(NamedTuple):
 
 
 def pages() -> list[Path]:
-    """The README, and every page of the site that people write."""
+    """Return the README and every page of the site that is not generated."""
     written = [p for p in sorted(DOCS.rglob("*.md")) if p.name != "report.md"]
     return [ROOT / "README.md", *written]
 
 
 def blocks(page: Path) -> list[Block]:
-    """The fenced blocks of a page."""
+    """Return the fenced blocks of a page."""
     text = page.read_text()
     return [
         Block(
@@ -54,18 +54,18 @@ def blocks(page: Path) -> list[Block]:
 
 
 def files(page: Path) -> list[str]:
-    """The inputs that a page takes for granted."""
+    """Return the names of the inputs that a page assumes."""
     return " ".join(re.findall(r"<!-- files: (.*?) -->", page.read_text())).split()
 
 
 def console(text: str) -> list[tuple[str, str]]:
-    """The commands of a console block with what each prints."""
+    """Return the commands of a console block, each with its output."""
     parts = re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]
     return [(command, shown) for command, _, shown in (part.partition("\n") for part in parts)]
 
 
 def pattern(shown: str) -> re.Pattern[str]:
-    """What a console block shows, as a pattern of what is printed."""
+    """Return a pattern for the output that a console block shows."""
     lines = []
     for line in shown.splitlines():
         if line.strip() == "...":

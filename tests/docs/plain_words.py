@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Words and constructions that rebat does not use, and where they occur.
 
-This list helps writers, but is no grammar. Most readers are not native speakers and do not read
-every word. Run it on any files or folders::
+This list helps writers but does not check grammar. Most readers are not native speakers and skim.
+Run the module on any files or folders::
 
     python -m tests.docs.plain_words docs schedulers/rebat/cli
 
 Prose is the text of pages and notebooks outside code, and the docstrings, comments and messages
-(string literals with a space) of Python files. Names are what Python files bind.
+(string literals with a space) of Python files. Names are the identifiers that Python files bind.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 from tests.docs.pages import ROOT
 
-# What we do not write, and what we write in its place.
+# Words and constructions to avoid, and their replacements.
 PLAIN = {
     r"told|tells?": "reports, receives, passes; the noun itself",
     r"(?<!plot )beside": "next to, alongside, compared with",
@@ -58,7 +58,7 @@ _PROSE = re.compile(
     r"\b(?:" + "|".join(f"(?P<w{i}>{p})" for i, p in enumerate(PLAIN)) + r")\b", re.IGNORECASE
 )
 
-# Participles and pronouns say nothing about a value.
+# Participles and pronouns do not describe a value.
 NAMES = {"found", "told", "asked", "known", "kept", "one", "some", "what"}
 
 # Quotations, and the names of published files: (end of the path, text of the line).
@@ -70,7 +70,7 @@ QUOTED = (
 
 
 class Finding(NamedTuple):
-    """A word that we do not use: its file, line, the word, and the text around it."""
+    """A word that rebat does not use: its file, line, the word, and the text around it."""
 
     path: Path
     line: int
@@ -83,7 +83,7 @@ class Finding(NamedTuple):
 
 
 def findings(path: Path) -> Iterator[Finding]:
-    """Yield what a file says that we do not say."""
+    """Yield the words in a file that rebat does not use."""
     readers = {".py": _python, ".ipynb": _notebook, ".md": _markdown, ".html": _plain}
     read = readers.get(path.suffix, _plain)
     for finding in read(path):
@@ -92,7 +92,7 @@ def findings(path: Path) -> Iterator[Finding]:
 
 
 def prose(path: Path, text: str, first_line: int = 1) -> Iterator[Finding]:
-    """Yield the words of a text, the lines of which are counted from ``first_line``."""
+    """Yield the findings in a text; its lines are counted from ``first_line``."""
     lines = text.splitlines()
     for match in _PROSE.finditer(text):
         at = text.count("\n", 0, match.start())
@@ -168,7 +168,7 @@ def files(paths: list[Path]) -> Iterator[Path]:
 
 
 def main() -> None:
-    """Print each finding, and their number."""
+    """Print each finding, and the number of findings."""
     count = 0
     for path in files([Path(p).resolve() for p in sys.argv[1:]]):
         for finding in findings(path):

@@ -24,7 +24,7 @@ DURATION = re.compile(
 
 
 def counts() -> dict[str, int]:
-    """The number of runs of each campaign, as the table has it."""
+    """Return the number of runs of each campaign in the table."""
     text = (ROOT / "docs/how-to/campaigns.md").read_text()
     rows = (ROW.fullmatch(line) for line in text.splitlines())
     return {row[1]: int(row[2].replace(",", "")) for row in rows if row}
@@ -32,7 +32,7 @@ def counts() -> dict[str, int]:
 
 def test_the_table_has_every_campaign() -> None:
     named = {f"{p.parent.name}/{p.stem}" for p in CAMPAIGNS.glob("*/*.toml")}
-    assert named - counts().keys() <= {"partitions/lanl"}  # which needs a file of one's own
+    assert named - counts().keys() <= {"partitions/lanl"}  # needs a user's file
 
 
 @pytest.mark.parametrize("name", sorted(counts().keys() - NEEDS_TRACES))
@@ -48,7 +48,7 @@ def test_a_campaign_that_says_how_many_runs_it_has_is_right(name: str) -> None:
 
 
 def test_no_campaign_says_how_long_it_takes() -> None:
-    """That depends on the machine, which nobody knows."""
+    """A duration depends on the reader's machine."""
     table = (ROOT / "docs/how-to/campaigns.md").read_text().splitlines()
     told = [line for line in table if ROW.match(line)]
     for path in CAMPAIGNS.glob("*/*.toml"):

@@ -33,13 +33,13 @@ def test_the_commands_of_a_page_work(name: str, tmp_path: Path) -> None:
 
 
 def runnable(block: Block) -> bool:
-    """What needs other programs is not run."""
+    """Whether a block is run; blocks that need other programs are not."""
     known = block.kind in ("sh", "console") or (block.kind in ("python", "json") and block.title)
     return bool(known) and not block.needs
 
 
 def play(block: Block, folder: Path, where: str) -> None:
-    """Do what a reader would."""
+    """Do what a reader would do with a block."""
     if block.kind in ("python", "json"):
         (folder / block.title).write_text(block.text)
     elif block.kind == "sh":
@@ -51,7 +51,7 @@ def play(block: Block, folder: Path, where: str) -> None:
 
 
 def shell(script: str, folder: Path, where: str) -> str:
-    """Run a script with rebat in its path; gives standard output."""
+    """Run a script with rebat in its path; return standard output."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     done = subprocess.run(
         ["bash", "-euo", "pipefail", "-c", script], cwd=folder, env={**os.environ, "PATH": path},
@@ -63,7 +63,7 @@ def shell(script: str, folder: Path, where: str) -> str:
 
 @pytest.mark.parametrize("name", PAGES)
 def test_commands_that_are_not_run_here_are_commands(name: str) -> None:
-    """What takes other programs, or hours: at least every option is there."""
+    """Blocks that need other programs or hours are not run, but their options must exist."""
     for block in blocks(PAGES[name]):
         for line in block.text.replace("\\\n", " ").splitlines():
             words = shlex.split(line, comments=True)
@@ -72,7 +72,7 @@ def test_commands_that_are_not_run_here_are_commands(name: str) -> None:
 
 
 def parsed(command: click.Command, words: list[str]) -> None:
-    """Walk down to the command, and parse its options."""
+    """Find the command in its groups, and parse its options."""
     if isinstance(command, click.Group):
         below = command.get_command(click.Context(command), words[0])
         assert below is not None, words
@@ -82,7 +82,7 @@ def parsed(command: click.Command, words: list[str]) -> None:
 
 
 def test_every_block_of_a_shell_is_known() -> None:
-    """A block that is marked as something else would not be run."""
+    """A block of an unknown kind would not be run."""
     kinds = {block.kind for page in PAGES.values() for block in blocks(page)}
     assert kinds <= {"sh", "console", "python", "json", "toml", "text", "dockerfile", "csv"}
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""No page, help text, message, docstring or name uses a word that we do not use."""
+"""No page, help text, message, docstring or name uses a word that rebat avoids."""
 
 from __future__ import annotations
 

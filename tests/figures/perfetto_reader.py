@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A reader of Perfetto traces: protobuf fields, then the slices of each track with a stack."""
+"""A reader of Perfetto traces: it decodes protobuf fields, then pairs begins and ends of slices."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Fields = dict[int, list[Any]]
 
 
 def fields(data: bytes) -> Fields:
-    """The fields of a message by number; those with a length stay bytes."""
+    """Return the fields of a message by number; fields with a length are bytes."""
     out: Fields = defaultdict(list)
     at = 0
 
@@ -44,7 +44,7 @@ def fields(data: bytes) -> Fields:
 
 
 class Slice(NamedTuple):
-    """A slice as the viewer shows it; times in nanoseconds."""
+    """A slice as the viewer shows it; times are in nanoseconds."""
 
     track: int
     category: str
@@ -68,7 +68,7 @@ class ReadTrace(NamedTuple):
 
 
 def read_trace(data: bytes) -> ReadTrace:
-    """Read a trace; times go up, and each end closes the last open slice of its track."""
+    """Read a trace: times never decrease, and each end closes the last open slice of its track."""
     first, *rest = (fields(packet) for packet in fields(data)[1])
     interned = fields(first[12][0])
     texts = {

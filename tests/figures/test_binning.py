@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Images of runs: each pixel is the share of its node-time, at any size of machine."""
+"""Images of runs: a pixel has the mean colour of its node time, at any size of the machine."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_coverage_is_the_area_that_rectangles_share_with_each_pixel(many, rows, 
 
 
 def test_a_pixel_for_every_node_and_second_shows_who_had_it() -> None:
-    """Node 2 fails after 3 of 6 seconds: what ran on it is lost."""
+    """Node 2 fails after 3 of 6 seconds: the work on it is lost."""
     ledger = run("baseline", machine(4, (2, 5), (1, 6)), fails(2, 3, 5)).ledger
     timeline = timeline_of("baseline", ledger, 4)
     image = binned(timeline, (0, 6_000_000), 4, 6)

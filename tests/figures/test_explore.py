@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The page to explore: one file that needs no other, names as text, unchanged data."""
+"""The explorer page is a single file that shows names as text and has unchanged data."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ NUMPY = {"Float64Array": np.float64, "Int32Array": np.int32, "Uint8Array": np.ui
 
 
 def unpacked(text: str) -> Any:
-    """As the page does it."""
+    """Return data unpacked as in the page."""
     data = gzip.decompress(base64.b64decode(text))
     at = 4 + int.from_bytes(data[:4], "little")
     head = json.loads(data[4:at])
@@ -87,7 +87,7 @@ def test_every_attempt_keeps_its_nodes_when_sorted_by_start(workload, events) ->
 
 @pytest.fixture(scope="module")
 def evil() -> Timeline:
-    """A run whose names would run as scripts, were they not taken for texts."""
+    """Return a run whose names would run as scripts if the page did not treat them as text."""
     made = run("sfsj", machine(8, (6, 10), (1, 5), (2, 8)), fails(0, 3, 6))
     timeline = timeline_of(EVIL, made.ledger, 8)
     n = len(timeline.job_id)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The page in a headless Chromium: drawing, zoom, search, and tooltips."""
+"""The explorer page in a headless Chromium: drawing, zoom, search, and tooltips."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def browser() -> Iterator[Any]:
 
 @pytest.fixture(scope="module")
 def timelines() -> list[Timeline]:
-    """Eight nodes: node 0 fails at 3 s; with stealing the failed job takes another's node."""
+    """Run two policies: node 0 of eight fails at 3 s, and with SFSJ the job steals a node."""
     workload = machine(8, (6, 10), (1, 20), (2, 8), (1, 30))
     made = {name: run(name, workload, fails(0, 3, 9)) for name in ("baseline", "sfsj")}
     return [timeline_of(name, one.ledger, 8) for name, one in made.items()]
@@ -52,7 +52,7 @@ Opened = Callable[..., Any]
 
 @pytest.fixture
 def opened(browser, tmp_path: Path) -> Iterator[Opened]:
-    """Opens a page at a width, without network, and looks that nothing was told to the console."""
+    """Yield a function that opens a page at a width; check for requests and console messages."""
     contexts, told = [], []
 
     def open_page(page: str, width: int = 1280) -> Any:
@@ -78,7 +78,7 @@ def opened(browser, tmp_path: Path) -> Iterator[Opened]:
 
 
 def spot(tab: Any, plot: str, time_s: float, y: float) -> tuple[float, float]:
-    """Where on the screen a time and a node (or value) of a plot are."""
+    """Return the place on the screen of a time and a node (or value) of a plot."""
     return tuple(tab.evaluate(
         """([name, x, y]) => {
           const figure = Bokeh.documents[0].get_model_by_name(name);
@@ -90,7 +90,7 @@ def spot(tab: Any, plot: str, time_s: float, y: float) -> tuple[float, float]:
 
 
 def words(tab: Any, plot: str, time_s: float, y: float) -> str:
-    """What is told of that place."""
+    """Return the text of the tooltip at this place."""
     tab.mouse.move(5, 5)
     tab.mouse.move(*spot(tab, plot, time_s, y))
     tab.wait_for_timeout(80)
@@ -99,7 +99,7 @@ def words(tab: Any, plot: str, time_s: float, y: float) -> str:
 
 
 def drag(tab: Any, start: tuple[float, float], end: tuple[float, float]) -> None:
-    """Slowly, as a hand does."""
+    """Drag slowly, as a user does."""
     tab.mouse.move(*start)
     tab.mouse.down()
     for k in range(1, 9):
@@ -121,7 +121,7 @@ def test_pointing_tells_what_the_ledger_says(opened, timelines, width: int) -> N
         for owner, first, last in zip(*timeline.blocks, strict=True):
             middle_s = (timeline.start_us[owner] + timeline.end_us[owner]) / 2e6
             if (timeline.end_us[owner] - timeline.start_us[owner]) < 4e6:
-                continue  # marks of what happened lie over it
+                continue  # marks of events cover it
             text = words(tab, f"gantt{k}", middle_s, (first + last) // 2)
             job, number = timeline.job_id[owner], timeline.number[owner]
             assert text.startswith(f"Job {job}, attempt {number + 1} (")
@@ -196,7 +196,7 @@ def test_moving_shows_what_is_drawn_already_and_stillness_draws_the_rest(opened,
     tab.wait_for_function("before => explorer.frames > before", arg=before)
     middle = tab.evaluate("(explorer.drawn.x0 + explorer.drawn.x1) / 2")
     assert middle == pytest.approx(8500)
-    tab.evaluate("explorer.x.setv({ start: 6500, end: 7500 })")  # other sizes are drawn at once
+    tab.evaluate("explorer.x.setv({ start: 6500, end: 7500 })")  # a new scale is drawn immediately
     tab.wait_for_function("explorer.drawn.dx === 1000", timeout=150)
 
 
@@ -232,7 +232,7 @@ def test_a_job_is_found_by_keyboard_alone(opened, timelines, width: int) -> None
 
 @pytest.mark.parametrize("width", WIDTHS)
 def test_a_tap_on_a_job_shows_its_stories(opened, timelines, width: int) -> None:
-    """Under the first policy, whose run recorded its plans; the second did not."""
+    """Only the first policy has a story, as only its run recorded plans."""
     texts = {job: f"Job {job} waited.\n00:00:01  It starts." for job in timelines[0].job_id}
     tab = opened(explorer_page(timelines, "toy", stories=[texts, None]), width)
     x, y = spot(tab, "gantt0", 1, 2)
@@ -247,7 +247,7 @@ def test_a_tap_on_a_job_shows_its_stories(opened, timelines, width: int) -> None
 
 @pytest.mark.parametrize("width", WIDTHS)
 def test_the_first_difference_of_two_policies_is_shown(opened, timelines, width: int) -> None:
-    """The failed job waits under the first policy, and steals under the second."""
+    """The failed job waits under the first policy, and steals a node under the second."""
     tab = opened(explorer_page(timelines, "toy"), width)
     tab.locator("#difference").click()
     tab.wait_for_timeout(300)
@@ -275,7 +275,7 @@ def test_a_run_alone_or_the_same_run_twice_has_no_difference(opened, timelines) 
 
 
 def test_the_picture_has_the_colours_of_what_was(opened, timelines) -> None:
-    """Pixels in the middle of attempts, of outages and of what was free, as they are shown."""
+    """The test reads pixels within attempts, outages and free nodes."""
     tab = opened(explorer_page(timelines, "toy"))
     names = tab.evaluate("explorer.data.causes.map(cause => cause.rgb)")
 
@@ -293,7 +293,7 @@ def test_the_picture_has_the_colours_of_what_was(opened, timelines) -> None:
     for k, timeline in enumerate(timelines):
         for owner, first, _ in zip(*timeline.blocks, strict=True):
             if timeline.lost_us[owner] or timeline.cause[owner]:
-                continue  # hatched, or with a part that is
+                continue  # hatched in full or in part
             start_s = timeline.start_us[owner] / 1e6
             assert colour(k, start_s + 0.9, first + 0.3) == [*names[0], 255]
         assert colour(k, 6, 0) == [0, 0, 0, 255]

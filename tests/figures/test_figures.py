@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Figures: different lines, explanations, suitable units and sizes, and no warnings."""
+"""Figures have distinct lines, explanations, suitable units and sizes, and cause no warnings."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.scenarios import fails, machine, run
 
 
 def drawn(figure: Any) -> Any:
-    """A figure that was really drawn."""
+    """Draw a figure and return it."""
     assert png_of(figure).startswith(b"\x89PNG")
     return figure
 
@@ -53,7 +53,7 @@ def test_a_gantt_chart_explains_itself(result: RunResult) -> None:
 
 
 def test_outages_are_drawn_up_to_the_makespan() -> None:
-    """Of some 3,000 outages, all but two begin after the last job."""
+    """All except two of 3,000 outages begin after the last job."""
     events = [event for k in range(3000) for event in fails(3, 8 + 5 * k, 12 + 5 * k)]
     ledger = run("easy", machine(4, (2, 15), (1, 4)), events).ledger
     assert len(down_intervals(ledger.node_events, 0)) == 3000

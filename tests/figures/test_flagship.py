@@ -18,7 +18,7 @@ from tests.scenarios import fails, machine, run
 
 
 def ledger(policy: str) -> Ledger:
-    """Ten nodes work for 40 s; one fails at 20 and is back at 40."""
+    """Run a job of 40 s on ten nodes; one node fails at 20 s and is repaired at 40 s."""
     workload = add_tiers(
         machine(10, (10, 40, 0, 100_000)), parse_tiers("remote=2/5@7"),
         n_nodes=10, mtbf_s=100, light_share=0.5, software="",
@@ -44,7 +44,7 @@ def test_the_time_line_shows_nodes_losses_and_ettr() -> None:
     assert texts == [*seen, *ledgers]
     ettr = figure.axes[-1]
     assert len(ettr.lines) == 2 * len(ledgers)
-    for at, line in enumerate(ettr.lines):  # in minutes; the job waits from 23 to 40
+    for at, line in enumerate(ettr.lines):  # in minutes; the job waits from 23 s to 40 s
         end_s, waits_s = line.get_xdata()[-1] * 60, (17, 0)[at % 2]
         assert line.get_ydata()[-1] == pytest.approx(40 / (end_s - waits_s))
 

@@ -36,7 +36,7 @@ def trace_of(timeline: Timeline, most_tracks: int = 256) -> ReadTrace:
 
 
 def nodes_in(slices: list[Slice]) -> set[int]:
-    """The nodes of slices; each node is listed once."""
+    """Return the nodes of slices; check that each node is listed once."""
     listed = Counter(n for s in slices for n in NodeSet.parse(s.arguments["nodes"]))
     assert not listed or max(listed.values()) == 1
     return set(listed)
@@ -52,7 +52,7 @@ def nodes_of(timeline: Timeline, row: int) -> set[int]:
 
 
 def check_attempts(timeline: Timeline, trace: ReadTrace) -> None:
-    """Each attempt that ran is there once, with its nodes, times and columns; no other is."""
+    """Check that exactly the attempts that ran have slices, with their nodes, times and columns."""
     slices: dict[tuple[str, int], list[Slice]] = defaultdict(list)
     for found in trace.slices:
         if found.category == "attempt":
@@ -78,7 +78,7 @@ def check_attempts(timeline: Timeline, trace: ReadTrace) -> None:
 
 
 def check_spans(trace: ReadTrace, category: str, spans) -> None:
-    """The node time and the spans of outages or holds are those of the run."""
+    """Check that outages or holds have the nodes and times of the run."""
     wanted = Counter(
         (begin * 1000, end * 1000, node)
         for begin, end, first, last in zip(*(column.tolist() for column in spans), strict=True)
@@ -94,7 +94,7 @@ def check_spans(trace: ReadTrace, category: str, spans) -> None:
 
 
 def check_rows(trace: ReadTrace) -> None:
-    """Slices of a row that are not within others do not overlap."""
+    """Check that the outer slices of a track do not overlap."""
     by_track = defaultdict(list)
     for found in trace.slices:
         if found.depth == 0:
@@ -218,7 +218,7 @@ def test_numbers_are_read_back(value: int, field: int) -> None:
 
 
 def test_google_reads_the_same_trace(stealing: Timeline) -> None:
-    """With the schema of the package perfetto: all fields are known, and the slices the same."""
+    """In the schema of the package perfetto all fields are known, and slices are the same."""
     name = "perfetto.protos.perfetto.trace.perfetto_trace_pb2"
     schema = pytest.importorskip(name, reason="pip install perfetto protobuf")
     data = b"".join(run_trace(stealing).parts())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`rebat advise`: the design, the answers, and advice with little time."""
+"""`rebat advise`: the runs of the design, the answers, and advice within a short time."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def site(**changes) -> AdvisedSite:
 
 
 def made_up(of: AdvisedSite, seeds: range, flow) -> Evidence:
-    """Evidence with the flow that a function gives each run; 100 s without failures."""
+    """Return evidence with a flow per run from a function, and 100 s without failures."""
     rows = []
     for spec in specs(of, seeds):
         scenario = scenario_of(spec)
@@ -59,7 +59,7 @@ def made_up(of: AdvisedSite, seeds: range, flow) -> Evidence:
 
 
 def harmful(of: AdvisedSite, spec) -> bool:
-    """Whether a run has spare nodes, or another period than Young/Daly's."""
+    """Whether a run has spare nodes, or a period that is not Young/Daly's."""
     model = spec.scenario.checkpoint
     return ("spares=" in spec.policy and "spares=0" not in spec.policy) or (
         spec.grid == "periods" and (model is None or model.mtbf_s != of.mtbf_s)
@@ -107,7 +107,7 @@ def test_a_rule_that_helps_is_named_with_its_interval() -> None:
     assert "No size class has a significantly longer mean flow" in rule.sentence
     assert spares.sentence.startswith("None: no number of spare nodes")
     assert periods.sentence.startswith("Every ")
-    assert "+21.2 %" in cost.sentence  # 120 x 1.01 on average, against 100
+    assert "+21.2 %" in cost.sentence  # 120 x 1.01 on average, compared with 100
     named = next(item for item in rules(of, evidence.runs) if "easy-sfsj" in item.title)
     assert named.changes["flow_mean_s", None].mean == pytest.approx(0.75)
 

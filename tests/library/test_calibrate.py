@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calibration: it finds the configuration of a record, and its distances are exact."""
+"""Calibration finds the configuration behind a record, and its distances are exact."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ WAITS = st.lists(
 
 
 def waits_of(rows) -> tuple[RecordedWaits, np.ndarray]:
-    """Return recorded waits, and simulated ones, of (submission, wait, simulated wait)."""
+    """Return recorded and simulated waits from rows of (submission, wait, simulated wait)."""
     submit, wait, simulated = (np.array(column, dtype=float) for column in zip(*rows, strict=True))
     n = len(rows)
     names = np.array([str(i) for i in range(n)], dtype=object)
@@ -74,7 +74,7 @@ def test_the_order_of_starts_equals_a_slow_count(rows) -> None:
 
 
 def test_a_factor_of_two_is_two() -> None:
-    """Waits of 1 min and 3 min, plus one minute: 2 and 4 min."""
+    """Recorded waits are 1 min, simulated ones 3 min; with a minute added they are 2 and 4 min."""
     rows = [(second, 60, 180) for second in range(200)]
     near = nearness(*waits_of(rows))
     assert set(near.distance.values()) == {1.0} and len(near.distance) == N_PARTS
@@ -95,7 +95,7 @@ def workload(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def record(workload: Path, folder: Path, policy: str, nodes: int | None = None) -> Path:
-    """Write the run of a policy, which stands for the past."""
+    """Write the run of a policy as a record of the past."""
     rebat.run(workload, policy, nodes=nodes).write(folder)
     return next(path for path in folder.iterdir() if path.is_dir())
 
@@ -110,7 +110,7 @@ def test_the_policy_of_the_past_is_recognised(policy: str, workload: Path, tmp_p
 
 
 def test_missing_nodes_of_the_past_are_recognised(workload: Path, tmp_path: Path) -> None:
-    """With 115 of 128 nodes, which is 90 % rounded down."""
+    """The past had 115 of 128 nodes, which is 90 % rounded down."""
     past = record(workload, tmp_path / "past", "easy", 115)
     result = rebat.calibrate(workload, past, POLICIES, workers=2)
     assert result.verdict.nearest.title == "easy on 90% of the nodes"
@@ -183,7 +183,7 @@ PARTITIONS = {"a": "n[1-64]", "b": "n[65-128]", "b-short": "n[65-96]"}
 
 
 def partitioned(workload: Path, folder: Path, partitions: dict[str, str]) -> Path:
-    """Write the workload on a machine with partitions; even jobs name the first of them."""
+    """Write the workload on a machine with partitions; jobs name them one after another."""
     document = json.loads(workload.read_text())
     names = list(PARTITIONS)
     for number, job in enumerate(document["jobs"]):
@@ -196,7 +196,7 @@ def partitioned(workload: Path, folder: Path, partitions: dict[str, str]) -> Pat
 
 
 def past_of_parts(workload: Path, folder: Path) -> Path:
-    """The past of two machines of 64 nodes, which stand for the groups of partitions."""
+    """Write the past of two machines of 64 nodes, one per group of partitions."""
     import pandas as pd
 
     loaded = rebat.load_workload(workload)
@@ -223,9 +223,9 @@ def test_separate_partitions_are_recognised(workload: Path, tmp_path: Path) -> N
     "partitions",
     [
         {},
-        {"a": "n[1-128]", "b": "n[65-128]", "b-short": "n[65-96]"},  # share nodes: one machine
+        {"a": "n[1-128]", "b": "n[65-128]", "b-short": "n[65-96]"},  # partitions share nodes
         {"a": "n[1-64]", "b": "n[65-128]"},  # jobs of b-short have no partition
-        {"a": "n[1-8]", "b": "n[65-128]", "b-short": "n[65-96]"},  # too small for its jobs
+        {"a": "n[1-8]", "b": "n[65-128]", "b-short": "n[65-96]"},  # a is too small for its jobs
     ],
 )
 def test_other_partitions_are_one_machine(partitions, workload: Path, tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ MINUTE = 60
 
 
 def case(nodes: int, rate: float, detect: float, load: float, interval: float, write: float):
-    """A case of the reference's table; times in minutes."""
+    """Return a case of the reference's table; times are in minutes."""
     return TrainingCase(
         nodes=nodes, law=failures_of(rate, None, None), interval_s=interval * MINUTE,
         write_s=write * MINUTE, load_s=load * MINUTE, stages={"detect": f"{detect}min"},
@@ -30,14 +30,14 @@ def case(nodes: int, rate: float, detect: float, load: float, interval: float, w
 ROWS = {
     "A": (case(128, 6.5, 5, 10, 60, 0), 0.974290),
     "B": (case(2048, 6.5, 5, 5, 30, 0), 0.791934),
-    "C": (case(2048, 3.78870, 2, 8, 15, 1), 0.850627),  # of M = 3.093079 h
+    "C": (case(2048, 3.78870, 2, 8, 15, 1), 0.850627),  # M = 3.093079 h
     "D": (case(16384, 6.5, 1, 2, 2, 2 / 60), 0.732041),
 }
 
 
 @pytest.mark.parametrize("row", ROWS)
 def test_the_engine_has_the_exact_ettr(row):
-    """Within three standard errors of the reference's number."""
+    """The simulated ETTR is within three standard errors of the reference's number."""
     of_row, printed = ROWS[row]
     simulation = simulated(of_row, seed=1000, runs=20, failures=150)
     error = (simulation.high - simulation.low) / (2 * 2.093)  # Student's t with 19 degrees
@@ -47,7 +47,7 @@ def test_the_engine_has_the_exact_ettr(row):
 
 @pytest.mark.parametrize("row", ROWS)
 def test_a_job_ends_when_the_oracle_says(row):
-    """The same failures, one by one, to the microsecond."""
+    """With the same failures the end is equal to the microsecond."""
     of_row, _ = ROWS[row]
     workload = workload_of(of_row, 40)
     n_periods = round(workload.profiles["training"]["delay"] / (of_row.period_s + of_row.write_s))
@@ -69,7 +69,7 @@ ROW_11 = TrainingCase(
 
 
 def test_two_tiers_on_the_engine():
-    """Row 11 of the reference, with loads that failures can strike: 0.932953."""
+    """Row 11 of the reference is 0.932953 if failures can occur during loads."""
     assert ROW_11.closed_ettr == pytest.approx(0.932953, abs=2e-6)
     assert ROW_11.pattern.per_pattern == 12
     simulation = simulated(ROW_11, seed=1000, runs=20, failures=250)

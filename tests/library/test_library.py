@@ -38,7 +38,7 @@ def seeded() -> rebat.Result:
 
 
 DATA = '<script type="text/plain" id="data">[^<]*'
-"""What a page of the explorer shows, packed."""
+"""The pattern of the packed data in a page of the explorer."""
 
 MINE = """
 from rebat import Policy
@@ -68,7 +68,7 @@ def files(folder: Path) -> dict[str, bytes]:
 
 
 def assert_same(by_command: Path, by_library: Path) -> None:
-    """All files have the same bytes; only the provenance states what the command was."""
+    """Check that all files have the same bytes, except for the command in the provenance."""
     found = [files(by_command), files(by_library)]
     records = [json.loads(each.pop("provenance.json")) for each in found]
     sums = [each.pop("SHA256SUMS").splitlines() for each in found]
@@ -249,7 +249,7 @@ def test_every_scheduler_is_listed() -> None:
     assert "<table" in rebat.policies._repr_html_()
 
 
-# ---- policies of one's own
+# ---- user-defined policies
 
 
 def test_a_class_runs_beside_names(tmp_path: Path) -> None:
@@ -260,7 +260,7 @@ def test_a_class_runs_beside_names(tmp_path: Path) -> None:
 
 
 def test_a_plain_script_with_seeds_runs_once(tmp_path: Path) -> None:
-    """Workers do not import it: it has no guard around what it does."""
+    """Workers do not import the script, which has no guard for its main code."""
     script = tmp_path / "study.py"
     script.write_text(
         "import rebat\nprint('begun')\n"
@@ -339,7 +339,7 @@ def test_what_is_no_policy_is_refused() -> None:
         rebat.run("toy", int)
 
 
-# ---- what is refused
+# ---- invalid arguments
 
 
 @pytest.mark.parametrize(
@@ -394,7 +394,7 @@ def test_a_warning_says_what_failures_will_not_let_finish() -> None:
         )
 
 
-# ---- for eyes
+# ---- display
 
 
 def test_notebooks_show_tables_and_pictures(toy: rebat.Result, seeded: rebat.Result) -> None:
@@ -417,13 +417,13 @@ def test_the_page_needs_no_other_file(toy: rebat.Result, tmp_path: Path) -> None
 
 
 def test_runs_can_be_explored_from_a_notebook(toy: rebat.Result, tmp_path: Path) -> None:
-    """The page is that of 'rebat view' on the files that are written."""
+    """The page equals that of 'rebat view' for the same result."""
     toy.write(tmp_path / "toy.json")
     main(["view", str(tmp_path / "toy.json"), "--html", str(tmp_path / "view.html")])
     assert toy.explore(tmp_path / "page.html") == (tmp_path / "page.html").read_text()
     ours, theirs = ((tmp_path / name).read_text() for name in ("page.html", "view.html"))
     assert re.findall(DATA, ours) == re.findall(DATA, theirs)
-    assert toy.explore() == ours  # also a second time
+    assert toy.explore() == ours  # the same if called again
     with pytest.raises(rebat.InputError, match="unknown policy 'nobody'"):
         toy.explore(None, "nobody")
 

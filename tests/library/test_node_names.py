@@ -21,7 +21,7 @@ NAMES = "gpu[1-2],n[007,010]"
 
 @pytest.fixture
 def named(tmp_path: Path) -> Path:
-    """A workload of four named nodes, as the importers of accounting records write it."""
+    """Write a workload of four named nodes as the importers of accounting records do."""
     document = {
         "nb_res": 4,
         "machine": {"nodes": NAMES},
@@ -36,7 +36,7 @@ def named(tmp_path: Path) -> Path:
 
 
 def data_of(page: str) -> bytes:
-    """The unpacked data of an explorer page."""
+    """Return the unpacked data of an explorer page."""
     (packed,) = re.findall(r">(H4sI[A-Za-z0-9+/=]+)<", page)
     return gzip.decompress(base64.b64decode(packed))
 

@@ -23,7 +23,7 @@ def test_a_notebook_runs(path: Path, tmp_path: Path) -> None:
 
 
 def kinds(cell: nbformat.NotebookNode) -> set[str]:
-    """What a cell shows: tables, pictures, text; what is told on the way apart."""
+    """Return the kinds of output of a cell (tables, pictures, text), except for streams."""
     return {
         kind
         for output in cell.get("outputs", [])

@@ -33,7 +33,7 @@ def record(folder: Path) -> dict[str, Any]:
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with a workload, events and a rule, in which a command has written OUT."""
+    """Make a folder with a workload, events and a policy, and run a command that writes `out`."""
     root = PACKAGE.parents[1]
     shutil.copy(root / "workloads/toy.json", tmp_path / "w.json")
     shutil.copy(root / "failure_events/toy.events", tmp_path / "f.events")

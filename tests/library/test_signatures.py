@@ -40,7 +40,7 @@ def test_advise_lists_its_options() -> None:
 
 
 def test_a_sweep_accepts_what_it_lists() -> None:
-    """And names in policies, so further names remain possible."""
+    """It accepts the listed options, and other names as parameters in policies."""
     listed = parameters(rebat.sweep)
     assert {"mtbf", "downtime", "checkpoint_cost", "nodes", "window", "horizon"} <= listed.keys()
     assert listed["parameters"].kind is inspect.Parameter.VAR_KEYWORD

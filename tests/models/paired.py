@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A failure law like one of a user: other parameters, random repairs."""
+"""A failure law as a user may write it: custom parameters and random repair times."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from rebat.models.failures.law import Law, Outage
 
 
 class Paired(Law, frozen=True):
-    """Nodes that each live for a Weibull time, two by two, and are repaired within an hour.
+    """Pairs of neighbours that fail together after a Weibull time and are repaired within an hour.
 
     Parameters
     ----------
     scale_s : float
-        Of the lives.
+        Scale of the time to failure.
     shape : float
-        Below 1: the longer a node is up, the less likely it fails.
+        Shape of the time to failure. Below 1, a node is less likely to fail the longer it is up.
     """
 
     scale_s: float
     shape: float
 
     def outages(self, n_nodes: int, seed: int) -> Iterator[Outage]:
-        """Pairs of neighbours fail together."""
+        """Yield the failures of pairs of neighbours, by time."""
         rng = stream(seed, "failures", "paired")
 
         def life_us() -> int:
@@ -44,6 +44,6 @@ class Paired(Law, frozen=True):
             heapq.heapreplace(pending, (up_us + life_us(), pair))
 
     def survival(self, uptime_s: float, duration_s: float, n_nodes: int) -> float:
-        """What is left of the distribution, given what has passed of it."""
+        """Return the probability that a node up for ``uptime_s`` survives ``duration_s`` more."""
         before, after = uptime_s / self.scale_s, (uptime_s + duration_s) / self.scale_s
         return math.exp(before**self.shape - after**self.shape)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The batch of Vardas et al. 2022, compared with an oracle, and the paper's case study.
 
-Check items are those of the notes on the paper; their numbers come from an independent
-reproduction of its Figures 3 and 4 (means over two or three seeds).
+"Check item" refers to the notes on the paper. The numbers of these items come from an independent
+reproduction of Figures 3 and 4 (means over two or three seeds).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ TRACES = {1: (5800, 8), 2: (5800, 32), 7: (22000, 8), 8: (22000, 32)}
 
 
 def trace(number: int) -> Weibull:
-    """The law of a row of Table 1."""
+    """Return the failure law in a row of Table 1."""
     scale_h, shape = TRACES[number]
     return Weibull(scale_h * HOUR, shape)
 
@@ -64,10 +64,10 @@ def test_lists_are_for_policies_that_choose_among_boxes() -> None:
 
 @pytest.mark.parametrize("number", [2, 7, 8])
 def test_short_jobs_end_before_the_first_failure(number: int) -> None:
-    """Check item 6; an exception has a probability below 0.2 % a run.
+    """Check item 6: the probability that a failure hits a job of a run is below 0.2 %.
 
-    Under seed 0 nothing at all fails so early. Under seed 1, on trace 2, something does: of the
-    machine's failures 4096 (4000 / 5800)**32 = 0.028 are expected before 4,000 h.
+    Under seed 0 no node fails before 4,000 h. Under seed 1 a node of trace 2 does, although only
+    4096 (4000 / 5800)**32 = 0.028 failures of the machine are expected before this time.
     """
     for policy, which in EVERY:
         result = run(number, 4, policy, which, seed=0)
@@ -89,7 +89,7 @@ def test_trace_8_at_48_hours() -> None:
 
 @pytest.mark.parametrize(("hours", "least", "most"), [(48, 0.43, 0.48), (72, 0.62, 0.68)])
 def test_the_gain_over_linear_on_trace_1(hours: int, least: float, most: float) -> None:
-    """Check item 7: of the completion time, in the mean of two seeds as there."""
+    """Check item 7: FAPS reduces the completion time by this share (mean over two seeds)."""
     linear, faps = (
         sum(hours_of(1, hours, policy, which, seed) for seed in (0, 1))
         for policy, which in (("slurm-linear", ""), ("faps", "all"))
@@ -100,7 +100,7 @@ def test_the_gain_over_linear_on_trace_1(hours: int, least: float, most: float) 
 @pytest.mark.parametrize("number", [1, 2])
 @pytest.mark.parametrize("hours", [48, 72])
 def test_the_more_boxes_there_are_the_better(number: int, hours: int) -> None:
-    """Check item 8, and what no list of boxes can beat; 400 jobs are enough to tell them apart."""
+    """Check item 8, and the ceiling of all lists; 400 jobs are enough to see a difference."""
     ways = [("ceiling", ""), *(("faps", which) for which in ("all", "aligned", "16"))]
     ways += [("rps", "all")]
     found = [run(number, hours, *way, n_jobs=400).completion_s for way in ways]
@@ -135,7 +135,7 @@ def batches(draw: st.DrawFn) -> Batch:
 
 
 def boxes_in_order(batch: Batch) -> list[list[int]]:
-    """The boxes of a batch by brute force, those of the list, in its order."""
+    """Return the boxes of the batch's list, in order, after a check by brute force."""
     sizes, volume = batch.torus.sizes, volume_for(batch.torus.sizes, batch.size)
     listed = Boxes(batch.torus, volume, batch.which)
     found = [listed.box(i).nodes(batch.torus).tolist() for i in range(len(listed))]
@@ -149,7 +149,7 @@ def boxes_in_order(batch: Batch) -> list[list[int]]:
 
 
 def dates_until(batch: Batch, end_us: int) -> list[list[int]]:
-    """From the law's own stream of failures, one by one."""
+    """Return the failures of each node up to ``end_us``, from the law's stream of failures."""
     dates: list[list[int]] = [[] for _ in range(batch.torus.n_nodes)]
     for at_us, node in batch.law.failures(batch.torus.n_nodes, batch.seed):
         if at_us > end_us:
@@ -161,7 +161,7 @@ def dates_until(batch: Batch, end_us: int) -> list[list[int]]:
 @settings(max_examples=150)
 @given(batches())
 def test_attempts_are_those_of_the_oracle(batch: Batch) -> None:
-    """Every start, end and node; rps is held to its list, its draws being its own."""
+    """Starts, ends and nodes are equal; RPS draws its own boxes, which must be in its list."""
     found = list(itertools.islice(attempts(batch), 60))
     laws = batch.law.nodes(batch.torus.n_nodes, batch.seed)
 
@@ -190,7 +190,7 @@ def test_attempts_are_those_of_the_oracle(batch: Batch) -> None:
 
 
 def test_the_oracle_knows_the_hazard_of_weibull() -> None:
-    """So that it does not hang on the law's own code alone."""
+    """The hazards of the law equal a formula that does not use the law's code."""
     laws = Weibull(40 * HOUR, 3.0).nodes(5, 2)
     for node in range(5):
         mine = oracle.weibull_hazard(laws.scale_s[node], laws.shape[node], 9e4, 7e3)
@@ -266,7 +266,7 @@ def test_what_cannot_be_run(wrong: dict[str, object], says: str) -> None:
 
 
 def test_a_batch_that_never_ends_is_given_up() -> None:
-    """Nodes fail every hour or so: 256 of them never stay up for two days."""
+    """Each node fails about once an hour: 256 nodes never stay up together for two days."""
     law = parse_law("exponential:mean=1h,mean_sigma=0s")
     assert isinstance(law, PerNodeLaw)
     endless = attempts(Batch(Torus((4, 4, 4, 4)), 256, 1000, 48 * HOUR, law, "slurm-linear"))
@@ -277,7 +277,7 @@ def test_a_batch_that_never_ends_is_given_up() -> None:
 
 
 def test_aborts_count_in_a_row_and_for_one_job(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A job that ends begins the count again."""
+    """A job that completes resets the count."""
     batch = Batch(Torus((4, 4)), 16, 40, 2 * HOUR, Weibull(40 * HOUR, 3.0), "slurm-linear")
     lost = [attempt.aborted for attempt in attempts(batch)]
     longest = max(len(list(run)) for same, run in itertools.groupby(lost) if same)
@@ -290,7 +290,7 @@ def test_aborts_count_in_a_row_and_for_one_job(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_long_series_is_copied_few_times() -> None:
-    """In proportion to its length: a copy of all at every chunk would be 100 of them."""
+    """Fewer than 20 copies; a copy at every chunk would need 100."""
     series, copies = FailureSeries(Exponential(HOUR), 4, 0), 0
     last_us, kept = 0, series.at_us
     while last_us < 1600 * HOUR * 1e6:
@@ -304,7 +304,7 @@ def test_a_series_without_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(failures, "MAX_FAILURES", 1000)
     series = FailureSeries(Exponential(HOUR), 4, 0)
     series.reach(int(100 * HOUR * 1e6))
-    for _ in range(2):  # and remains so, for it is shared
+    for _ in range(2):  # the second call is also refused: the series is shared
         with pytest.raises(InputError, match="failure law: draws more than 1,000 failures in"):
             series.reach(int(1000 * HOUR * 1e6))
     told = list(zip(series.at_us.tolist(), series.node.tolist(), strict=True))
@@ -312,7 +312,7 @@ def test_a_series_without_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_on_an_aged_machine_the_uptimes_differ() -> None:
-    """Nodes of shape 32 fail almost together on a new machine, and one by one on an old one."""
+    """With shape 32 new nodes fail almost together, and old nodes at separate times."""
     law = Weibull(100 * HOUR, 32)
     new, old = (
         run_batch(Batch(Torus((4, 4)), 4, 20, 8 * HOUR, law, "faps", "all", 1, begin_s=age * HOUR))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The order of an event file, compared with C++'s sort, and the two dates that Batsim swapped."""
+"""The order of an event file equals that of C++'s sort."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ int main() {
 
 @pytest.fixture(scope="module")
 def cpp_sort(tmp_path_factory) -> Path:
-    """A program that sorts as Batsim does."""
+    """Compile a program that sorts as Batsim does."""
     compiler = shutil.which("g++")
     if compiler is None:
         pytest.skip("needs g++ to compile the program that is compared with")
@@ -48,7 +48,7 @@ def cpp_sort(tmp_path_factory) -> Path:
 
 
 def files(rng: random.Random) -> list[list[tuple[int, int]]]:
-    """Keys of event files of many sizes: nearly sorted, as generators write them, or shuffled."""
+    """Return keys of event files of many sizes: nearly sorted (as from generators) or shuffled."""
     made = []
     for _ in range(400):
         n, span = rng.randint(1, 300), rng.randint(1, 200)
@@ -69,7 +69,7 @@ def test_equals_come_as_from_the_standard_sort(cpp_sort: Path) -> None:
         order = batsim_order(numbers, keys)
         assert order == [int(number) for number in line.split()]
         moved += order != sorted(numbers, key=keys.__getitem__)
-    assert moved > 50  # else a stable sort would do
+    assert moved > 50  # otherwise a stable sort would pass
 
 
 def test_keys_that_differ_are_sorted() -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Boxes of tori: each is listed once, and its sums are those of its nodes.
+"""Boxes of tori: each box is listed once, and its sums are sums over its nodes.
 
 The counts for 256 nodes on 8x8x8x8 are check items 1 and 2 of the notes on Vardas et al. 2022.
 """
@@ -71,7 +71,7 @@ def test_the_smallest_box_against_every_product(sizes: tuple[int, ...]) -> None:
 
 
 def test_the_smallest_box_of_many_dimensions_is_found_at_once() -> None:
-    """Trying number after number, dimension by dimension, would not end."""
+    """A search that tries every volume and every dimension would not end."""
     started_s = time.process_time()
     assert volume_for((2,) * 23, 2**22 + 1) == 2**23
     products = {2**a * 3**b for a in range(15) for b in range(15 - a)}
@@ -82,7 +82,7 @@ def test_the_smallest_box_of_many_dimensions_is_found_at_once() -> None:
 
 @given(st.data())
 def test_sums_are_those_of_the_nodes(data: st.DataObject) -> None:
-    """On any torus, for any size and any values, whole numbers and infinite ones too."""
+    """This holds for any torus, box size and values, including integers and infinity."""
     sizes = tuple(data.draw(st.lists(st.integers(1, 6), min_size=1, max_size=4)))
     volume = volume_for(sizes, data.draw(st.integers(1, math.prod(sizes))))
     boxes = Boxes(Torus(sizes), volume, data.draw(st.sampled_from(LISTS)))

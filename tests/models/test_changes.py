@@ -17,7 +17,7 @@ from rebat.models.failures.node_rates import exposure_of
 
 
 def record(law: str, n_nodes: int, days: float, seed: int = 0):
-    """The events of a law, their exposure, and the end in microseconds."""
+    """Return the events of a law, their exposure, and the end of the record in microseconds."""
     end_us = to_us(days * DAY_S)
     events = list(parse_law(law).events(n_nodes, seed, horizon_s=days * DAY_S))
     return events, exposure_of(events, n_nodes, end_us), end_us

@@ -102,7 +102,10 @@ RULES = st.sampled_from([since_last_checkpoint, after_proactive_checkpoint, afte
 def test_what_is_banked_and_what_remains_is_always_the_jobs_length(
     period, cost, recovery, length, interruptions, semantics
 ) -> None:
-    """Over any chain of interruptions; and progress never goes back."""
+    """After any chain of interruptions, saved and remaining work add up to the length of the job.
+
+    Progress never decreases.
+    """
     c, remaining, banked = Checkpointing(period, cost, recovery, period), length, 0
     for rule, share in interruptions:
         run = int(share * remaining)
@@ -136,7 +139,7 @@ def test_lengths_and_walltimes_grow_by_eqs_1_and_2() -> None:
 
 
 def test_the_recorded_workload_has_these_lengths(shared) -> None:
-    """The authors' own preparation of a month, job for job."""
+    """Each job of a month equals that in the workload that the authors prepared."""
     from rebat.workloads.batsim_json import read_workload
     from rebat.workloads.load import load_workload
 
@@ -156,7 +159,7 @@ def test_the_recorded_workload_has_these_lengths(shared) -> None:
 
 @pytest.mark.parametrize(
     ("work", "length"),
-    # RESUMED checkpoints after 40 of work, and then after each 100; last of all in any case.
+    # RESUMED checkpoints after 40 of work, then after each 100, and always at the end.
     [(1, 11), (40, 50), (41, 61), (140, 160), (141, 171), (340, 380)],
 )
 def test_work_is_lengthened_by_a_checkpoint_for_each_period_begun(work, length) -> None:
@@ -165,7 +168,7 @@ def test_work_is_lengthened_by_a_checkpoint_for_each_period_begun(work, length) 
 
 
 def test_lengths_of_equation_1_hold_the_work_that_they_were_made_of() -> None:
-    """Also what is left of them after any number of regular checkpoints."""
+    """The work can be computed from the length, also after a regular checkpoint."""
     for work in (1, 99, 100, 101, 250, 300):
         length = work + -(-work // 100) * 10
         assert [work_in_us(ORIGINAL, length), with_checkpoints_us(ORIGINAL, work)] == [work, length]
@@ -189,7 +192,7 @@ def test_broken_checkpoint_fields_are_told(fields) -> None:
 
 
 def pattern(c: Checkpointing, length: int) -> str:
-    """What each microsecond after the recovery is, for ever on: work or checkpoint."""
+    """Return the use of each microsecond after the recovery: w for work, c for checkpoint."""
     marks = "w" * c.first_period_us + "c" * c.cost_us
     return (marks + ("w" * c.period_us + "c" * c.cost_us) * (length // c.cycle_us + 1))[:length]
 
@@ -199,11 +202,11 @@ def pattern(c: Checkpointing, length: int) -> str:
     st.data(),
 )  # fmt: skip
 def test_checkpoint_time_is_that_of_the_microseconds(period, cost, first, work, closing, data):
-    """Exact: each microsecond of what was done, written out; also a part of it."""
+    """The exact count equals a count of the microseconds of an attempt, or of its first part."""
     c = Checkpointing(period, cost, 0, first, closing=closing)
     length = with_checkpoints_us(c, work)
     marks = pattern(c, length)
-    if closing and marks.count("w") > work:  # it ended within a period, and closed that
+    if closing and marks.count("w") > work:  # it ended within a period, with a closing checkpoint
         marks = pattern(c, length - cost) + "c" * cost
     assert marks.count("w") == work
     until = data.draw(st.integers(0, length))
@@ -234,12 +237,12 @@ def test_the_program_counts_whole_periods_of_an_original() -> None:
 
 
 def test_jobs_below_a_period_are_counted() -> None:
-    """Of 512 nodes the period is 4 h, of 2,048 nodes 2 h."""
+    """The period is 4 h on 512 nodes, and 2 h on 2,048 nodes."""
     jobs = [(512, 14_399), (512, 14_401), (2048, 7_199), (2048, 7_201)]
     assert n_below_period(machine(49_152, *jobs), 49_152, 3600, 300) == 2
 
 
 def test_checkpoints_are_rounded_down_by_default() -> None:
-    """A job shorter than its period writes none, and is not longer for it."""
+    """A job shorter than its period writes no checkpoint, and its length does not change."""
     made = add_young_daly(machine(49_152, (512, 3600)), n_nodes=49_152, mtbf_s=3600)
     assert made.profiles[made.jobs[0].profile]["delay"] == 3600

@@ -53,7 +53,7 @@ def test_no_node_fails_while_it_is_down_and_seeds_repeat(law, correlation, seed)
 
 @given(laws, correlations, st.integers(0, 5))
 def test_groups_are_aligned_and_whole(law, correlation, seed) -> None:
-    """At every date each group is up or down as one."""
+    """Each event has all nodes of a group or none of them."""
     size = correlation.group
     for event in drawn(Correlated(law, correlation), seed):
         nodes = set(event.nodes)
@@ -69,7 +69,7 @@ def test_with_probability_0_and_groups_of_one_it_is_the_law(law, seed) -> None:
 
 
 def flat(events: list) -> list:
-    """(date, available, node): nodes that fail together may be told one by one."""
+    """Return sorted (date, available, node), with one element for each node of an event."""
     return sorted((e.at_us, not e.available, node) for e in events for node in e.nodes)
 
 
@@ -80,7 +80,7 @@ def test_a_group_as_large_as_the_machine_takes_all_of_it(law, seed) -> None:
 
 
 def test_outages_of_a_group_are_joined_by_hand() -> None:
-    """Failures of single nodes for an hour each; a group of 2 is down as long as any of it."""
+    """Single nodes fail; a group of two nodes is down as long as one of its nodes is down."""
 
     class Told(Law, frozen=True):
         def outages(self, n_nodes: int, seed: int):
@@ -107,7 +107,7 @@ def test_a_cascade_stays_in_its_block_and_window() -> None:
         for a, b in itertools.pairwise(outages)
         if b.down_us - a.down_us <= 50e6 and b.nodes.lowest // 16 == a.nodes.lowest // 16
     )
-    # of all failures, so many are brought by another: the probability itself
+    # the share of failures that another failure caused is the probability of a cascade
     assert len(followed) / 3000 == pytest.approx(0.6, abs=4 * math.sqrt(0.24 / 3000))
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Closed forms of the effective training time, printed numbers and a slow oracle agree."""
+"""The effective training time: closed forms agree with printed numbers and a slow oracle."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ HOUR, MINUTE = 3600.0, 60.0
 
 
 def job(mtbf_h: float, detect: float, load: float, interval: float, write: float) -> TrainingJob:
-    """A job; MTBF in hours, other times in minutes."""
+    """Return a training job; the MTBF is in hours, the other times are in minutes."""
     return TrainingJob(
         mtbf_s=mtbf_h * HOUR, detect_s=detect * MINUTE, load_s=load * MINUTE,
         interval_s=interval * MINUTE, write_s=write * MINUTE,
@@ -50,7 +50,7 @@ C = job(3.093079, 2, 8, 15, 1)
 D = job(1 / failure_rate(16384, 6.5) / HOUR, 1, 2, 2, 2 / 60)
 
 
-# The reference's table of exact ETTRs: closed form, and with a load that failures cannot strike.
+# The reference's table of exact ETTRs: closed form, and the one without failures during loads.
 @pytest.mark.parametrize(
     ("case", "exact", "safe"),
     [
@@ -133,7 +133,7 @@ def test_mean_time_between_failures(nodes, rate, hours):
 
 
 def test_best_intervals():
-    # The reference prints these for M = 1.8029 h; they are those of 1.8033 h.
+    # The reference states M = 1.8029 h for these numbers, but they result from 1.8033 h.
     mtbf_s = 1.8033 * HOUR
     assert round(best_interval_s(mtbf_s, 60) / MINUTE, 4) == 14.0514
     assert round(daly_interval_s(mtbf_s, 60) / MINUTE, 4) == 14.0513
@@ -167,7 +167,7 @@ def test_spares():
 
 
 def test_spares_of_a_repair_shop():
-    """Nodes in repair at random times, with repairs of 1 to 3 hours and of 1 to 3 days."""
+    """Count the nodes in repair at random times; repairs last 1 to 3 hours or 1 to 3 days."""
     rng, rate_h, hours = np.random.default_rng(1), 0.3, 400_000
     starts = np.sort(rng.uniform(0, hours, int(rate_h * hours)))
     long = rng.random(len(starts)) < 0.1

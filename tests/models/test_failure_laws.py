@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Failure laws: properties of each, and a new law needs only a module and a row."""
+"""Properties of every failure law; a new law needs only a module and a row in a table."""
 
 from __future__ import annotations
 
@@ -49,12 +49,12 @@ NAMES = sorted(EXAMPLES)
 
 @pytest.fixture
 def paired(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The row that makes a law known."""
+    """Add the row that registers the law."""
     monkeypatch.setitem(laws.LAWS, "paired", Paired)
 
 
 def test_every_law_that_draws_is_tried_here() -> None:
-    recorded = {Recorded}  # has no probabilities: see test_recorded
+    recorded = {Recorded}  # has no probabilities; tested in test_recorded
     drawn = {kind for kind in laws.LAWS.values() if kind.drawn} - recorded
     assert drawn <= {type(law) for law in EXAMPLES.values()}
 

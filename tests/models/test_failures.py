@@ -61,7 +61,7 @@ def test_the_authors_scenario_is_the_golden_file(tmp_path):
     assert read_events(recorded) == authors(0)
     write_events(authors(0), tmp_path / "ours.events", decimals=2)
     with gzip.open(recorded, "rt") as golden:
-        # they write each repair after its failure, we write by date
+        # they write each repair after its failure; rebat sorts by time
         assert sorted((tmp_path / "ours.events").read_text().splitlines()) == sorted(
             golden.read().splitlines()
         )
@@ -91,7 +91,7 @@ def test_every_model_has_the_mtbf_asked_for(model):
 
 
 def test_poisson_nodes_that_are_down_do_not_fail():
-    """Half of the machine is down in the long run when a node's MTBF equals its downtime."""
+    """If a node's MTBF equals its downtime, half of the machine is down in the long run."""
     events = generate_events(LAWS["poisson"](1, 50), 50, horizon_s=20_000)
     assert describe_events(events, 50, (1000, 20_000))["downtime_share"] == pytest.approx(
         0.5, abs=0.02

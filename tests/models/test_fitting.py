@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Laws fitted to records, compared with scipy's fits and parameters of generated records."""
+"""Laws fitted to records: compared with scipy's fits, and with the laws of generated records."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ SCIPY = {
 
 
 def drawn(family: str, count: int, seed: int = 4) -> np.ndarray:
-    """Times to failure, in seconds, of scale 100."""
+    """Return random times to failure with a scale of 100 s."""
     shape = 1.0 if family == "exponential" else 1.7
     law = FAMILIES[family](np.array([100.0]), np.array([shape]))
     return law.gaps(np.random.default_rng(seed), count)[0]
@@ -56,7 +56,7 @@ def test_uncensored_times_are_fitted_as_scipy_does(family: str, count: int) -> N
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("count", [12, 400])
 def test_censored_times_are_fitted_as_scipy_does(family: str, count: int) -> None:
-    """A third of the times is only known to be longer than a limit."""
+    """A third of the times is censored at a limit."""
     times_s = drawn(family, count)
     limit_s = np.quantile(times_s, 2 / 3)
     failed_s, going_s = times_s[times_s <= limit_s], np.full((times_s > limit_s).sum(), limit_s)
@@ -86,7 +86,7 @@ def test_no_neighbour_is_likelier(family: str) -> None:
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_times_that_fit_no_shape(family: str) -> None:
-    """All alike: the likelier the narrower, without end."""
+    """If all times are equal, the likelihood has no maximum: it grows as the law narrows."""
     found = likeliest(FAMILIES[family], UpTimes(np.full(5, 70.0), NONE))
     assert found == (pytest.approx((70, 1)) if family == "exponential" else None)
 
@@ -148,7 +148,7 @@ def test_the_parameters_behind_a_record_are_found_again() -> None:
         log_likelihood(type(truth), Parameters(*pair), node)
         for *pair, node in zip(truth.scale_s, truth.shape, seen, strict=True)
     )
-    gain = 2 * (fit.log_likelihood - told)  # two parameters of 64 nodes were free: Wilks' theorem
+    gain = 2 * (fit.log_likelihood - told)  # 64 nodes have two free parameters each: Wilks' theorem
     assert stats.chi2(128).ppf(1e-4) < gain < stats.chi2(128).ppf(1 - 1e-4)
     assert np.array_equal(fit.table.uptime_s, uptime_s)
 
@@ -173,7 +173,7 @@ def test_other_families_find_theirs_likelier_than_the_truth(text: str) -> None:
 
 
 def regular(family: str) -> tuple[list[MachineEvent], dict[int, list[float]]]:
-    """Nodes 0 to 2 with 20, 3 and no failures; each is repaired at once."""
+    """Return events of nodes 0 to 2 with 20, 3 and no failures, all repaired after 1 us."""
     times_s = {0: drawn(family, 20).tolist(), 1: drawn(family, 3, seed=5).tolist(), 2: []}
     events = []
     for node, lives_s in times_s.items():
@@ -195,12 +195,12 @@ def test_nodes_with_few_failures_share_the_shape(family: str) -> None:
     assert fit.n_failures == 23
     assert fit.table.laws.shape[1:].tolist() == [shape, shape]
     assert (fit.table.laws.shape[0] != shape) == (family != "exponential")
-    # the scale of each is the likeliest: scipy's own fit with the shape held
+    # the scale is the most likely one: that of scipy's fit with a fixed shape
     own = {} if family == "exponential" else {"f0": shape}
     data = stats.CensoredData(uncensored=times_s[1], right=[fit.table.uptime_s[1]])
     expected = SCIPY[family].fit(data, floc=0, **own)[-1]
     assert fit.table.laws.scale_s[1] == pytest.approx(expected, rel=1e-4)
-    # and of one that never failed: with one failure where the pooled scale is the likeliest
+    # a node without failures gets one at the time for which the pooled scale is the most likely
     alone = fit.pooled.scale_s * (shape if family == "gamma" else 1)
     data = stats.CensoredData(uncensored=[alone], right=[50_000])
     expected = SCIPY[family].fit(data, floc=0, **own)[-1]
@@ -217,7 +217,7 @@ def test_progress_is_told_after_every_node() -> None:
 
 
 def test_the_scale_given_the_shape_is_the_closed_form() -> None:
-    """(sum t**k / failures)**(1/k) over all up-times, also the one that goes on."""
+    """It is (sum t**k / failures)**(1/k) over all up-times, including censored ones."""
     seen = UpTimes(np.array([3.0, 5.0]), np.array([4.0]))
     expected = ((3**2.5 + 5**2.5 + 4**2.5) / 2) ** (1 / 2.5)
     assert likeliest_scale_s(FAMILIES["weibull"], 2.5, seen) == pytest.approx(expected, rel=1e-12)
@@ -238,7 +238,7 @@ def test_a_record_that_gives_no_law_is_refused() -> None:
 
 
 def test_a_node_that_is_down_at_date_0_has_not_lived_before() -> None:
-    """Node 0 comes back at 5 s and fails at 9 s: it lived for 4 s, not for no time and 4 s."""
+    """Node 0 is repaired at 5 s and fails at 9 s: it has one up-time of 4 s, and none of 0 s."""
     told = [(0, False), (5, True), (9, False), (12, True)]
     events = [MachineEvent(at * 1_000_000, up, NodeSet.of([0])) for at, up in told]
     (seen, other), uptime_s = up_times(events, 2, 20_000_000)
@@ -252,9 +252,9 @@ def test_a_node_that_is_down_at_date_0_has_not_lived_before() -> None:
 
 
 def test_what_was_down_as_a_record_begins_does_not_change_the_laws() -> None:
-    """Lives of a known law, seen from a date on at which some nodes are down.
+    """The record of a known law begins at a time at which some nodes are down.
 
-    Lives that had begun by then are counted from that date, which makes the shape a little smaller.
+    Up-times that began earlier are counted from that time, so the fitted shape is slightly smaller.
     """
     rng = np.random.default_rng(0)
     spans = []

@@ -24,7 +24,7 @@ CAUSES = "causes=gpu=3+nic=2+software=5"
 
 
 def drawn(text: str, n_nodes: int, days: float, seed: int = 0):
-    """The outages of a law in a number of days."""
+    """Return the outages of a law in the first ``days`` days."""
     outages = parse_law(text).outages(n_nodes, seed)
     return list(takewhile(lambda outage: outage.down_us < days * DAY_S * 1e6, outages))
 
@@ -36,7 +36,7 @@ def test_the_fleets_have_their_printed_rates(name):
     days = 6000 / (n_nodes * law.rate / 1000)  # about 6,000 failures
     n_failures = sum(len(outage.nodes) for outage in drawn(name, n_nodes, days))
     extra = 1 + law.rack_share * (law.rack - 1)
-    # nodes in repair do not fail: at most 3 %
+    # nodes in repair do not fail, which removes at most 3 %
     assert 5500 < n_failures < 6300 * extra
 
 
@@ -108,7 +108,10 @@ def test_events_alternate_and_files_keep_causes(tmp_path):
 @pytest.mark.parametrize("shape", [0.5, 0.7, 2.5])
 @pytest.mark.parametrize("repair", ["1s", "5d"])
 def test_weibull_lives_have_the_rate_from_the_beginning(shape, repair):
-    """Failures in each of four intervals of up time, each far shorter than a life."""
+    """The failures in each of four intervals of up time have the rate of the law.
+
+    The intervals are far shorter than the mean time to failure.
+    """
     n_nodes, rate = 20_000, 10
     down_days, hits = Counter(), Counter()
     for outage in drawn(f"fleet:rate={rate},repair={repair},shape={shape}", n_nodes, 150):
@@ -117,13 +120,13 @@ def test_weibull_lives_have_the_rate_from_the_beginning(shape, repair):
         down_days[node] += (outage.up_us - outage.down_us) / 1e6 / DAY_S
     expected = n_nodes * 10 * rate / 1000
     for interval in range(4):
-        # counts of renewals have more spread than Poisson counts: at most twice the variance here
+        # renewal counts vary more than Poisson counts: here at most twice the variance
         assert abs(hits[interval] - expected) < 4 * (2 * expected) ** 0.5
 
 
 @pytest.mark.parametrize("shape", [0.7, 2.0])
 def test_weibull_lives_have_the_shape(shape):
-    """Lives between failures of 50 nodes, about 400 each, against scipy's Weibull law."""
+    """About 400 up times of each of 50 nodes follow scipy's Weibull distribution."""
     law = parse_law(f"fleet:rate=20,repair=1d,shape={shape}")
     ends, lives = {}, []
     for outage in drawn(f"fleet:rate=20,repair=1d,shape={shape}", 50, 20_000):
@@ -145,7 +148,7 @@ def test_weibull_lives_have_the_shape(shape):
 
 
 def test_first_lives_are_residual_lives():
-    """Their density is the survival of a life divided by its mean."""
+    """The density of the first up time is the survival function divided by the mean up time."""
     shape, n_nodes = 0.7, 20_000
     first = {}
     for outage in parse_law("fleet:rate=20,repair=1s,shape=0.7").outages(n_nodes, 4):
@@ -183,7 +186,7 @@ def test_a_shape_of_1_changes_no_key():
     st.floats(2, 40), st.floats(0, 60), st.integers(0, 1000),
 )  # fmt: skip
 def test_rates_come_out_as_asked(rate, switch, switch_rate, factor, burn_in, age, seed):
-    """Failures of nodes and of switches, while the rate of the nodes falls with their age."""
+    """Nodes and switches fail at the requested rates, also if the nodes' rate falls with age."""
     n_nodes, days = 200, 60
     text = (
         f"fleet:rate={rate + 1},switch={switch},switch_rate={switch_rate},new_factor={factor},"
@@ -226,7 +229,7 @@ def test_weibull_fleets_have_switches():
 
 
 def test_the_burn_in_falls_to_the_rate():
-    """The counts of ten days follow the integral of the rate; an older machine has less excess."""
+    """Failures in ten days follow the integral of the rate; an older machine has less excess."""
     law = "fleet:rate=20,new_factor=5,burn_in=15d,causes=gpu=1,software=gpu"
     for age in (0, 30):
         outages = drawn(f"{law},age={age}d", 500, 80)
@@ -249,7 +252,7 @@ def test_the_mtbf_counts_switches_and_the_tiers_what_they_survive():
     assert law.group == 32
     shares = [law.survived_share(of) for of in ("process", "node", "group", None)]
     assert shares == pytest.approx([0.25 * 10 / 12, 10 / 12, 1, 1])
-    # 48 nodes fail per day with a repair of 3 h, and 2 x 64 / 1000 switches of 32 nodes
+    # per day 0.48 nodes fail with a repair of 3 h, and 2 x 64 / 1000 switches of 32 nodes
     assert law.mean_in_repair(64) == pytest.approx((0.48 + 0.128 * 32) * 3 / 24)
 
 

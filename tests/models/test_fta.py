@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables of the Failure Trace Archive, according to the description of its format.
+"""Tables of the Failure Trace Archive, tested against the description of the format.
 
-No table of the archive is available; these lines were written from the description.
+No table of the archive is available. The lines in the tests follow the description.
 """
 
 from __future__ import annotations

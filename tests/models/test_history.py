@@ -82,7 +82,7 @@ def test_what_is_remembered_ends_where_it_ends() -> None:
 
 
 def test_old_nodes_are_of_all_ages() -> None:
-    """Ages of a renewal process far from its start: their mean is E[T^2] / 2E[T] (5,800 h, 8)."""
+    """Far from the start of a renewal process the mean age is E[T^2] / 2E[T]."""
     law = parse_law("weibull:scale=5800h,shape=8")
     begin_us = 200_000 * 3600 * 10**6
     ages_h = before(law.events(256, 0), 256, begin_us).uptime_us / 3.6e9

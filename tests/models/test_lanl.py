@@ -80,7 +80,7 @@ def test_the_command_writes_events(tmp_path, capsys) -> None:
 
 
 def test_the_real_record() -> None:
-    """2,478 lines of system 20, of 512 nodes; the last node that failed is 509."""
+    """System 20 has 2,478 lines and 512 nodes; 509 is the highest node that failed."""
     record = read_lanl(beside(REAL), 20)
     assert record.taken == {"node": 2478}
     assert record.n_lines == 23739
@@ -90,7 +90,7 @@ def test_the_real_record() -> None:
 
 
 def test_a_node_of_the_real_record_by_hand() -> None:
-    """Node 194 of system 20: its twelve lines' starts, and their Down Time, which is not read."""
+    """The twelve outages of node 194 of system 20 last as long as Down Time, which is not read."""
     starts = (
         "2001-12-20 08:00", "2001-12-26 15:38", "2002-04-28 12:54", "2002-08-09 10:22",
         "2002-11-18 23:18", "2003-11-25 21:20", "2004-02-11 01:08", "2004-03-17 08:30",

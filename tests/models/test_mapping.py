@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Records on machines of other sizes: properties of each method, and cases computed by hand."""
+"""Records mapped to machines of other sizes: properties of each method, and cases by hand."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_share_takes_the_same_share_of_the_machine(some, times) -> None:
 
 @given(spans, st.integers(2, 4), st.integers(0, 9))
 def test_rate_keeps_each_copys_time_down(some, times, seed) -> None:
-    """Copies are turned, which joins and cuts outages, but loses and adds nothing."""
+    """Rotating copies in time joins and cuts outages, but keeps each node's total downtime."""
     record = source(some)
     found = mapped(record, times * M, "rate", seed)
     per_node: Counter[int] = Counter()
@@ -74,11 +74,11 @@ def test_by_hand() -> None:
     assert nodes["rank"] == {(0, 10, 20), (6, 15, 30), (4, 25, 40)}
     assert nodes["share"] == nodes["rank"] | {(1, 10, 20), (7, 15, 30), (5, 25, 40)}
     halved = set(down_intervals(mapped(record, 2, "rank")))
-    assert halved == {(0, 10, 20), (1, 15, 40)}  # nodes 2 and 3 are one, down from 15 to 40
+    assert halved == {(0, 10, 20), (1, 15, 40)}  # nodes 2 and 3 become one node, down from 15 to 40
 
 
 def test_a_smaller_machine_has_some_of_the_nodes_and_their_rate() -> None:
-    """Of 400 nodes that fail once each, a quarter of the machine has a quarter of the failures."""
+    """If each of 400 nodes fails once, a quarter of the machine has a quarter of the failures."""
     record = source([Span(node, 10 * node, 10 * node + 5) for node in range(400)], 400)
     found = down_intervals(mapped(record, 100, "rate", seed=1))
     assert len(found) == 100

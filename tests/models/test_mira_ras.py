@@ -84,7 +84,10 @@ def test_what_is_left_out(tmp_path) -> None:
 
 
 def test_outages_by_hand(tmp_path) -> None:
-    """An hour at least; overlaps join; date 0 is midnight; seconds without a fraction are read."""
+    """An outage lasts at least an hour, overlapping outages are joined, and time 0 is midnight.
+
+    Times without a fraction of a second are also read.
+    """
     card, other = "R00-M0-N00-J00", "R00-M0-N00-J01"
     path = written(
         tmp_path,
@@ -104,7 +107,7 @@ def test_outages_by_hand(tmp_path) -> None:
 
 
 def test_a_card_within_its_board(tmp_path) -> None:
-    """The board is down from 1:00 to 2:00, one of its cards half an hour longer."""
+    """The board is down from 1:00 to 2:00; one of its cards is down half an hour longer."""
     path = written(tmp_path, event("R00-M0-N00"), event("R00-M0-N00-J03", "01:30:00", "01:30:00"))
     record = read_mira_ras(path)
     check_alternation(record.events, MIRA.n_nodes)
@@ -199,7 +202,7 @@ def periods(folder: Path, *lines: str) -> list[Period]:
 
 
 def test_maintenance_by_hand(tmp_path) -> None:
-    """From 1:30 to 2:00: of three cards, one fails before, one within, one as it ends."""
+    """Maintenance is from 1:30 to 2:00; one card fails before it, one during it, one at its end."""
     cards = [f"R00-M0-N00-J0{card}" for card in range(3)]
     at = ("01:00:00", "01:45:00", "02:00:00")
     path = written(tmp_path, *(event(c, t, t) for c, t in zip(cards, at, strict=True)))
@@ -212,9 +215,9 @@ def test_maintenance_by_hand(tmp_path) -> None:
     assert down.dropped == {}
     outages = {node: (since, to) for node, since, to in down_intervals(down.events)}
     assert len(outages) == len(down_intervals(down.events)) == MIRA.n_nodes
-    assert outages.pop(first) == (H, 2 * H)  # met by the period, as it failed before
+    assert outages.pop(first) == (H, 2 * H)  # failed before the period, still down at its start
     assert outages.pop(second) == (3 * H // 2, 7 * H // 4 + H)
-    assert outages.pop(third) == (3 * H // 2, 3 * H)  # touched by it
+    assert outages.pop(third) == (3 * H // 2, 3 * H)  # fails as the period ends
     assert set(outages.values()) == {(3 * H // 2, 2 * H)}
     check_alternation(down.events, MIRA.n_nodes)
 
@@ -248,14 +251,14 @@ def test_what_is_no_period(tmp_path, line, match) -> None:
 
 @cache
 def real_record() -> Record:
-    """The whole record, which takes a second to read."""
+    """Read the entire record once; it takes a second."""
     return read_mira_ras(beside(REAL))
 
 
 def test_the_first_lines_of_the_real_record_by_hand() -> None:
     """Lines 9 to 13 of the file: the first five events of compute nodes, all cards.
 
-    The last is of the same card as the one before, 8.6 s later: its hour counts from there.
+    The fifth event is on the same card as the fourth, 8.6 s later, and extends its outage.
     """
     record = real_record()
     day = 24 * H
@@ -275,18 +278,21 @@ def test_the_first_lines_of_the_real_record_by_hand() -> None:
 
 
 def test_three_of_the_real_events_are_during_maintenance() -> None:
-    """A board on 2013-07-02, another on 2013-07-23, a card on 2017-08-09, found with a loop over
-    both files."""
+    """They are a board on 2013-07-02, a board on 2013-07-23 and a card on 2017-08-09.
+
+    A loop over both files found them.
+
+    """
     record = read_mira_ras(beside(REAL), 3600, read_periods(beside(MAINTENANCE)))
     assert record.dropped["during maintenance"] == 3
     assert record.taken == {"card": 1251, "board": 1127, "midplane": 65, "rack": 76}
 
 
 def test_the_real_record() -> None:
-    """2,903 events, as the file's first line says; 351 in I/O drawers, 30 without a location.
+    """The first line says 2,903 events; 351 are in I/O drawers, 30 have no location.
 
-    The counts by kind are those of the LOCATION column, found with grep: 1,252 cards; 784 boards
-    and 345 of their link chips; 65 service cards; 70 coolant monitors and 6 power modules.
+    The counts by kind were computed with grep on the LOCATION column: 1,252 cards, 784 boards and
+    345 of their link chips, 65 service cards, 70 coolant monitors and 6 power modules.
     """
     record = real_record()
     assert record.taken == {"card": 1252, "board": 784 + 345, "midplane": 65, "rack": 76}

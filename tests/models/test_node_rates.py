@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lemon nodes of a record and the mean time to failure by job size agree with slow oracles."""
+"""Lemon nodes of a record, and the mean time to failure by job size, agree with slow oracles."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ N_NODES = 11
 
 
 def fleet(text: str, n_nodes: int, days: float, seed: int) -> Exposure:
-    """The failures and up times of a fleet."""
+    """Return the failures and up times of a fleet."""
     horizon_s = days * DAY_S
     events = list(parse_law(f"fleet:{text}").events(n_nodes, seed, horizon_s=horizon_s))
     return exposure_of(events, n_nodes, round(horizon_s * US))
@@ -43,7 +43,7 @@ def fleet(text: str, n_nodes: int, days: float, seed: int) -> Exposure:
 
 @st.composite
 def records(draw) -> tuple[list[MachineEvent], int]:
-    """Events of single nodes and of several nodes at the same time, and the end of the record."""
+    """Draw events of one node or several nodes at a time, and the end of the record."""
     spans = []
     for _ in range(draw(st.integers(0, 12))):
         down_us, length_us = draw(st.integers(0, 40)), draw(st.integers(1, 15))
@@ -54,7 +54,7 @@ def records(draw) -> tuple[list[MachineEvent], int]:
 
 
 def placed(events: list[MachineEvent], size: int, end_us: int) -> tuple[int, int]:
-    """Slow oracle: up node-time (us) and failures of jobs, microsecond by microsecond."""
+    """Slow oracle: count node-time up (us) and failures of jobs in each microsecond."""
     jobs = [range(first, first + size) for first in range(0, N_NODES - size + 1, size)]
     up, node_us, failures = set(range(N_NODES)), 0, 0
     for now_us in range(end_us + 1):
@@ -77,7 +77,7 @@ def test_the_mttf_is_that_of_jobs_on_the_record(record, size) -> None:
     node_us, failures = placed(events, size, end_us)
     job_s = node_us / US / size
     assert (row.nodes, row.jobs, row.failures) == (size, N_NODES // size, failures)
-    # the mean counts of failures at which the record has this tail
+    # the limit is the mean count at which this record has a tail of 2.5 %
     most = stats.poisson.cdf(failures, job_s / row.low_s) if job_s else None
     assert most in (None, pytest.approx(0.025))
     if failures and job_s:
@@ -88,13 +88,13 @@ def test_the_mttf_is_that_of_jobs_on_the_record(record, size) -> None:
 
 
 def test_the_interval_is_the_tabulated_one() -> None:
-    """Garwood, table of limits of a Poisson mean."""
+    """Garwood's table of limits of a Poisson mean."""
     for count, low, high in ((0, 0.0, 3.6889), (1, 0.0253, 5.5716), (10, 4.7954, 18.3904)):
         assert poisson_interval(count) == pytest.approx((low, high), abs=5e-5)
 
 
 def test_the_mttf_of_a_fleet_is_in_the_interval() -> None:
-    """At least 95 % of the intervals contain 1 / (k r)."""
+    """At least 95 % of the intervals contain 1 / (k r) for k nodes with rate r."""
     seeds, rate = 200, 5
     inside = 0
     for seed in range(seeds):
@@ -104,7 +104,7 @@ def test_the_mttf_of_a_fleet_is_in_the_interval() -> None:
 
 
 def test_a_failure_of_a_rack_counts_once_for_each_job() -> None:
-    """Racks of 8, half of the failures: a node fails 4.5 times as often, a job of 8 does not."""
+    """Half of the failures hit racks of 8: nodes fail 4.5 times as often, jobs of 8 do not."""
     exposure = fleet("rate=5,rack=8,rack_share=0.5,repair=1s", 512, 1000, 0)
     single, eight, large = mttf_by_size(exposure, [1, 8, 64])
     assert single.mttf_s == pytest.approx(1000 * DAY_S / 5 / 4.5, rel=0.1)
@@ -121,7 +121,7 @@ def test_sizes_of_jobs(n_nodes, sizes) -> None:
 
 
 def walked(events: list[MachineEvent], end_us: int) -> list[list[int]]:
-    """Slow oracle: up time of each node at its failures and at the end of the record."""
+    """Slow oracle: each node's total up time at each of its failures and at the record's end."""
     ages, up, lives = [0] * N_NODES, set(range(N_NODES)), [[] for _ in range(N_NODES)]
     for now_us in range(end_us + 1):
         for event in events:
@@ -137,7 +137,7 @@ def walked(events: list[MachineEvent], end_us: int) -> list[list[int]]:
 
 
 def ends_in_steps(lives: list[tuple[int, bool]]) -> list[Fraction]:
-    """Slow oracle: the product limit of lives in steps."""
+    """Slow oracle: the share of up times that end in each step, by the product-limit estimate."""
     left, result = Fraction(1), []
     for step in range(STEPS):
         at_risk = sum(life >= step for life, _ in lives)
@@ -190,7 +190,7 @@ def test_holm_of_a_textbook() -> None:
 
 
 def test_planted_lemons_are_listed() -> None:
-    """10 lemons of 500 nodes, 87 failures of each against 4 of the others."""
+    """Each of 10 lemons among 500 nodes fails 87 times on average, the other nodes 4 times."""
     false_alarms = 0
     for seed in range(20):
         law = parse_law("fleet:rate=20,lemons=0.02,lemon_factor=20,repair=1h")
@@ -220,7 +220,7 @@ def test_planted_lemons_are_listed() -> None:
     ],
 )
 def test_equal_nodes_are_no_lemons(law, n_nodes, days) -> None:
-    """At most 5 % of the records have a false alarm, also with bursts or few failures."""
+    """At most 5 % of the records have a false alarm, also if failures are few or come in bursts."""
     alarms = Counter(
         bool(lemons(fleet(f"{law},repair=3h", n_nodes, days, seed))) for seed in range(100)
     )
@@ -228,7 +228,7 @@ def test_equal_nodes_are_no_lemons(law, n_nodes, days) -> None:
 
 
 def test_a_poisson_test_would_list_nodes_that_fail_in_bursts() -> None:
-    """The records of the test above are not harmless: their counts are no Poisson counts."""
+    """A Poisson test lists nodes in the records with shape 0.5 of the test above."""
     listed = 0
     for seed in range(10):
         exposure = fleet("rate=20,shape=0.5,repair=3h", 128, 365, seed)
@@ -242,6 +242,6 @@ def test_records_without_failures_and_with_one_failing_node() -> None:
     only = events_of_spans(Span(3, at_us * US, at_us * US + 1) for at_us in range(0, 20, 2))
     exposure = exposure_of(only, 50)
     assert exposure.counts[3] == 9  # the outage at time 0 is no failure
-    assert lemons(exposure) == []  # its failures may be one burst
+    assert lemons(exposure) == []  # all failures may be from one burst
     (lemon,) = lemons(exposure, significance=1.0)
     assert (lemon.node, lemon.failures, lemon.factor) == (3, 9, None)

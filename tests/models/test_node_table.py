@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables of nodes: written tables can be read, and errors name the line."""
+"""Tables of nodes: written tables can be read again, and errors name the line."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files of operations: read, checked, written; and `rebat operations`."""
+"""Files of operations are read, checked and written; `rebat operations`."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def test_the_command_writes_such_a_file(tmp_path: Path, capsys) -> None:
 
 
 def small(tmp_path: Path, extra: dict | None = None) -> Path:
-    """A workload of one job on 8 cores."""
+    """Write a workload of one job on a machine of 8 cores."""
     job = Job("1", 3, 0, to_us(200), "a", extra or {})
     file = tmp_path / "small.json"
     write_workload(Workload("small", 8, (job,), {"a": {"type": "delay", "delay": 100}}), file)
@@ -145,7 +145,7 @@ def small(tmp_path: Path, extra: dict | None = None) -> Path:
 
 
 def refused(capsys, *arguments: str) -> str:
-    """The one line that a command ends with."""
+    """Run a command that fails, and return its error, which is one line."""
     with pytest.raises(SystemExit) as left:
         main(list(arguments))
     told = capsys.readouterr().err

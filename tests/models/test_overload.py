@@ -19,7 +19,7 @@ def attempts(found) -> list[tuple[str, float]]:
 
 
 def test_the_exponent_is_the_rate_of_the_jobs_nodes_times_its_length() -> None:
-    """On 8 nodes with a failure a second: 6 nodes fail every 8/6 s, 10 s without one are e^-7.5."""
+    """If 8 nodes fail once a second in total, 6 nodes survive 10 s with probability e^-7.5."""
     workload = machine(8, (6, 10), (1, 10), (8, 12), (9, 100))  # the last is rejected
     assert attempts(hopeless_jobs(workload, 8, 1.0)) == [("3", 12.0), ("1", 7.5)]
     assert math.exp(7.5) > MANY_ATTEMPTS
@@ -45,11 +45,11 @@ def test_numbers_beyond_any_float_are_told_as_powers() -> None:
 
 
 def test_the_estimate_is_what_simulations_need() -> None:
-    """A job of 4 s on its node, failures every 2 s on average: e^2 attempts, over 200 scenarios."""
+    """A job of 4 s on a node that fails every 2 s needs e^2 attempts (mean of 200 scenarios)."""
     counts = []
     for seed in range(200):
         events = generate_events(Poisson(2.0, 0.1), 1, horizon_s=300, seed=seed)
         counts.append(run("baseline", machine(1, (1, 4)), events).summary.attempts)
     mean = sum(counts) / len(counts)
-    # Geometric, so the standard error is about the mean over the root of 200; three of them.
+    # The counts are geometric: three standard errors are about 3 means / sqrt(200).
     assert mean == pytest.approx(math.exp(2), abs=3 * math.exp(2) / math.sqrt(200))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nodes with different laws: the paper's Table 1, hazards as in scipy, and lazy evaluation."""
+"""Nodes with different laws: the paper's Table 1, hazards equal to scipy's, and lazy evaluation."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ HOUR = 3600.0
 TEN_YEARS_H = 87_600.0
 NODES = 4096
 
-# Vardas et al. 2022, Table 1: scale (h), shape; then the mean over three seeds of the node MTTF and
-# of the system MTTF (h), from the reproduction of the table (the paper's own numbers are truncated,
-# and swap digits in traces 4 and 7).
+# Vardas et al. 2022, Table 1: scale (h) and shape; then the node MTTF and the system MTTF (h), as
+# means over three seeds. The MTTFs are from a reproduction of the table: the paper's numbers are
+# truncated, with digits swapped in traces 4 and 7.
 TABLE_1 = {
     1: (5800, 8, 5462.1, 1.375),
     2: (5800, 32, 5700.8, 1.426),
@@ -53,13 +53,13 @@ TABLE_1 = {
 
 
 def trace_law(trace: int) -> Weibull:
-    """The law of a row of Table 1."""
+    """Return the failure law in a row of Table 1."""
     scale_h, shape, *_ = TABLE_1[trace]
     return Weibull(scale_h * HOUR, shape)
 
 
 def dates_s(law: PerNodeLaw, n_nodes: int, seed: int, horizon_s: float) -> np.ndarray:
-    """All failures of all nodes before a horizon, by date, without the heap: chunk after chunk."""
+    """Return the times of all failures before a horizon, sorted; chunk by chunk, without a heap."""
     found, last_us = [], np.zeros((n_nodes, 1), dtype=np.int64)
     for chunk in itertools.count():
         dates_us = last_us + np.cumsum(law.gaps_us(n_nodes, seed, chunk), axis=1)
@@ -83,7 +83,7 @@ def test_table_1_of_the_paper(trace: int) -> None:
 
 
 def test_outages_are_the_failures_of_the_trace() -> None:
-    """Trace 8, ten years; a repair of 9 min is over long before a node's next failure."""
+    """This is ten years of trace 8. A repair of 9 min ends long before a node's next failure."""
     law, horizon_s = trace_law(8), TEN_YEARS_H * HOUR
     outages = list(law.until(law.outages(NODES, 1), horizon_s))
     expected = dates_s(law, NODES, 1, horizon_s)
@@ -92,7 +92,7 @@ def test_outages_are_the_failures_of_the_trace() -> None:
 
 
 def weibull(n_nodes: int = 1) -> WeibullNodes:
-    """Nodes as those of trace 1 in the mean; in hours, as the checks are."""
+    """Return nodes with the mean parameters of trace 1, in hours as in the checks."""
     return WeibullNodes(np.full(n_nodes, 5800.0), np.full(n_nodes, 8.0))
 
 
@@ -113,14 +113,14 @@ def test_the_probability_of_a_node_to_fail(uptime_h, duration_h, expected) -> No
 
 @pytest.mark.parametrize(("uptime_h", "duration_h", "expected"), PROBABILITIES)
 def test_equation_1_as_it_is_printed_is_negative(uptime_h, duration_h, expected) -> None:
-    """1 - exp(-(t**k - (d + t)**k) / l**k): the exponent has the wrong sign."""
+    """The exponent of 1 - exp(-(t**k - (d + t)**k) / l**k) has the wrong sign."""
     printed = 1 - math.exp(-(uptime_h**8 - (duration_h + uptime_h) ** 8) / 5800**8)
     assert printed < 0
     assert 1 - 1 / (1 - printed) == pytest.approx(expected, rel=1e-6)  # 1 - exp(-h), from exp(h)
 
 
 def test_the_probability_of_a_partition_to_fail() -> None:
-    """Equation (2) over the nodes of the partition: 256 nodes, 3000 h up, for 48 h."""
+    """Equation (2) for a partition of 256 nodes that are up for 3000 h, and a job of 48 h."""
     hazard = weibull(256).hazard(3000.0, 48.0)
     assert -math.expm1(-hazard.sum()) == pytest.approx(0.162712, abs=5e-7)
 
@@ -144,7 +144,7 @@ def test_hazards_are_those_of_scipy(family: str, shape: float) -> None:
     for uptime_s in (0.0, 1e-3, *oracle.ppf([0.01, 0.5, 0.99, 1 - 1e-9])):
         for duration_s in (1e-2, *oracle.ppf([0.1, 0.5, 0.99])):
             expected = oracle.logsf(uptime_s) - oracle.logsf(uptime_s + duration_s)
-            # what the subtraction of scipy's own logarithms leaves
+            # rounding error of the difference of scipy's logarithms
             lost = 1e-12 * (1 + abs(oracle.logsf(uptime_s + duration_s)))
             found = law.hazard(uptime_s, duration_s)
             assert found == pytest.approx([expected], rel=1e-9, abs=lost)
@@ -170,7 +170,8 @@ def test_gamma_hazards_hold_where_survival_is_no_number_any_more(shape: float) -
     uptime = shape + 40 * math.sqrt(shape) + 800
     assert stats.gamma(shape).sf(uptime) == 0.0
     for duration in (1.0, 100.0):
-        # the hazard is log(I(t) / I(t + d)), I(x) the integral of the density from x on
+        # the hazard is log(I(t) / I(t + d)) with the integral I(x) of the density from x to
+        # infinity
         rest = [_rest(shape, x) for x in (uptime, uptime + duration)]
         expected = duration + (shape - 1) * math.log(uptime / (uptime + duration))
         expected += math.log(rest[0] / rest[1])
@@ -178,7 +179,7 @@ def test_gamma_hazards_hold_where_survival_is_no_number_any_more(shape: float) -
 
 
 def _rest(shape: float, x: float) -> float:
-    """The integral of the gamma density from x on, in units of the density at x."""
+    """Return the integral of the gamma density from x to infinity, divided by the density at x."""
     return integrate.quad(
         lambda v: math.exp((shape - 1) * math.log1p(v / x) - v), 0, np.inf, epsrel=1e-12
     )[0]
@@ -235,7 +236,7 @@ def test_chunks_are_the_same_in_any_order(name: str) -> None:
     assert forwards[0].shape == (50, GAPS)
     assert len(np.unique(forwards)) == 3 * 50 * GAPS
     gaps_us = law.gaps_us(50, 3, 1)
-    assert np.abs(gaps_us / 1e6 - forwards[1]).max() <= 0.6e-6  # half a unit, and its rounding
+    assert np.abs(gaps_us / 1e6 - forwards[1]).max() <= 0.6e-6  # half a microsecond, and rounding
 
 
 @pytest.mark.parametrize("name", LAWS)
@@ -260,9 +261,9 @@ def test_a_node_may_lag_behind_by_more_chunks_than_are_kept() -> None:
 
 
 def test_memory_does_not_grow_with_time() -> None:
-    """32 nodes, some twice as fast as others: 10 chunks in the mean, then 80."""
+    """32 nodes, some with twice the rate of others, use 10 chunks on average, then 80."""
     law = Exponential(1000.0, mean_sigma_s=200.0, downtime_s=1e-6)
-    next(law.outages(32, 0))  # whatever Python keeps from then on
+    next(law.outages(32, 0))  # what Python caches at the first call
     peaks = []
     for horizon_s in (160_000.0, 1_280_000.0):
         tracemalloc.start()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Failures as plain tables; export and import do not change them."""
+"""Failures as plain tables: export and import do not change them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def written(folder: Path, text: str) -> Path:
 
 
 def test_numbers_by_hand(tmp_path) -> None:
-    """More columns, another order, spaces; overlaps join; what never comes back."""
+    """A table with further columns, another order, spaces, overlaps, and a node never repaired."""
     text = "up,cause, node,down\n20,disk,3,10.5\n 30 ,,3,15\n,fan,7,2\n5,,1,5\n"
     record = read_plain(written(tmp_path, text.replace(" node", "node")))
     assert set(down_intervals(record.events)) == {(3, 10_500_000, 30 * S), (7, 2 * S, None)}
@@ -42,7 +42,7 @@ def test_numbers_by_hand(tmp_path) -> None:
 
 
 def test_dates_and_names_by_hand(tmp_path) -> None:
-    """Dates with zones are told in UTC."""
+    """Dates with time zones are converted to UTC."""
     text = (
         "node,down,up\nnid0007,2024-03-01T12:00Z,2024-03-01 13:00:00+00:00\n"
         "12,2024-03-02T02:00+02:00,2024-03-01T19:30-05:00\n"
@@ -96,7 +96,7 @@ spans = st.lists(
 
 @given(spans)
 def test_what_is_imported_is_written_and_read_as_it_is(some: list[Span]) -> None:
-    """Events of joined outages alternate, and survive a file, and a table, to the byte."""
+    """Events of joined outages alternate; files and tables of them are read back unchanged."""
     events = events_of_spans(some)
     check_alternation(events, 9)
     with tempfile.TemporaryDirectory() as folder:

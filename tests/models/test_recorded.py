@@ -26,7 +26,7 @@ LANL = "traces/LA-UR-05-7318-failure-data-1996-2005.csv.xz"
 
 @pytest.fixture
 def record(tmp_path: Path) -> Path:
-    """The failures of 16 nodes, as an event file and as a table."""
+    """Write the failures of 16 nodes as an event file and as a table."""
     events = generate_events(Poisson(3600.0, 600.0), 16, horizon_s=1e5)
     write_events(events, tmp_path / "r.events")
     main(["failures", "export", str(tmp_path / "r.events"), "-o", str(tmp_path / "r.csv")])
@@ -92,7 +92,7 @@ def test_what_is_found_as_it_is_read(record: Path, text: str, match: str) -> Non
 
 
 def test_the_format_is_detected(record: Path) -> None:
-    """Of an event file and of a table of the same failures."""
+    """An event file and a table of the same failures give the same events."""
     assert detected(record) == "events"
     for file in (record, record.with_suffix(".csv")):
         found = parse_law(f"record:file={file},size=16").events(16)
@@ -138,7 +138,10 @@ def test_a_record_is_no_law(record: Path) -> None:
 
 
 def test_a_campaign_imports_it_itself(record: Path) -> None:
-    """Content counts, names do not; seeds differ where the record is turned."""
+    """A unit's key depends on the content of the record, not on its name.
+
+    If the record is rotated, seeds differ.
+    """
     folder = record.parent
     failures = 'law = "record"\nfile = "r.csv"\nformat = "csv"\nsize = 16\nturn = true\n'
     head = GRID.partition("[grid.failures]")[0]
@@ -158,7 +161,7 @@ def test_a_campaign_imports_it_itself(record: Path) -> None:
 
 
 def test_los_alamos_on_a_machine_eight_times_as_large() -> None:
-    """Eight copies of 512 nodes fail eight times as often, but for outages cut or joined."""
+    """Eight copies of 512 nodes fail eight times as often, except for outages cut or joined."""
     law = parse_law(f"record:file={beside(LANL)},format=lanl,system=20,map=rate")
     failed = sum(len(e.nodes) for e in law.events(4096, seed=1) if not e.available)
     assert abs(failed - 8 * 2461) <= 7 * 512
@@ -166,7 +169,7 @@ def test_los_alamos_on_a_machine_eight_times_as_large() -> None:
 
 
 def test_a_record_in_groups(record: Path) -> None:
-    """Whole groups of 8 fail whenever the record has one of their nodes fail."""
+    """If a node fails in the record, its entire group of 8 fails."""
     together = correlated(Recorded(str(record), size=16), Correlation(group=8))
     events = list(together.events(16))
     check_alternation(events, 16)

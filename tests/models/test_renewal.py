@@ -18,8 +18,8 @@ from rebat.models.failures.renewal import Renewal
 HOUR = 3600.0
 
 
-# Golden numbers: mean = scale x gamma(1 + 1/shape), and mean = median x exp(sigma^2 / 2), for a
-# mean gap of 1 h and the 2.8 h to repair of Prabhakaran et al. 2018, section IV-C.
+# Golden numbers: mean = scale x gamma(1 + 1/shape) for a mean gap of 1 h, and
+# mean = median x exp(sigma^2 / 2) for the repair of 2.8 h in Prabhakaran et al. 2018, section IV-C.
 @pytest.mark.parametrize(("shape", "scale_h"), [(0.7, 0.790000), (0.78, 0.866315), (0.8, 0.882610)])
 def test_the_scale_makes_the_mean(shape: float, scale_h: float) -> None:
     assert Renewal(HOUR, shape=shape).scale_s / HOUR == pytest.approx(scale_h, abs=1e-6)
@@ -64,8 +64,11 @@ def test_repairs_are_log_normal() -> None:
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_on_average_2_8_nodes_are_down(seed: int) -> None:
-    """One failure an hour that lasts 2.8 h. Over 10^4 failures the relative standard deviation is
-    6.5 %: repairs have a squared coefficient of variation of 42."""
+    """One node fails each hour, and a repair takes 2.8 h on average.
+
+    Over 10^4 failures the relative standard deviation is 6.5 %, because repairs have a squared
+    coefficient of variation of 42.
+    """
     outages = list(itertools.islice(Renewal(HOUR).outages(125, seed), 10_000))
     down_us = sum(outage.up_us - outage.down_us for outage in outages)
     assert down_us / outages[-1].down_us == pytest.approx(2.8, rel=0.2)
@@ -84,7 +87,7 @@ def test_other_repairs_leave_the_dates() -> None:
 
 
 def test_what_is_down_does_not_fail_again() -> None:
-    """Two nodes that are down most of the time, and often both."""
+    """Two nodes are down most of the time, often both of them."""
     events = generate_events(Renewal(600.0, HOUR), 2, horizon_s=1e6, seed=1)
     check_alternation(events, 2)
     failures = sum(not event.available for event in events)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Laws fitted to the times of a record, compared with scipy's fits; samples computed by hand."""
+"""Laws fitted to the times of a record equal scipy's fits; samples equal those computed by hand."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NONE = np.empty(0)
 
 
 def drawn(family: str, shape: float, count: int = 2000) -> np.ndarray:
-    """Times of scale 5,000 s."""
+    """Return random times with a scale of 5,000 s."""
     law = FAMILIES[family](np.array([5000.0]), np.array([shape]))
     return law.gaps(np.random.default_rng(7), count)[0]
 
@@ -33,7 +33,7 @@ CASES = [
 
 @pytest.mark.parametrize(("family", "shape"), CASES)
 def test_all_four_as_scipy_fits_them(family: str, shape: float) -> None:
-    """Also those that are not the law behind the times: parameters within 1 %, and the AIC."""
+    """Parameters and AIC equal scipy's, also for families from which the times were not drawn."""
     times_s = drawn(family, shape)
     found = {fit.family: fit for fit in fits(UpTimes(times_s, NONE))}
     assert found.keys() == FAMILIES.keys()
@@ -66,7 +66,7 @@ def test_the_law_behind_the_times_is_the_best(family: str, shape: float) -> None
 
 
 def test_samples_by_hand() -> None:
-    """Nodes 0 and 1 fail at 10 s and come back at 12 s; 0 fails again; 2 never comes back."""
+    """Nodes 0 and 1 are down from 10 s to 12 s, 0 fails again, and 2 is never repaired."""
     some = [Span(0, 10, 12), Span(1, 10, 12), Span(0, 20, 25), Span(2, 30, 2**62)]
     events = events_of_spans([s._replace(down_us=s.down_us * 10**6, up_us=up(s)) for s in some])
     gaps, lives, repairs = samples(events, 4, 40 * 10**6)
@@ -91,7 +91,7 @@ def test_too_few_times_fit_nothing() -> None:
 
 
 def test_the_share_that_is_longer_counts_what_goes_on() -> None:
-    """Kaplan and Meier by hand: 3/4, then half of it, then none."""
+    """The Kaplan-Meier estimate by hand: 3/4, then half of this, then 0."""
     seen = UpTimes(np.array([1.0, 3.0, 4.0]), np.array([2.0]))
     times_s, share = empirical(seen)
     at = dict(zip(times_s.tolist(), share.tolist(), strict=True))

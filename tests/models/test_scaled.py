@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Failures of recorded machines at any size, and the fitted laws of real machines by name."""
+"""The failures of recorded machines at any size, and laws fitted to real machines, by name."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ HOUR, DAY = 3600.0, 86400.0
 
 
 def script() -> ModuleType:
-    """The script that fits the laws."""
+    """Return the script that fits the laws."""
     spec = importlib.util.spec_from_file_location("fit", ROOT / "scripts/fit_failure_models.py")
     assert spec is not None
     assert spec.loader is not None
@@ -133,7 +133,7 @@ def test_names_of_machines_are_no_names_of_laws() -> None:
 
 
 def test_the_parameters_are_those_of_the_record() -> None:
-    """The file repeats what the script fits; the fit is not typed in."""
+    """The parameters in the file equal those that the script fits."""
     fitted = tomllib.loads(script().entry_of_lanl(20, beside(
         "traces/LA-UR-05-7318-failure-data-1996-2005.csv.xz"
     )))  # fmt: skip

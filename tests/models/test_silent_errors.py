@@ -86,7 +86,7 @@ def test_jobs_that_practically_never_succeed_are_refused():
 
 
 def test_lower_bounds_are_exact():
-    """Equations (5) and (6) by rational arithmetic, also where floats and 64 bits end."""
+    """They equal equations (5) and (6) in rational arithmetic, also beyond floats and 64 bits."""
     cases = [
         ([4, 3], [1, 2], [[0, 0], [0, 1], [9, 0]], 3),
         ([2**53 + 1, 3], [1, 2], [[0, 0], [1, 7]], 3),
@@ -126,7 +126,7 @@ def test_synthetic_jobs_are_the_papers():
 @pytest.mark.parametrize("name", ["R-SHELF-B", "R-SHELF-NB"])
 @pytest.mark.parametrize("n_procs", [1, 2, 10, 40])
 def test_shelves_are_a_harmonic_number_from_the_optimum(name, n_procs):
-    """Proposition 3: P H_P against P, which greedy reaches."""
+    """Proposition 3: the makespan is P H_P, while greedy reaches the optimum P."""
     case = harmonic.harmonic_instance(n_procs)
     arguments = (case.times, case.sizes, np.arange(n_procs), case.failures)
     (shelf,) = resilient.makespans(name, *arguments, n_procs=n_procs).tolist()
@@ -141,7 +141,7 @@ def test_harmonic_instances_have_a_largest_size():
 
 
 def test_the_open_questions_ratios():
-    """Section 4.3, P = 10: 1.00005 and 1.07, with times of 100 P / j."""
+    """Section 4.3 has the ratios 1.00005 and 1.07 for P = 10, with times 100 P / j."""
     for rate, ratio, digits in [(1e-7, 1.00005, 5), (1e-3, 1.07, 2)]:
         shelves, best = harmonic.expected_harmonic_makespans(10, rate, time_scale=100)
         assert round(shelves / best, digits) == ratio
@@ -204,7 +204,7 @@ class TestInAWorkload:
         assert sum(found) > 0
 
     def test_the_name_of_a_file_changes_nothing(self):
-        """One key of a campaign had two results: it holds the jobs, not their file's name."""
+        """Regression: a campaign key (of jobs, without the file's name) had two results."""
         jobs = self.workload(*({"type": "delay", "delay": t} for t in range(5, 500, 5)))
         renamed = msgspec.structs.replace(jobs, name="other")
         one, other = (model.add_silent_errors(w, 1e-3, seed=4).jobs for w in (jobs, renamed))
@@ -223,7 +223,7 @@ class TestInAWorkload:
 
 
 def test_bounds_on_failures_and_on_probabilities() -> None:
-    """The bounds change nothing below them: all scenarios use the same random numbers."""
+    """Values below a bound do not change: random numbers are the same with and without bounds."""
     times, sizes = [1, 10, 100], [1, 1, 1]
     free = model.draw_failures(times, sizes, 0.1, range(200), seed=1)
     few = model.draw_failures(times, sizes, 0.1, range(200), seed=1, most_failures=5)

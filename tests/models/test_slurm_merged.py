@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Merged node events and NODE_FAIL attempts of Slurm, compared with an oracle in seconds."""
+"""Merged node events and NODE_FAIL attempts of Slurm, compared with a count of every second."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Attempt = tuple[tuple[int, ...], int, int, bool]
 
 
 def written(folder: Path, events: list[Event], attempts: list[Attempt]) -> tuple[Path, Path]:
-    """The two files that Slurm would write."""
+    """Write the two files that Slurm would write."""
     lines = ["NodeName|TimeStart|TimeEnd|StateRaw|State|Reason"]
     for node, down, up in events:
         end = "Unknown" if up is None else str(ZERO + up)
@@ -50,11 +50,11 @@ def seconds(event: Event) -> set[int]:
 
 
 Times = dict[int, set[int]]
-"""The seconds at which each node is down."""
+"""The seconds in which each node is down."""
 
 
 def oracle(events: list[Event], attempts: list[Attempt]) -> tuple[Times, Counter[str]]:
-    """The seconds at which each node is down, and the counts of outages, second by second."""
+    """Return the seconds in which each node is down, and the counts of outages."""
     down: Times = {node: set() for node in range(4)}
     for event in events:
         down[event[0]] |= seconds(event)
@@ -156,7 +156,7 @@ def test_the_order_of_the_rows_does_not_matter(tmp_path: Path) -> None:
 
 
 def test_a_failure_noticed_after_its_event_counts_once(tmp_path: Path) -> None:
-    """The attempt ends a minute after its node returned: Slurm looks for lost jobs later."""
+    """The attempt ends a minute after its node returned, because Slurm notices lost jobs later."""
     files = written(tmp_path, [(0, 100, 120)], [((0,), 50, 180, True)])
     record = read_merged(*files)
     assert record.n_outages == 1
@@ -164,7 +164,7 @@ def test_a_failure_noticed_after_its_event_counts_once(tmp_path: Path) -> None:
 
 
 def test_an_outage_without_an_event_ends_at_the_timeout(tmp_path: Path) -> None:
-    """The node runs no other job, and an event of an hour later shows that it was up."""
+    """No other job runs on the node; an event an hour later shows that the node was up again."""
     files = written(tmp_path, [(0, 3700, 3800)], [((0,), 0, 100, True)])
     intervals = down_intervals(read_merged(*files).events)
     assert [(a // 10**6, b and b // 10**6) for _, a, b in intervals] == [(0, 300), (3600, 3700)]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shapes and speedups: fields of a job, and its durations on other numbers of nodes."""
+"""Shapes and speedups: fields of a job, and its run times on other numbers of nodes."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_linear_is_the_default_and_keeps_the_node_seconds() -> None:
 def test_amdahls_serial_part_does_not_shrink() -> None:
     speedup = speedup_of({"speedup": {"model": "amdahl", "serial": 0.5}})
     assert speedup == Amdahl(0.5)
-    # On one node 100, half of it serial: on two 75, on four 62.5.
+    # A run time of 100 on one node, half of it serial, is 75 on two nodes and 62.5 on four.
     assert run_us(speedup, 100_000, 1, 2) == 75_000
     assert run_us(speedup, 75_000, 2, 4) == 62_500
 
@@ -78,8 +78,9 @@ def test_as_many_nodes_change_nothing() -> None:
     assert run_us(Amdahl(0.3), 12_345, 7, 7) == 12_345
 
 
-# Golden numbers: the formulas of Downey 1998 worked out for a mean parallelism of 16; sigma 0.5 has
-# the variant for low variance, 2 that for high, 1 both; then eq. (5) of Prabhakaran et al. 2018.
+# Golden numbers: the formulas of Downey 1998 by hand for a mean parallelism of 16. Sigma 0.5 uses
+# the formula for low variance, 2 that for high variance, and both apply to 1. The largest sizes in
+# the next test are from eq. (5) of Prabhakaran et al. 2018.
 @pytest.mark.parametrize(
     ("n_nodes", "sigma", "speed"),
     [
@@ -204,5 +205,5 @@ def test_a_shape_that_does_not_fit_is_told(shape, asked, told) -> None:
 def test_a_shape_that_fits_is_let_pass() -> None:
     fitting = ((Rigid(), 9), (Moldable((2, 8)), 4), (Malleable(1, 8), 8))
     for shape, asked in fitting:
-        check_shape(shape, asked, 8)  # what is rigid may be larger than the machine: it waits
+        check_shape(shape, asked, 8)  # a rigid job may be larger than the machine: it waits
     assert [extent(shape, asked) for shape, asked in fitting] == [(9, 9), (2, 8), (1, 8)]

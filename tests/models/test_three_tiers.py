@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Three and four tiers of checkpoints: lost work of a failure, and the best intervals."""
+"""Three and four tiers of checkpoints: the work that a failure loses, and the best intervals."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ TEXT = "memory=1/3@10+peer=2/4@20+remote=3/5@40"
 
 
 def tiered(text: str = TEXT, length: int = 60, n_nodes: int = 2, group: int = 1):
-    """A job on all nodes with checkpoints in these tiers."""
+    """Return a workload of one job on all nodes with checkpoints in these tiers."""
     tiers = parse_tiers(text)
     return add_tiers(
         machine(n_nodes, (n_nodes, length, 0, 1000)), tiers, n_nodes=n_nodes, mtbf_s=100,
@@ -37,8 +37,9 @@ def tiered(text: str = TEXT, length: int = 60, n_nodes: int = 2, group: int = 1)
     )  # fmt: skip
 
 
-# Parts of 10 + 1 s in memory; after two of them 2 s for a peer (24 s); after two of these 3 s for
-# remote storage (51 s); then 11, 11 + 2 until 75 s.
+# A part is 10 s of work and a write of 1 s to memory. After two parts the job writes 2 s to a peer
+# (until 24 s), after four also 3 s to remote storage (until 51 s). Then it has a part of 11 s, and
+# one of 11 + 2 s (until 75 s).
 THREE = tiered()
 
 
@@ -62,7 +63,7 @@ def test_the_profile_lists_the_tiers() -> None:
         (37, (0, 1), "gpu", 0, 5),
         (23, (0,), "software", 22, 3),  # while the checkpoint of the peer is written
         (23, (0,), "gpu", 0, 4),
-        (49, (0,), "software", 48, 3),  # while that in remote storage is written
+        (49, (0,), "software", 48, 3),  # while the checkpoint in remote storage is written
         (49, (0,), "gpu", 48, 4),
         (49, (0, 1), "gpu", 0, 5),
         (64, (0, 1), "gpu", 51, 5),
@@ -83,7 +84,7 @@ def test_a_failure_returns_to_the_lightest_tier_that_survives_it(
 
 
 def test_a_heavier_failure_also_loses_what_only_lighter_tiers_contained() -> None:
-    """35 in memory, of which 24 at a peer: the second failure loses 11 of the first attempt."""
+    """Memory has 35 s of the job, the peer 24 s: the second failure loses another 11 s."""
     events = [*fails(37, 0, cause="software"), *fails(45, 0, cause="gpu")]
     result = run("easy", THREE, events)
     assert story(result) == [
@@ -124,13 +125,13 @@ SECONDS = st.lists(
 @settings(max_examples=150)
 @given(SECONDS, st.integers(20, 90))
 def test_the_end_of_a_job_is_that_of_the_oracle(failures, work) -> None:
-    """In tenths of seconds. No failure coincides with the end of a checkpoint."""
+    """Times are in tenths of seconds. No failure coincides with the end of a checkpoint."""
     kinds = [((0,), "software"), ((0,), "gpu"), ((0, 1), "gpu")]
     events: list[MachineEvent] = []
     used: list[tuple[int, int]] = []
     for at, needs in sorted(failures):
         tenths = 10 * at + len(used) + 1
-        if not used or tenths > used[-1][0] + 10:  # the nodes are back
+        if not used or tenths > used[-1][0] + 10:  # the nodes are up again
             nodes, cause = kinds[needs]
             events += fails(tenths / 10, *nodes, cause=cause, back=1)
             used.append((tenths, needs))

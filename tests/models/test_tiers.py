@@ -17,7 +17,7 @@ from tests.session.test_hangs import story
 
 
 def fails(at: float, *nodes: int, cause: str | None = None, back=0.5) -> list[MachineEvent]:
-    """Nodes that fail at the same time and are back after half a second."""
+    """Return events of nodes that fail at the same time and are up again ``back`` seconds later."""
     some = NodeSet.of(nodes)
     return [
         MachineEvent(to_us(at), False, some, cause), MachineEvent(to_us(at + back), True, some),
@@ -25,7 +25,7 @@ def fails(at: float, *nodes: int, cause: str | None = None, back=0.5) -> list[Ma
 
 
 def tiered(text: str, length: int = 60, software: str = "software"):
-    """A job on two nodes with checkpoints in these tiers."""
+    """Return a workload of one job on two nodes with checkpoints in these tiers."""
     tiers = parse_tiers(text)
     return add_tiers(
         machine(2, (2, length, 0, 1000)), tiers, n_nodes=2, mtbf_s=100, light_share=0.5,
@@ -33,7 +33,7 @@ def tiered(text: str, length: int = 60, software: str = "software"):
     )  # fmt: skip
 
 
-# Parts of 10 + 1 seconds, a deep checkpoint of 2 seconds after three: 11 22 33 35 46 57 68 70 s.
+# Parts of 10 + 1 s, and a deep checkpoint of 2 s after three parts: 11 22 33 35 46 57 68 70 s.
 PEER = tiered("peer=1/3@10+remote=2/5@30")
 
 
@@ -62,7 +62,7 @@ def test_the_failure_of_both_nodes_loses_all_since_the_deep_checkpoint() -> None
 
 
 def test_a_deep_failure_also_loses_what_only_light_checkpoints_contained() -> None:
-    """It keeps 22 after the first failure, and loses these 22 at the second one."""
+    """The job keeps 22 s of work after the first failure, and loses them at the second failure."""
     result = run("easy", PEER, [*fails(30, 0), *fails(40, 0, 1)])
     assert story(result) == [
         ("1", 0, 30, "node failure", 22),
@@ -75,14 +75,14 @@ def test_a_deep_failure_also_loses_what_only_light_checkpoints_contained() -> No
 
 
 def test_light_failures_in_a_row_keep_their_parts() -> None:
-    """Each restarts at its light checkpoint; the deep checkpoint is written in time."""
+    """Each attempt restarts from its light checkpoint; the deep checkpoint is written in time."""
     events = [*fails(15, 0), *fails(31, 1), *fails(33, 0), *fails(60, 0, 1)]
     result = run("easy", PEER, events)
     assert story(result) == [
         ("1", 0, 15, "node failure", 11),
-        ("1#1", 15.5, 31, "node failure", 11),  # 18.5 after the load, 29.5 after the part
-        ("1#2", 31.5, 33, "node failure", 0),  # while it loads
-        ("1#3", 33.5, 60, "node failure", 13),  # 36.5, part at 47.5, deep at 49.5
+        ("1#1", 15.5, 31, "node failure", 11),  # load until 18.5, part until 29.5
+        ("1#2", 31.5, 33, "node failure", 0),  # fails during the load
+        ("1#3", 33.5, 60, "node failure", 13),  # load until 36.5, part until 47.5, deep until 49.5
         ("1#4", 60.5, 60.5 + 5 + 35, "completed", 35),
     ]
     check_run(result)
@@ -138,7 +138,7 @@ def test_bad_profiles(field, value) -> None:
 
 
 def test_a_restart_in_another_size_keeps_the_work_at_risk() -> None:
-    """Queued after a failure of one node, the job starts on three: the next failure loses 22 s."""
+    """After a failure of one node the job restarts on three; the next failure still loses 22 s."""
     from tests.flexible import flexible, malleable
 
     tiers = parse_tiers("peer=1/3@10+remote=2/5@80")

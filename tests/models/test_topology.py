@@ -17,7 +17,7 @@ small_tori = st.lists(st.integers(1, 5), min_size=1, max_size=4).map(lambda s: T
 
 
 def walk(torus: Torus, start: int) -> list[int]:
-    """Distances by breadth-first search over the links that the definition gives."""
+    """Return distances by breadth-first search over the links in the definition of a torus."""
     distance = {start: 0}
     todo = deque([start])
     while todo:

@@ -15,9 +15,9 @@ Choose = Callable[[Sequence[int]], Sequence[int]]
 def batch(
     dates: Dates, n_jobs: int, duration: int, repair: int, choose: Choose, begin: int = 0
 ) -> Iterator[tuple[int, int, bool, list[int]]]:
-    """(start, end, aborted, nodes) of every attempt since the beginning.
+    """Yield (start, end, aborted, nodes) of every attempt; times are measured from ``begin``.
 
-    The dates must reach as far as it lasts.
+    ``dates`` must contain all failures up to the end of the batch.
     """
     now, ended = begin, 0
     while ended < n_jobs:
@@ -34,7 +34,7 @@ def batch(
 
 
 def least_likely(boxes: Sequence[Sequence[int]], hazard: Callable[[int, int], float]) -> Choose:
-    """FAPS: the first of the boxes whose hazards, of a node at an uptime, add up to the least."""
+    """FAPS: the first box with the least sum of its nodes' hazards at their uptimes."""
 
     def choose(uptimes: Sequence[int]) -> Sequence[int]:
         sums = [math.fsum(hazard(n, uptimes[n]) for n in box) for box in boxes]
@@ -45,7 +45,7 @@ def least_likely(boxes: Sequence[Sequence[int]], hazard: Callable[[int, int], fl
 
 
 def safest(size: int, hazard: Callable[[int, int], float]) -> Choose:
-    """The ceiling: the nodes of the least hazards, wherever they lie."""
+    """The ceiling: the nodes with the least hazards, in a box or not."""
 
     def choose(uptimes: Sequence[int]) -> Sequence[int]:
         order = sorted(range(len(uptimes)), key=lambda n: (hazard(n, uptimes[n]), n))
@@ -55,5 +55,5 @@ def safest(size: int, hazard: Callable[[int, int], float]) -> Choose:
 
 
 def weibull_hazard(scale: float, shape: float, uptime: float, duration: float) -> float:
-    """Minus the logarithm of what equation (1) gives, its sign put right, subtracted from 1."""
+    """Return ``-log(1 - p)`` for the probability p of equation (1), with its sign corrected."""
     return ((uptime + duration) / scale) ** shape - (uptime / scale) ** shape

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 
 def node(sizes: Sequence[int], coordinates: Sequence[int]) -> int:
-    """The number of a node: the first dimension varies fastest."""
+    """Return the number of a node: the first dimension varies fastest."""
     number, stride = 0, 1
     for size, at in zip(sizes, coordinates, strict=True):
         number += at % size * stride
@@ -24,7 +24,7 @@ def box_nodes(sizes: Sequence[int], shape: Sequence[int], origin: Sequence[int])
 
 
 def all_boxes(sizes: Sequence[int], volume: int) -> dict[frozenset[int], tuple[int, ...]]:
-    """Every distinct set of nodes that is a box of so many nodes, with its extents."""
+    """Return every distinct set of ``volume`` nodes that is a box, with its extents."""
     found: dict[frozenset[int], tuple[int, ...]] = {}
     for shape in itertools.product(*(range(1, size + 1) for size in sizes)):
         if math.prod(shape) == volume:
@@ -34,7 +34,7 @@ def all_boxes(sizes: Sequence[int], volume: int) -> dict[frozenset[int], tuple[i
 
 
 def aligned_boxes(sizes: Sequence[int], volume: int) -> set[frozenset[int]]:
-    """Those whose origins are multiples of their extents, none of which wraps around."""
+    """Return the boxes whose origins are multiples of their extents; none of them wraps around."""
     found = set()
     for shape in itertools.product(*(range(1, size + 1) for size in sizes)):
         if math.prod(shape) == volume:

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A cluster whose jobs migrate by checkpoint/restart, after Rodriguez-Pascual et al. 2019.
 
-It consists of a list of queued jobs and a list of running jobs. Everything else is counted from
-them whenever it is needed. It shares no code with the package. All times are whole microseconds.
+The state is a list of queued jobs and a list of running jobs. Everything else is computed from
+these lists when it is needed. No code is shared with the package. All times are whole
+microseconds.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ PERIODIC = ("compaction", "priorities")
 
 @dataclass(frozen=True)
 class OracleJob:
-    """What is submitted; the walltime is longer than the run time."""
+    """A job as submitted; its walltime is longer than its run time."""
 
     id: str
     cores: int
@@ -46,7 +47,7 @@ class Piece:
 
 @dataclass
 class Task:
-    """A job with what is left of it, and its present piece while it runs."""
+    """A job with its remaining work and walltime, and its present piece while it runs."""
 
     job: OracleJob
     work_us: int
@@ -58,18 +59,18 @@ class Task:
     cores: tuple[int, ...] = ()
 
     def end_us(self) -> int:
-        """When the piece ends if nothing interrupts it."""
+        """Return when the piece ends if nothing interrupts it."""
         return self.start_us + self.overhead_us + self.work_us
 
     def done_us(self, now: int) -> int:
-        """The work done in the piece until now: the overhead comes first and is no work."""
+        """Return the work done in the piece until now; the overhead comes first and is no work."""
         return max(0, now - self.start_us - self.overhead_us)
 
 
 def place(
     free: Iterable[int], nodes: Sequence[int], size: int, cores_per_node: int, fit: str
 ) -> tuple[int, ...] | None:
-    """The cores that a job of so many gets in a list of nodes, or None if it does not fit."""
+    """Return the cores of the nodes that a job gets, or None if it does not fit."""
     by_node = {node: [c for c in sorted(free) if c // cores_per_node == node] for node in nodes}
     enough = [node for node in nodes if len(by_node[node]) >= size]
     if enough:
@@ -83,7 +84,7 @@ def place(
 
 
 class Cluster:
-    """The state at a date, and the rules that change it."""
+    """The state of the cluster at one time, and the rules that change it."""
 
     def __init__(
         self,
@@ -104,7 +105,7 @@ class Cluster:
         self.n_nodes, self.cores_per_node, self.cost_us = n_nodes, cores_per_node, cost_us
         self.mode, self.targets, self.fit = mode, targets, fit
         self.now = 0
-        self.queue: list[Task] = []  # all have one priority: the order of submission is the order
+        self.queue: list[Task] = []  # all have the same priority: ordered by submission
         self.running: list[Task] = []
         self.pieces: list[Piece] = []
         nodes = list(range(n_nodes))
@@ -114,41 +115,41 @@ class Cluster:
         if mode == "tiers":
             self.partitions = {"normal": nodes, "eternal": nodes[::-1]}
 
-    # What is asked of the state
+    # Queries of the state
 
     def free(self) -> set[int]:
-        """The cores that no running job holds."""
+        """Return the cores that no running job holds."""
         held = {core for task in self.running for core in task.cores}
         return set(range(self.n_nodes * self.cores_per_node)) - held
 
     def free_of(self, node: int) -> list[int]:
-        """The free cores of a node, ascending."""
+        """Return the free cores of a node, ascending."""
         return sorted(core for core in self.free() if core // self.cores_per_node == node)
 
     def used(self, node: int) -> int:
-        """How many cores of a node are held."""
+        """Return the number of cores of a node that running jobs hold."""
         return self.cores_per_node - len(self.free_of(node))
 
     def share(self, task: Task, node: int) -> list[int]:
-        """The cores of a node that a running job holds, ascending."""
+        """Return the cores of a node that this running job holds, ascending."""
         return sorted(core for core in task.cores if core // self.cores_per_node == node)
 
     def place_in(self, name: str, task: Task, free: Iterable[int]) -> tuple[int, ...] | None:
-        """The placement rule in a partition."""
+        """Apply the placement rule in a partition."""
         nodes = self.partitions[name]
         return place(free, nodes, task.job.cores, self.cores_per_node, self.fit)
 
     def cost_of(self, task: Task) -> int:
-        """What a checkpoint/restart of a job costs."""
+        """Return the time that a checkpoint/restart of a job costs, in microseconds."""
         return self.cost_us(task.job.cores, task.job.memory_mb)
 
     def worth_moving(self, task: Task) -> bool:
-        """Whether a running job can be checkpointed and has more walltime left than that costs."""
+        """Whether a job can be checkpointed and its remaining walltime exceeds the cost of this."""
         left_us = task.walltime_us - task.done_us(self.now)
         return task.job.checkpointable and left_us > self.cost_of(task)
 
     def tried(self, task: Task) -> list[str]:
-        """The partitions that a job is tried in, in order."""
+        """Return the partitions that are tried for a job, in order."""
         name = task.job.partition
         if self.mode == "tiers":
             names = [name or "normal"]
@@ -164,14 +165,14 @@ class Cluster:
     # Starts, ends and checkpoints
 
     def start(self, task: Task, cores: tuple[int, ...]) -> None:
-        """A job starts, or starts again, on free cores."""
+        """Start a job, or start it again, on free cores."""
         assert len(set(cores)) == task.job.cores and set(cores) <= self.free()
         task.start_us, task.cores = self.now, tuple(sorted(cores))
         task.overhead_us = self.cost_of(task) if task.number else 0
         self.running.append(task)
 
     def stop(self, task: Task) -> None:
-        """The piece of a running job ends now and its cores are free; what is left is updated."""
+        """End the piece of a running job now; update the job's remaining work and walltime."""
         done_us = task.done_us(self.now)
         piece = Piece(
             task.job.id, task.number, task.start_us, self.now, task.cores, task.overhead_us
@@ -185,12 +186,12 @@ class Cluster:
     # The queue
 
     def start_queued(self) -> None:
-        """Walk the queue, and walk it anew as long as a walk ends with a preemption."""
+        """Walk the queue; repeat this until a walk ends without a preemption."""
         while self.walk():
             pass
 
     def walk(self) -> bool:
-        """Start jobs from the head of the queue; True as soon as one has preempted others."""
+        """Start jobs from the head of the queue; return True once a job has preempted others."""
         order = list(self.queue)
         if self.mode == "tiers":
             order.sort(key=lambda task: self.tried(task) == ["eternal"])
@@ -209,7 +210,7 @@ class Cluster:
         return False
 
     def preempt(self, task: Task) -> bool:
-        """Put eternal jobs back in the queue if a normal job then fits; tells whether it does."""
+        """Put eternal jobs back in the queue if a normal job then fits; return whether it fits."""
         eternal = [
             other
             for other in self.running
@@ -223,13 +224,13 @@ class Cluster:
             if set(other.cores) & set(chosen):
                 self.stop(other)
                 self.queue.append(other)
-        self.queue.sort(key=lambda task: task.place)  # each where it came from
+        self.queue.sort(key=lambda task: task.place)  # each at its earlier place
         return True
 
     # The periodic rules
 
     def apply_periodic_rule(self) -> None:
-        """One migration at most, when nothing is queued."""
+        """If the queue is empty, do at most one migration."""
         if not self.queue and self.mode == "compaction":
             self.compact()
         if not self.queue and self.mode == "priorities":
@@ -250,7 +251,7 @@ class Cluster:
                     return
 
     def goals(self, sizes: list[int], others: list[int]) -> list[int] | None:
-        """The node that each share goes to, or None if a share has no room."""
+        """Return the node that each share moves to, or None if a share does not fit on any node."""
         room = {node: len(self.free_of(node)) for node in others}
         if self.targets == "single":
             goal = self.goal(room, sum(sizes))
@@ -265,14 +266,14 @@ class Cluster:
         return goals
 
     def goal(self, room: dict[int, int], size: int) -> int | None:
-        """The node, of those whose free cores are given, that so many cores go to."""
+        """Return the node that ``size`` cores move to; ``room`` counts free cores by node."""
         enough = [node for node in sorted(room) if room[node] >= size]
         if self.fit == "best":
             enough.sort(key=lambda node: room[node])
         return enough[0] if enough else None
 
     def migrate(self, node: int, tasks: list[Task], goals: list[int]) -> None:
-        """Jobs leave a node, each share for its goal; their cores elsewhere stay theirs."""
+        """Move each job's share of a node to its goal; the jobs keep their cores on other nodes."""
         free = {goal: self.free_of(goal) for goal in goals}
         places = []
         for task, goal in zip(tasks, goals, strict=True):
@@ -286,7 +287,7 @@ class Cluster:
             self.start(task, cores)
 
     def promote(self) -> None:
-        """Algorithm 2: the largest job that can go from the low partition to the high one goes."""
+        """Algorithm 2: move the largest job that can move from the low to the high partition."""
         high = set(self.partitions["high"])
         movable = [
             task
@@ -317,7 +318,7 @@ def simulate(
     n_high: int = 0,
     horizon_us: int | None = None,
 ) -> list[Piece]:
-    """Every piece of every job, by start, job and number."""
+    """Return every piece of every job, sorted by start, job and number."""
     cluster = Cluster(n_nodes, cores_per_node, cost_us, mode, targets, fit, n_high)
     coming = sorted(jobs, key=lambda job: job.submit_us)
     assert all(0 < job.run_us < job.walltime_us and job.cores > 0 for job in coming)
@@ -349,7 +350,7 @@ def simulate(
 def node_states(
     pieces: Sequence[Piece], n_nodes: int, cores_per_node: int, first_us: int, last_us: int
 ) -> tuple[float, float, float]:
-    """The shares of node time empty, mixed and full in a window."""
+    """Return the shares of a window's node time in which nodes are empty, mixed and full."""
     times = [0, 0, 0]
     for node in range(n_nodes):
         changes = [(first_us, 0), (last_us, 0)]
@@ -377,7 +378,7 @@ def day(
     cores_per_node: int = 16,
     hours: float = 24,
 ) -> list[OracleJob]:
-    """Random jobs, by arrival, whose area reaches so much of what the machine can deliver."""
+    """Return random jobs, by arrival, whose total area is ``load`` times the machine's capacity."""
     rng = random.Random(seed)
     n_cores, length_us = n_nodes * cores_per_node, round(hours * 3600 * SECOND)
     drawn: list[tuple[int, int, int]] = []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Slow, simple availability: a list of rectangles, for which each date is tried."""
+"""Slow, simple availability: a list of rectangles; each time in the list is tried for a start."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ Rectangle = tuple[int, int, int]  # start, end, nodes
 
 
 def free_at(n_nodes: int, rectangles: list[Rectangle], date: int) -> int:
-    """Nodes free at a date."""
+    """Return the number of nodes that are free at a date."""
     return n_nodes - sum(size for start, end, size in rectangles if start <= date < end)
 
 
 def fits(n_nodes: int, rectangles: list[Rectangle], date: int, size: int, duration: int) -> bool:
-    """Whether ``size`` nodes are free all along ``[date, date + duration)``."""
+    """Whether ``size`` nodes are free throughout ``[date, date + duration)``."""
     dates = [date] + [r[0] for r in rectangles if date < r[0] < date + duration]
     return all(free_at(n_nodes, rectangles, at) >= size for at in dates)
 
 
 def first_fit(n_nodes: int, rectangles: list[Rectangle], now: int, size: int, duration: int) -> int:
-    """The earliest fitting date among now and all ends of rectangles."""
+    """Return the earliest date at which a job fits, among now and all ends of rectangles."""
     dates = sorted({now, *(r[1] for r in rectangles if now < r[1] < FOREVER_US)})
     for date in dates:
         if fits(n_nodes, rectangles, date, size, duration):
@@ -29,13 +29,13 @@ def first_fit(n_nodes: int, rectangles: list[Rectangle], now: int, size: int, du
 
 
 class Plan:
-    """Running rectangles, and a queue of [size, duration, start]."""
+    """The rectangles of running jobs, and a queue of [size, duration, start]."""
 
     def __init__(self, n_nodes: int) -> None:
         self.n_nodes, self.running, self.queue = n_nodes, [], []
 
     def others(self, skip: int | None = None) -> list[Rectangle]:
-        """Every rectangle but that of one queue position."""
+        """Return every rectangle except that of the queue position ``skip``."""
         reserved = [
             (start, start + duration, size)
             for i, (size, duration, start) in enumerate(self.queue)
@@ -44,18 +44,18 @@ class Plan:
         return [*self.running, *reserved]
 
     def place(self, now: int, i: int) -> None:
-        """First fit of one position, the others standing."""
+        """Place one queue position at its first fit; the others do not move."""
         size, duration, _ = self.queue[i]
         self.queue[i][2] = FOREVER_US
         self.queue[i][2] = first_fit(self.n_nodes, self.others(i), now, size, duration)
 
     def compress(self, now: int) -> None:
-        """Every position in turn out and back in."""
+        """Remove each queue position in turn and place it again."""
         for i in range(len(self.queue)):
             self.place(now, i)
 
     def rebuild(self, now: int) -> None:
-        """All out, then all in, in order."""
+        """Remove all queue positions, then place all of them again, in order."""
         for entry in self.queue:
             entry[2] = FOREVER_US
         for i in range(len(self.queue)):

@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The reservations that wait for each running job, with sets and one processor at a time."""
+"""The reservations that wait for each running job, computed with sets, one processor at a time."""
 
 from __future__ import annotations
 
 
 def dependents(idle: int, running: list[tuple[int, int]], reserved: list[tuple[int, int, int]]):
-    """``running`` are (end, size), ``reserved`` (start, end, size) by start; gives counts."""
-    pool: list[int | None] = [None] * idle  # of each idle processor: who had it last
-    waits: list[set[int]] = []  # of each reservation: the jobs and reservations it waits for
+    """Return the number of reservations that wait for each running job, also indirectly.
+
+    ``running`` has (end, size) of each job, ``reserved`` (start, end, size), sorted by start.
+    """
+    pool: list[int | None] = [None] * idle  # by processor: its last job or reservation
+    waits: list[set[int]] = []  # by reservation: the jobs and reservations it waits for
     holders = [(end, i, size) for i, (end, size) in enumerate(running)]
     holders += [(end, len(running) + q, size) for q, (_, end, size) in enumerate(reserved)]
     holders.sort()

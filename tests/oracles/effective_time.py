@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 
 class Timed(NamedTuple):
-    """A job with its work, without checkpoints, and its executions, in seconds.
+    """A job with its work (without the time of checkpoints) and its executions, in seconds.
 
     An execution is (time of entry into the queue, start, end).
 
@@ -22,7 +22,7 @@ class Timed(NamedTuple):
 
 
 def effective_time(jobs: Sequence[Timed]) -> tuple[float, float, float | None]:
-    """ETTR without and with queueing, and run time per failure (None without failures)."""
+    """Return ETTR without and with queueing, and run time per failure (None without failures)."""
     work = on_nodes = to_end = run_s = failures = 0
     for job in jobs:
         work += job.n_nodes * job.work

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Slow, simple fragmentation, from the queue and the nodes between each two dates."""
+"""Slow, simple fragmentation, from the queue and the free nodes between events."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from rebat.session.ledger import Ledger
 
 
 def blocked(ledger: Ledger, n_nodes: int, window: Window) -> tuple[int, int]:
-    """Microseconds, and node-microseconds, that the head of the queue was blocked."""
+    """Return how long the head of the queue waited although enough nodes were free.
+
+    The two numbers are microseconds, and the node-microseconds of the nodes free meanwhile.
+    """
     first, last = window
     dates = {first, last, *(at for at, _, _ in ledger.node_events)}
     for record in ledger.attempts:
@@ -28,7 +31,7 @@ def blocked(ledger: Ledger, n_nodes: int, window: Window) -> tuple[int, int]:
 
 
 def free_at(ledger: Ledger, n_nodes: int, date: int) -> int:
-    """Nodes that are up and run nothing, counted one by one."""
+    """Return the number of nodes that are up and run nothing."""
     busy: set[int] = set()
     for at, up, nodes in ledger.node_events:
         if at <= date:

@@ -36,7 +36,7 @@ class HarmonicInstance(NamedTuple):
 
 
 def harmonic_instance(n_procs: int) -> HarmonicInstance:
-    """The instance on which every shelf algorithm is ``sum 1/j`` from the optimum.
+    """Return the instance on which every shelf algorithm takes ``sum 1/j`` times the optimum.
 
     Times are multiplied by ``lcm(1..P) / P`` to become integers: the optimum ``t_1`` is the lcm.
 
@@ -57,11 +57,12 @@ def harmonic_instance(n_procs: int) -> HarmonicInstance:
 def expected_harmonic_makespans(
     n_procs: int, rate: float, time_scale: float = 1.0
 ) -> tuple[float, float]:
-    """Expected makespans of R-SHELF and of the optimum on Proposition 3's jobs (Section 4.3).
+    """Return expected makespans of R-SHELF and the optimum on Proposition 3's jobs (Section 4.3).
 
-    The open question's example: failures at the given rate instead of the f_j of the proposition,
-    and times ``time_scale * P / j``. The paper's ratios for P = 10, 1.00005 at lambda = 1e-7 and
-    1.07 at 1e-3, are those of a `time_scale` of 100 (1.000055 and 1.066), which it does not state.
+    This is the example of the open question: failures have the given rate instead of the f_j of the
+    proposition, and times are ``time_scale * P / j``. For P = 10 the paper prints the ratios
+    1.00005 at lambda = 1e-7 and 1.07 at 1e-3. A `time_scale` of 100 reproduces them (1.000055 and
+    1.066); the paper does not state it.
 
     No simulation is needed: shelf k is as high as the longest job that failed k times, and the
     optimum lets each job run alone on a processor:
@@ -72,12 +73,13 @@ def expected_harmonic_makespans(
     Returns
     -------
     tuple of float
-        In the unit of `time_scale`; their quotient is the paper's expected makespan ratio.
+        Both makespans, in the unit of `time_scale`. Their ratio is the paper's expected makespan
+        ratio.
     """
     times = time_scale * n_procs / np.arange(1, n_procs + 1)
     q = error_probabilities(times, np.ones(n_procs), rate)
     worst = float(q.max())
-    # Terms shrink at least as fast as worst**k: stop once they are beyond double precision.
+    # Terms shrink at least as fast as worst**k: stop when they are below double precision.
     most = 1 if worst == 0 else math.ceil(60 / max(-math.log(worst), 1e-9)) + 1
     if most > 10**5:
         raise InputError(f"rate {rate}", expected="failure probabilities further from 1")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Slow solutions of equation (3) of Prabhakaran et al. 2018: by trying all, and by a solver."""
+"""Slow solutions of equation (3) of Prabhakaran et al. 2018: all choices tried, and a solver."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ Row = tuple[int, int, int]
 
 
 def by_trying(rows: Sequence[Row], need: int) -> tuple[int, list[int]] | None:
-    """The best of all choices: least cost, fewest rows, lowest rows; None where none is enough."""
+    """Return least cost and rows of the best choice, or None if no choice frees enough nodes.
+
+    Among choices of the same cost the one with the fewest rows is best, then that with the lowest.
+    """
     of_job: dict[int, list[int | None]] = {}
     for at, (_, _, job) in enumerate(rows):
         of_job.setdefault(job, [None]).append(at)
@@ -26,7 +29,7 @@ def by_trying(rows: Sequence[Row], need: int) -> tuple[int, list[int]] | None:
 
 
 def by_solver(rows: Sequence[Row], need: int) -> int | None:
-    """The least cost by an exact mixed-integer linear program."""
+    """Return the least cost, from an exact mixed-integer linear program."""
     cost, freed, job = (np.array(column) for column in zip(*rows, strict=True))
     jobs = sorted(set(job.tolist()))
     once = np.array([job == one for one in jobs], dtype=float)

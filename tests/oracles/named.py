@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Slow, simple availability by names: a set of nodes at each date, and each date is tried.
+"""Slow, simple availability of named nodes: a set of nodes at each date; each date is tried.
 
-``Plan`` has the methods of ``NamedPlan``. ``ConservativeBf`` and ``EasyBf`` are exactly Batsched's
-update rules, on the same sets.
+``Plan`` has the methods of ``NamedPlan``. ``ConservativeBf`` and ``EasyBf`` apply exactly
+Batsched's update rules to the same sets.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ NOWHERE = Use(FOREVER_US, FOREVER_US, frozenset())
 
 
 def free_at(n_nodes: int, uses: list[Use], date: int) -> Nodes:
-    """The nodes free at a date."""
+    """Return the nodes that are free at a date."""
     busy = [use.nodes for use in uses if use.start <= date < use.end]
     return frozenset(range(n_nodes)).difference(*busy)
 
 
 def first_fit(n_nodes: int, uses: list[Use], now: int, size: int, duration: int) -> Use:
-    """Earliest date, then lowest nodes, such that they are free for the whole duration."""
+    """Return the earliest fit: the lowest nodes that are free for the entire duration."""
     dates = sorted({now, *(use.end for use in uses if now < use.end < FOREVER_US)})
     for date in dates:
         inside = [date] + [use.start for use in uses if date < use.start < date + duration]
@@ -48,7 +48,7 @@ def first_fit(n_nodes: int, uses: list[Use], now: int, size: int, duration: int)
 
 
 class Plan:
-    """What ``NamedPlan`` does, without any of its short cuts."""
+    """The same results as ``NamedPlan``, without its shortcuts."""
 
     def __init__(self, n_nodes: int) -> None:
         self.n_nodes, self.now = n_nodes, 0
@@ -78,13 +78,13 @@ class Plan:
         self.down.difference_update(nodes)
 
     def uses(self) -> list[Use]:
-        """All that is taken; what outlives its planned end lasts a tick more."""
+        """Return all uses; a job that outlasts its planned end is assumed to end in 1 us."""
         dead = Use(0, FOREVER_US, frozenset(self.down))
         lasting = [Use(0, max(u.end, self.now + 1), u.nodes) for u in self.running.values()]
         return [dead, *lasting, *self.places]
 
     def settle(self) -> None:
-        """No reservation stands whose date has passed, or has come and is still taken."""
+        """Drop all reservations if the date of any has passed, or is now while a job is overdue."""
         overdue = any(use.end <= self.now for use in self.running.values())
         if any(place.start < self.now + overdue for place in self.places):
             self.places = []
@@ -134,7 +134,7 @@ class Plan:
 
 @dataclass
 class Batsched(Policy):
-    """What Batsched's backfilling schedulers share; machines never fail here."""
+    """The common part of Batsched's backfilling schedulers; no node ever fails here."""
 
     margin: int
     n_nodes: int = 0
@@ -153,7 +153,7 @@ class Batsched(Policy):
         return [*(Reject(attempt.id, "refused") for attempt in refused), *self.starts]
 
     def insert(self, attempt: Attempt) -> bool:
-        """Put an attempt at its first fit and start it if that is now; tells whether it is."""
+        """Reserve the first fit of an attempt; if that is now, start it and return True."""
         self.uses.pop(attempt.id, None)
         length = attempt.walltime_us + self.margin
         uses = list(self.uses.values())
@@ -185,7 +185,7 @@ class EasyBf(Batsched):
                 pass
         for attempt in list(self.queue) if freed else new:
             if attempt not in self.queue:
-                continue  # started already, while it was the head
+                continue  # already started as the head
             is_head = attempt == self.queue[0]
             if is_head and not freed:
                 continue

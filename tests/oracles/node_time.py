@@ -11,13 +11,13 @@ from rebat.session.session import Session
 
 
 class NodeTime:
-    """What every node was used for, from message to message."""
+    """Counts of nodes by use (down, running, held, idle) after each message."""
 
     def __init__(self) -> None:
         self._seen: list[tuple[int, Counter[str]]] = []
 
     def look(self, session: Session) -> None:
-        """Look at every node, after a message."""
+        """Count the nodes by use after a message."""
         board, claims = session._board, session._claims
         found: Counter[str] = Counter()
         for node in range(claims.n_nodes):
@@ -33,7 +33,7 @@ class NodeTime:
         self._seen.append((session.now_us, found))
 
     def of(self, window: Window) -> tuple[Counter[str], int]:
-        """Node-microseconds of a window by use; microseconds with an idle node."""
+        """Return node-microseconds of a window by use, and microseconds with an idle node."""
         first, last = window
         uses: Counter[str] = Counter()
         some_idle = 0
@@ -45,7 +45,7 @@ class NodeTime:
         return uses, some_idle
 
     def check(self, platform: PlatformTime, window: Window) -> None:
-        """Hold what was measured against what was seen."""
+        """Assert that the measured node time equals the counted node time."""
         p, (uses, some_idle) = platform, self.of(window)
         runs = (
             p.useful + p.checkpoint + p.recovery + p.waste_failure + p.waste_stealing

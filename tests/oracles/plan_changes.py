@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The changes of plans, computed with the definitions in ``session.plan_record``."""
+"""The changes of plans, computed from the definitions in ``session.plan_record``."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Queued(NamedTuple):
 
 
 def changed(queue: list[Queued], before: dict[int, tuple], now: int, n_free: int) -> list[tuple]:
-    """The changes (serial, kind, value) since ``before``, which is updated."""
+    """Return the changes (serial, kind, value) since ``before``, and update ``before``."""
     rows = []
     for own in queue:
         start, obstacle = before.get(own.serial, (FOREVER_US, None))
@@ -35,7 +35,10 @@ def changed(queue: list[Queued], before: dict[int, tuple], now: int, n_free: int
 
 
 def obstacle_of(own: Queued, queue: list[Queued], now: int, n_free: int) -> tuple | None:
-    """Why an attempt does not start now: the kind, and the serial of another attempt."""
+    """Return why an attempt does not start now (None if it does).
+
+    The reason is its kind, and the serial of the attempt in the way (or NONE).
+    """
     if own.start <= now:
         return None
     if own.size > n_free:

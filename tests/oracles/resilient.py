@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Slow, simple R-LIST and R-SHELF as in RR-9296 (Algorithms 1 and 2).
 
-A schedule is a list of rectangles (start, end, processors). Each date of this list is tried to see
-whether a job fits. It shares no code with the kernels.
+A schedule is a list of rectangles (start, end, processors). A job is tried at each date of this
+list. No code is shared with the kernels.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from itertools import combinations, pairwise
 
 
 def used(rectangles, date):
-    """Processors in use at a date."""
+    """Return the number of processors in use at a date."""
     return sum(size for start, end, size in rectangles if start <= date < end)
 
 
@@ -23,19 +23,19 @@ def fits(rectangles, n_procs, start, size, length):
 
 
 def earliest(rectangles, n_procs, now, size, length):
-    """The earliest date from which a job fits."""
+    """Return the earliest date at which a job fits."""
     dates = sorted({now, *(end for _, end, _ in rectangles if end > now)})
     return next(date for date in dates if fits(rectangles, n_procs, date, size, length))
 
 
 def r_list(times, sizes, rank, failures, n_procs, *, depth, reservations="paper"):
-    """Algorithm 1; ``depth`` None is |Q|. Start dates of all attempts, per job."""
+    """Algorithm 1: return the start dates of all attempts of each job; ``depth`` None is |Q|."""
     jobs = range(len(times))
     left = list(failures)
     starts = [[] for _ in jobs]
     queue = list(jobs)
     running = {}  # job -> (start, end, processors)
-    kept = {}  # job -> the same, a reservation that is never cancelled (stale)
+    kept = {}  # job -> the same for a reservation that is never cancelled (stale)
     now = 0
     while True:
         for job in [job for job, (start, _, _) in kept.items() if start == now]:
@@ -75,7 +75,7 @@ def r_list(times, sizes, rank, failures, n_procs, *, depth, reservations="paper"
 
 
 def r_shelf(times, sizes, rank, failures, n_procs, *, backfill):
-    """Algorithm 2. Start dates of all attempts, per job."""
+    """Algorithm 2: return the start dates of all attempts of each job."""
     left = list(failures)
     starts = [[] for _ in times]
     queue = list(range(len(times)))
@@ -105,7 +105,7 @@ def makespan(starts, times):
 
 
 def check_schedule(starts, times, sizes, failures, n_procs):
-    """Constraints (2) and (3), and that every job has its f + 1 attempts."""
+    """Check constraints (2) and (3), and that every job has f + 1 attempts."""
     assert [len(attempts) for attempts in starts] == [f + 1 for f in failures]
     for attempts, time in zip(starts, times, strict=True):
         assert all(later >= first + time for first, later in pairwise(attempts))
@@ -119,9 +119,9 @@ def check_schedule(starts, times, sizes, failures, n_procs):
 
 
 def optimum(times, sizes, failures, n_procs):
-    """The optimal makespan of a tiny instance, by trying every set of starts at every completion.
+    """Return the optimal makespan of a tiny instance: try every set of starts at every completion.
 
-    Starting later than at a completion (or 0) never helps: everything can be shifted to the left.
+    Starts at 0 and at completions are enough: any other start can move back to the one before.
     """
 
     @cache

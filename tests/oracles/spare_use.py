@@ -10,10 +10,10 @@ US = 1_000_000
 
 
 def spare_use(ledger: Ledger, seconds: int) -> tuple[int, int]:
-    """Node-seconds of spare nodes that are ready, and that replace a failed node."""
+    """Return node-seconds of ready spare nodes, and of spare nodes that replace a failed node."""
     ready = replacing = 0
     reserved, down = set[int](), set[int]()
-    groups: list[tuple[AttemptRecord, set[int], set[int]]] = []  # now, its spares, its lost nodes
+    groups: list[tuple[AttemptRecord, set[int], set[int]]] = []  # attempt, spares, lost nodes
     for at_us in (second * US for second in range(seconds)):
         for _, up, nodes in (event for event in ledger.node_events if event[0] == at_us):
             down = down - {*nodes} if up else down | {*nodes}
@@ -37,7 +37,7 @@ def spare_use(ledger: Ledger, seconds: int) -> tuple[int, int]:
 
 
 def _then(ledger: Ledger, record: AttemptRecord, at_us: int) -> AttemptRecord | None:
-    """The attempt of the same job that runs now and began when the last one ended."""
+    """Return the attempt if it still runs, or its job's next one if it starts at its end."""
     if at_us < record.end_us:
         return record
     job = record.attempt.job_id

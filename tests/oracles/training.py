@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Slow oracles of one training job: its history with each failure, in seconds."""
+"""Slow oracles of one training job: its history, failure by failure."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from numpy.random import Generator
 def one_job(job, n_failures: int, rng: Generator) -> tuple[float, float]:
     """Return productive and total time of a job until a number of failures.
 
-    The job writes, detects and loads as `ettr.TrainingJob` says. A clock runs to the next failure;
-    each phase ends or is cut by it.
+    The times to write, detect and load are those of `ettr.TrainingJob`. The time to the next
+    failure is drawn; a phase that does not complete before the failure is lost.
     """
     period = job.interval_s + job.write_s
     productive = total = 0.0
     for _ in range(n_failures):
-        # from here, the job first loads (after the first failure), then works until it fails
+        # the job first loads, then works until it fails
         left = rng.exponential(job.mtbf_s)
         total += left + job.detect_s
         left -= job.load_s
@@ -29,7 +29,8 @@ def one_job(job, n_failures: int, rng: Generator) -> tuple[float, float]:
 def one_job_of_two_tiers(tiers, n_failures: int, rng: Generator, safe: bool):
     """Return productive and total time of a job with two tiers of checkpoints.
 
-    A failure that the light tier does not survive, also during a load, returns to the deep one.
+    If the light tier does not survive a failure, the job returns to the deep tier. A failure while
+    the deep tier is loaded also returns to it.
     """
     light_s = tiers.interval_s + tiers.writes_s[0]
     last_s = light_s + tiers.writes_s[1]
@@ -54,7 +55,7 @@ def one_job_of_two_tiers(tiers, n_failures: int, rng: Generator, safe: bool):
 
 
 def ratio_with_error(sample, n_repeats: int) -> tuple[float, float]:
-    """Return mean and standard error of the ratio of repeated samples (productive, total)."""
+    """Return mean and standard error of productive / total over repeated samples."""
     pairs = [sample(np.random.default_rng(seed)) for seed in range(n_repeats)]
     ratios = np.array([productive / total for productive, total in pairs])
     return float(ratios.mean()), float(ratios.std(ddof=1) / np.sqrt(n_repeats))
@@ -63,7 +64,7 @@ def ratio_with_error(sample, n_repeats: int) -> tuple[float, float]:
 def end_of_job(work_us: int, period_us: int, write_us: int, hang_us: int, load_us: int, failures):
     """Return the end of a job that starts at 0 and fails at these times, all in microseconds.
 
-    A job of whole periods; a failure while it hangs changes nothing.
+    The work is a multiple of the period. A failure while the job hangs changes nothing.
     """
     failures = iter(sorted(failures))
     strikes = next(failures)
@@ -72,7 +73,7 @@ def end_of_job(work_us: int, period_us: int, write_us: int, hang_us: int, load_u
         if strikes >= now + period_us + write_us:
             now, done = now + period_us + write_us, done + period_us
             continue
-        while True:  # hang, then load, until no failure strikes the load
+        while True:  # hang, then load, until a load completes without a failure
             until = strikes + hang_us
             while strikes <= until:
                 strikes = next(failures)
@@ -85,11 +86,11 @@ def end_of_job(work_us: int, period_us: int, write_us: int, hang_us: int, load_u
 def end_of_tiered_job(work, tiers, failures, back):
     """Return the end of a job with nested tiers of checkpoints, in whole units of time.
 
-    ``tiers`` are (period of work, write, load) from the lightest; each period is a multiple of the
-    one before, and the last tier survives all failures. ``failures`` are (time, tier that it
-    needs); the nodes are back ``back`` units later. The job then starts again.
+    ``tiers`` are (period of work, write, load), lightest first. Each period is a multiple of the
+    previous one, and the last tier survives all failures. ``failures`` are (time, lightest tier
+    that survives). The nodes are back ``back`` units later, and the job then starts again.
     """
-    timeline, complete = [], [set() for _ in tiers]  # what each unit is; ends of checkpoints
+    timeline, complete = [], [set() for _ in tiers]  # use of each unit; ends of checkpoints
     for unit in range(1, work + 1):
         timeline.append("work")
         for number, (period, write, _) in enumerate(tiers):
@@ -107,7 +108,7 @@ def end_of_tiered_job(work, tiers, failures, back):
             if position + worked >= len(timeline):
                 break
             reached = position + worked
-        else:  # a load is repeated, from the heaviest tier with this progress or a heavier one
+        else:  # the load is repeated from the heaviest tier with this progress, or a heavier one
             reached = position
             here = [number for number, ends in enumerate(complete) if position in ends]
             needs = max([needs, *here]) if position else len(tiers) - 1
@@ -120,10 +121,10 @@ def end_of_tiered_job(work, tiers, failures, back):
 def one_job_of_levels(levels, interval_s: float, counts, n_failures: int, rng: Generator):
     """Return productive and total time of a job with several tiers, failure by failure.
 
-    ``done`` is the number of light periods since the last deep checkpoint; ``written`` the tiers of
-    the checkpoints that are complete at this progress. A failure needs a tier: the job returns to
-    the last progress with a checkpoint of this tier. A failure of a load needs at least the tier
-    that is loaded.
+    ``done`` is the number of light periods since the last deep checkpoint. ``written`` is the
+    heaviest tier with a complete checkpoint at this progress. A failure draws a tier, and the job
+    returns to the last checkpoint of this tier. After a failure during a load the tier is at least
+    the one that was being loaded.
     """
     lengths = np.cumprod([1, *counts])  # light periods between two checkpoints of each tier
     productive = total = 0.0

@@ -24,7 +24,7 @@ def test_is_scipys_and_the_same_each_time() -> None:
 
 
 def test_agrees_with_a_bootstrap_worked_out_by_hand() -> None:
-    """Bias-corrected and accelerated (Efron 1987, eqs 2.3 and 6.6), with draws of our own."""
+    """The bias-corrected accelerated bootstrap (Efron 1987, eqs 2.3, 6.6) with other draws."""
     data = np.array(VALUES)
     means = np.random.default_rng(7).choice(data, (200_000, len(data))).mean(axis=1)
     bias = norm.ppf((means < data.mean()).mean())
@@ -50,7 +50,7 @@ def test_95_of_100_intervals_over_30_seeds_contain_the_truth(shape: str) -> None
 
 @pytest.mark.parametrize("n", [5, 9])
 def test_95_of_100_intervals_of_few_normal_values_contain_the_truth(n: int) -> None:
-    """Student's t is exact for normal values; the bootstrap would contain 83 % with five."""
+    """Student's t is exact for normal values; bootstrap intervals of five contain it in 83 %."""
     rng = np.random.default_rng(3)
     contained = [interval(list(rng.normal(1, 0.1, n))).contains(1.0) for _ in range(4_000)]  # type: ignore[union-attr]
     assert 0.94 <= np.mean(contained) <= 0.96
@@ -74,7 +74,7 @@ def test_joint_intervals_contain_all_their_means() -> None:
 
 
 def test_students_interval_worked_out_by_hand() -> None:
-    """t with 4 degrees of freedom has the 97.5 % quantile 2.776445; 4.604095 at 99.5 %."""
+    """Student's t with 4 degrees of freedom is 2.776445 at 97.5 % and 4.604095 at 99.5 %."""
     values = [1.0, 2.0, 3.0, 4.0, 5.0]
     half = 2.776445 * 2.5**0.5 / 5**0.5
     five = interval(values)
@@ -109,7 +109,7 @@ def test_of_few_values() -> None:
 
 
 def test_ratios_are_paired_by_seed() -> None:
-    """Seeds differ by tenfold, the policies by 1 %: that shows, seed by seed."""
+    """Seeds differ by a factor of ten, policies by 1 %: paired by seed, this is significant."""
     base = {seed: 10.0**seed for seed in range(5)}
     ours = {seed: value * (1.01 + 0.001 * (seed % 2)) for seed, value in base.items()}
     found = paired_ratio({**ours, 9: 1.0}, {**base, 8: 1.0})

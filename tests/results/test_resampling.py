@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Intervals of any statistic: equality with those of means, and their coverage."""
+"""Intervals of any statistic: for means they equal the intervals of means; and their coverage."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rebat.results.resampling import Weights
 
 
 def of(values: np.ndarray, statistic: Callable[[np.ndarray], float]) -> Interval | None:
-    """The interval of a statistic of repeated values."""
+    """Return the interval of a statistic of values, repeated by their weights."""
     weights = Weights(len(values))
     return weights.interval(lambda row: statistic(np.repeat(values, weights.rows[row].astype(int))))
 
@@ -33,7 +33,9 @@ def test_of_a_mean_of_few_values_is_students(n: int) -> None:
 
 @pytest.mark.parametrize("n", [10, 30])
 def test_of_a_mean_of_more_values_is_nearly_scipys(n: int) -> None:
-    """Both are BCa, with other resamples: the ends differ by a few per cent of the width."""
+    """Both are BCa intervals, with different resamples: the ends differ by a few per cent of the
+    width.
+    """
     values = np.random.default_rng(2).gamma(2, 1, n)
     mine, scipys = of(values, np.mean), interval(list(values))
     assert mine is not None and scipys is not None and scipys.width

@@ -8,7 +8,7 @@ from rebat.results.verdict import verdict
 
 
 def result(policies: dict[str, list[float]]) -> Seeds:
-    """Policies with the useful utilisation of each seed; the mean flow is 100 times that."""
+    """Return policies with a useful utilisation per seed; the mean flow is 100 times this."""
     seeds = Seeds(list(policies))
     for policy, values in policies.items():
         for seed, value in enumerate(values):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The codec, tested with all messages of a real Batsim and its schedulers."""
+"""The codec of Batsim 4, tested with all messages of a real Batsim and its schedulers."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_a_reply_that_batsim_cannot_read_is_refused(event: str, told: str) -> No
 
 @pytest.mark.parametrize(("base", "rows"), [(e.Event, EVENTS), (d.Decision, DECISIONS)])
 def test_every_event_and_decision_is_declared(base, rows) -> None:
-    """Decisions that only Batsim 5 has are in a module of their own."""
+    """Decisions that only Batsim 5 has are in a separate module."""
     ours = {kind for kind in base.__subclasses__() if kind.__module__ == base.__module__}
     assert ours == set(rows.by_class)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The codec of Batsim 5, tested with all messages that a real one sent, accepted and refused."""
+"""The codec of Batsim 5, tested with all messages that a real Batsim sent, accepted or refused."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ BY_STATE = (
     "refuse_profile_",
     "refuse_reject_running",
 )
-"""Refused because of the state of the simulation, which the codec does not know."""
+"""Cases that Batsim refuses because of the simulation's state, which the codec does not know."""
 
 
 def frames(case: Path) -> list[Frame]:
@@ -52,7 +52,7 @@ def frames(case: Path) -> list[Frame]:
 
 
 def plain(frame: bytes) -> dict:
-    """The message in a frame, without what rebat does not need: stale times and ids of lines."""
+    """Return the message in a frame without stale times and line ids, which rebat does not need."""
     message = json.loads(frame.rstrip(b"\0"))
     message["now"] = round(message["now"], 6)
     for event in message["events"]:
@@ -83,7 +83,7 @@ def test_every_recorded_message_is_read_and_written_again() -> None:
 
 
 def test_every_reply_that_batsim_accepted_is_read_and_written_in_a_form_that_it_accepts() -> None:
-    """All but the last reply of an aborted conversation; accepted oddities are included."""
+    """The replies are all except the last one of an aborted conversation, also unusual ones."""
     count = 0
     for case in cases5():
         aborted = json.loads((case / "result.json").read_text())["exit_status"] in (134, 139)
@@ -277,7 +277,7 @@ def test_what_batsim_aborts_on_is_not_written() -> None:
 
 
 def test_a_reply_repeats_the_time_as_batsim_printed_it() -> None:
-    """16666.66666666667 is not a whole number of microseconds; a later reply would be delayed."""
+    """16666.66666666667 s is not a whole number of us; a later time would delay the reply."""
     message, now_s = decode_timed(b'{"now": 16666.66666666667, "events": []}')
     start = d.ExecuteJob(at_us=message.now_us, job_id="w0!1", nodes=NodeSet.of([0]))
     written = json.loads(encode_reply(d.Reply(message.now_us, (start,)), now_s))

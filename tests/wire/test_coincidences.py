@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Simultaneous events: the schedule is the same embedded, over the wire and from a recording."""
+"""Simultaneous events: the schedule is the same embedded, over the protocol and in a recording."""
 
 from __future__ import annotations
 

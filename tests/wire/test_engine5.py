@@ -20,14 +20,14 @@ from tests.recordings import cases5
 from tests.wire.test_batsim5 import plain
 
 FINER = {"near_finer", "thirds"}
-"""Times with more digits than a microsecond, the engine's resolution."""
+"""Cases with times of more digits than a microsecond, the engine's resolution."""
 
 NOT_READ = {"load_negative_subtime", "load_no_jobs", "names", "parallel"}
-"""Workloads that rebat refuses to read, or that need a network model."""
+"""Cases whose workloads rebat refuses to read, or that need a network model."""
 
 
 def playable() -> list:
-    """The recorded conversations that got beyond the handshake."""
+    """Return the recorded conversations that continued after the handshake."""
     return [
         case
         for case in cases5()
@@ -38,7 +38,7 @@ def playable() -> list:
 
 @pytest.mark.parametrize("case", playable(), ids=lambda case: case.name)
 def test_the_engine_sends_what_batsim_5_sent(case) -> None:
-    """Each message in its order, the outputs, and the exit status, also where Batsim aborts."""
+    """Messages, their order, outputs and exit status are equal, also if Batsim aborts."""
     engine = replay_on_engine(case, plain)
     written = (case / "jobs.csv").read_text().splitlines() if (case / "jobs.csv").exists() else []
     if written:
@@ -51,7 +51,7 @@ EACH = 25
 
 @pytest.mark.parametrize("first", SEEDS)
 def test_presets_decide_the_same_behind_the_protocol(first: int) -> None:
-    """Whole seconds: the bytes of an embedded run."""
+    """For times of whole seconds the jobs have the same bytes as an embedded run."""
     for seed in range(first * EACH, (first + 1) * EACH):
         case = Case(seed)
         engine, _ = play5(case)
@@ -67,7 +67,10 @@ def embedded(case: Case):
 
 @pytest.mark.parametrize("first", SEEDS)
 def test_late_calls_are_safe_and_bounded(first: int) -> None:
-    """Times off the grid of milliseconds: no refusal, no unsafe start, at most 1 ms per call."""
+    """If times are not whole milliseconds, no start is unsafe and no further start is refused.
+
+    A call is at most 1 ms late.
+    """
     for seed in range(first * EACH, (first + 1) * EACH):
         case = stretched(Case(seed))
         _, conversation = play5(case)
@@ -82,7 +85,7 @@ FACTOR = 1.000123457
 
 
 def stretched(case: Case) -> Case:
-    """A case with all its times multiplied by a factor."""
+    """Return the case with all its times multiplied by a factor."""
 
     def longer(us: int | None) -> int | None:
         return None if us is None else round(us * FACTOR)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""For any messages, the server neither crashes nor makes decisions that abort Batsim."""
+"""For any messages the server does not crash, and makes no decision that would abort Batsim."""
 
 from __future__ import annotations
 
@@ -81,13 +81,13 @@ MESSAGE = st.fixed_dictionaries({"now": st.integers(0, 60), "events": st.lists(E
 
 
 def drawn(data: st.DataObject, message: st.SearchStrategy, most: int) -> Iterator[bytes]:
-    """Up to ``most`` messages. Those after a refused one would not be sent: they are not drawn."""
+    """Yield up to ``most`` messages; none is drawn after the reader stops at a refused one."""
     for _ in range(data.draw(st.integers(1, most))):
         yield json.dumps(data.draw(message)).encode()
 
 
 class Shadow:
-    """Batsim as far as what it was heard to say goes: aborts on what Batsim would abort on."""
+    """A model of Batsim from its messages; it fails on decisions on which Batsim would abort."""
 
     def __init__(self) -> None:
         self.n_nodes, self.now_us = 0, 0
@@ -98,7 +98,7 @@ class Shadow:
         self.down: set[int] = set()
 
     def hear(self, data: bytes) -> None:
-        """Take in what the peer says."""
+        """Update the state with a message of Batsim."""
         message = decode_message(data)
         self.now_us = message.now_us
         for event in message.events:
@@ -115,7 +115,7 @@ class Shadow:
                 self.down -= set(event.nodes)
 
     def check(self, reply: bytes) -> None:
-        """Carry the reply out, as Batsim would."""
+        """Execute a reply as Batsim would."""
         decoded = decode_reply(reply)
         for decision in decoded.decisions:
             assert self.now_us <= decision.at_us <= decoded.now_us
@@ -150,7 +150,7 @@ class Shadow:
 
 
 def talk(messages: Iterable[bytes], policy: str = "sfsj") -> int:
-    """Say these to a server until it refuses one; gives how many it answered."""
+    """Send messages to a server until it refuses one; return the number of answered messages."""
     conversation = Conversation(lambda _: session_for(policy, {}))
     shadow, answered = Shadow(), 0
     for data in messages:
@@ -180,7 +180,7 @@ def test_bytes(data: bytes) -> None:
 
 
 def mutated(raw: bytes, rng: random.Random) -> bytes:
-    """A recorded message with a few bytes, numbers or words changed."""
+    """Return a recorded message with a few bytes, numbers or words changed."""
     data = bytearray(raw)
     for _ in range(rng.randint(1, 4)):
         at = rng.randrange(len(data))
@@ -216,7 +216,7 @@ def test_ten_thousand_mutated_recorded_messages() -> None:
 
 
 def test_the_shadow_knows_a_dead_node_and_a_busy_one() -> None:
-    """A server that handed out dead or busy nodes would not pass."""
+    """A server that starts jobs on dead or busy nodes would fail."""
     job = {"id": "w0!1", "res": 1, "profile": "d", "walltime": 9}
     say = [
         {"type": "JOB_SUBMITTED", "data": {"job_id": "w0!1", "job": job}},

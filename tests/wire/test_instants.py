@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Decisions about repairs are made when all messages of their time are known."""
+"""After a repair, decisions are made when all messages of the same time have arrived."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def acknowledgement(number: int = 1) -> e.Event:
 
 
 class Session:
-    """Notes what it hears; answers with these decisions."""
+    """A session that records messages and answers each with the same decisions."""
 
     def __init__(self, *decisions) -> None:
         self.heard: list[Message] = []
@@ -110,7 +110,7 @@ def test_the_end_of_the_simulation_is_heard() -> None:
 
 @pytest.mark.parametrize("whole", [False, True])
 def test_where_the_real_batsim_aborted_nothing_starts(whole: bool) -> None:
-    """Recorded: it reports the repair of node 0 alone, and aborts at a start on it."""
+    """The recorded Batsim reports only the repair of node 0, and aborts if a job starts on it."""
     lines = [json.loads(line) for line in (DATA / "real-batsim/repair-fail-tie/talk.jsonl").open()]
     conversation = Conversation(lambda _: session_for("baseline", {}), whole_instants=whole)
     said = [line["raw"].encode() for line in lines if line["dir"] == "batsim->sched"]
@@ -133,7 +133,7 @@ def test_where_the_real_batsim_aborted_nothing_starts(whole: bool) -> None:
 
 
 def test_without_it_random_cases_abort() -> None:
-    """The random tests can fail."""
+    """This shows that the random tests can fail."""
     aborts = 0
     for seed in range(40):
         case = Case(seed)

@@ -46,7 +46,7 @@ def free_port() -> int:
 
 @pytest.fixture(scope="module")
 def inputs(tmp_path_factory) -> Path:
-    """150 jobs with checkpoints on 128 nodes, and failures every half hour."""
+    """Write 150 jobs with checkpoints on 128 nodes, and failures every half hour."""
     folder = tmp_path_factory.mktemp("wire")
     workload = add_young_daly(
         synthetic(1, n_jobs=150), n_nodes=128, mtbf_s=1800, cost_s=60.0, recovery_s=60.0
@@ -60,7 +60,7 @@ def inputs(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def flexible_inputs(tmp_path_factory) -> Path:
-    """150 rigid, moldable and malleable jobs; failures that hit four processors at a time."""
+    """Write 150 rigid, moldable and malleable jobs, and failures of four processors at a time."""
     folder = tmp_path_factory.mktemp("flexible")
     workload = flexible_load(3, FlexibleLoad(jobs=150))
     write_workload(add_perfect(workload), folder / "w.json")
@@ -71,7 +71,7 @@ def flexible_inputs(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def cluster_inputs(tmp_path_factory) -> Path:
-    """A quarter of a day of 4 nodes of 8 cores with eternal jobs, failures, and nodes drained."""
+    """Write 6 h of jobs on 4 nodes of 8 cores, with eternal jobs, failures and drained nodes."""
     folder = tmp_path_factory.mktemp("cluster")
     asked = ClusterDay(load=80, nodes=4, cores=8, hours=6, eternal=20)
     write_workload(cluster_day(2, asked), folder / "w.json")
@@ -86,7 +86,7 @@ def cluster_inputs(tmp_path_factory) -> Path:
 
 @contextmanager
 def process(*command: str, **options):
-    """A process that is gone when the block ends."""
+    """Start a process that is killed when the block ends."""
     running = subprocess.Popen(
         command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, **options
     )
@@ -107,13 +107,13 @@ def simulate(inputs: Path, port: int, prefix: Path, *more: str) -> None:
 
 
 def own_rows(file: Path) -> bytes:
-    """A jobs.csv without the jobs that were registered for their acknowledgement."""
+    """Return a jobs.csv without the jobs that rebat registered only for their acknowledgement."""
     lines = file.read_bytes().splitlines(keepends=True)
     return b"".join(line for line in lines if line.split(b",")[1] != PROBES.encode())
 
 
 def embedded(inputs: Path, policy: str, out: Path, *more: str) -> bytes:
-    """The jobs of the same run in this process, without a wire."""
+    """Run the same simulation in this process, without a socket; return its jobs.csv."""
     main(["run", str(inputs / "w.json"), "-p", policy, "--out", str(out), *more])
     return (out / policy.replace(":", "+") / "jobs.csv").read_bytes()
 
@@ -148,7 +148,7 @@ def test_over_the_wire_the_jobs_are_those_of_an_embedded_run(inputs, policy, tmp
 def test_drains_tiers_and_compaction_are_the_same_over_the_wire(
     cluster_inputs, policy, tmp_path
 ) -> None:
-    """Operations are generic events of one file with the failures."""
+    """Operations are generic events in the same file as the failures."""
     port, folder = free_port(), cluster_inputs
     serve = [*REBAT, "serve", "-p", policy, "--endpoint", f"tcp://127.0.0.1:{port}"]
     with process(*serve, "--cores-per-node", "8", "--timeout", "30s") as server:
@@ -198,7 +198,7 @@ def test_sched_cfg_chooses_the_policy(inputs, tmp_path) -> None:
 
 
 def test_an_instant_is_told_in_pieces_where_that_is_asked_for(tmp_path) -> None:
-    """Three jobs that end together: one message, or three; every job ends either way."""
+    """Three jobs end together, in one message or in three; every job completes in both cases."""
     profiles = {"d": {"type": "delay", "delay": 9}}
     jobs = tuple(Job(name, 1, 5_000_000, 20_000_000, "d") for name in "abc")
     write_workload(Workload("w", 4, jobs, profiles), tmp_path / "w.json")
@@ -218,7 +218,7 @@ def test_an_instant_is_told_in_pieces_where_that_is_asked_for(tmp_path) -> None:
 
 @pytest.mark.parametrize("command", [["serve", "--endpoint"], ["simulate", "-w", "x.json", "-s"]])
 def test_a_port_that_cannot_be_is_refused(command, inputs) -> None:
-    """ZeroMQ would take 99999 for 34463."""
+    """ZeroMQ would use port 34463 for 99999."""
     command = [str(inputs / "w.json") if word == "x.json" else word for word in command]
     done = subprocess.run(
         [*REBAT, *command, "tcp://127.0.0.1:99999"],
@@ -250,7 +250,7 @@ def test_a_peer_killed_in_mid_conversation_ends_serve_with_its_record_intact(
         with process(*peer, "-e", str(tmp_path / "never")) as simulator:
             wait_for(record)
             os.kill(simulator.pid, signal.SIGKILL)
-        _, told = server.communicate(timeout=10)  # at once: its patience is 10 minutes
+        _, told = server.communicate(timeout=10)  # immediately: the timeout is 10 minutes
         assert server.returncode == 2
     assert "the simulator closed the connection; the simulation had not ended: at " in told
     assert "it was killed" in told
@@ -260,7 +260,7 @@ def test_a_peer_killed_in_mid_conversation_ends_serve_with_its_record_intact(
 
 
 def wait_for(record: Path, lines: int = 40) -> None:
-    """Until a conversation is under way."""
+    """Wait until a conversation has more than ``lines`` messages."""
     deadline = time.monotonic() + 30
     while time.monotonic() < deadline:
         if record.exists() and len(record.read_bytes().splitlines()) > lines:
@@ -302,7 +302,7 @@ def test_a_scheduler_killed_in_mid_conversation_ends_simulate(inputs, tmp_path) 
 
 @contextmanager
 def batsim(port: int):
-    """Batsim's end of the wire in the hand of a test: says events, gives the reply's."""
+    """Act as Batsim: yield a function that sends events and returns those of the reply."""
     with zmq.Context() as context, context.socket(zmq.REQ) as peer:
         peer.setsockopt(zmq.LINGER, 0)
         peer.connect(f"tcp://127.0.0.1:{port}")
@@ -339,7 +339,7 @@ class Careless(Policy):
 
 
 def test_a_batsim_that_deadlocks_is_told_with_what_was_refused(tmp_path) -> None:
-    """Batsim then ends with exit status 0, and says nothing."""
+    """Batsim then ends with exit status 0 and without a message."""
     (tmp_path / "own.py").write_text(OWN)
     port = free_port()
     policy = f"{tmp_path / 'own.py'}:Careless"
@@ -390,7 +390,7 @@ with zmq.Context() as context, context.socket(zmq.REQ) as peer:
 
 
 def test_another_user_cannot_be_the_simulator() -> None:
-    """Also when it comes first."""
+    """This holds also if the other user connects first."""
     if os.getuid() != 0:
         pytest.skip("needs root: only root may become another user")
     port, nobody = free_port(), pwd.getpwnam("nobody").pw_uid
@@ -425,7 +425,7 @@ def test_whose_a_connection_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
             client.close()
             assert peers.refused(ours.fileno()) == "a peer that has disconnected"
             monkeypatch.setattr(peers, "SOCKETS", tmp_path / "none")
-            assert peers.refused(ours.fileno()) is None  # no Linux
+            assert peers.refused(ours.fileno()) is None  # as on systems other than Linux
     assert peers.refused(-1) is None
 
 
@@ -497,7 +497,7 @@ def test_rebat_inside_pybatsim_decides_the_same(inputs, tmp_path) -> None:
 
 
 def test_pybatsim_is_installed_with_the_documented_line() -> None:
-    """The line that the tests use is the documented one."""
+    """The Makefile installs the same requirement as the documented line."""
     used = re.search(r"^PYBATSIM := (.+)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
     page = (ROOT / "docs/how-to/batsim.md").read_text()
     lines = re.findall(r"^pip install .*pybatsim.*$", page, re.MULTILINE)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Recorded messages of the real Batsim, sent to our schedulers instead of Batsched."""
+"""Recorded messages of the real Batsim, sent to rebat's schedulers instead of Batsched."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_our_presets_answer_as_was_recorded(recording: str, policy: str) -> None
 
 
 def test_a_different_scheduler_answers_differently() -> None:
-    """The comparison can fail."""
+    """This shows that the comparison can fail."""
     path = folder_of("ties_701_h322") / "ties_701_h322.jsonl"
     with pytest.raises(Exception, match=r"started|job"):
         assert list(replay(path, lambda _: session_for("easy", {}))) == []

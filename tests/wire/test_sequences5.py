@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Resubmissions of checkpointed jobs as sequences."""
+"""Resubmissions of jobs with checkpoints are profiles that are sequences."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_the_parts_are_as_long_as_the_delay(period, cost, first, recovery, closi
 
 
 def test_resubmissions_run_as_sequences() -> None:
-    """A random case with checkpoints; that the schedule is unchanged is tested for all cases."""
+    """The random cases have checkpoints. Other tests check that the schedule is unchanged."""
     registered = []
     for seed in range(40):
         case = Case(seed)

@@ -67,7 +67,7 @@ FCFS = {
     "accept_blanks",
     "accept_nul_at_end",
 }
-"""Conversations with a scheduler that is FCFS on the lowest nodes, as our preset."""
+"""Conversations with an FCFS scheduler that uses the lowest nodes, as rebat's preset does."""
 
 
 def conversation(policy: str = "sfsj") -> Conversation:
@@ -91,7 +91,7 @@ def test_our_fcfs_answers_as_was_recorded() -> None:
 
 
 def starts(reply: bytes) -> list[d.Decision]:
-    """Decisions without the end of registration: the recorded scheduler registered no jobs."""
+    """Return decisions without the end of registration: the recorded scheduler has none."""
     decisions = decode_reply(reply).decisions
     return [x for x in decisions if not isinstance(x, d.FinishRegistration)]
 
@@ -163,7 +163,7 @@ def begun() -> Conversation:
 
 
 def test_a_failure_before_the_repair_of_its_instant_is_not_an_error() -> None:
-    """Batsim 5 sorts event files by time alone, and not stably."""
+    """Batsim 5 sorts event files only by time, and the sort is not stable."""
     talk = begun()
     say(talk, 1.0, external("unavailable", "1-2"))
     say(talk, 2.0, external("unavailable", "2"), external("available", "1-2"))
@@ -180,7 +180,7 @@ def test_free_text_and_unknown_events_change_nothing() -> None:
         assert say(talk, 1.0, text) == []
 
 
-# ---- fuzzed peers
+# ---- random messages of peers
 
 TYPES = st.sampled_from(
     [
@@ -273,7 +273,7 @@ MESSAGE = st.fixed_dictionaries({"now": st.integers(0, 60), "events": st.lists(E
 
 
 def survive(frames: Iterable[bytes]) -> None:
-    """Each frame is answered with a valid reply, or refused in one line."""
+    """Check that each frame is answered with a valid reply, or refused in one line."""
     talk = begun()
     for frame in frames:
         try:
@@ -371,7 +371,7 @@ SMALL = Workload(
 
 
 def end_of(frames: Iterable[bytes], hello: bytes) -> str:
-    """How a simulation ends that gets these replies, then empty ones."""
+    """Return how a simulation ends if it receives these replies, then empty ones."""
     replies = chain([hello], frames)
 
     def ask(_: bytes) -> bytes:
@@ -438,7 +438,7 @@ def simulate5(folder: Path, port: int, prefix: str, *more: str, status: int = 0)
 
 
 def like_batsim_4(file: Path) -> bytes:
-    """A jobs.csv of Batsim 5 with Batsim 4's names of profiles, energies and quotes."""
+    """Return a jobs.csv of Batsim 5 with the profile names, energies and quotes of Batsim 4."""
     header, *rows = file.read_text().splitlines()
     lines = []
     for row in rows:
@@ -479,7 +479,7 @@ TIERS = ["peer=2s/31s@5min+remote=60s/62s@30min",
 def test_checkpoints_in_tiers_have_the_attempts_of_an_embedded_run(
     text, policy, init_s, tmp_path
 ) -> None:
-    """Failures of nodes and of groups, with causes; each tier is the one that survives some."""
+    """Nodes and groups fail with different causes; each tier is needed to survive some failures."""
     tiers = parse_tiers(text)
     workload = add_tiers(
         synthetic(1, n_jobs=80), tiers, n_nodes=128, mtbf_s=1800,
@@ -490,7 +490,7 @@ def test_checkpoints_in_tiers_have_the_attempts_of_an_embedded_run(
         "fleet:rate=2000,causes=gpu=2+software=1,repair=10min,rack=4,rack_share=0.3,"
         "switch=16,switch_rate=9000"
     )
-    outages = [  # of whole seconds, as Batsim 5 calls back at whole milliseconds
+    outages = [  # whole seconds, because Batsim 5 calls back at whole milliseconds
         outage._replace(
             down_us=outage.down_us // 10**6 * 10**6,
             up_us=outage.up_us // 10**6 * 10**6 + 10**6,
@@ -512,7 +512,7 @@ def test_checkpoints_in_tiers_have_the_attempts_of_an_embedded_run(
 
 
 def test_operations_and_files_in_batsim_5s_form(cluster_inputs, tmp_path) -> None:
-    """Failures and operations in two event files; an option for the policy in Batsim's text."""
+    """Failures and operations are in two event files, an option of the policy in Batsim's text."""
     for name, group in (
         ("f.events", "failures"),
         ("ops.jsonl", "failures"),
@@ -562,7 +562,7 @@ def test_operations_and_files_in_batsim_5s_form(cluster_inputs, tmp_path) -> Non
 
 
 def replying(port: int, frames: list[bytes]):
-    """A scheduler that sends these frames, whatever it hears."""
+    """Act as a scheduler that sends these frames in answer to any messages."""
     context = zmq.Context()
     peer = context.socket(zmq.REP)
     peer.setsockopt(zmq.LINGER, 500)

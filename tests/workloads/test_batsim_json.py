@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Batsim's workload JSON: writing and reading, the tolerance of Batsim, and exact errors."""
+"""Batsim's workload JSON: writing, reading, irregular files that Batsim accepts, exact errors."""
 
 import gzip
 import json

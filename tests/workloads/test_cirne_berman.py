@@ -23,7 +23,7 @@ N = 200_000
 
 
 def joint_law(least: float, parallelism: float) -> float:
-    """P(least size <= least, mean parallelism <= parallelism): equation (6)."""
+    """Return P(least size <= least, mean parallelism <= parallelism) by equation (6)."""
     x, y = float(np.log2(least)), float(np.log2(parallelism))
     return laws.PHI * x * y + laws.GAMMA * x + laws.ETA * y + laws.RHO
 
@@ -33,7 +33,7 @@ def uniform(seed: int, count: int = N) -> np.ndarray:
 
 
 def within(share: float, expected: float, count: int = N) -> bool:
-    """Four standard deviations of a share: one test in 16,000 fails by chance."""
+    """Whether a share is within four standard deviations: 1 test in 16,000 fails by chance."""
     return abs(share - expected) <= 4 * math.sqrt(expected * (1 - expected) / count)
 
 
@@ -80,7 +80,7 @@ def test_least_sizes_and_parallelisms_follow_the_joint_law(least, parallelism, p
     assert within(((sizes <= least) & (means <= parallelism)).mean(), probability)
     assert within((means[sizes == 1] < 2 ** (0.3 / 0.07468)).mean(),
                   (0.3 - 0.009198) / 0.6279, int((sizes == 1).sum()))  # fmt: skip
-    # 5.5 % have a mean parallelism below the least size, before it is raised to it
+    # 5.5 % of the mean parallelisms are below the least size before they are raised to it
     assert within((means < sizes).mean(), 0.055, N // 2)
 
 
@@ -96,8 +96,10 @@ def test_sizes_between_stay_there(least: int, most: int) -> None:
 
 
 def test_a_thousand_rigid_jobs_fill_the_machine_for_11_days() -> None:
-    """E[size] x E[estimate] x 1000 is 4.75e8 processor-seconds, 265 h of 500 processors; the
-    standard deviation over 200,000 jobs is 0.7 %."""
+    """E[size] x E[estimate] x 1000 is 4.75e8 processor-seconds, or 265 h of 500 processors.
+
+    The standard deviation for 200,000 jobs is 0.7 %.
+    """
     estimates_s = 2 ** laws.ESTIMATE_S.exponents(uniform(8))
     work = laws.rigid_sizes(uniform(9), uniform(10), 500) @ estimates_s / N * 1000
     assert work == pytest.approx(4.75e8, rel=0.03)
@@ -196,7 +198,7 @@ DATES = (0, 10, 10, 40, 100)
 
 
 def trace(folder: Path, dates=DATES) -> Path:
-    """An SWF trace whose header does not tell the machine."""
+    """Write an SWF trace whose header does not state the size of the machine."""
     file = folder / "t.swf"
     file.write_text("".join(
         f"{n} {date} 0 10 4 -1 -1 4 60 -1 1 {'-1 ' * 7}\n" for n, date in enumerate(dates, 1)
@@ -210,7 +212,7 @@ def test_arrivals_may_be_those_of_a_trace(tmp_path: Path) -> None:
     assert gaps_s(generator(text)(0)).tolist() == recorded.tolist()
     assert gaps_s(generator(f"{text},gap_s=50")(0)).tolist() == (2 * recorded).tolist()
     loaded = generator(f"{text},load=70")(0)
-    assert "arrivals t.swf, seed 0" in loaded.notes[0]  # wherever the file is
+    assert "arrivals t.swf, seed 0" in loaded.notes[0]  # the name without the folder
     assert describe(loaded)["stress"] == pytest.approx(0.7, rel=1e-6)
     ratios = gaps_s(loaded)[recorded > 0] / recorded[recorded > 0]
     assert ratios == pytest.approx(ratios[0], abs=1e-3)

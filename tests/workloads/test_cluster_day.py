@@ -16,7 +16,7 @@ from rebat.workloads.generate import generator
 
 
 def area_us(workload) -> float:
-    """Core-microseconds that its jobs ask for, eternal ones apart."""
+    """Return the core-microseconds that jobs need, without eternal jobs."""
     jobs = [job for job in workload.jobs if "eternal" not in job.extra]
     return sum(job.n_nodes * duration_us(workload.profiles, job.profile) for job in jobs)
 
@@ -39,7 +39,7 @@ def test_the_area_is_reached_and_no_job_too_many(load, nodes, cores, seed) -> No
 
 
 def test_laws_are_exponential() -> None:
-    """Of the parallelism rounded up: mean 1 / (1 - exp(-1 / m)); of lengths the mean itself."""
+    """The mean of the rounded-up parallelism is 1 / (1 - exp(-1 / m)), that of run times 900 s."""
     workload = generator("cluster-day:load=75,hours=240,parallelism=4,length_s=900")(3)
     sizes = np.array([job.n_nodes for job in workload.jobs])
     runs = np.array([duration_us(workload.profiles, job.profile) for job in workload.jobs]) / 1e6

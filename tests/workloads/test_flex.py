@@ -46,7 +46,7 @@ def test_shapes_lie_around_what_was_asked_for(sizes, machine, shares, seed, sigm
     for job, before in zip(made.jobs, given_.jobs, strict=True):
         shape, n = shape_of(job.extra), job.n_nodes
         same = msgspec.structs.replace(job, profile="d", extra={})
-        assert same == before  # size, date and walltime are those they were
+        assert same == before  # size, submission and walltime are unchanged
         profile = made.profiles[job.profile]
         if isinstance(shape, Rigid):
             assert (job, profile) == (before, given_.profiles["d"])
@@ -114,7 +114,7 @@ def test_what_cannot_scale_stays_rigid() -> None:
     made = flex(Workload("w", 8, jobs, profiles), malleable=1.0)
     assert kinds(made)["malleable"] == {"1", "5", "6"}
     assert made.jobs[1:4] == jobs[1:4]
-    assert made.jobs[4].profile == "l"  # its own speedup
+    assert made.jobs[4].profile == "l"  # the job has a speedup
     assert made.jobs[4].extra["note"] == "x"
     assert made.jobs[0].profile == "d-flex-1+"
     assert {name: made.profiles[name] for name in profiles} == profiles

@@ -75,7 +75,7 @@ def test_the_synthetic_workload_follows_section_6_3():
     assert max(ratios) <= 5.000001
     assert sum(ratios) / 1000 == pytest.approx(3, abs=0.15)
     assert workload.n_nodes == 128
-    # random order: the large jobs are not at either end
+    # in random order: large jobs are not all at one end
     ranks = [n for n, job in enumerate(workload.jobs) if job.n_nodes == 64]
     assert 300 < sum(ranks) / len(ranks) < 700
 
@@ -217,7 +217,7 @@ def _lag_1(values: np.ndarray) -> float:
 
 
 def test_sessions_make_successive_jobs_similar() -> None:
-    """Mira, September to December 2018: 0.39 to 0.47."""
+    """Mira's correlations from September to December 2018 are 0.39 to 0.47."""
     random = [_lag_1(_log_sizes("june-2017", seed)) for seed in range(3)]
     similar = [_lag_1(_log_sizes("june-2017:order=sessions", seed)) for seed in range(3)]
     assert max(map(abs, random)) < 0.06
@@ -237,7 +237,7 @@ def test_a_month_with_sessions_has_the_published_numbers_too(options: str) -> No
 
 
 def test_walltimes_follow_the_chosen_accuracy() -> None:
-    """Below 5 min even an exact walltime is rounded up."""
+    """Only jobs above 1 h are compared, because exact walltimes are rounded up to 5 min."""
     for name, low, high in (("exact", 0.9, 1.0), ("mira", 0.4, 0.75), ("uniform", 0.4, 0.65)):
         work = generator(f"june-2017:walltimes={name}")(0)
         run_s = np.array([work.profiles[job.profile]["delay"] for job in work.jobs])

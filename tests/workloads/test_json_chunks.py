@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Documents that are decoded in parts equal documents that are decoded as a whole."""
+"""Documents that are decoded in parts equal those that are decoded in one call."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ JOBS = st.lists(st.dictionaries(TEXT, VALUES) | VALUES)
 def test_chunks_of_any_size_give_the_same_elements(
     jobs: list[object], size: int, indent: int | None
 ) -> None:
-    """With braces and quotes in texts, and lists of objects within the elements."""
+    """The texts have braces and quotes, and the elements have lists of objects."""
     text = json.dumps({"a": 1, "jobs": jobs, "b": [2]}, indent=indent)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(json_chunks, "CHUNK", size)
@@ -55,7 +55,7 @@ def test_an_error_in_a_later_chunk_names_its_line(
 
 
 def test_a_long_list_within_an_element_takes_no_quadratic_time() -> None:
-    """Each wrong end doubles the length of the chunk, so that few ends are tried."""
+    """After each wrong end of an element the chunk doubles, so that few ends are tried."""
     inner = "{}," * 400_000 + "{}"
     document = split_document('{"jobs": [{"x": [' + inner + "]}]}", "jobs")
     calls = 0

@@ -40,7 +40,7 @@ def ran(workload, *events):
 
 
 def test_a_job_continues_without_delay_while_it_has_spare_nodes() -> None:
-    """Figure 1a: job 1 needs four nodes and has two spare ones; each of two failures takes one."""
+    """Figure 1a: job 1 needs four nodes and has two spare nodes; each of two failures takes one."""
     workload = with_own_spares(flexible(6, (4, 100, 0, None)), "2")
     assert ran(workload, down("0", 20, 500), down("5", 50, 500)) == {
         "1": (6, 0, 20), "1#1": (5, 20, 50), "1#2": (4, 50, 100),
@@ -50,7 +50,7 @@ def test_a_job_continues_without_delay_while_it_has_spare_nodes() -> None:
 def test_a_job_without_spare_nodes_left_starts_again_with_all_its_spare_nodes() -> None:
     """The second failure takes two nodes and leaves three: the job waits until it has six.
 
-    Attempt ``1#2`` would have the five nodes of ``1#1``; it never runs.
+    Attempt ``1#2`` would have the five nodes of ``1#1``, so it never runs.
     """
     workload = with_own_spares(flexible(7, (4, 100, 0, None)), "2")
     attempts = ran(workload, down("0", 20, 200), down("4-5", 50, 300))
@@ -58,7 +58,7 @@ def test_a_job_without_spare_nodes_left_starts_again_with_all_its_spare_nodes() 
 
 
 def test_the_size_of_moldable_jobs_does_not_matter() -> None:
-    """After the first failure the job has less than it requests, and is planned on its request."""
+    """After the first failure the job has fewer nodes than requested; the plan uses the request."""
     workload = add_perfect(with_own_spares(flexible(6, (4, 100, 0, None)), "2"))
     events = [*down("0", 20, 200), *down("4-5", 50, 300)]
     attempts = [

@@ -63,7 +63,7 @@ def test_partial_executions_are_attempts_that_continue_their_work(tmp_path: Path
 
 
 def test_attempts_share_nodes_if_a_record_needs_more_than_the_machine_has(tmp_path: Path) -> None:
-    """Archive traces do: ends and starts of the same second overlap."""
+    """This occurs in archive traces: ends and starts in the same second overlap."""
     trace = swf(tmp_path / "a.swf", (1, 0, 0, 20, 3, 1), (2, 5, 0, 20, 2, 1))
     schedule = schedule_of(trace)
     assert [str(attempt.nodes).replace(" ", ",") for attempt in schedule.attempts] == ["0-2", "0,3"]

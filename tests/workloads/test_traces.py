@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SWF and ALCF importers: small files with each rule and error, then the real traces."""
+"""SWF and ALCF importers: small files for each rule and error, then the real traces."""
 
 import csv
 import gzip
@@ -54,7 +54,7 @@ def test_a_trace_becomes_a_workload(tmp_path, name):
 
 
 def test_users_and_queues_stay_with_their_jobs(tmp_path):
-    """Fields 12 and 15; -1 is nobody, and no field of the workload."""
+    """They are fields 12 and 15; -1 is no user or queue, and has no field in the workload."""
     known = row(2).split()
     known[11], known[14] = "17", "3"
     workload = read_swf(swf(tmp_path, row(1), " ".join(known)))
@@ -65,7 +65,7 @@ def test_users_and_queues_stay_with_their_jobs(tmp_path):
 
 @needs_traces
 def test_users_of_the_real_traces():
-    """Lines read by hand: the first jobs of KTH's log, and of ALCF's."""
+    """The expected users were read by hand: the first jobs of KTH's log, and a job of ALCF's."""
     kth = load_workload(SHARED / "traces/KTH-SP2-1996-2.1-cln.swf.gz", max_jobs=3)
     assert [job.extra for job in kth.jobs] == [{"user": "12"}, {"user": "13"}, {"user": "14"}]
     mira = load_workload(SHARED / "traces/ANL-ALCF-DJC-MIRA_20200101_20201231.csv.gz")
@@ -114,7 +114,7 @@ def test_sizes_cap_and_what_is_dropped(tmp_path):
 
 
 def test_every_count_is_of_what_was_selected(tmp_path):
-    """What was dropped or raised outside the selection counts for nothing."""
+    """Jobs that are dropped or changed outside of the selection are not counted."""
     outside = [row(20, 900, run=0), row(21, 901, status=2), row(22, 902, run=99), row(23, 1, run=0)]
     inside = [row(1, 0), row(2, 10, run=99), row(3, 11, run=0), row(4, 12, status=3), row(5, 13)]
     path = swf(tmp_path, *outside, *inside)
@@ -350,7 +350,7 @@ def test_the_reader_is_chosen_by_name(tmp_path):
 
 @needs_traces
 def test_mira_november_2018_is_the_authors_workload():
-    """All 5,321 jobs as in the golden map: months are cut in UTC there."""
+    """All 5,321 jobs equal those of the golden map, whose months are in UTC."""
     trace = SHARED / "traces/mira-2018-09_2018-12.swf.gz"
     golden = SHARED / "golden/node-stealing/mira-2018-11-ckpt.map.csv.gz"
     workload = read_swf(trace, months="2018-11", cap=49000, overrun="raise-walltime")

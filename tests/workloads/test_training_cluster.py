@@ -12,7 +12,7 @@ from rebat.workloads.training_cluster import FLAGSHIP, MEAN_H, SHARES, SMALL_GPU
 
 
 def columns(workload):
-    """Nodes and run times (h) of the jobs."""
+    """Return nodes and run times (h) of the jobs."""
     nodes = np.array([job.n_nodes for job in workload.jobs])
     run_h = np.array([workload.profiles[job.profile]["delay"] for job in workload.jobs]) / 3600
     return nodes, run_h
@@ -34,7 +34,7 @@ def test_a_month():
     workload = generator("training-cluster:days=10")(0)
     nodes, run_h = columns(workload)
     assert workload.n_nodes == 2000
-    assert 0.7 < (nodes @ run_h) / (2000 * 240) < 0.96  # few large jobs have most of the time
+    assert 0.7 < (nodes @ run_h) / (2000 * 240) < 0.96  # few large jobs have most of the node time
     assert run_h.max() <= 7 * 24
     assert run_h[nodes > 1].mean() == pytest.approx(4, rel=1e-3)
     assert run_h[nodes == 1].mean() == pytest.approx(1.2, rel=1e-3)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Policies with one bug each, and the check that must find it."""
+"""Policies with one bug each, and the check that must find this bug."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Mine(Fcfs):
 
 
 class Bug(NamedTuple):
-    """The methods of a class ``Mine``, the check that finds the bug, and what it says."""
+    """The methods of a class ``Mine``, the check that finds the bug, and a part of its message."""
 
     code: str
     check: str

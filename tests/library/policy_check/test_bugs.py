@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[3]
 
 
 def failed(checked: PolicyCheck) -> dict[str, str]:
-    """The problem of each failed check."""
+    """Return the problem of each failed check."""
     return {row.name: row.failing.problem for row in checked.checks if row.failing}
 
 
@@ -28,7 +28,7 @@ def test_a_planted_bug_is_found(name: str, tmp_path: Path) -> None:
     problems = failed(check_policy(f"{tmp_path}/mine.py:Mine", seeds=5, timeout_s=timeout_s))
     assert bug.check in problems
     assert bug.problem in problems[bug.check]
-    assert problems.keys() <= {bug.check, "starvation"}  # no other check is blamed
+    assert problems.keys() <= {bug.check, "starvation"}  # no other check fails
 
 
 def test_the_policy_without_a_bug_passes(tmp_path: Path) -> None:

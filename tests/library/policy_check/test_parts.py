@@ -79,7 +79,7 @@ def test_a_policy_that_resizes_jobs_does_so_in_the_cases() -> None:
 
 @pytest.mark.parametrize("seed", range(len(STREAMS)))
 def test_streams_are_longer_than_their_bound(seed: int) -> None:
-    """Otherwise no policy could fail in one."""
+    """In a shorter stream no policy could fail."""
     jobs = stream_case(seed).workload.jobs
     (other,) = (job for job in jobs if job.id == "other")
     until = sum(job.submit_us <= other.submit_us for job in jobs)
@@ -139,7 +139,7 @@ OVERTAKING = {
     "greedy", "greedy-sfsj", "r-list-0", "r-list-1", "r-list-q", "r-shelf-b", "r-shelf-nb",
     "training-preempt", "training-requeue", "training-stealing", "training-swap",
 }  # fmt: skip
-"""Presets in which jobs overtake others without a bound, as docs/how-to/policy-check.md says."""
+"""Presets in which any number of jobs may overtake a job (see docs/how-to/policy-check.md)."""
 
 
 def test_presets_keep_all_rules_but_some_have_no_bound_on_waits() -> None:

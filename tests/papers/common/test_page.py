@@ -75,7 +75,7 @@ def test_a_group_of_published_values_has_no_direction() -> None:
 
 
 def test_the_place_of_a_published_value() -> None:
-    """Of 1 to 5 the mean is 3, s**2 = 2.5, t(0.975; 4) = 2.776: 3 ± 1.963, single ones ± 4.809."""
+    """For 1 to 5 with t(0.975; 4) = 2.776 the mean is 3 ± 1.963, a single value 3 ± 4.809."""
     ours = interval([1.0, 2.0, 3.0, 4.0, 5.0])
     assert ours is not None
     assert [place_of(ours, x) for x in (4.9, 5.0, 7.8, 7.9)] == [INSIDE, NEAR, NEAR, OUTSIDE]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The reports of any runs, and of the causes of the gain of node stealing."""
+"""Reports of any runs, and the report on the causes of the gain of node stealing."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_settings_are_called_by_their_grids() -> None:
 
 
 def test_draws_of_a_workload_are_seeds(tmp_path: Path) -> None:
-    """Two draws with two seeds of failures each: a draw's value is the mean over its seeds."""
+    """Two draws of a workload have two seeds each; a draw's value is the mean over its seeds."""
     file = campaign_file(tmp_path, DRAWN)
     file.write_text('report = "runs"\n' + file.read_text())
     run_here(file, tmp_path / "results")
@@ -138,7 +138,7 @@ def test_one_draw_is_no_sample_of_draws(tmp_path: Path) -> None:
 
 
 def drawn(folder: Path, rows: list[tuple[str, str, int, float]]) -> RunIndex[str]:
-    """RunIndex[str] of (policy, workload, seed, value)."""
+    """Return the index of runs with (policy, workload, seed, value)."""
     table = pd.DataFrame(rows, columns=["policy", "workload", "seed", "value"])
     table = table.assign(kind="simulation", grid="g", metric="useful_utilisation", size_class=None)
     for name in ScenarioLabel._fields:
@@ -211,7 +211,7 @@ def test_a_file_may_say_which_report_it_wants(tmp_path: Path) -> None:
 
 
 def test_workloads_of_a_grid_are_pooled() -> None:
-    """Five months with ratios of 1.01 to 1.05, each over two seeds; four months have no table."""
+    """Five months have ratios of 1.01 to 1.05, each with two seeds; four months are too few."""
     scenario = ScenarioLabel("authors", 3600.0, 3600.0, checkpoint=USUAL_CHECKPOINTS)
     rows = [
         (Setting("real", f"month {n}", scenario), policy, "useful_utilisation", "", (-1, seed),

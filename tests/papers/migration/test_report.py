@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The report of job migration: the campaigns that get it, and its content."""
+"""The report of job migration: its content, and the campaigns that have this report."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def test_the_page_has_every_part(ran, tmp_path) -> None:
 
 
 def test_a_row_says_what_the_runs_say(evidence) -> None:
-    """Means and paired differences, by hand from the metrics."""
+    """The table has means and paired differences, computed here from the metrics."""
     table = next(iter(tables.tables(evidence)))
     load = groups.figure_4(evidence)[50]
     before, after = (
@@ -207,7 +207,7 @@ def test_policies_are_read_as_campaigns_write_them(
 def _told(
     numbers: dict[tuple[str, str, str], dict[str, list[float]]], times: int = 5, **scenario
 ) -> Runs:
-    """Numbers by hand: (grid, workload, policy) -> metric -> a value per seed, repeated."""
+    """Return runs from (grid, workload, policy) -> metric -> values of seeds, repeated."""
     rows = []
     for (grid, workload, policy), metrics in numbers.items():
         setting, case = Setting(grid, workload, ScenarioLabel(**scenario)), case_of(policy)
@@ -234,7 +234,7 @@ def _mixed(*policies: tuple[str, list[float]], load: int = 50) -> dict:
 
 
 def test_claims_on_compaction_follow_from_their_numbers() -> None:
-    """A form that raises the mixed share, if by little, is one too many."""
+    """A claim fails if one variant of compaction raises the share of mixed nodes slightly."""
     numbers = _mixed(
         ("cluster", [0.5, 0.6]), ("compaction", [0.4, 0.4]), ("compaction:period=9", [0.42, 0.5])
     )
@@ -293,7 +293,7 @@ def test_priorities_are_judged_at_75_alone() -> None:
 
 
 def test_waiting_is_held_against_table_1() -> None:
-    """660 s are ten times what a job of 16 tasks pays. The third day has no node that got empty."""
+    """Waiting 660 s costs ten times a migration of 16 tasks; on the third day no node empties."""
     emptied = {"drains_emptied": [8.0, 7.0, 0.0]}
     numbers = {
         ("g", "w", "cluster:drain=wait"): {"drains_mean_s": [670.0, 680.0, 0.0]} | emptied,
@@ -368,7 +368,7 @@ def test_an_interval_is_left_out_if_all_seeds_agree() -> None:
 
 
 def test_seeds_leave_a_claim_undecided_or_are_too_few() -> None:
-    """The mixed share falls by 0.15 on average, and rises under two seeds of five."""
+    """The mixed share falls by 0.15 on average, but rises for two of five seeds."""
     numbers = _mixed(("cluster", [0.5] * 5), ("compaction", [0.1, 0.2, 0.3, 0.55, 0.6]))
     claim = "every variant of compaction lowers the share of mixed nodes"
     (judged,) = (j for j in claims.judgements(_told(numbers, 1)) if j.claim == claim)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The report of a campaign: it is complete, needs no other files, and its verdicts follow rules."""
+"""The report of node stealing is complete, needs no other files, and its verdicts follow rules."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def report(tmp_path_factory) -> Path:
 
 
 class Links(HTMLParser):
-    """Collects what a page would load, and whether its tags are balanced."""
+    """A parser that collects what a page would load, and checks that its tags are balanced."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -98,7 +98,7 @@ def test_every_figure_says_on_how_many_seeds_it_rests(report: Path) -> None:
 
 
 def table(numbers: dict[Setting, dict[str, dict[str, tuple[float, ...]]]]) -> RunIndex[str]:
-    """Numbers by hand: by setting, policy and metric a value per seed."""
+    """Return runs from setting -> policy -> metric -> values per seed."""
     return RunIndex(
         (setting, policy, metric, "all" if metric.startswith("flow_") else "", (-1, seed), value)
         for setting, policies in numbers.items()
@@ -109,7 +109,7 @@ def table(numbers: dict[Setting, dict[str, dict[str, tuple[float, ...]]]]) -> Ru
 
 
 def test_printed_values_are_drawn_beside_ours_counted_alike() -> None:
-    """June 2017 with 10 % of the time without an idle node: 6.67 % as it is printed."""
+    """If no node is idle in 10 % of June 2017, the paper's way of counting results in 6.67 %."""
     scenario = ScenarioLabel(
         "authors", 3600.0, 3600.0, checkpoint=USUAL_CHECKPOINTS, accounting="program"
     )
@@ -182,7 +182,7 @@ MONTH = Setting("", "june-2017", ScenarioLabel("authors", 3600.0, 3600.0))
 
 
 def verdicts(used: tuple[float, ...], workload: str = "june-2017", scenario=None):
-    """By claim, where SFSJ's utilisation and mean flow are so many times Baseline's."""
+    """Return verdicts by claim; SFSJ's utilisation and mean flow are Baseline's times ``used``."""
     setting = MONTH._replace(workload=workload, scenario=scenario or MONTH.scenario)
     base = tuple(range(1, len(used) + 1))
     ours = tuple(share * value for share, value in zip(used, base, strict=True))
@@ -224,7 +224,7 @@ def test_the_report_explains_why_a_generated_month_differs() -> None:
 
 
 def _variants(metric: str = "useful_utilisation", **values: float) -> dict:
-    """By claim, the verdicts on constant values of policies."""
+    """Return the verdicts by claim if each policy has the same value for every seed."""
     runs = table({MONTH: {name: {metric: (value,) * 5} for name, value in values.items()}})
     return {verdict.claim: verdict for verdict in judgements(runs)}
 
@@ -248,7 +248,7 @@ def test_other_victims_and_criteria_steal_less() -> None:
 
 
 def test_impact_falls_with_idle_time() -> None:
-    """Variants with idle shares of 0.9, 0.8, 0.7 gain 0.01, 0.02, 0.03: the correlation is -1."""
+    """Variants with idle shares of 0.9, 0.8, 0.7 gain 0.01, 0.02, 0.03, a correlation of -1."""
     numbers = {"baseline": {"useful_utilisation": (0.5,) * 5}} | {
         name: {"platform_idle_share": (0.9 - i / 10,) * 5,
                "useful_utilisation": (0.51 + i / 100,) * 5}
@@ -260,7 +260,7 @@ def test_impact_falls_with_idle_time() -> None:
 
 
 def _sweep(gains: dict[float, float], downtime_s: float = 3600.0) -> dict:
-    """By claim, the verdicts on constant gains of the utilisation by MTBF."""
+    """Return the verdicts by claim if the gain at each MTBF is the same for every seed."""
     runs = table({
         MONTH._replace(scenario=MONTH.scenario._replace(mtbf_s=mtbf_s, downtime_s=downtime_s)):
         {"baseline": {"useful_utilisation": (0.5, 0.6, 0.5, 0.6, 0.5)},
@@ -291,7 +291,7 @@ def test_gains_of_short_and_of_long_downtimes() -> None:
 
 
 def test_what_the_report_says_of_experiments_is_what_the_kept_results_say() -> None:
-    """The numbers in the sentences on claims that do not hold, worked out again."""
+    """Numbers in the explanations of contradicted claims equal those of the stored results."""
     months = RunIndex(simulations(FINDINGS / "differences/results.parquet", str))
     ends = {setting.grid: setting for setting in months.settings}
     quoted = [claim for claim in MONTHS if claim.why]
@@ -309,7 +309,7 @@ def test_no_results_are_told(tmp_path: Path) -> None:
 
 
 def test_idle_share_as_the_program_counts_it() -> None:
-    """It divides by 30 days what it measured in 20: 10 % without an idle node become 6.67 %."""
+    """The program divides the time measured in 20 days by 30 days, so that 10 % become 6.67 %."""
     assert idle_as_program(0.9) == pytest.approx(1 - 0.1 * 20 / 30)
 
 
@@ -348,7 +348,7 @@ def grid(name: str, keys="", mtbf='"30min"', failures="", checkpoint="[grid.chec
 
 
 def reported(folder: Path, *grids: str) -> tuple[RunIndex[str], str]:
-    """The runs and the report's text of a campaign with these grids."""
+    """Run a campaign with these grids; return its runs and the text of its report."""
     file = campaign_file(folder, "".join(grids), jobs=40, report="node-stealing")
     run_here(file, folder / "results")
     write_report(open_campaign(file), folder / "results", folder / "report")

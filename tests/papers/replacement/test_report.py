@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The report of node replacement: the campaigns that get it, and its content."""
+"""The report of node replacement: its content, and the campaigns that have this report."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def test_the_page_has_claims_tables_choices_and_figures(ran, tmp_path) -> None:
 
 
 def test_values_are_paired_by_workload(ran, evidence) -> None:
-    """What the page calls a rise is the makespan over that of the same jobs without failures."""
+    """A rise is the makespan divided by that of the same jobs without failures, minus 1."""
     units = open_campaign(ran[0]).units
     results = {
         (u.spec.workload, u.spec.policy, u.spec.scenario.failures is not None): u.key
@@ -155,9 +155,12 @@ def test_values_are_paired_by_workload(ran, evidence) -> None:
 
 
 def test_medians_and_their_intervals_by_hand() -> None:
-    """Of n values the median lies outside of the j-th least and greatest with probability
-    2 P(Bin(n, 1/2) < j): 2 / 2**6 = 3.1 % for (6, 1), 2 (1 + 10) / 2**10 = 2.1 % for (10, 2), but
-    2 (1 + 10 + 45) / 2**10 = 10.9 % for (10, 3) and 2 / 2**5 = 6.3 % for (5, 1)."""
+    """An interval lies between the j-th least and the j-th greatest of n values.
+
+    It misses the median with probability 2 P(Bin(n, 1/2) < j). For (n, j) = (6, 1) this is
+    2 / 2**6 = 3.1 %, for (10, 2) it is 2 (1 + 10) / 2**10 = 2.1 %. It is too large for (10, 3) with
+    2 (1 + 10 + 45) / 2**10 = 10.9 %, and for (5, 1) with 2 / 2**5 = 6.3 %.
+    """
     values = {seed: float(seed**2) for seed in range(10)}
     assert interval(values, of_median=True) == Interval(20.5, 1.0, 64.0, 10, (0.0, 81.0))
     six, five = (
@@ -225,7 +228,7 @@ def test_differences_go_seed_by_seed() -> None:
 
 
 def told(rises: dict[str, list[float]], requeued: float = 0.0) -> Runs:
-    """Numbers by hand: rises of the makespan over 100 s, and what hits became."""
+    """Return runs with these rises of a makespan of 100 s, and with sources of replacements."""
     setting = Setting("g", "mixed", ScenarioLabel("renewal"))
     calm = setting._replace(scenario=setting.scenario.failure_free[0])
     rows = []
@@ -285,7 +288,7 @@ def test_published_values_are_compared_with_the_interval() -> None:
 
 
 def test_a_single_workload_does_not_decide() -> None:
-    """A makespan that doubled under one long repair moves the mean, not the verdict."""
+    """One makespan that a long repair triples changes the mean, but not the verdict."""
     rises = {"baseline": [0.18, 0.17, 0.19, 0.18, 2.0, 0.18]}
     judged = {j.claim: j for j in claims.judgements(told(rises))}
     rigid = judged["failures lengthen the makespan of rigid"]
@@ -294,7 +297,7 @@ def test_a_single_workload_does_not_decide() -> None:
 
 
 def test_seeds_may_leave_a_claim_undecided() -> None:
-    """Of six rises five are above 0: the interval of the median reaches below."""
+    """Five of six rises are above 0, but the interval of the median extends below 0."""
     rises = {"sa": [], "dbes": [0.1, 0.2, 0.1, 0.3, 0.2, -0.1]}
     judged = {j.claim: j for j in claims.judgements(told(rises))}
     assert judged["failures lengthen the makespan of DBES"].direction == "undecided"
@@ -333,14 +336,14 @@ def test_replacement_is_compared_with_stealing_where_both_ran(evidence) -> None:
 
 
 def test_the_small_run_shows_a_replacement_a_shrink_and_growths() -> None:
-    """8 node-hours of job 1, 16 of job 2: as in the docstring, by hand."""
+    """Job 1 has 8 node-hours, job 2 has 16: the run is as in the docstring of `small_run`."""
     ran = small_run()
     stops = {(r.attempt.job_id, r.end_us / 3.6e9): r.why for r in ran.ledger.attempts if r.why}
     assert stops == {
         ("w0!1", 1.0): "remote", ("w0!2", 1.0): "lend", ("w0!2", 2.0): "grow",
         ("w0!2", 3.0): "local", ("w0!2", 3.5): "grow", ("w0!2", 4.0): "grow",
     }  # fmt: skip
-    # job 2's 16 node-hours: 4 + 2 + 4 + 2/2 + 4/2 = 13 until 4 h, the rest on six nodes
+    # job 2 does 4 + 2 + 4 + 2/2 + 4/2 = 13 of its 16 node-hours until 4 h, the rest on six nodes
     assert ran.summary.makespan_s / 3600 == pytest.approx(4 + 3 / 6)
 
 

@@ -44,7 +44,7 @@ def test_the_reserved_processors_of_jobs_are_their_additional_node_time() -> Non
     spares = spare_nodes(index_of())
     assert set(spares.reserved(spares.own[1]).values()) == {10.0}
     assert set(spares.reserved(spares.own[4]).values()) == {40.0}
-    assert spares.sufficient == 4  # a pool of 2 lets 30 % wait, jobs with 4 spare processors 25 %
+    assert spares.sufficient == 4  # 30 % wait with a pool of 2, 25 % with 4 spares per job
 
 
 def test_the_table_has_a_row_per_kind_of_spare_nodes() -> None:
@@ -60,7 +60,7 @@ def test_the_table_has_a_row_per_kind_of_spare_nodes() -> None:
 
 @pytest.mark.parametrize(("useful", "verdict"), [(100_000, "contradicted"), (250_000, "holds")])
 def test_an_order_of_magnitude_is_a_ratio_above_ten(useful: int, verdict: str) -> None:
-    """40 reserved processors are ten times the pool of 4; 160 are forty times."""
+    """40 reserved processors are ten times the pool of 4, 160 are forty times."""
     runs = RUNS | {("own-spares-4", STATIC): (1250, useful, 75, 25)}
     longer, fewer = judgements(index_of(runs))
     assert (longer.direction, fewer.direction) == ("holds", verdict)

@@ -45,12 +45,12 @@ def small(folder: Path, text: str = SMALL) -> Path:
 
 
 def rows(results: Path) -> list[dict]:
-    """The table of results."""
+    """Return the table of results."""
     return pq.read_table(results / "results.parquet").to_pylist()
 
 
 def means(results: Path) -> list[dict]:
-    """Its rows with mean makespans over their bounds."""
+    """Return the rows with mean ratios of makespan to lower bound."""
     return [row for row in rows(results) if row["metric"] == "makespan_ratio_mean"]
 
 

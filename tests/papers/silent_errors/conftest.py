@@ -14,7 +14,7 @@ from tests.papers.silent_errors.builders import small
 
 @pytest.fixture(scope="module")
 def done(tmp_path_factory: pytest.TempPathFactory) -> tuple[Campaign, Path]:
-    """A campaign that ran without a break, and its results."""
+    """Run a campaign without interruption; return the campaign and its results."""
     folder = tmp_path_factory.mktemp("silent")
     file = small(folder)
     run_here(file, folder / "r")

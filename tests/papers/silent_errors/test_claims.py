@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Claims of the silent-error report: rules with bounds, and reasons if a claim does not hold."""
+"""Claims of the silent-error report: rules with bounds, and explanations if a claim fails."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ JOBS = {f"set {number}": 100.0 for number in range(10)}
 def evidence(
     folder: Path, ratio, qs=(0.0, 0.3, 0.5, 0.9), procs=(10_000,), jobs=JOBS, more=None
 ) -> JobSets:
-    """Job sets of so many jobs, whose mean is ``ratio(heuristic, rule, kept, q, n_procs)``.
+    """Return results of job sets whose mean is ``ratio(heuristic, rule, kept, q, n_procs)``.
 
-    ``more`` is added to it by name.
+    ``jobs`` has the number of jobs by name of the set. ``more`` has terms to add to its mean.
     """
     rows = []
     for q in qs:
@@ -54,7 +54,7 @@ def evidence(
 
 
 def q_is_stale(heuristic, rule, kept, q, n_procs) -> float:
-    """R-LIST-Q is a quarter above all others with stale reservations, at q-bar = 0.5."""
+    """Return 1.25 for R-LIST-Q with stale reservations at q-bar = 0.5, else 1."""
     return 1.25 if (heuristic, kept, q) == ("R-LIST-Q", "stale", 0.5) else 1.0
 
 

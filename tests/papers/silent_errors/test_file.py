@@ -115,7 +115,7 @@ def test_a_job_larger_than_the_machine_is_refused() -> None:
 def test_the_days_of_mira(shared: Path) -> None:
     found = read_day_sets(shared / MIRA, ["2020-01", "2020-02"], size="allocated", overrun="keep")
     assert (found[0].name, found[-1].name) == ("2020-01-01", "2020-02-29")
-    assert len(found) == 59  # nobody submitted on 19 January
+    assert len(found) == 59  # no job was submitted on 19 January
     assert sum(len(day.sizes) for day in found) == 5464
     assert {day.n_nodes for day in found} == {49152}
     assert min(day.sizes.min() for day in found) == 512

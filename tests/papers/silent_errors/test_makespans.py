@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makespans of job set files: recorded makespans, and errors of files."""
+"""Makespans of job set files equal recorded makespans; errors of files."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ def test_the_report_shows_both_kinds_of_reservations_and_says_why(tmp_path: Path
 
 
 def test_stale_reservations_have_the_published_shape(tmp_path: Path) -> None:
-    """R-LIST-Q 26 % above R-LIST-0 at q-bar = 0.5 (section 5.2); Algorithm 1 has 1 to 2 %."""
+    """R-LIST-Q is 26 % above R-LIST-0 at q-bar = 0.5 (section 5.2), but 1 to 2 % in Algorithm 1."""
     text = """
 name = "shape"
 [synthetic.drawn]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Silent-error units of campaigns: they can be resumed, and all executors give the same bytes."""
+"""Silent-error units of campaigns can be resumed, and all executors write the same bytes."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_a_second_start_plays_only_what_is_missing(tmp_path: Path, done) -> None
 
 
 def test_a_killed_command_goes_on_where_it_was(tmp_path: Path) -> None:
-    """Killed as soon as there is a result; what it had is kept, the rest is played."""
+    """The command is killed after its first result; the next one runs only the missing units."""
     file, results = (
         small(tmp_path, SMALL.replace("scenarios = 4", "scenarios = 60")),
         tmp_path / "r",
@@ -150,7 +150,7 @@ def test_the_same_bytes_for_any_number_of_workers(tmp_path: Path, done, workers:
 
 
 def test_a_unit_that_cannot_be_played_does_not_stop_the_rest(tmp_path: Path) -> None:
-    """One giant among many small jobs fails for ever at the probability of the average job."""
+    """A giant job among many small ones fails forever at the average job's failure probability."""
     jobs = [Job(str(i), 1, 0, None, "short") for i in range(400)]
     jobs.append(Job("giant", 400, 0, None, "long"))
     profiles = {"short": {"type": "delay", "delay": 1}, "long": {"type": "delay", "delay": 10**6}}
@@ -169,11 +169,11 @@ def test_a_unit_that_cannot_be_played_does_not_stop_the_rest(tmp_path: Path) -> 
     assert n_run(run_here(file, results)[1]) == 0
 
 
-# ---- as any campaign
+# ---- commands and executors of all campaigns
 
 
 def call(verb: str, file: Path, results: Path, *more: str) -> str:
-    """What `rebat campaign VERB` says."""
+    """Return the output of `rebat campaign VERB`."""
     run = CliRunner().invoke(command, [verb, str(file), "--results", str(results), *more])
     assert run.exit_code == 0, run.output
     return run.output

@@ -71,7 +71,7 @@ def small(folder: Path, text: str = SMALL) -> Path:
 
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """A campaign's file, and its results."""
+    """Run a campaign; return its file and its results."""
     folder = tmp_path_factory.mktemp("batch")
     file = small(folder)
     run_here(file, folder / "r")
@@ -137,7 +137,7 @@ CHANGES = {
 
 @pytest.mark.parametrize("case", CHANGES)
 def test_only_what_determines_a_result_makes_its_key(case: str, tmp_path: Path) -> None:
-    """A repair puts off no failure: records do not depend on it."""
+    """Repairs do not delay failures: failure records do not depend on the time to repair."""
     old, new, n_new = CHANGES[case]
     text = SMALL.replace(old, new).replace(
         "[law.short]", "[law.brief]" if n_new == 0 else "[law.short]"
@@ -214,7 +214,10 @@ def law_of(spec: Batch | FailureHorizon) -> tuple[float, float]:
 
 
 def test_the_report(tmp_path: Path) -> None:
-    """Every part is there, the same bytes again. Times of a small torus go by the paper's name."""
+    """The report has every part, and is written with the same bytes again.
+
+    The runs are of a small torus, with the name of the paper's torus.
+    """
     text = (CAMPAIGNS / "full.toml").read_text().replace("8x8x8x8", "4x4x4x8")
     text = text.replace("jobs = 1000", "jobs = 2").replace("87600h", "20000h")
     file = small(tmp_path, text)
@@ -233,7 +236,7 @@ def test_the_report(tmp_path: Path) -> None:
     for said in ("Figure 2", "Figure 3", "Figure 4"):
         assert f'<span class="paper">{said}' in page
     judged = [ln for ln in words.splitlines() if ln.startswith("|") and "| with FAPS jobs" in ln]
-    assert len(judged) == 3 * sum(map(len, GAINS.values()))  # with each list
+    assert len(judged) == 3 * sum(map(len, GAINS.values()))  # for each list
     cells = [line.split(" | ") for line in judged]
     assert {row[3] for row in cells} <= {"holds", "contradicted", "undecided"}
     assert {row[4] for row in cells} <= {"inside", "near", "outside"}
@@ -248,7 +251,7 @@ def test_the_report(tmp_path: Path) -> None:
     ],
 )
 def test_the_papers_claims_are_about_its_torus_jobs_and_repair(other, tmp_path: Path) -> None:
-    """The same numbers under another setting show nothing about them."""
+    """Results with another torus, number of jobs or repair are no evidence about the claims."""
     text = (CAMPAIGNS / "full.toml").read_text()
     assert other[0] in text
     units = open_campaign(small(tmp_path, text.replace(*other))).units
@@ -263,7 +266,7 @@ def test_the_papers_claims_are_about_its_torus_jobs_and_repair(other, tmp_path: 
     pd.DataFrame(rows).to_parquet(tmp_path / "t.parquet")
     found = KIND.report(tmp_path / "t.parquet", KIND.gather(units), [])
     judged = {judgement.rule for judgement in found.judgements}
-    # failures are the same whatever the number of jobs
+    # failures do not depend on the number of jobs
     assert judged == ({"mean over seeds, in hours"} if "jobs" in other[0] else set())
     assert [picture.paper for picture in found.pictures] == ["Figure 2"]
     papers = {table.paper for table in found.tables}
@@ -277,7 +280,7 @@ def evidence_of(
     laws: dict[str, Trace],
     hours_of_a_job: int = 72,
 ) -> Batches:
-    """The paper's jobs of 72 h: completion times by policy and list, of every seed."""
+    """Return results of the paper's jobs from completion times per seed, by policy and list."""
     rows = [
         {
             "kind": "batch", "trace": trace, "torus": "8x8x8x8", "size": 256, "jobs": 1000,
@@ -297,7 +300,8 @@ TIMES = {
     ("faps", "16"): [91_000.0, 106_000.0, 82_000.0, 96_000.0, 92_000.0],
     ("faps", "all"): [93_500.0, 102_800.0, 84_200.0, 93_500.0, 93_500.0],
 }
-"""Gains of 6.7 ± 3.0 % with list 16, and of 6.5 ± 0.1 % with all: 6.3 % is nearer to the second."""
+"""Gains of 6.7 ± 3.0 % with list 16, and of 6.5 ± 0.1 % with all boxes, which is nearer to 6.3 %.
+"""
 
 
 def test_every_list_is_judged_by_the_number_beside_it(tmp_path: Path) -> None:
@@ -330,7 +334,7 @@ def test_the_extreme_of_several_has_an_interval_for_all_jointly() -> None:
 
 
 def test_worse_by_chance_is_not_worse(tmp_path: Path) -> None:
-    """The smallest mean of several is judged by its entire interval."""
+    """The smallest of several means is judged by its entire interval."""
     linear = [100.0] * 5
     for faps, direction in (
         ([100.4, 100.5, 100.6, 100.5, 100.5], "holds"),
@@ -370,7 +374,7 @@ def test_seeds_may_leave_a_claim_undecided(tmp_path: Path) -> None:
 
 
 def test_the_densities_of_figure_2_integrate_to_one() -> None:
-    """Shape 2 has 3 % of its mass beyond the axis."""
+    """The area under each density is 1; each mode is where the formula has it."""
     for name, points in densities((4.0, 32.0)).items():
         area = sum((b[0] - a[0]) * (a[1] + b[1]) / 2 for a, b in itertools.pairwise(points))
         assert area == pytest.approx(1.0, abs=2e-3), name
@@ -380,7 +384,7 @@ def test_the_densities_of_figure_2_integrate_to_one() -> None:
 
 
 def test_conventions_are_compared_by_the_gains_that_they_explain(tmp_path: Path) -> None:
-    """Scale 22000 h, shape 32, 72 h: 6.3 % over Slurm-linear is published."""
+    """The paper's gain over Slurm-linear is 6.3 % for scale 22000 h, shape 32 and jobs of 72 h."""
     rows = [
         {
             "kind": "batch", "trace": "trace8", "torus": "8x8x8x8", "size": 256, "jobs": 1000,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The report of boxes on a torus: the campaigns that get it, and its content."""
+"""The report of boxes on a torus: its content, and the campaigns that have this report."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_differences_are_paired_by_seed() -> None:
      ((10.0, 13.0, 12.0), 11 / 3, "contradicted")],
 )  # fmt: skip
 def test_claims_follow_from_their_numbers(faps, number, direction) -> None:
-    """Failures under a job: with RPS 6, 9 and 9."""
+    """The claim compares failures that hit jobs; with RPS they are 6, 9 and 9."""
     setting = Setting("", "w", ScenarioLabel("weibull", law="x"))
     rows = [
         (setting, policy, "failures_hit", "", (-1, seed), value)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Comparison of the jobs of two tables: equal, moved and lost jobs, parts of tables, and output."""
+"""Comparison of the jobs of two tables: equal, moved and lost jobs, partial tables, output."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def compared(folder: Path, a: str, b: str, tolerance_s: float = 1e-3):
 
 
 def later(seconds: float) -> str:
-    """The toy example with its last job later."""
+    """Return the toy example with its last job submitted later."""
     return edited(
         toy_csv(), "4", starting_time=f"{11 + seconds}", finish_time=f"{21 + seconds}",
         waiting_time=f"{11 + seconds}", turnaround_time=f"{21 + seconds}",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""First different decisions of two policies, compared with the decisions of their sessions."""
+"""The first different decision of two policies, compared with the decisions of their sessions."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Starts = dict[int, set[tuple[str, int, str]]]
 
 
 def played(policy: str, workload: Workload, events: list[MachineEvent]) -> tuple[Timeline, Starts]:
-    """The run of a policy, and the starts that it sends."""
+    """Return the run of a policy, and the starts that it sends."""
     session = Session(preset(policy).make(), preset(policy).session)
     starts: Starts = {}
 
@@ -57,7 +57,7 @@ JOBS = st.lists(
 def test_the_first_start_that_differs(
     jobs: list[tuple[int, int, int, int]], at: int, nodes: bool, pair: list[str]
 ) -> None:
-    """These policies stop nothing, so all their decisions are starts."""
+    """These policies never stop a job, so all their decisions are starts."""
     workload, events = machine(6, *jobs), fails(0, at, at + 7)
     (a, ours), (b, theirs) = (played(policy, workload, events) for policy in pair[:2])
     if not nodes:
@@ -79,7 +79,7 @@ def test_the_first_start_that_differs(
 
 
 def test_what_both_knew() -> None:
-    """Job 2 needs all nodes, and waits for job 1; EASY starts job 3 meanwhile."""
+    """Job 2 needs all nodes and waits for job 1; meanwhile EASY starts job 3."""
     jobs = machine(4, (3, 10), (4, 10, 1), (1, 5, 2))
     a, b = (
         timeline_of(p, run(p, jobs, fails(3, 30, 31)).ledger, 4) for p in ("batsched-fcfs", "easy")

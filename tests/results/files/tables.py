@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Job tables for the tests: that of the toy example, and functions that change single cells."""
+"""Job tables for the tests: the table of the toy example, and functions that change tables."""
 
 from __future__ import annotations
 
@@ -21,32 +21,32 @@ TOY_EVENTS = ROOT / "failure_events/toy.events"
 
 @cache
 def toy_csv() -> str:
-    """The jobs.csv of SFSJ on the toy example: a failure, a victim, two resubmissions."""
+    """Return the jobs.csv of SFSJ on the toy example: a failure, a victim, two resubmissions."""
     jobs = run("sfsj", read_workload(TOY), read_events(TOY_EVENTS)).jobs
     return "".join(f"{line}\n" for line in jobs_csv(jobs))
 
 
 def edited(text: str, job: str, **cells: str) -> str:
-    """The table with some cells of one row changed."""
+    """Return the table with some cells of one row changed."""
     rows = list(csv.DictReader(io.StringIO(text)))
     assert sum(row["job_id"] == job for row in rows) == 1
     return written([row | cells if row["job_id"] == job else row for row in rows])
 
 
 def without(text: str, *job_ids: str) -> str:
-    """The table without some rows."""
+    """Return the table without the rows of these jobs."""
     rows = csv.DictReader(io.StringIO(text))
     return written([row for row in rows if row["job_id"] not in job_ids])
 
 
 def only(text: str, *columns: str) -> str:
-    """The table with some columns only."""
+    """Return the table with only these columns."""
     rows = csv.DictReader(io.StringIO(text))
     return written([{name: row[name] for name in columns} for row in rows])
 
 
 def written(rows: list[dict[str, str]]) -> str:
-    """Rows as CSV."""
+    """Return rows as CSV."""
     out = io.StringIO()
     writer = csv.DictWriter(out, list(rows[0]), lineterminator="\n")
     writer.writeheader()
@@ -55,7 +55,7 @@ def written(rows: list[dict[str, str]]) -> str:
 
 
 def table(folder: Path, text: str, name: str = "jobs.csv") -> JobsFile:
-    """The table as read from a file."""
+    """Write the table to a file and return what is read from it."""
     path = folder / name
     path.write_text(text)
     return read_jobs(path)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""jobs.csv and schedule.csv as in Batsim, except for the differences in the documentation."""
+"""jobs.csv and schedule.csv equal Batsim's, except for the documented differences."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tests.scenarios import fails, machine, run
 
 ROOT = Path(__file__).parents[3]
 LAST_DIGIT = {"waiting_time", "turnaround_time", "stretch"}
-"""Columns of jobs.csv that Batsim computes from dates finer than a microsecond."""
+"""Columns of jobs.csv that Batsim computes from times with more digits than a microsecond."""
 OURS = {
     "batsim_version", "scheduling_time", "simulation_time", "time_idle", "time_unavailable",
 }  # fmt: skip
@@ -40,11 +40,11 @@ FLAT = {
     "migrate_resize": 4, "moldable_start": 4, "ties_701_sfsj": 10, "ties_703_sfsj": 4,
     "ties_704_h322": 32,
 }  # fmt: skip
-"""Recordings on platforms without latency -> hosts."""
+"""Number of hosts of recordings on platforms without latency."""
 
 
 def engine_jobs(path: Path) -> Packed[EndedJob]:
-    """The jobs of one of Batsim's own tables."""
+    """Return the jobs in one of Batsim's tables."""
     return ended_jobs(map(engine_job, csv.DictReader(io.StringIO(path.read_text()))))
 
 
@@ -81,7 +81,7 @@ def test_the_files_are_batsims(name: str) -> None:
 
 ZERO = DATA / "real-batsim/zero-length"
 SINGLE, AMONG = (ZERO / "cli", 4), (ZERO, 24)
-"""A job that is killed as it starts, by two policies on machines of so many nodes."""
+"""A job that is killed as it starts: (folder of the recording, nodes of the machine)."""
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_what_is_killed_as_it_starts_has_batsims_row(case, policy: str, tmp_path
 
 
 def test_a_last_attempt_without_a_length_counts_for_the_makespan() -> None:
-    """As Batsim's own sum of start and run time does; no node computes meanwhile."""
+    """As in Batsim, the makespan is its start plus the least run time, but no node computes."""
     job = EndedJob(
         "w0!1", 3, to_us(2), None, "p", "w0", state="COMPLETED_KILLED",
         start_us=to_us(7), end_us=to_us(7), nodes=NodeSet.parse("0-2"),
@@ -147,7 +147,7 @@ def test_plain_names_stay_without_quotes() -> None:
 
 
 def test_outages_count_up_to_the_makespan() -> None:
-    """A job of 100 s, a node down from 40 s to 130 s and one from 200 s on."""
+    """A job runs for 100 s; one node is down from 40 s to 130 s, another from 200 s on."""
     events = [*fails(1, 40, 130), *fails(2, 200, 9000)]
     result = run("easy", machine(3, (1, 100)), events)
     (row,) = csv.DictReader(schedule_csv(result.jobs, 3, result.ledger.node_events).splitlines())

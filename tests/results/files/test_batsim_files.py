@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reading jobs.csv of Batsim and rebat, and parts of it; everything else is an error."""
+"""Reading jobs.csv of Batsim and of rebat, or some of its columns; other files are errors."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names of others: no formulas in CSV files, no tags in pages, and unchanged after reading."""
+"""Names chosen by users: no formulas in CSV files, no tags in pages, unchanged after reading."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def cells(path: Path) -> list[str]:
 
 
 def computed(cell: str) -> bool:
-    """Whether a spreadsheet takes a cell for a formula."""
+    """Whether a spreadsheet interprets a cell as a formula."""
     return cell.startswith(BEGINS) and not re.fullmatch(r"[+-]?[0-9.]+(e[+-]?[0-9]+)?", cell)
 
 
@@ -52,7 +52,7 @@ def test_numbers_stay_numbers(number: str) -> None:
 
 @pytest.fixture(scope="module")
 def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run of jobs whose names, users and queues are formulas, and of one with a tag."""
+    """Run jobs whose names, users and queues are formulas, and one with a tag instead."""
     toy = rebat.load_workload("toy")
     names = ["=1+1", "-a", "+b", "@c", SCRIPT.replace("(1)", "")]
     users = [*FORMULAS[:4], SCRIPT]

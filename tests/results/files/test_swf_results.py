@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Results as SWF traces: after reading, waiting times, nodes and ends are the same."""
+"""Results as SWF traces: after reading, waiting times, sizes and ends are the same."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def lines(path: Path) -> list[list[float]]:
 
 @pytest.fixture(scope="module")
 def result(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run in which failures interrupt jobs, and jobs are stolen from."""
+    """Run a policy in which failures interrupt jobs, and nodes are stolen from jobs."""
     folder = tmp_path_factory.mktemp("result")
     main(
         ["run", "synthetic-small", "-p", "sfsj", "--mtbf", "20min", "--downtime", "10min",
@@ -72,7 +72,7 @@ def test_read_back_the_waits_are_the_same(result: Path, tmp_path: Path) -> None:
 
 
 def test_statuses_of_recorded_jobs(tmp_path: Path) -> None:
-    """A completed, a failed and a cancelled job, and a job that ran two times."""
+    """A completed, a failed and a cancelled job, and a job that ran twice."""
     columns = "JobID|User|Partition|Submit|Start|End|State|NNodes|TimelimitRaw|NodeList"
     table = [
         ("1", "a", "p", 0, 5, 15, "COMPLETED", "n1"), ("2", "b", "p", 1, 6, 9, "FAILED", "n2"),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files of rebat run are read without changes; errors name file and line."""
+"""Files of `rebat run` are read back unchanged; errors name file and line."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def summary_policy(folder: Path) -> str:
 
 
 def test_checkpoints_that_are_told_explain_what_failures_left(tmp_path: Path) -> None:
-    """A failed attempt kept its progress up to the last checkpoint that was complete by then."""
+    """A failed attempt keeps its progress up to its last complete checkpoint."""
     hit = 0
     for seed in range(120):
         if random_run(seed, tmp_path / str(seed)).policy != "baseline":

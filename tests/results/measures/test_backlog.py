@@ -26,8 +26,10 @@ S = 10**6
 
 
 def test_work_at_hand_by_hand() -> None:
-    """One node: 8 s of work at 0, 4 s at 6, 9 s at 12. The window from 5 to 15 begins with 3 s and
-    ends with 6 s; nobody waits from 0 to 6, from 8 to 12 and after 12."""
+    """One node gets 8 s of work at 0, 4 s at 6 and 9 s at 12.
+
+    The window from 5 to 15 begins with 3 s of work and ends with 6 s. A job waits only from 6 to 8.
+    """
     result = run("baseline", machine(1, (1, 8), (1, 4, 6), (1, 9, 12)))
     found = backlog(result.ledger, (5 * S, 15 * S))
     assert (found.begin, found.submitted, found.end) == (3, 13, 6)
@@ -53,7 +55,7 @@ def test_only_where_one_ran_dry_are_two_apart() -> None:
 
 
 def runs():
-    """Easy on a machine that is calm, and on one that lost half its nodes before the window."""
+    """Run EASY without failures, and with three of four nodes down before the window."""
     jobs = machine(4, *((2, 10, at) for at in range(0, 100, 10)))
     dead = [event for node in (0, 1, 2) for event in fails(node, 1, 39)]
     dead.sort(key=lambda event: event.at_us)

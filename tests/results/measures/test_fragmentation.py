@@ -38,7 +38,7 @@ def test_the_oracle_sees_the_same(policy, jobs, events, cut) -> None:
 
 
 def test_a_box_waits_for_its_place_by_hand() -> None:
-    """Of a ring of 4 nodes, 0 and 2 run on until 30 s: two nodes are free and no box of 2 is."""
+    """Nodes 0 and 2 of a ring of 4 are busy until 30 s: two nodes are free, but no box of 2."""
     jobs = machine(4, (1, 30), (1, 10), (1, 30), (1, 10), (2, 10, 1))
     boxes = simulate(jobs, preset("greedy:placement=torus-first,torus=4")).summary
     assert boxes.fragmentation.blocked_share == 20 / 40
@@ -64,7 +64,7 @@ def test_a_torus_is_blocked_where_a_counted_machine_is_not() -> None:
 @pytest.mark.parametrize(
     ("policy", "waste"),
     [
-        ("torus-first:torus=4x4", 10 * (1 + 1)),  # 7 has no box but 2x4; 5 takes 2x3 = 6
+        ("torus-first:torus=4x4", 10 * (1 + 1)),  # 7 nodes need a box of 2x4, 5 nodes one of 2x3
         ("slurm-linear:torus=4x4", 0),
         ("slurm-linear:torus=4x4,unit=2x2", 10 * (1 + 3)),
         ("baseline", 0),
@@ -86,7 +86,7 @@ def test_people_and_campaigns_see_it() -> None:
 
 
 def test_a_month_is_measured_in_no_time() -> None:
-    """50 ms for 5,300 jobs; this month has 4,024, and the attempts that failures add."""
+    """The limit is 50 ms for 5,300 attempts; this month has 4,024 jobs, and more after failures."""
     jobs = mira_like("march-2018", 0)
     events = generate_events(Authors(3600, 3600), jobs.n_nodes, horizon_s=3e6)
     ledger = simulate(jobs, preset("baseline"), machine_events=events).ledger

@@ -24,7 +24,7 @@ TIERS = ("remote=2/5@7", "peer=1/3@5+remote=2/4@10", "memory=1/2@4+remote=3/1@12
 
 
 def tiered(tiers: str, *jobs: tuple):
-    """Jobs (nodes, work, submission) with checkpoints in tiers and no walltime that matters."""
+    """Return jobs of (nodes, work, submission) with checkpoints in tiers and long walltimes."""
     workload = machine(N_NODES, *((*job, 100_000) for job in jobs))
     return add_tiers(
         workload, parse_tiers(tiers), n_nodes=N_NODES, mtbf_s=100, light_share=0.5, software=""
@@ -36,7 +36,7 @@ def seconds(parts) -> list[tuple[str, float, float]]:
 
 
 def test_a_failed_job_waits_hangs_loads_and_works() -> None:
-    """The node fails at 23, 20 s after the start; the second checkpoint ended after 18 s."""
+    """A node fails at 23 s, 20 s after the start. The second checkpoint was complete after 18 s."""
     workload = tiered("remote=2/5@7", (N_NODES, 20, 3))
     policy = "easy:detect=3,reschedule=1,init=2"
     parts = job_parts(run(policy, workload, fails(0, 23, 40)).ledger, "1")
@@ -81,7 +81,7 @@ def test_the_ratio_falls_while_a_job_hangs_and_waits() -> None:
     assert queued == pytest.approx([0.0, 0.0, 0.0])
     late = run("easy:detect=3", workload, fails(0, 18, 40)).ledger
     ettr, queued = cumulative_ettr(job_parts(late, "1"), np.array([9.0, 21.0, 40.0]) * 1e6)
-    assert ettr == pytest.approx([7 / 9, 14 / 21, 14 / 21])  # kept work stays kept
+    assert ettr == pytest.approx([7 / 9, 14 / 21, 14 / 21])  # work up to a checkpoint remains kept
     assert queued == pytest.approx([7 / 9, 14 / 21, 14 / 40])
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Use of node time: each share names its total, and all shares together are the total."""
+"""Use of node time: each share names its total, and all shares add up to the total."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ROOT = Path(__file__).parents[3]
 
 
 def shares(*summaries: RunSummary) -> list[float]:
-    """The sum of each policy's shares of node time, in the printed table."""
+    """Return the sum of each policy's shares of node time in the printed table."""
     lines = comparison({str(place): summary for place, summary in enumerate(summaries)})
     names = {row.name for row in NODE_TIME}
     parts = [line for line in lines if line.name and line.name[0] in names]
@@ -57,12 +57,12 @@ def test_every_share_says_of_what() -> None:
     of_node_time = {"useful_utilisation", *(row.name for row in NODE_TIME)}
     shares = [line for line in lines if line.unit == "share" and line.name]
     assert shares
-    for line in shares:  # the caption of the table explains those of node time
+    for line in shares:  # the caption of the table explains shares of node time
         assert ", share of " in line.metric or line.name[0] in of_node_time
 
 
 def test_the_work_of_a_job_killed_at_its_walltime_is_no_use() -> None:
-    """Two nodes for 6 of 10 s are lost; the other job's ten node-seconds are not."""
+    """The job's 12 node-seconds are wasted; the other job's 10 node-seconds are useful."""
     result = run("easy", machine(4, (2, 10, 0, 6), (1, 10)))
     check_run(result)
     platform = result.summary.platform
@@ -73,8 +73,11 @@ def test_the_work_of_a_job_killed_at_its_walltime_is_no_use() -> None:
 
 
 def test_so_is_what_its_earlier_attempts_kept() -> None:
-    """A checkpoint every 3 s costs 1 s: of the 5 s before the failure, 3 of work and 1 are kept.
-    The walltime of 12 s then allows 1 s of recovery and 8 s: twice 3 of work and 1."""
+    """A job writes a checkpoint of 1 s after every 3 s of work.
+
+    Of the 5 s before the failure 4 s are kept. The walltime of 12 s then allows a recovery of 1 s
+    and two more periods of 3 s of work and 1 s of checkpoint.
+    """
     period = {"checkpoint_period": 3, "checkpoint_cost": 1, "recovery_cost": 1}
     workload = machine(1, (1, 20, 0, 12), profiles={})
     workload.profiles["20s"].update(period)
@@ -95,7 +98,7 @@ def test_so_is_what_its_earlier_attempts_kept() -> None:
     ],
 )  # fmt: skip
 def test_a_closing_checkpoint_is_not_useful(rounding, accounting, length, useful, checkpoint):
-    """A job of 100 s on 4 nodes, with a last checkpoint of 300 s by eq. 1, or without."""
+    """A job of 100 s on 4 nodes; eq. 1 adds a last checkpoint of 300 s if it is rounded up."""
     jobs = add_young_daly(machine(4, (4, 100)), n_nodes=4, mtbf_s=86_400, rounding=rounding)
     platform = simulate(
         jobs, preset("baseline"), measures=Measures(accounting=accounting)
@@ -106,8 +109,10 @@ def test_a_closing_checkpoint_is_not_useful(rounding, accounting, length, useful
 
 
 def test_nodes_held_for_a_failed_job_are_not_idle() -> None:
-    """Job 1 (3 nodes) fails at 5; job 2, its victim, writes a checkpoint up to 15. Meanwhile the
-    two nodes that are left of job 1 are held: 20 node-seconds, and no node is free."""
+    """Job 1 (3 nodes) fails at 5 s; job 2, its victim, writes a checkpoint until 15 s.
+
+    Meanwhile the other two nodes of job 1 are held for 20 node-seconds, and no node is free.
+    """
     workload = machine(4, (3, 100), (1, 100), profiles={})
     every = {"checkpoint_period": 50, "checkpoint_cost": 10, "recovery_cost": 0}
     workload.profiles["100s"].update(every)
@@ -126,7 +131,7 @@ def test_nodes_held_for_a_failed_job_are_not_idle() -> None:
 
 @pytest.mark.parametrize("policy", ["h211", "authors-h211"])
 def test_a_held_node_that_fails_is_down_and_not_held(policy: str) -> None:
-    """Of the three nodes held from 5 on one fails at 8: 3 x 3 s and 2 x 7 s are held."""
+    """Three nodes are held from 5 s on, one of them fails at 8 s: 3 x 3 s and 2 x 7 s are held."""
     workload = machine(6, (4, 100), (2, 100), profiles={})
     every = {"checkpoint_period": 50, "checkpoint_cost": 10, "recovery_cost": 0}
     workload.profiles["100s"].update(every)
@@ -138,7 +143,7 @@ def test_a_held_node_that_fails_is_down_and_not_held(policy: str) -> None:
 
 
 def test_the_work_of_a_job_that_is_given_up_is_wasted_by_failures() -> None:
-    """It checkpoints after 10 s, is interrupted at 15 and at 35 s, and may not go on."""
+    """The job is interrupted at 20 s and at 50 s, and only two attempts are allowed."""
     jobs = add_young_daly(machine(2, (2, 60)), n_nodes=2, mtbf_s=10, cost_s=5, recovery_s=0)
     events = [*fails(0, 20, 21), *fails(0, 50, 51)]
     result = simulate(jobs, preset("baseline"), machine_events=events, max_attempts=2)

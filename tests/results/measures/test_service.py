@@ -15,7 +15,7 @@ from tests.scenarios import machine, run
 
 
 def test_of_three_jobs_one_after_the_other() -> None:
-    """Lengths 20, 5 and 40 on one node, all there at 0: waits 0, 20 and 25."""
+    """Jobs of 20, 5 and 40 s on one node, all submitted at 0, wait for 0, 20 and 25 s."""
     found = service_of(run("baseline", machine(1, (1, 20), (1, 5), (1, 40))).rows)
     assert found is not None
     assert (found.wait_mean_s, found.wait_max_s) == (15, 25)
@@ -30,12 +30,12 @@ OWNERS = {"w0!1": ("ann", "long"), "w0!2": ("bob", "short"), "w0!3": ("ann", "sh
 
 
 def owned(*jobs: tuple) -> JobRows:
-    """Jobs one after the other on one node, with their owners."""
+    """Run jobs one after another on one node, with their owners."""
     return job_rows(run("baseline", machine(1, *jobs)).ledger, OWNERS)
 
 
 def test_users_and_queues_of_three_jobs() -> None:
-    """Bounded slowdowns 1, 2.5 and 65/40; ann's mean is 1.3125, bob's 2.5."""
+    """The bounded slowdowns are 1, 2.5 and 65/40; ann's mean is 1.3125, bob's 2.5."""
     rows = owned((1, 20), (1, 5), (1, 40))
     users = {name: values for name, *values in group_rows(rows, "user")}
     bounded = GROUP_COLUMNS.index("bounded_slowdown_mean")
@@ -72,7 +72,7 @@ def test_jain_lies_between_one_for_all_and_all_alike(values: list[float]) -> Non
 
 @given(st.lists(st.tuples(st.integers(1, 50), st.sampled_from("abc")), min_size=1, max_size=25))
 def test_groups_hold_every_job_once_and_their_own_numbers(jobs: list[tuple[int, str]]) -> None:
-    """Against a plain loop over the rows."""
+    """The groups equal those of a plain loop over the rows."""
     owners = {f"w0!{n}": (name, "") for n, (_, name) in enumerate(jobs, 1)}
     made = machine(1, *((1, length) for length, _ in jobs))
     rows = job_rows(run("baseline", made).ledger, owners)

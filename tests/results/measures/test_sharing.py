@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Node time of attempts on the same nodes, compared with a count of every node in every second."""
+"""Node time of attempts that share nodes, compared with a count of every node in every second."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def ledger_of(spans: list[Span]) -> Ledger:
 
 
 def slow(spans: list[Span], first: int, last: int) -> tuple[list[Fraction], int]:
-    """The node-seconds of each attempt, and of nodes in use, second by second."""
+    """Count the node-seconds of each attempt, and those of nodes in use, second by second."""
     times, used = [Fraction(0)] * len(spans), 0
     for second in range(first, last):
         for node in range(N_NODES):

@@ -28,7 +28,7 @@ def lengths(result) -> tuple[float, float, float]:
 
 
 def test_a_spare_replaces_until_the_failed_node_is_repaired() -> None:
-    """Node 0 fails at 20 and is back at 50; the spare node 3 stays in the job until 100."""
+    """Node 0 fails at 20 s and is repaired at 50 s; the spare node 3 remains in the job."""
     result = run(f"{SWAP},spares=1", machine(4, (3, 100, 0, 999)), fails(0, 20, 50))
     end = result.summary.makespan_s  # no checkpoints: the job starts again at 20
     assert end == 120
@@ -41,12 +41,13 @@ def test_a_spare_replaces_until_its_job_ends() -> None:
 
 
 def test_a_lent_spare_counts_only_in_a_job_that_lost_nodes() -> None:
-    """Two nodes fail: one spare is too few. The job waits, and the spare is lent to the queue."""
+    """Two nodes fail, so one spare is not enough: the job waits, and its spare runs another job."""
     jobs = machine(5, (4, 100, 0, 999), (1, 30, 21, 40))
     result = run(f"{SWAP},spares=1", jobs, [*fails(0, 20, 60), *fails(1, 20, 61)])
     last = max(result.ledger.attempts, key=lambda r: r.start_us)
     assert (str(last.nodes), last.start_us, last.end_us) == ("0 2-4", 60_000_000, 160_000_000)
-    # Node 4 is lent at 20, 40 s before the job starts on it. Node 1 is the spare node from 61 on.
+    # Node 4 is lent at 20 s, 40 s before the job starts on it. From 61 s on node 1 is the spare
+    # node.
     assert lengths(result) == (20 + 160 - 61, 0, 0)
 
 

@@ -23,7 +23,7 @@ def value_at(steps: Steps, at: int) -> int:
 
 
 def slowly(ledger: Ledger, at: int) -> tuple[int, int, int]:
-    """Nodes in use, attempts that wait, nodes up and free at a date, counted one by one."""
+    """Count the nodes in use, waiting attempts, nodes up and free nodes at a date, one by one."""
     busy: set[int] = set()
     waiting = 0
     for record in ledger.attempts:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Effective training time and time to failure by size class."""
+"""Effective training time and time to failure by class of job size."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TIERS = ("remote=2/5@7", "peer=1/3@5+remote=2/4@10", "memory=1/2@4+remote=3/1@12
 
 
 def tiered(tiers: str, *jobs: tuple):
-    """Jobs (nodes, work, submission) with checkpoints in tiers and no walltime that matters."""
+    """Return jobs of (nodes, work, submission) with checkpoints in tiers and long walltimes."""
     workload = machine(N_NODES, *((*job, 100_000) for job in jobs))
     return add_tiers(
         workload, parse_tiers(tiers), n_nodes=N_NODES, mtbf_s=100, light_share=0.5, software=""
@@ -31,7 +31,7 @@ def tiered(tiers: str, *jobs: tuple):
 
 
 def timed(result, jobs) -> list[Timed]:
-    """What the oracle reads of a run; all times are whole seconds."""
+    """Return the oracle's input from a run; all times are whole seconds."""
     runs: dict[str, list[tuple[int, int, int]]] = {}
     for record in sorted(result.ledger.attempts, key=lambda r: r.start_us):
         times_us = record.attempt.queued_us, record.start_us, record.end_us
@@ -70,7 +70,9 @@ def test_the_measures_are_those_of_the_slow_oracle(jobs, events, policy, tiers) 
 
 
 def test_a_class_without_failures_has_no_time_to_failure() -> None:
-    """Four nodes fail at 25, hang for 5, and start again; two nodes run for 10 s."""
+    """A job of four nodes fails at 25 s, hangs for 5 s and restarts; a job of two nodes never
+    fails.
+    """
     jobs, events = machine(6, (4, 100, 0, 999), (2, 10, 0, 999)), fails(0, 25, 26)
     summary = run("easy:detect=5", jobs, events).summary
     small, large = (summary.training_classes[name] for name in ("[2, 4)", "[4, 8)"))
@@ -89,7 +91,7 @@ def test_runs_without_causes_and_stages_have_no_such_measures() -> None:
 
 
 def test_only_measured_jobs_count(tmp_path, capsys) -> None:
-    """The toy's failure hits its second job at 20."""
+    """The failure of the toy example hits a job that is not selected."""
     options = ["run", "toy", "-p", "easy:detect=5", "--failures", "toy", "--out"]
     columns = "training_ettr,training_ettr_queued,training_mttf_s"
     main([*options, str(tmp_path / "all"), "--columns", columns])

@@ -28,11 +28,11 @@ FLEXIBLE = ("pra", "dbes", "pwa:react=replacement", "dbes:react=replacement+stea
 MIGRATING = ("cluster", "compaction", "priorities", "tiers")
 STEALING = ("h111", "h213", "h222", "h323", "authors-h111", "authors-h213", "authors-h323")
 FAILURE_FREE = ("batsched-conservative", "batsched-easy", "batsched-fcfs")
-"""Batsched's schedulers know no failures."""
+"""Policies of Batsched, which cannot handle failures."""
 
 
 class Written(NamedTuple):
-    """A run in its folder, and what it was a run of."""
+    """A run written to a folder, with its workload, failures and policy."""
 
     folder: Path
     workload: Workload
@@ -42,7 +42,7 @@ class Written(NamedTuple):
 
 
 def random_run(seed: int, folder: Path) -> Written:
-    """A run of some policy: jobs too large or outrunning their walltime, failures, checkpoints."""
+    """Run a random policy: jobs too large or beyond their walltime, failures, checkpoints."""
     rng = np.random.default_rng(seed)
     policy = str(rng.choice([*POLICIES, *FAILURE_FREE]))
     n_nodes = int(rng.integers(4, 17))
@@ -63,7 +63,7 @@ def random_run(seed: int, folder: Path) -> Written:
 
 
 def random_workload(rng: np.random.Generator, n_nodes: int) -> Workload:
-    """Up to 24 jobs: some outrun their walltime or take just as long, one may be too large."""
+    """Draw up to 24 jobs: some reach or exceed their walltime, and one may be too large."""
     jobs, profiles = [], {}
     for number in range(int(rng.integers(3, 25))):
         length = round(float(rng.uniform(0.5, 60.0)), int(rng.integers(0, 4)))
@@ -74,12 +74,12 @@ def random_workload(rng: np.random.Generator, n_nodes: int) -> Workload:
         walltime_us = max(1, to_us(length * factor))
         jobs.append(Job(str(number), size, to_us(submit), walltime_us, f"d{length}"))
     if rng.random() < 0.7:
-        jobs = jobs[1:]  # nothing to reject
+        jobs = jobs[1:]  # no job is rejected
     return Workload("random", n_nodes, tuple(jobs), profiles)
 
 
 def varied_run(seed: int, folder: Path, policy: str = "") -> Written:
-    """A run with jobs that migrate, have no end, or other sizes, and ids like resubmissions'."""
+    """Run jobs that migrate, never end or change size, and whose ids look like resubmissions."""
     rng = np.random.default_rng((seed, 1))
     chosen = policy or str(rng.choice([*FLEXIBLE, *MIGRATING, *STEALING, "r-list-q"]))
     n_nodes, mtbf_s = int(rng.integers(6, 13)), float(rng.choice([20.0, 50.0, 200.0]))
@@ -98,7 +98,7 @@ def varied_run(seed: int, folder: Path, policy: str = "") -> Written:
 
 
 def varied_workload(rng: np.random.Generator, n_nodes: int, policy: str) -> Workload:
-    """Up to 16 jobs, with times of up to six decimals; some are malleable, some have no end."""
+    """Draw up to 16 jobs, with times of up to six decimals; some are malleable, some never end."""
     jobs = []
     profiles: dict[str, dict] = {"endless": {"type": "delay", "delay": 1_000_000}}
     for number in range(int(rng.integers(4, 17))):

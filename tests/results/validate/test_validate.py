@@ -38,7 +38,7 @@ def test_the_toy_example_is_clean(tmp_path: Path) -> None:
 
 
 def moved(job_id: str, start: float, end: float, submit: float = 0) -> str:
-    """The toy table with a row at another time, consistent in itself."""
+    """Return the toy table with a row at another time; all cells of the row are consistent."""
     return edited(
         toy_csv(), job_id, starting_time=f"{start}", finish_time=f"{end}",
         execution_time=f"{end - start}", waiting_time=f"{start - submit}",
@@ -46,7 +46,7 @@ def moved(job_id: str, start: float, end: float, submit: float = 0) -> str:
     )  # fmt: skip
 
 
-# What is done to the valid table -> what is found.
+# Change of the valid table -> (changed table, kinds of findings).
 MUTATIONS = {
     "another job's node": (lambda: edited(toy_csv(), "1", allocated_resources="3"), {"overlap"}),
     "it starts while another is there": (lambda: moved("3#1", 5.0, 15.0, submit=1), {"overlap"}),
@@ -137,7 +137,7 @@ NAMED = (
     "the last resubmission is deleted", "killed without a failure", "a success without success",
     "another walltime than the workload's", "a wrong stretch", "a node twice",
 )  # fmt: skip
-"""Corruptions of a single row: the one finding names its job."""
+"""Corruptions of a single row; the only finding names the job of this row."""
 
 
 @pytest.mark.parametrize("name", MUTATIONS)
@@ -171,7 +171,7 @@ def test_an_extract_takes_sizes_and_walltimes_from_the_workload(tmp_path: Path) 
 
 
 def test_slack_forgives_the_time_of_a_kill(tmp_path: Path) -> None:
-    """Through a network the kill comes some messages after the failure."""
+    """Over a network the kill is some messages later than the failure."""
     late = moved("3", 0, 1.0012)
     within = Reference(8, TOY_REFERENCE.events, None, slack_us=to_us(0.002))
     assert "dead node" in kinds(tmp_path, late)
@@ -194,8 +194,8 @@ def test_attempt_numbers(name: str, found: tuple[str, int]) -> None:
     assert split_attempt(name) == found
 
 
-# The real Batsim's outputs. It kills nothing when a node fails: Batsched's filler lets jobs finish
-# on dead nodes, and that is what is found.
+# Outputs of the real Batsim. It does not kill jobs when a node fails: Batsched's filler lets them
+# complete on dead nodes, which is the finding.
 RECORDED = {
     "conservative_bf_250": 128, "easy_bf_250": 128, "dyn_full": 4, "dyn_requeue": 4, "dyn_same": 4,
     "dyn_submitter": 4, "kill_basic": 4, "kill_exec_same_msg_flat": 4, "kill_killer": 4,
@@ -242,8 +242,8 @@ def test_recorded_runs_of_batsim_and_batsched(name: str, policy: str) -> None:
 
 @pytest.mark.parametrize(("run_s", "found"), [(1e-5, set()), (1.1e-5, {"overlap"})])
 def test_only_what_ran_for_no_time_shares_a_node(tmp_path: Path, run_s: float, found) -> None:
-    """Batsim writes 0.00001 s of it; it held no node meanwhile."""
-    text = moved("1", 15.0, 15.0 + run_s)  # while others have its nodes
+    """Batsim writes a run time of 0.00001 s for an attempt that held no node."""
+    text = moved("1", 15.0, 15.0 + run_s)  # while other jobs have its nodes
     short = edited(text, "1", final_state="COMPLETED_KILLED", success="0")
     assert kinds(tmp_path, short, Reference(8, resubmits=False)) == found
 
@@ -256,7 +256,7 @@ def test_what_our_schedulers_do_is_clean(tmp_path_factory, workload, events, pol
     assert kinds(tmp_path_factory.mktemp("t"), text, Reference(10, events, workload)) == set()
 
 
-# The sweep against a plain check of every node and pair.
+# The sweep compared with a plain check of every node and every pair of rows.
 
 spans = st.tuples(st.integers(0, 12), st.integers(0, 6)).map(lambda p: (p[0], p[0] + p[1]))
 node_sets = st.sets(st.integers(0, 7), min_size=1).map(NodeSet.of)
@@ -289,7 +289,7 @@ def plain(rows: list[JobRecord], outages: list[tuple[int, int, int]]) -> set[tup
 @settings(max_examples=300)
 @given(rows=records(), outages=st.lists(st.tuples(st.integers(0, 7), spans), max_size=4))
 def test_the_sweep_finds_what_a_plain_check_finds(rows, outages) -> None:
-    """Once two jobs are on one node, the sweep follows the later one: exact up to there."""
+    """The sweep is exact up to the first overlap; it then follows only the later job."""
     unique = {node: (down, up + 1) for node, (down, up) in outages}
     flat = [(node, down, up) for node, (down, up) in unique.items()]
     events = in_order(

@@ -44,7 +44,7 @@ def test_runs_are_clean(workload, events, policy, prepare) -> None:
 
 
 def findings(policy: str, workload, events, tmp_path: Path, **wrong) -> list[str]:
-    """What is found when the last row is another."""
+    """Return the kinds of findings after fields of the last row are changed."""
     result = run(policy, workload, events)
     write_run(tmp_path, result, {})
     table = read_jobs(tmp_path)
@@ -57,7 +57,7 @@ def findings(policy: str, workload, events, tmp_path: Path, **wrong) -> list[str
 
 
 def cut(row_end_us: int) -> dict[str, int | None]:
-    """It ended so early."""
+    """Return the fields of a row that ends at this time."""
     return {"end_us": row_end_us, "run_us": None, "flow_us": None, "stretch": None}
 
 
@@ -69,7 +69,7 @@ def test_a_size_beyond_the_shape_is_found(shape, tmp_path: Path) -> None:
 
 
 def test_a_resized_job_that_did_not_do_its_work_is_found(tmp_path: Path) -> None:
-    """It grew to 8 nodes for its last 30 s; of those one is there."""
+    """The job grew to 8 nodes for its last 30 s; the changed row has only 1 s of them."""
     workload = add_perfect(flexible(8, (4, 80, 0, malleable(2, 8)), (4, 20, 0, None)))
     result = run("pwa", workload)
     begins = max(job.start_us for job in result.jobs)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files of rebat have no findings; each change of a file is found."""
+"""Files that rebat wrote have no findings; each change of a file has one."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_two_hundred_runs_are_clean(tmp_path: Path, first: int) -> None:
 
 
 def reference(made: Written) -> Reference:
-    """All that is known of a run of rebat's."""
+    """Return everything that is known about a run of rebat."""
     return Reference(
         made.workload.n_nodes, made.events, made.workload, resubmits=True,
         six_digits=made.policy.startswith("authors-"),
@@ -58,7 +58,7 @@ def raised(name: str, by: float) -> Callable[[Row], Row]:
     return lambda row: row | {name: f"{float(row[name]) + by:.6f}"}
 
 
-# Corruption -> whether a row can be chosen for it, and what becomes of the row.
+# Corruption -> (whether a row is suitable for it, the changed row).
 CORRUPTIONS: dict[str, tuple[Callable[[Row], bool], Callable[[Row], Row]]] = {
     "ran half its time": (succeeded, ran_half),
     "killed without a failure": (
@@ -99,7 +99,7 @@ def test_a_deleted_last_resubmission_is_found(tmp_path: Path, seed: int) -> None
 
 
 def last_resubmissions(jobs: JobsFile) -> list[tuple[JobRecord, str]]:
-    """The last attempt of every job that has several, and the id of the one before."""
+    """Return the last attempt of every job with several, and the id of its previous attempt."""
     by_id = {record.job_id: record for record in jobs.records}
     pairs = []
     for job_id, record in by_id.items():
@@ -110,7 +110,7 @@ def last_resubmissions(jobs: JobsFile) -> list[tuple[JobRecord, str]]:
 
 
 def found(folder: Path, made: Written, rows: list[Row], job_id: str) -> bool:
-    """Whether something is found of this job."""
+    """Whether a finding names this job."""
     findings = validate(table(folder, written(rows)), reference(made))
     named = re.compile(rf"w0!{re.escape(job_id)}(?![\w#])")
     return any(named.search(finding.text) for finding in findings)

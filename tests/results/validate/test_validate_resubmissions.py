@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Correct resubmissions have no findings; impossible sequences of them have."""
+"""Correct resubmissions have no findings; impossible sequences of resubmissions have findings."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ Row = dict[str, str]
 
 
 def reference(made: Written, **known) -> Reference:
-    """What one knows of a run whose folder is not at hand."""
+    """Return what is known about a run without its folder."""
     return Reference(made.workload.n_nodes, made.events, made.workload, **known)
 
 
@@ -48,7 +48,7 @@ def reference(made: Written, **known) -> Reference:
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_nothing_is_found_in_correct_runs(tmp_path: Path, policy: str) -> None:
-    """Whether the digits and the scheduler are known or not."""
+    """This holds whether or not the number of digits and the scheduler are known."""
     for seed in range(12):
         made = varied_run(seed, tmp_path / str(seed), policy)
         jobs = read_jobs(made.folder)
@@ -66,7 +66,7 @@ def endless(made: Written) -> frozenset[str]:
 
 
 def test_the_runs_have_what_they_are_for(tmp_path: Path) -> None:
-    """Resubmissions in six digits, jobs without an end, ids like those of resubmissions."""
+    """The runs have six-digit times, jobs that never end, and ids that look like resubmissions."""
     made = [varied_run(seed, tmp_path / str(seed), "authors-h111") for seed in range(12)]
     exact = [validate(read_jobs(one.folder), reference(one, six_digits=False)) for one in made]
     assert sum(map(bool, exact)) >= 4
@@ -80,7 +80,7 @@ def test_the_runs_have_what_they_are_for(tmp_path: Path) -> None:
 
 
 def test_six_digits_are_told_from_the_rows_alone() -> None:
-    """Of the authors' policies under the real Batsim, whose folder has no summary."""
+    """The table is of an authors' policy under the real Batsim; its folder has no summary."""
     folder = RECORDED / "authors-validate"
     jobs = read_jobs(folder / "real_jobs.csv.gz")
     events, workload = read_events(folder / "f.events"), read_workload(folder / "w.json.gz")
@@ -94,7 +94,7 @@ def test_six_digits_are_told_from_the_rows_alone() -> None:
 
 
 def lengthened(row, by_us: int):
-    """It ran for longer."""
+    """Return the row with a longer run time."""
     end_us, run_us, flow_us = row.end_us + by_us, row.run_us + by_us, row.flow_us + by_us
     return msgspec.structs.replace(
         row, end_us=end_us, run_us=run_us, flow_us=flow_us, stretch=flow_us / run_us
@@ -102,7 +102,7 @@ def lengthened(row, by_us: int):
 
 
 def test_a_row_beyond_six_digits_makes_all_exact(tmp_path: Path) -> None:
-    """A job of whole seconds: its rows have six digits anyway, and a millisecond is found."""
+    """The times of the job are whole seconds, so a change by a millisecond is found."""
     workload, events = machine(2, (2, 3000, 0, 6000)), fails(0, 1000, 1500)
     result = run("baseline", workload, events)
     known = Reference(2, events, workload)
@@ -154,7 +154,7 @@ def test_rebats_own_folder_says_what_was_ended(tmp_path: Path, capsys) -> None:
 
 
 def test_an_end_for_good_at_another_time_than_the_others_is_found(tmp_path: Path) -> None:
-    """The last resubmission of a preempted job is deleted: it ends with the preemption."""
+    """If the last resubmission of a preempted job is deleted, the job ends at its preemption."""
     found = 0
     for seed in range(12):
         made = varied_run(seed, tmp_path / str(seed), "tiers")
@@ -182,7 +182,7 @@ def rows_of(made: Written) -> list[Row]:
 
 
 def attempt_of(row: Row, workload: Workload) -> tuple[str, int]:
-    """The job and the number of the attempt."""
+    """Return the job and the number of the attempt."""
     if row["job_id"] in {job.id for job in workload.jobs}:
         return row["job_id"], 0
     return split_attempt(row["job_id"])
@@ -198,7 +198,7 @@ def is_last(row: Row, rows: list[Row]) -> bool:
 
 
 def test_an_id_like_a_resubmissions_is_a_jobs_own(tmp_path: Path) -> None:
-    """Without a job ``a`` in the workload, ``a#1`` is a job; resubmitted it is ``a#1#1``."""
+    """If the workload has no job ``a``, ``a#1`` is a job, and its resubmission is ``a#1#1``."""
     workload = machine(2, (2, 10), (1, 5))
     one, other = workload.jobs
     jobs = (msgspec.structs.replace(one, id="a#1"), msgspec.structs.replace(other, id="b"))
@@ -251,7 +251,7 @@ def other_profile(row: Row) -> Iterator[Row]:
 
 
 def other_submission(row: Row) -> Iterator[Row]:
-    """Consistent in itself, so that nothing else than the date is wrong."""
+    """Yield rows with another submission time; the other cells are consistent with it."""
     for by in (-0.7, 0.001, 1.3):
         submit = float(row["submission_time"]) + by
         if not ran(row) or submit < 0:
@@ -275,7 +275,7 @@ CHANGES: dict[str, Callable[[Row], Iterator[Row]]] = {
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("policy", POLICIES)
 def test_a_changed_cell_of_a_resubmission_is_found(tmp_path, policy: str, change: str) -> None:
-    """In every row of a resubmission, one after another."""
+    """This holds for every row of a resubmission."""
     found = 0
     for seed in range(2):
         made = varied_run(seed, tmp_path / str(seed), policy)
@@ -289,7 +289,7 @@ def test_a_changed_cell_of_a_resubmission_is_found(tmp_path, policy: str, change
                 findings = validate(table(tmp_path, written(others)), known)
                 named = re.compile(rf"w0!{re.escape(row['job_id'])}(?![\w#])")
                 assert findings, (seed, row, changed)
-                if change != "state":  # which may show in the attempt after it
+                if change != "state":  # a state may be reported for the following attempt
                     assert any(named.search(one.text) for one in findings), (changed, findings)
                 found += 1
     assert found >= 4
@@ -308,7 +308,7 @@ def test_the_profile_of_one_resubmission_says_who_made_the_others(tmp_path, poli
 
 @pytest.mark.parametrize("seed", range(0, 60, 3))
 def test_a_job_that_ran_is_not_rejected(tmp_path: Path, seed: int) -> None:
-    """Of originals, too, and without the workload."""
+    """This holds for first attempts too, and without the workload."""
     made = random_run(seed, tmp_path / "run")
     rows = rows_of(made)
     text = (made.folder / "jobs.csv").read_text()

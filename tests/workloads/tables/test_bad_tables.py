@@ -27,7 +27,7 @@ def mapping(columns: str = COLUMNS, rest: str = "") -> None:
 
 
 def refused(capsys, *options: str, table: str = "t.csv") -> str:
-    """The one line that the import ends with."""
+    """Run an import that fails, and return its error, which is one line."""
     with pytest.raises(SystemExit) as exit_:
         main(["workload", "import", table, "--nodes", "8", *options, "-o", "out.json"])
     printed = capsys.readouterr().err

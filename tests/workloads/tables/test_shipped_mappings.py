@@ -66,7 +66,7 @@ def at(minute: int) -> datetime:
 
 
 def slurm_jobs(**columns: list) -> dict[str, list]:
-    """Four jobs of Marconi100's job table, which differ in state and time limit."""
+    """Return four jobs of Marconi100's job table with different states and time limits."""
     return {
         "job_id": [1, 2, 3, 4],
         "submit_time": [at(0), at(1), at(2), at(3)],
@@ -118,7 +118,7 @@ def text(path: Path, content: str) -> Path:
 
 
 def rows(workload: Workload) -> list[tuple]:
-    """Id, submission (s), size, run time (s), user of each job."""
+    """Return id, submission (s), size, run time (s) and user of each job."""
     delay = workload.profiles
     return [
         (job.id, job.submit_us / 1e6, job.n_nodes, delay[job.profile]["delay"], job.extra["user"])
@@ -183,7 +183,7 @@ def test_pm100_allocated(tmp_path: Path) -> None:
 
 
 def test_a_time_limit_of_text(tmp_path: Path) -> None:
-    """The documentation has INFINITE as a value of time_limit."""
+    """According to the documentation time_limit may be INFINITE."""
     columns = {**PM100, "time_limit": ["60", "INFINITE", "60", "60"]}
     path = parquet(tmp_path / "pm100.parquet", columns)
     assert limits(read_table(path, missing_walltime="none")) == [3600, None]
@@ -224,7 +224,7 @@ def test_every_mapping_has_a_title_and_a_source() -> None:
 
 
 def test_python(tmp_path: Path) -> None:
-    """The library reads Parquet by its ending, and any file with a mapping."""
+    """The library reads Parquet files without a mapping, and other tables with one."""
     assert len(load_workload(parquet(tmp_path / "a.parquet", FDATA)).jobs) == 2
     path = text(tmp_path / "a.csv", SEREN)
     assert len(load_workload(path, mapping="acmetrace", n_nodes=4).jobs) == 2
@@ -238,7 +238,7 @@ def test_the_help_lists_the_mappings(capsys) -> None:
 
 
 def test_a_mapping_selects_the_format(tmp_path: Path, capsys) -> None:
-    """The columns of a data set, in a container that its README does not use."""
+    """The columns of a data set are read also from a file format that its README does not use."""
     rows = [line.split(",") for line in SEREN.splitlines()]
     columns = dict(zip(rows[0], map(list, zip(*rows[1:], strict=True)), strict=True))
     path, out = parquet(tmp_path / "trace.parquet", columns), tmp_path / "jobs.json"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables of jobs: units, time zones, sizes, filters, and random jobs that stay unchanged."""
+"""Tables of jobs: units, time zones, sizes, filters; random jobs are read back unchanged."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def runs(workload) -> list[float]:
     return [workload.profiles[job.profile]["delay"] for job in workload.jobs]
 
 
-# ---------------------------------------------------------------- a list of jobs comes back
+# ---------------------------------------------------------------- jobs are read back unchanged
 
 counts = st.integers(0, 2_000)
 jobs = st.lists(
@@ -59,7 +59,7 @@ jobs = st.lists(
 @pytest.mark.parametrize("form", ["csv", "parquet", "json"])
 @pytest.mark.parametrize("unit", SECONDS)
 def test_a_list_of_jobs_comes_back(unit: str, form: str, jobs, origin: int, per_node: int) -> None:
-    """Times in any unit, as integers; the table has start and end, sizes are cores."""
+    """Times are integers in any unit. The table has starts and ends, and sizes in cores."""
     step = {"us": 1, "ns": 1000}.get(unit, 1)  # rebat's resolution is 1 us
     rows = [
         {
@@ -115,7 +115,7 @@ def written(folder: Path, form: str, rows: list[dict]) -> Path:
 @pytest.mark.parametrize("form", ["iso", "local", "parquet", "parquet-local", "format"])
 def test_dates_come_back(form: str, times: list[int], zone: str) -> None:
     dates = [datetime.fromtimestamp(EPOCH_S + time, ZoneInfo(zone)) for time in times]
-    real = [date.replace(fold=0).timestamp() for date in dates]  # the first of a repeated hour
+    real = [date.replace(fold=0).timestamp() for date in dates]  # the first of two equal hours
     option = ', format = "%d/%m/%Y %H:%M:%S"' if form == "format" else ""
     with tempfile.TemporaryDirectory() as folder:
         path = dated(Path(folder), form, dates)
