@@ -123,7 +123,7 @@ FURTHER: tuple[Metric, ...] = (
     Metric("resizes_mean_wait_s", "time without nodes, mean", "time", "low", "", "the mean time between submission and end during which a job held no nodes"),
     Metric("migrations_moved", "work moved", "node time", "", "", "core time of the work in checkpoint images, counted for each image"),
     Metric("migrations_by_*", "checkpoints and restarts: *", "count", "", "", "attempts that were stopped and checkpointed, by purpose"),
-    Metric("steals_off_*", "steals that did not happen: *", "count", "", "", "failures without a steal, and decided steals that were not carried out, by reason"),
+    Metric("steals_off_*", "steals that did not happen: *", "count", "", "", "decided steals that were not carried out, by reason"),
     Metric("recoveries_stages_*", "recovery, stage *", "node time", "low", "", "node time of a stage of the recovery"),
     Metric("recoveries_lost_*", "lost to failures, cause *", "node time", "low", "", "lost run time, and time of the stages, after failures with this cause"),
     Metric("spares_ready", "spare nodes ready", "node time", "", "", "nodes that are reserved as spare nodes and up; part of `platform_idle`"),

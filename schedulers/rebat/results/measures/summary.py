@@ -127,7 +127,7 @@ class RunSummary(msgspec.Struct, frozen=True):
     victims
         Number of attempts that were interrupted for a steal.
     steals_off
-        Number of failures without a steal, by reason.
+        Number of decided steals that were cancelled, by reason.
     node_states
         Shares of node time by number of used cores. Present if nodes have several cores.
     energy
