@@ -18,6 +18,8 @@ from rebat.core.files import write_text
 from rebat.core.manifest import check_no_result
 from rebat.papers.common.page import html, markdown
 from rebat.papers.common.parts import Report
+from rebat.results.reading import rejections
+from rebat.runs.simulating import NAME
 
 
 def write_report(campaign: Campaign, results: Path, folder: Path) -> list[Path]:
@@ -64,13 +66,23 @@ def write_pages(table: Path, folder: Path) -> list[Path]:
             raise unknown_name("kind", kind, KINDS).at(str(table))
         facts: Any = decoded(extras, KINDS[kind].extras, table)
         report = KINDS[kind].report(table, facts, data.provenance)
-        title = _title(report, data.title)
-        report = msgspec.structs.replace(report, title=title, unfinished=data.unfinished)
+        report = msgspec.structs.replace(
+            report,
+            title=_title(report, data.title),
+            unfinished=data.unfinished,
+            remarks=[*report.remarks, *_rejections(table, kind)],
+        )
         name = "report" if len(data.kinds) == 1 else f"report-{kind}"
         for ending, text in (("html", html(report)), ("md", markdown(report))):
             paths.append(folder / f"{name}.{ending}")
             write_text(paths[-1], text)
     return paths
+
+
+def _rejections(table: Path, kind: str) -> list[str]:
+    """Return a note on rejected jobs for the report of simulations, if there are any."""
+    text = rejections(table) if kind == NAME else ""
+    return [f"Warning: {text}."] if text else []
 
 
 def _title(report: Report, campaign: str) -> str:

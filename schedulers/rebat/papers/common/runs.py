@@ -45,6 +45,7 @@ METRICS = tuple(
             "training_ettr",
             "training_ettr_queued",
             "spares_utilisation",
+            "rejected",
         ),
     )
 )
@@ -290,7 +291,15 @@ def workload_tables(units: Sequence[Unit]) -> Iterator[Table]:
             + [format_duration(fact["run_time_s"][column]) for column in columns]
             for name, fact in facts.items()
         ],
+        _of_own_machine(units),
     )
+
+
+def _of_own_machine(units: Sequence[Unit]) -> str:
+    """Return a note on the stress if a grid sets the number of nodes."""
+    if not any(unit.spec.scenario.nodes for unit in units):
+        return ""
+    return "The stress of a workload refers to its own machine, not to the nodes of a grid."
 
 
 REPORT = ReportMaker(report, True)
