@@ -64,6 +64,15 @@ def test_a_trace_takes_the_place_of_the_files(tmp_path: Path) -> None:
     assert {s.source.file for s in specs} == {str(mine)}
 
 
+def test_a_trace_that_replaces_no_file_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "c.toml"
+    grid = '[[grid]]\nname = "g"\nworkloads = ["made"]\npolicies = ["easy"]\n'
+    file.write_text('[workloads.made]\ngenerator = "synthetic"\n' + grid)
+    assert len(open_campaign(file).units) == 1
+    with pytest.raises(InputError, match=r"c.toml: --trace: has no effect .expected a table"):
+        open_campaign(file, tmp_path / "mine.json")
+
+
 GENERATED = WORKLOADS + '[workloads.made]\ngenerator = "synthetic"\n'
 USES_IT = GRID.replace('"two"', '"made"')
 BAD = {

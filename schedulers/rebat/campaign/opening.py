@@ -89,6 +89,9 @@ def campaign_of(tables: dict[str, Any], file: Path, trace: Path | None = None) -
     documents = _by_kind(tables, file, trace)
     parts = [KINDS[kind].expand(document) for kind, document in documents.items()]
     _check_effects(tables, documents)
+    if trace and not any(KINDS[kind].takes_trace(part) for kind, part in documents.items()):
+        expected = "a table [workloads.NAME] with a file, or a table [days.NAME]"
+        raise InputError("has no effect", "--trace", expected)
     return Campaign(
         Owner(name, file.name),
         [unit for part in parts for unit in part.units],

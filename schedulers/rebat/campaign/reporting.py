@@ -13,6 +13,8 @@ from rebat.campaign.keeping import ReportData, decoded, read_data, write_with_da
 from rebat.campaign.kinds import KINDS
 from rebat.campaign.opening import Campaign
 from rebat.campaign.store import TABLE, Store
+from rebat.campaign.tables import failures
+from rebat.core.counted import counted
 from rebat.core.errors import InputError, unknown_name
 from rebat.core.files import write_text
 from rebat.core.manifest import check_no_result
@@ -39,14 +41,27 @@ def write_report(campaign: Campaign, results: Path, folder: Path) -> list[Path]:
     done = [unit for unit in campaign.units if states[unit.key] == "ok"]
     kinds = list(dict.fromkeys(unit.kind for unit in done))
     if not kinds:
-        raise InputError(
-            "contains no results of this campaign", str(results), "'rebat campaign run' first"
-        )
+        raise _without_results(campaign, store, results)
     extras = {kind: _extras(campaign, kind) for kind in kinds}
     unfinished = store.status(campaign.units).unfinished
     data = ReportData(provenance(campaign, store), unfinished, extras, campaign.title)
     write_with_data(store.folder / TABLE, data, folder / TABLE)
     return write_pages(folder / TABLE, folder)
+
+
+def _without_results(campaign: Campaign, store: Store, results: Path) -> InputError:
+    """Return the error for a folder without results. If runs failed, it names the first one."""
+    failed = failures(campaign, store)
+    if not failed:
+        return InputError(
+            "contains no results of this campaign", str(results), "'rebat campaign run' first"
+        )
+    label, error = failed[0]
+    return InputError(
+        f"contains no results, because {counted(len(failed), 'run')} failed (correct the cause, "
+        f"then use 'rebat campaign run --retry-failed'); the first is {label}: {error}",
+        str(results),
+    )
 
 
 def write_pages(table: Path, folder: Path) -> list[Path]:
