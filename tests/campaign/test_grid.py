@@ -110,6 +110,26 @@ BAD = {
         WORKLOADS + GRID.replace('["baseline", "sfsj"]', '"sfsj"'),
         "grid[0].policies",
     ),
+    "no name": (
+        WORKLOADS + GRID.replace('name = "small"', ""),
+        "grid[0].name: is missing (expected a text)",
+    ),
+    "workloads is a text": (
+        WORKLOADS + GRID.replace('["one", "two"]', '"one"'),
+        "grid[0].workloads: is a text (expected a list)",
+    ),
+    "nodes is a text": (
+        WORKLOADS + GRID.replace("[grid.f", 'nodes = "2"\n[grid.f'),
+        "grid[0].nodes: is a text (expected a whole number or a list)",
+    ),
+    "value without a sweep": (
+        WORKLOADS + GRID.replace('"sfsj"', '"easy:react=replacement,spares={spares}"'),
+        "'spares' has no values (expected spares = [...] in [grid.sweep])",
+    ),
+    "seeds of the grid": (
+        WORKLOADS + GRID.replace("[grid.f", "seeds = [0]\n[grid.f"),
+        "grid[0].seeds: is not a key of [[grid]] (expected seeds in [grid.failures])",
+    ),
     "two grids of one name": (WORKLOADS + GRID + GRID, "'small'"),
     "no nodes": (WORKLOADS + GRID.replace("[grid.f", "nodes = 0\n[grid.f"), "grid[0].nodes"),
     "window": (WORKLOADS + GRID.replace("[grid.f", 'window = "9"\n[grid.f'), "window"),
