@@ -179,6 +179,14 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
         open_campaign(tmp_path / "none.toml")
 
 
+def test_a_file_that_is_not_text_is_named_once(tmp_path: Path) -> None:
+    file = tmp_path / "bin.toml"
+    file.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(InputError, match=r"bin\.toml: is not a text file") as error:
+        open_campaign(file)
+    assert str(error.value).count("bin.toml") == 1
+
+
 def calm(folder: Path, old: str = "", new: str = "") -> list[RunSpec]:
     """Return the failure-free runs of the small campaign, after a replacement in its file."""
     opened = open_campaign(campaign_file(folder, GRID.replace(old, new) if old else GRID))

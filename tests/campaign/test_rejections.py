@@ -35,3 +35,14 @@ def test_rejected_jobs_are_in_the_warning_and_in_the_report(tmp_path: Path, caps
     assert "jobs rejected" in tables and "| 496.0 |" in tables
     assert "its own machine, not to the nodes of a grid" in tables
     assert "reject" not in pages[128]
+
+
+def test_one_run_on_one_node_is_in_the_singular(tmp_path: Path) -> None:
+    file = tmp_path / "c.toml"
+    file.write_text(FILE.format(nodes=1))
+    where = [str(file), "--results", str(tmp_path / "r")]
+    main(["campaign", "run", *where, "--executor", "inline"])
+    main(["campaign", "report", *where])
+    page = (tmp_path / "r/report/report.md").read_text()
+    assert "checkpoints: none, 1 node; means over 1 seed\n" in page
+    assert "- 1 distinct run, no seeds\n" in page

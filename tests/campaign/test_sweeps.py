@@ -176,4 +176,4 @@ def test_means_and_plots_of_a_sweep(tmp_path: Path) -> None:
 )
 def test_wrong_sweeps_are_refused(options, words: str) -> None:
     with pytest.raises(InputError, match=words):
-        rebat.sweep("toy", options.pop("policies", "easy"), seeds=2, **options)
+        rebat.sweep("toy", **{"policies": "easy", "seeds": 2} | options)

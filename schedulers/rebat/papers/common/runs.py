@@ -12,7 +12,15 @@ import msgspec
 from rebat.core.units import format_duration
 from rebat.figures.lines import Panel, lines_svg
 from rebat.figures.ratios import ratio_title, ratios_svg
-from rebat.papers.common.parts import Picture, Report, ReportMaker, Table, percent, seeds_text
+from rebat.papers.common.parts import (
+    Picture,
+    Report,
+    ReportMaker,
+    Table,
+    means_note,
+    percent,
+    seeds_text,
+)
 from rebat.papers.common.pooled import pooled
 from rebat.papers.common.runs_index import RunIndex, Setting, simulations
 from rebat.papers.common.sweeps import lines_of, sweeps
@@ -185,7 +193,7 @@ def _settings(runs: RunIndex[str]) -> Iterator[Table]:
                 ]
                 rows.append([f"  / {base}", *ratios])
         columns = ["policy", *(metric.heading for metric in shown)]
-        note = f"{setting.label}; means over {n_of(runs, setting)}, 95 % intervals in brackets"
+        note = f"{setting.label}; {means_note(n_of(runs, setting), rows)}"
         note += _apart(runs, setting)
         yield Table("", label, columns, rows, note)
 
