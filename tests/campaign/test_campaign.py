@@ -219,7 +219,9 @@ def test_a_report_of_failed_runs_names_the_failure(tmp_path: Path) -> None:
     for name in ("one.json", "two.json"):
         (tmp_path / name).write_text("{")
     run_here(file, tmp_path / "r")
-    with pytest.raises(InputError, match=r"5 runs failed .*; the first is small, one, baseline.*JSON"):
+    with pytest.raises(
+        InputError, match=r"5 runs failed .*; the first is small, one, baseline.*JSON"
+    ):
         command("report", file, "--results", tmp_path / "r")
 
 

@@ -170,7 +170,10 @@ def test_means_and_plots_of_a_sweep(tmp_path: Path) -> None:
             {"mtbf": "1h", "checkpoint": "young-daly", "checkpoint_cost": []},
             "^checkpoint_cost: is empty",
         ),
-        ({"policies": "easy:hold={x}", "mtbf": "1h"}, r"^policies: 'x' has no values .* x = \[...\]\)"),
+        (
+            {"policies": "easy:hold={x}", "mtbf": "1h"},
+            r"^policies: 'x' has no values .* x = \[...\]\)",
+        ),
         ({"policies": "h999", "mtbf": "1h"}, "^policies: unknown policy"),
     ],
 )

@@ -102,7 +102,7 @@ def campaign_of(tables: dict[str, Any], file: Path, trace: Path | None = None) -
 
 
 def _toml(text: str) -> dict[str, Any]:
-    """Return the tables of a file. Reject NUL characters, because file names cannot contain them."""
+    """Return the tables. Reject NUL characters, because file names cannot contain them."""
     try:
         tables = tomllib.loads(text)
         holds_null = any("\0" in text for text in _texts(tables))
