@@ -101,8 +101,8 @@ def _of_overload(workload: Workload, jobs: Sequence[Hopeless]) -> Iterator[Remar
             f"{len(jobs)} of {counted(len(workload.jobs), 'job')} {which} "
             f"{MANY_ATTEMPTS:,} attempts or more. The worst is job {worst.job.id}: about "
             f"{worst.attempts} attempts on {counted(worst.job.n_nodes, 'node')}, estimated as "
-            f"exp(failure rate of its nodes x {format_duration(worst.span_s)} without a checkpoint). A job "
-            f"ends as failed after --max-attempts attempts; {WHAT_TO_DO}",
+            f"exp(failure rate of its nodes x {format_duration(worst.span_s)} without a "
+            f"checkpoint). A job ends as failed after --max-attempts attempts; {WHAT_TO_DO}",
         )
 
 
