@@ -74,6 +74,16 @@ def test_options_with_an_effect_pass_in_silence(tmp_path: Path, capsys) -> None:
     assert told(capsys, tmp_path / "d", "--seed", "3") == []
 
 
+def test_a_workload_of_one_job_is_in_the_singular(tmp_path: Path, capsys) -> None:
+    one = tmp_path / "one.swf"
+    one.write_text("; MaxNodes: 4\n" + SWF.format(1, 10))
+    kept = ["--checkpoint", "young-daly", "--mtbf", "1h", *EVENTS]
+    main(["run", str(one), "-p", "baseline", *kept, "--out", str(tmp_path / "out")])
+    printed = capsys.readouterr()
+    assert "1 of 1 job (100.0%) is shorter than one checkpoint period and writes no" in printed.err
+    assert "flow of 1 job;" in " ".join(printed.out.split())
+
+
 def test_a_window_after_the_end_is_told(tmp_path: Path, capsys) -> None:
     (line,) = told(capsys, tmp_path / "out", "--window", "1h:2h")
     assert "begins at 1 h, but the last job ended at 20 s" in line

@@ -16,7 +16,10 @@ from rebat.engine.engine import OnProgress
 
 
 class CampaignProgress(msgspec.Struct, frozen=True, kw_only=True):
-    """Progress of a campaign in distinct runs. ``left`` includes runs that ``limit`` excludes."""
+    """Progress of a campaign in distinct runs.
+
+    ``left`` includes the runs in progress, and the runs that ``limit`` excludes.
+    """
 
     total: int
     done: int
@@ -160,7 +163,7 @@ def _lines(every: int = 20) -> OnCampaignProgress:
     def on_progress(now: CampaignProgress) -> None:
         nonlocal last_step
         step = (now.done + now.failed) * every // max(now.total, 1), now.note
-        if step != last_step or not (now.running or now.left):
+        if step != last_step or not now.left:
             last_step = step
             print_line(_text(now))
 

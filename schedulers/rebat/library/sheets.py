@@ -81,7 +81,7 @@ def _measured(summaries: Sequence[RunSummary]) -> str:
     each = " (when the last job of each policy ends)" if len(set(ends)) > 1 else ""
     return (
         f"node time and counts from {format_duration(low)} to {until}{each}; "
-        f"flow of {summaries[0].selected_jobs} jobs"
+        f"flow of {counted(summaries[0].selected_jobs, 'job')}"
     )
 
 
