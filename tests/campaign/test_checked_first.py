@@ -127,7 +127,9 @@ def test_an_unknown_metric_is_refused_before_anything_runs(
     assert stop.value.code == 2
     told = capsys.readouterr().err
     assert f"--until-metric: unknown metric {metric.partition(':')[0]!r} (expected " in told
-    assert "useful_utilisation" in told
+    names = told.partition("(expected ")[2].rstrip(")\n").split(", ")
+    assert "useful_utilisation" in names
+    assert len(names) == len(set(names))
 
 
 # ---- sizes

@@ -19,6 +19,7 @@ SWF = "{} 0 0 {} 1 -1 -1 1 20 -1 1 -1 -1 -1 -1 -1 -1 -1\n"
 DOWN = '{"type": "machine_unavailable", "resources": "2", "timestamp": 1}\n'
 
 WITHOUT_EFFECT = {
+    "all metrics": (["--columns", "steals", "--all-metrics"], "--all-metrics: has no effect"),
     "downtime": (["--downtime", "5s"], "--downtime: has no effect (expected --mtbf"),
     "model": (["--failure-model", "poisson"], "--failure-model: has no effect"),
     "horizon": (["--horizon", "5d"], "--horizon: has no effect"),
@@ -34,6 +35,8 @@ AS_SPELT = {
     "window": (["--window", "3d"], "--window: '3d' is not a window"),
     "selection": (["--select", "half"], "--select: invalid job selection 'half'"),
     "policy": (["-p", "magic"], "--policy: unknown policy 'magic'"),
+    "policy twice": (["-p", "h111"], "--policy: h111 is a duplicate of sfsj (expected each"),
+    "column": (["--columns", "steals,nosuch"], "--columns: unknown metric 'nosuch' (expected att"),
     "axis twice": (["-p", "sfsj:depth=easy,depth=greedy"], "two values for depth"),
     "model": (["--mtbf", "1h", "--failure-model", "x"], "--failure-model: unknown failure law"),
 }

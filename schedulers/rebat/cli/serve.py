@@ -152,11 +152,13 @@ def serve(
 
 def _check(policies: tuple[str, ...], options: dict[str, Any]) -> None:
     """Report errors in the policies before a Batsim connects."""
+    from rebat.library.checks import error_at
     from rebat.policies.options import configure
+    from rebat.policies.presets import schedulers
 
+    with error_at("--policy"):
+        schedulers(policies)
     for policy in policies:
-        if policies.count(policy) > 1:
-            raise InputError(f"{policy} is a duplicate", "--policy", "each policy once")
         configured = configure(policy, options)
         try:
             configured.make()
