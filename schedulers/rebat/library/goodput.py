@@ -10,7 +10,7 @@ import msgspec
 from msgspec.structs import replace
 
 from rebat.console.json_text import json_text
-from rebat.console.progress import compiling_notice, counting_bar
+from rebat.console.progress import Count, compiling_notice, counting_bar
 from rebat.core.files import write_text
 from rebat.core.units import format_duration, parse_duration
 from rebat.library.training.case import TrainingCase, failures_of
@@ -18,6 +18,7 @@ from rebat.library.training.page import report_of
 from rebat.library.training.simulated import (
     FAILURES,
     RUNS,
+    OnFailures,
     SimulatedJob,
     expected_failures,
     never_advances,
@@ -199,14 +200,17 @@ class Goodput(msgspec.Struct, frozen=True):
         """Simulate the cases in which the job advances."""
         cases = {point: case for point, case in cases.items() if not never_advances(case)}
         simulations: dict[Point, SimulatedJob] = {}
-        with counting_bar("cases", len(cases), EVERY_S) as on_done:
+        total = sum(FEWER[0] * expected_failures(case, FEWER[1]) for case in cases.values())
+        with counting_bar("failures", total, EVERY_S) as on_done:
             for point, case in cases.items():
-                n_done = len(simulations)
-                simulations[point] = simulated(
-                    case, self.seed, *FEWER, lambda _, n=n_done: on_done(n)
-                )
-                on_done(n_done + 1)
+                n_done = sum(s.failures for s in simulations.values())
+                counted = _from(n_done, total, on_done)
+                simulations[point] = simulated(case, self.seed, *FEWER, counted)
         return simulations
+
+
+def _from(begin: int, total: int, on_done: Count) -> OnFailures:
+    return lambda done, of: on_done(begin + done, max(total, begin + done))
 
 
 def spares_shown(most: int, nodes: int) -> list[int]:

@@ -37,6 +37,10 @@ If it is larger, the job practically never advances, and a simulation would not 
 USES = ("useful", "checkpoint", "recovery", "waste_failure")
 
 
+OnFailures = Callable[[int, int], object]
+"""Function of the number of simulated failures and their expected number."""
+
+
 class SimulatedJob(msgspec.Struct, frozen=True):
     """Simulations of a case.
 
@@ -63,26 +67,26 @@ def simulated(
     seed: int = 0,
     runs: int = RUNS,
     failures: int = FAILURES,
-    on_done: Callable[[int], object] = lambda done: None,
+    on_done: OnFailures = lambda done, of: None,
 ) -> SimulatedJob:
     """Simulate a case with ``runs`` seeds and ``failures`` expected failures per seed.
 
     The job has the same work W for all seeds. The ETTR is W divided by the mean time, which is an
     unbiased estimate. The function ``on_done`` is called regularly with the number of simulated
-    failures, out of `expected_failures`.
+    failures and their expected number. If more failures were simulated, both are equal.
     """
     workload = workload_of(case, failures)
     work_s = _work_s(case, failures)
-    expected = expected_failures(case, failures)
+    expected = runs * expected_failures(case, failures)
     times_s, hits, parts = [], 0, dict.fromkeys((*USES, "waiting"), 0.0)
     for number in range(runs):
-        result = run_once(case, workload, seed + number, _counter(on_done, number, expected))
+        result = run_once(case, workload, seed + number, _counter(on_done, hits, expected))
         records = result.ledger.attempts
         time_s = to_s(max(record.end_us for record in records))
         times_s.append(time_s)
         hits += sum(result.ledger.interrupted.values())
         _add_uses(parts, case, result, time_s)
-        on_done((number + 1) * expected)
+        on_done(hits, max(expected, hits))
     estimate = interval(times_s)
     assert estimate is not None
     total = case.nodes * sum(times_s)
@@ -97,11 +101,11 @@ def simulated(
     )
 
 
-def _counter(on_done: Callable[[int], object], number: int, expected: int) -> OnProgress:
-    """Return a callback that counts the ended attempts of simulation ``number``."""
+def _counter(on_done: OnFailures, begin: int, expected: int) -> OnProgress:
+    """Return a callback that counts the ended attempts of a simulation, from ``begin``."""
 
     def on_progress(now_us: int, ended: int, total: int) -> None:
-        on_done(number * expected + min(ended, expected))
+        on_done(begin + ended, max(expected, begin + ended))
 
     return on_progress
 
