@@ -354,10 +354,10 @@ def test_what_is_no_policy_is_refused() -> None:
         ({"seeds": 1}, "seeds: is 1"),
         ({"seeds": 2}, "seeds: has no effect: nothing is random"),
         ({"silent_errors": -1.0}, "silent_errors"),
-        ({"nodes": 0}, "nodes: Expected .int. >= 1"),
-        ({"failures": FAILURES, "seeds": 2, "workers": 0}, "workers: Expected .int. >= 1"),
-        ({"failures": FAILURES, "until_width": -1}, "until_width: Expected"),
-        ({"window": 3}, "window: Expected .str."),
+        ({"nodes": 0}, "nodes: is 0 .expected int >= 1"),
+        ({"failures": FAILURES, "seeds": 2, "workers": 0}, "workers: is 0 .expected int >= 1"),
+        ({"failures": FAILURES, "until_width": -1}, "until_width: is -1 .expected float > 0"),
+        ({"window": 3}, "window: is 3 .expected str"),
         ({"failures": rebat.failures(f"record:file={EVENTS}"), "seeds": 2}, "nothing is random"),
         ({"window": "3d"}, "window: '3d' is not a window"),
         ({"failures": FAILURES, "seed": 3}, "seed: has no effect"),
@@ -375,7 +375,7 @@ def test_options_without_effect_are_refused_as_python_spells_them(given, message
 def test_numbers_of_numpy_are_numbers(tmp_path: Path) -> None:
     failing = rebat.failures(mtbf=np.float64(1800), seed=np.int64(3))
     rebat.run("toy", "easy", failures=failing, nodes=np.int64(9)).write(tmp_path / "out")
-    with pytest.raises(rebat.InputError, match="seed: Expected"):
+    with pytest.raises(rebat.InputError, match="seed: is 1.5 .expected int"):
         rebat.failures(mtbf="1h", seed=1.5)
 
 

@@ -104,12 +104,13 @@ def _type(option: Declared) -> Any:
     if option.choices:
         return click.Choice(option.choices)
     low, high = option.limits.get("ge"), option.limits.get("lt")
+    least, most = (None if x is None else int(x) for x in (low, option.limits.get("le")))
     types = {
         Law: LawType(),
         Path: EVENTS if option.extra.get("file") == "failure_events" else FILE,
         int: MACHINE
         if option.extra.get("machine")
-        else click.IntRange(None if low is None else int(low)),
+        else click.IntRange(least, most),
         float: DURATION
         if option.is_duration
         else FiniteRange(low, high, max_open=high is not None),

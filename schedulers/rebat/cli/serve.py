@@ -159,7 +159,8 @@ def _check(policies: tuple[str, ...], options: dict[str, Any]) -> None:
     with error_at("--policy"):
         schedulers(policies)
     for policy in policies:
-        configured = configure(policy, options)
+        with error_at("--options"):
+            configured = configure(policy, options)
         try:
             configured.make()
         except InputError as error:  # Batsim's --sched-cfg may override it

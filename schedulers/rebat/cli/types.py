@@ -12,6 +12,7 @@ import click
 from rebat.core.errors import InputError
 from rebat.core.shipped import located, names
 from rebat.core.sizes import check_machine
+from rebat.core.streams import LARGEST_SEED
 from rebat.core.units import parse_duration
 
 
@@ -108,7 +109,7 @@ CAMPAIGN = Input("campaigns", ".toml")
 PLATFORM = Input("platforms", ".xml")
 WORKLOAD_OUT = WorkloadOut(path_type=Path, dir_okay=False)
 FOLDER = click.Path(path_type=Path, file_okay=False)
-SEED = click.IntRange(min=0)
+SEED = click.IntRange(min=0, max=LARGEST_SEED)
 NODES = click.IntRange(min=1)
 PROTOCOL = click.Choice([4, 5])
 """Option type for a version of Batsim, as an integer."""

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from functools import lru_cache
 from os import PathLike, fspath
@@ -12,7 +13,7 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 import msgspec
 
-from rebat.core.errors import InputError
+from rebat.core.errors import InputError, short
 from rebat.core.units import parse_duration
 
 T = TypeVar("T", bound=msgspec.Struct)
@@ -118,7 +119,13 @@ def converted(values: Mapping[str, Any], struct: type[T]) -> T:
         name = where.strip("`$.") or None
         choices = options[name].choices if name in options else ()
         expected = " or ".join(filter(None, (", ".join(choices[:-1]), *choices[-1:])))
+        if name in plain and (kind := _EXPECTED.match(text)):
+            text, expected = f"is {short(plain[name])}", expected or kind[1] + kind[2]
         raise InputError(text, name, expected or None) from None
+
+
+_EXPECTED = re.compile("Expected `([^`]+)`([^,]*)")
+"""Beginning of an error of msgspec: the type and, if it has one, the range."""
 
 
 def _plain(value: Any, option: Declared | None) -> Any:

@@ -7,6 +7,9 @@ import hashlib
 
 import numpy as np
 
+LARGEST_SEED = 2**63 - 1
+"""Largest seed: the largest signed 64-bit number. Tables of results cannot contain larger ones."""
+
 
 def stream(seed: int, *names: str | int) -> np.random.Generator:
     """Return the random generator of a named stream. Streams with different names are independent.

@@ -15,6 +15,7 @@ import msgspec
 from rebat.core.errors import InputError
 from rebat.core.options import MAX_ATTEMPTS
 from rebat.core.sizes import MAX_NODES
+from rebat.core.streams import LARGEST_SEED
 from rebat.models.checkpoint import Accounting, Rounding
 from rebat.models.failures.correlated import Correlation, correlated
 from rebat.models.failures.fleet import Fleet
@@ -77,7 +78,7 @@ class FailureOptions(msgspec.Struct, frozen=True, kw_only=True):
     downtime: Annotated[Seconds, _doc("With --mtbf: time that a failed node stays down.")] = 3600.0
     seed: Annotated[
         int,
-        msgspec.Meta(ge=0),
+        msgspec.Meta(ge=0, le=LARGEST_SEED),
         _doc("Seed of the failures and silent errors; with --seeds, the first seed."),
     ] = 0
     model: Annotated[

@@ -11,12 +11,10 @@ from typing import Any, TypeVar
 import msgspec
 
 from rebat.core.errors import InputError, unknown_name
+from rebat.core.streams import LARGEST_SEED
 from rebat.core.units import parse_duration
 
 _T = TypeVar("_T", bound=msgspec.Struct)
-
-LARGEST_SEED = 2**63 - 1
-"""Largest signed 64-bit number. The results table cannot contain larger ones."""
 
 Duration = str | float
 """A duration: a text with units, or a number of seconds."""

@@ -66,7 +66,7 @@ class _Line:
         while not self._socket.poll(0):
             left_ms = None if until is None else max(0, round((until - time.monotonic()) * 1000))
             if not self._poller.poll(left_ms):
-                raise PeerGone(f"no message from {who} in time: it has ended or hangs")
+                raise PeerGone(f"no message from {who} before the timeout: it has ended or hangs")
             closed = self._closed()
             if closed and (fd is None or fd in closed) and not self._socket.poll(0):
                 raise PeerGone(f"{who} closed the connection")

@@ -55,7 +55,8 @@ class Authors(Law, frozen=True):
             t_s += round(rng.expovariate(1 / self.mtbf_s), 2)
             up_again_s = {node: up_s for node, up_s in up_again_s.items() if up_s > t_s}
             if len(up_again_s) == n_nodes:
-                raise InputError(f"at {t_s:.2f} s all {n_nodes} nodes are down", expected=_HINT)
+                which = "the only node is" if n_nodes == 1 else f"all {n_nodes} nodes are"
+                raise InputError(f"a failure at {t_s:.2f} s, when {which} down", expected=_HINT)
             node = rng.choice(nodes)
             while node in up_again_s:
                 node = rng.choice(nodes)
@@ -84,4 +85,7 @@ class Authors(Law, frozen=True):
         return math.exp(-duration_s / (self.mtbf_s * n_nodes))
 
 
-_HINT = "a downtime much shorter than the MTBF times the number of nodes"
+_HINT = (
+    "a downtime much shorter than the MTBF times the number of nodes, or a law like "
+    "renewal:mtbf=1h, under which no node fails while all are down"
+)
