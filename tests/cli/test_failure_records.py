@@ -77,7 +77,7 @@ def test_an_archives_table(tmp_path: Path, capsys) -> None:
         (None, "10h20min", {(0, 600, 720)}),
     ],
 )
-def test_a_window(table: Path, tmp_path: Path, begin, end, expected) -> None:
+def test_a_window(table: Path, tmp_path: Path, capsys, begin, end, expected) -> None:
     out = tmp_path / "w.events"
     given = {"--begin": begin, "--end": end}
     options = [part for pair in given.items() if pair[1] for part in pair]
@@ -85,6 +85,8 @@ def test_a_window(table: Path, tmp_path: Path, begin, end, expected) -> None:
     minute = 60 * 10**6
     found = down_intervals(read_events(out))
     assert {(n, a // minute, b and b // minute) for n, a, b in found} == expected
+    dropped = {1: "2 node outages dropped", 2: "1 node outage dropped"}[len(expected)]
+    assert dropped in capsys.readouterr().out
 
 
 def test_describe_leads_with_the_machines_mtbf(tmp_path: Path, capsys) -> None:
@@ -168,6 +170,8 @@ BAD = {
     "no date": (["--format", "csv", "--begin", "soon"], "--begin: is 'soon'"),
     "before it": (["--format", "csv", "--begin", "2023-01-01"], "--begin: is before the record"),
     "order": (["--format", "csv", "--begin", "2d", "--end", "1d"], "--end: is not after"),
+    "no failure": (["--format", "csv", "--end", "1s"], "--end: no failure is in this period"),
+    "two times 0": (["--begin", "1d", "--workload", "w.json"], "--begin: sets time 0"),
     "zone": (["--format", "csv", "--end", "2024-03-02T00Z"], "--end: is '2024-03-02T00Z'"),
 }
 
