@@ -29,7 +29,9 @@ from rebat.library.remarks import Remark
 from rebat.library.result import Result
 from rebat.library.workloads import LoadedWorkload
 from rebat.models.failures.correlated import NONE
+from rebat.models.failures.law import Law
 from rebat.models.failures.laws import name_of
+from rebat.models.failures.trace import Trace
 from rebat.results.measures.summary import parse_selection, parse_window
 from rebat.results.seeds import Seeds
 from rebat.runs.comparing import run_each
@@ -142,11 +144,20 @@ class Study(msgspec.Struct, frozen=True, kw_only=True):
         scenario = self._scenario(self.options.seed)
         failures = scenario.failures
         if not (failures and failures.law.seeded) and scenario.silent_errors is None:
-            raise InputError(
-                "has no effect: nothing is random",
-                "--seeds",
-                "--mtbf, --law or --silent-errors as well",
-            )
+            law = failures.law if failures else None
+            expected = _random_failures(law, scenario.cores_per_node)
+            raise InputError("has no effect: nothing is random", "--seeds", expected)
+
+
+def _random_failures(law: Law | None, cores_per_node: int) -> str:
+    """Return which options make a run random. ``law`` is a law that does not depend on the seed."""
+    if law is None:
+        return "--mtbf, --law or --silent-errors as well"
+    if isinstance(law, Trace):
+        numbers = " (the file must contain numbers of nodes)" if cores_per_node > 1 else ""
+        turned = f"--law record:file={law.file},turn=true{numbers} in place of these failures"
+        return f"{turned}, or --silent-errors as well"
+    return "turn=true in the law of recorded failures, or --silent-errors as well"
 
 
 def study(
