@@ -104,6 +104,32 @@ def test_describe_leads_with_the_machines_mtbf(tmp_path: Path, capsys) -> None:
     ]
 
 
+def test_a_note_if_the_record_may_end_before_the_last_submission(tmp_path: Path, capsys) -> None:
+    """Two failures until 20 h. Jobs are submitted until 80 h, so the MTBF may be 40 h, not 10 h."""
+    table, events, jobs = (tmp_path / name for name in ("f.csv", "f.events", "jobs.json"))
+    table.write_text("node,down,up\n1,18000,21600\n2,68400,72000\n")
+    run("import", table, "-o", events)
+    rows = [{"id": str(h), "subtime": h * 3600, "res": 1, "profile": "p"} for h in (0, 80)]
+    profiles = {"p": {"type": "delay", "delay": 60}}
+    jobs.write_text(json.dumps({"nb_res": 8, "jobs": rows, "profiles": profiles}))
+    described = ("failures", "describe", str(events), "--workload", str(jobs))
+    simulated = ("run", str(jobs), "-p", "easy", "--checkpoint", "young-daly", "--law")
+    advised = ("advise", str(jobs), "--seeds", "1", "--minutes", "0.001", "--failures", str(events))
+    commands = {
+        "set --end 288000": described,
+        "set --mtbf 144000": (*simulated, f"record:file={events}", "--out", str(tmp_path / "o")),
+        "MTBF is 1.67 d: set --mtbf 144000": (*advised, "--out", str(tmp_path / "a")),
+    }
+    for option, command in commands.items():
+        capsys.readouterr()
+        main(list(command))
+        note = "last event is at 20 h, but jobs are submitted until 3.33 d. The MTBF of 10 h"
+        told = capsys.readouterr().err
+        assert note in told and option in told
+    main([*described, "--end", "80h"])
+    assert "last event" not in capsys.readouterr().err
+
+
 def test_describe_lists_lemon_nodes_and_limits_their_number(tmp_path: Path, capsys) -> None:
     """Of 400 nodes, 12 fail 15 times, the others once."""
     rows = [
