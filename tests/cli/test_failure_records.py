@@ -77,7 +77,7 @@ def test_an_archives_table(tmp_path: Path, capsys) -> None:
         (None, "10h20min", {(0, 600, 720)}),
     ],
 )
-def test_a_window(table: Path, tmp_path: Path, begin, end, expected) -> None:
+def test_a_window(table: Path, tmp_path: Path, capsys, begin, end, expected) -> None:
     out = tmp_path / "w.events"
     given = {"--begin": begin, "--end": end}
     options = [part for pair in given.items() if pair[1] for part in pair]
@@ -85,6 +85,8 @@ def test_a_window(table: Path, tmp_path: Path, begin, end, expected) -> None:
     minute = 60 * 10**6
     found = down_intervals(read_events(out))
     assert {(n, a // minute, b and b // minute) for n, a, b in found} == expected
+    dropped = {1: "2 node outages dropped", 2: "1 node outage dropped"}[len(expected)]
+    assert dropped in capsys.readouterr().out
 
 
 def test_describe_leads_with_the_machines_mtbf(tmp_path: Path, capsys) -> None:
@@ -100,6 +102,32 @@ def test_describe_leads_with_the_machines_mtbf(tmp_path: Path, capsys) -> None:
         "MTBF of the machine          10 h (--mtbf; failures at the same time count once)",
         "  between node failures      2.5 h (each failed node counts)",
     ]
+
+
+def test_a_note_if_the_record_may_end_before_the_last_submission(tmp_path: Path, capsys) -> None:
+    """Two failures until 20 h. Jobs are submitted until 80 h, so the MTBF may be 40 h, not 10 h."""
+    table, events, jobs = (tmp_path / name for name in ("f.csv", "f.events", "jobs.json"))
+    table.write_text("node,down,up\n1,18000,21600\n2,68400,72000\n")
+    run("import", table, "-o", events)
+    rows = [{"id": str(h), "subtime": h * 3600, "res": 1, "profile": "p"} for h in (0, 80)]
+    profiles = {"p": {"type": "delay", "delay": 60}}
+    jobs.write_text(json.dumps({"nb_res": 8, "jobs": rows, "profiles": profiles}))
+    described = ("failures", "describe", str(events), "--workload", str(jobs))
+    simulated = ("run", str(jobs), "-p", "easy", "--checkpoint", "young-daly", "--law")
+    advised = ("advise", str(jobs), "--seeds", "1", "--minutes", "0.001", "--failures", str(events))
+    commands = {
+        "set --end 288000": described,
+        "set --mtbf 144000": (*simulated, f"record:file={events}", "--out", str(tmp_path / "o")),
+        "MTBF is 1.67 d: set --mtbf 144000": (*advised, "--out", str(tmp_path / "a")),
+    }
+    for option, command in commands.items():
+        capsys.readouterr()
+        main(list(command))
+        note = "last event is at 20 h, but jobs are submitted until 3.33 d. The MTBF of 10 h"
+        told = capsys.readouterr().err
+        assert note in told and option in told
+    main([*described, "--end", "80h"])
+    assert "last event" not in capsys.readouterr().err
 
 
 def test_describe_lists_lemon_nodes_and_limits_their_number(tmp_path: Path, capsys) -> None:
@@ -168,6 +196,8 @@ BAD = {
     "no date": (["--format", "csv", "--begin", "soon"], "--begin: is 'soon'"),
     "before it": (["--format", "csv", "--begin", "2023-01-01"], "--begin: is before the record"),
     "order": (["--format", "csv", "--begin", "2d", "--end", "1d"], "--end: is not after"),
+    "no failure": (["--format", "csv", "--end", "1s"], "--end: no failure is in this period"),
+    "two times 0": (["--begin", "1d", "--workload", "w.json"], "--begin: sets time 0"),
     "zone": (["--format", "csv", "--end", "2024-03-02T00Z"], "--end: is '2024-03-02T00Z'"),
 }
 

@@ -124,6 +124,14 @@ def test_every_command_has_help(name: str, capsys) -> None:
     assert "Usage" in capsys.readouterr().out
 
 
+def test_the_help_of_run_names_every_workload_of_the_package(capsys) -> None:
+    from rebat.core.shipped import names
+
+    main(["run", "--help"])
+    text = capsys.readouterr().out
+    assert all(name in text for name in names("workloads", ".json"))
+
+
 def test_rejected_jobs_are_told(tmp_path: Path, capsys) -> None:
     toy_file = str(ROOT / "workloads/toy.json")
     main(["run", toy_file, "-p", "baseline", "--nodes", "4", "--out", str(tmp_path / "out")])

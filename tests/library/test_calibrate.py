@@ -139,6 +139,36 @@ def test_the_command_writes_a_page_and_numbers(workload: Path, tmp_path: Path, c
     assert json.loads(capsys.readouterr().out)["verdict"]["groups"][0]["group"] == "all"
 
 
+def test_a_smaller_machine_leaves_out_failures_and_large_jobs(workload, tmp_path) -> None:
+    """Node 127 and jobs of more than 102 nodes are not on the smallest machine."""
+    document = json.loads(workload.read_text())
+    document["jobs"][200]["res"] = 128
+    jobs, events = tmp_path / "jobs.json", tmp_path / "f.events"
+    jobs.write_text(json.dumps(document))
+    kinds = (("machine_unavailable", 7_200.0), ("machine_available", 2_000_000.0))
+    rows = [{"type": kind, "resources": "0 126-127", "timestamp": at} for kind, at in kinds]
+    events.write_text("\n".join(map(json.dumps, rows)))
+    failures = rebat.failures(file=events)
+    rebat.run(jobs, "easy", failures=failures).write(tmp_path / "past")
+    past = tmp_path / "past" / "easy"
+    result = rebat.calibrate(jobs, past, "easy", failures=failures, workers=1)
+    verdict = result.verdict
+    fewer = [item for item in verdict.configurations if item.nodes < 128]
+    assert len(fewer) == 4 and not verdict.failed
+    assert verdict.nearest.jobs == verdict.recorded_jobs == fewer[0].jobs + 1
+    assert f"leaves out 1 of {verdict.recorded_jobs} recorded jobs" in result.text
+    assert verdict.nearest.utilisation == pytest.approx(verdict.utilisation)
+    small = rebat.calibrate(jobs, past, "easy", workers=1, nodes=64)
+    assert f"need more than {small.verdict.nearest.nodes} nodes" in small.text
+    assert small.verdict.nearest.utilisation < 0.5
+
+
+def test_sizes_are_multiples_of_the_cores_per_node(workload: Path, tmp_path: Path) -> None:
+    past = record(workload, tmp_path / "past", "easy")
+    result = rebat.calibrate(workload, past, "easy", workers=1, cores_per_node=16)
+    assert {item.nodes for item in result.verdict.configurations} == {128, 112, 96}
+
+
 @pytest.mark.parametrize(
     ("damage", "message"),
     [

@@ -358,7 +358,11 @@ def test_what_is_no_policy_is_refused() -> None:
         ({"failures": FAILURES, "seeds": 2, "workers": 0}, "workers: is 0 .expected int >= 1"),
         ({"failures": FAILURES, "until_width": -1}, "until_width: is -1 .expected float > 0"),
         ({"window": 3}, "window: is 3 .expected str"),
-        ({"failures": rebat.failures(f"record:file={EVENTS}"), "seeds": 2}, "nothing is random"),
+        ({"failures": rebat.failures(f"record:file={EVENTS}"), "seeds": 2}, "turn=true in the law"),
+        (
+            {"failures": rebat.failures(file=EVENTS.with_name("toy.events")), "seeds": 2},
+            "record:file=.*,turn=true",
+        ),
         ({"window": "3d"}, "window: '3d' is not a window"),
         ({"failures": FAILURES, "seed": 3}, "seed: has no effect"),
         ({"seed": 3}, "seed: has no effect"),

@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from rebat.cli.effects import print_remarks
+from rebat.cli.failure_fits import Fits, draw_fits, fits_of, fits_table
 from rebat.cli.json_output import json_option, print_json
 from rebat.cli.scenario_options import scenario_options
 from rebat.cli.types import DURATION, FILE, MACHINE
@@ -18,14 +20,12 @@ from rebat.core.errors import InputError
 from rebat.core.units import format_duration, to_us
 
 if TYPE_CHECKING:
+    from rebat.core.jobs import Workload
+    from rebat.library.remarks import Remark
     from rebat.models.failures.changes import PartRate, Trend
     from rebat.models.failures.events import MachineEvent
     from rebat.models.failures.node_rates import Lemon, SizeMttf
     from rebat.models.failures.samples import Fitted, Sample
-
-Fits = list[tuple["Sample", list["Fitted"]]]
-N_FITS = 12
-"""Number of fits: four families of laws for each of the three samples."""
 
 MOST_LEMONS = 10
 """Maximum number of lemon nodes in the printed text. The JSON output contains all of them."""
@@ -107,13 +107,15 @@ def describe(
 
     if begin_s is not None and end_s is not None and end_s <= begin_s:
         raise InputError("is not after --begin", "--end", "a later time")
-    nodes, names = _machine(nodes, workload)
+    jobs, nodes, names = _machine(nodes, workload)
     count = groups_of(nodes, cores_per_node)
     events = events_of_nodes(read_events(file, cores_per_node), cores_per_node)
     if begin_s is not None or end_s is not None:
         events = _within(events, begin_s or 0.0, end_s)
     length_s = None if end_s is None else end_s - (begin_s or 0)
     facts = describe_events(events, count, None if length_s is None else (0.0, length_s))
+    if jobs is not None and end_s is None and facts["mtbf_s"]:
+        print_remarks(_of_end(file, facts, jobs, begin_s or 0.0))
     exposure = exposure_of(events, count, None if length_s is None else to_us(length_s))
     worst, mttf = lemons(exposure), mttf_by_size(exposure, job_sizes(count))
     end_us = to_us(length_s) if length_s is not None else events[-1].at_us if events else 0
@@ -124,11 +126,11 @@ def describe(
         click.echo("\n".join(lines))
         click.echo(_mttf_table(mttf), nl=False)
         click.echo(_rate_table(parts, change), nl=False)
-    fitted = _fits(events, count, length_s)
+    fitted = fits_of(events, count, length_s)
     if not as_json:
-        click.echo(_table(fitted), nl=False)
+        click.echo(fits_table(fitted), nl=False)
     if figure is not None:
-        _draw(fitted, events, f"{file.name}, {count} nodes", figure)
+        draw_fits(fitted, events, f"{file.name}, {count} nodes", figure)
     if as_json:
         rates = {
             "lemons": [_named(lemon.node, names, lemon._asdict()) for lemon in worst],
@@ -142,18 +144,28 @@ def describe(
         click.echo(f"wrote {figure}")
 
 
-def _machine(nodes: int | None, workload: Path | None) -> tuple[int, tuple[str, ...]]:
-    """Return the number of nodes, and their names (empty if the workload has no names)."""
+def _machine(
+    nodes: int | None, workload: Path | None
+) -> tuple[Workload | None, int, tuple[str, ...]]:
+    """Return the workload, the number of nodes, and their names (empty if they have no names)."""
     from rebat.library.node_names import names_in, node_list
     from rebat.workloads.load import load_workload
 
     if workload is None:
         if nodes is None:
             raise InputError("is missing", "--nodes", "the number of nodes, or --workload")
-        return nodes, ()
+        return None, nodes, ()
     jobs = load_workload(workload)
     nodes = nodes or jobs.n_nodes
-    return nodes, names_in(node_list(jobs, nodes))
+    return jobs, nodes, names_in(node_list(jobs, nodes))
+
+
+def _of_end(file: Path, facts: dict[str, Any], jobs: Workload, begin_s: float) -> Iterator[Remark]:
+    """Note that the record may end later than its last event."""
+    from rebat.library.remarks import of_record_end
+
+    last_s = facts["window_s"][1]
+    yield from of_record_end(str(file), facts["mtbf_s"], last_s, jobs, -begin_s, "--end")
 
 
 def _record(
@@ -283,66 +295,3 @@ def _rate_table(parts: Sequence[PartRate], change: Trend | None) -> str:
 
 def _time(time_s: float | None) -> str:
     return "" if time_s is None else format_duration(time_s)
-
-
-def _fits(events: Sequence[MachineEvent], n_nodes: int, end_s: float | None) -> Fits:
-    from rebat.console.progress import counting_bar
-    from rebat.models.failures.samples import fits, samples
-
-    fitted: Fits = []
-    done = 0
-    with counting_bar("laws fitted", N_FITS) as on_progress:
-
-        def on_fit() -> None:
-            nonlocal done
-            done += 1
-            on_progress(done)
-
-        for sample in samples(events, n_nodes, None if end_s is None else to_us(end_s)):
-            fitted.append((sample, fits(sample.times, on_fit)))
-    return fitted
-
-
-def _table(fitted: Fits) -> str:
-    rows = []
-    for sample, laws in fitted:
-        name = f"{sample.name} ({_counts(sample)})"
-        if not laws:
-            rows.append([name, "too few to fit", "", "", "", ""])
-        for rank, law in enumerate(laws):
-            rows.append([name if rank == 0 else "", *_cells(law, best=rank == 0)])
-    columns = ["times", "law", "scale", "shape", "mean", "AIC"]
-    return Sheet("Fitted laws", "", columns, rows, words=2).text()
-
-
-def _counts(sample: Sample) -> str:
-    ended, going = len(sample.times.failed_s), len(sample.times.going_s)
-    return f"{ended}" + (f", {going} censored" if going else "")
-
-
-def _cells(law: Fitted, best: bool) -> list[str]:
-    scale_s, shape = law.parameters
-    return [
-        f"{law.family}{' *' if best else ''}",
-        format_duration(scale_s),
-        "" if law.family == "exponential" else f"{shape:.4g}",
-        format_duration(law.mean_s),
-        f"{law.aic:.1f}",
-    ]
-
-
-def _draw(fitted: Fits, events: Sequence[MachineEvent], title: str, path: Path) -> None:
-    import numpy as np
-
-    from rebat.core.units import US_PER_S
-    from rebat.figures.failures import FailurePanel, draw_failures
-    from rebat.models.failures.samples import empirical
-
-    none = np.empty(0)
-    panels = []
-    for sample, laws in fitted:
-        times_s, longer = empirical(sample.times) if len(sample.times.failed_s) else (none, none)
-        curves = {law.family: law.survival(times_s) for law in laws}
-        panels.append(FailurePanel(sample.name, times_s, longer, curves))
-    dates_us = np.unique([event.at_us for event in events if not event.available])
-    draw_failures(panels, dates_us / US_PER_S, title, path)

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,10 +10,11 @@ import click
 
 from rebat.cli.input_kind import reject_jobs
 from rebat.cli.output_file import output_file
+from rebat.cli.record_window import left_out, time_zero, windowed
 from rebat.cli.types import DURATION, FILE, MACHINE, SEED
 from rebat.core.counted import counted
 from rebat.core.errors import InputError
-from rebat.core.units import FOREVER_US, format_duration, parse_duration, to_s, to_us
+from rebat.core.units import format_duration, to_s
 
 if TYPE_CHECKING:
     from rebat.models.failures.events import MachineEvent
@@ -93,7 +93,7 @@ class FormatCommand(click.Command):
 )
 @click.option(
     "--begin",
-    help="Start at this date, or at this duration after the start of the record. This moment becomes time 0. Nodes that are down at this moment fail at time 0.",
+    help="Start at this date, or at this duration after the start of the record. This moment becomes time 0. Nodes that are down at this moment fail at time 0. Not with --workload, which sets time 0.",
 )
 @click.option(
     "--end",
@@ -117,8 +117,8 @@ def import_(
 ) -> None:
     """Convert a failure record to an event file.
 
-    Prints the numbers of lines read and used, and the number of lines dropped for each reason.
-    Joins outages of a node that overlap or are adjacent.
+    Prints the numbers of lines read and used, the number of lines dropped for each reason, and the
+    number of outages outside --begin and --end. Joins outages of a node that overlap or are adjacent.
 
     \b
     Examples (a machine of 512 nodes and its fitted laws; Mira; your own table):
@@ -137,6 +137,8 @@ def import_(
 
     if names is not None and names.resolve() == out.resolve():
         raise InputError("is the same file as --out", "--names", "a different file")
+    if workload is not None and begin is not None:
+        raise InputError("sets time 0, as --workload does", "--begin", "only one of them")
     if form == AUTO:
         reject_jobs(trace)
     machine = None if workload is None else _machine(workload)
@@ -144,11 +146,12 @@ def import_(
         record = read_record(form, trace, ReaderOptions(**options, workload=machine))
         if names is not None and not record.names:
             raise InputError("has no effect: the record identifies nodes by number", "--names")
-        events = _windowed(record, begin, end)
+        events = windowed(record, begin, end)
         write_events(events, out)
     if names is not None:
         write_names(record.names, names)
-    for line in (f"{out}: {_summary(events)} from {_origin(record, begin)}", *_lines(record)):
+    head = f"{out}: {_summary(events)} from {time_zero(record, begin)}"
+    for line in (head, *_lines(record), *left_out(record, events)):
         click.echo(line)
 
 
@@ -163,47 +166,6 @@ def _machine(path: Path) -> tuple[tuple[str, ...], float]:
         raise InputError("has no node names", str(path), "a workload from sacct or pbs")
     check_list(nodes)
     return sorted_names([nodes]), float(origin_s)
-
-
-def _windowed(record: Record, begin: str | None, end: str | None) -> list[MachineEvent]:
-    """Return the events of the record between two times."""
-    from rebat.models.failures.spans import window
-
-    if begin is None and end is None:
-        return record.events
-    begin_us = 0 if begin is None else _date_us(begin, record.origin, "--begin")
-    end_us = FOREVER_US if end is None else _date_us(end, record.origin, "--end")
-    if end_us <= begin_us:
-        raise InputError("is not after --begin", "--end", "a later time")
-    return window(record.events, begin_us, end_us)
-
-
-def _date_us(text: str, origin: datetime | None, option: str) -> int:
-    """Convert a date, or a time since the start of the record, to microseconds since its start."""
-    try:
-        return to_us(parse_duration(text))
-    except InputError:
-        pass
-    try:
-        date = datetime.fromisoformat(text)
-    except ValueError:
-        expected = "a date like 2018-09-01, or a duration like 400d"
-        raise InputError(f"is {text[:40]!r}", option, expected) from None
-    if origin is None or date.tzinfo is not None:
-        expected = "a duration like 400d" if origin is None else "a date without a time zone"
-        raise InputError(f"is {text[:40]!r}", option, expected)
-    if date < origin:
-        raise InputError(f"is before the record, which begins at {origin}", option, "a later date")
-    return to_us((date - origin).total_seconds())
-
-
-def _origin(record: Record, begin: str | None) -> str:
-    from datetime import timedelta
-
-    if record.origin is None:
-        return "time 0" if begin is None else f"{begin} after its start"
-    begin_us = 0 if begin is None else _date_us(begin, record.origin, "--begin")
-    return str(record.origin + timedelta(microseconds=begin_us))
 
 
 def _summary(events: list[MachineEvent]) -> str:

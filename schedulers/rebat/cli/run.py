@@ -157,9 +157,9 @@ def run(
     """Simulate one or more policies on WORKLOAD and compare them.
 
     WORKLOAD is a Batsim workload (.json) or a trace (.swf, ALCF's .csv), plain or .gz, or a
-    workload included in rebat: mira-like-june-2017, synthetic-small, toy. Without failures and
-    checkpoints the workload runs unchanged. If a policy fails, the results of the other policies
-    are kept and the exit status is 2.
+    workload included in rebat: llama3-16k, mira-like-june-2017, synthetic-small, toy. Without
+    failures and checkpoints the workload runs unchanged. If a policy fails, the results of the
+    other policies are kept and the exit status is 2.
 
     With --seeds or --until-width, every policy runs with several seeds on all cores. OUT then
     contains seeds.csv (a row per seed, policy and metric) and comparison.csv (means, and ratios to

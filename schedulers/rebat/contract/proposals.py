@@ -35,9 +35,10 @@ class Move(msgspec.Struct, frozen=True):
     restarts from the beginning, because it cannot be resized.
 
     Each node must be usable. It must belong to the job, be free, or belong to an attempt that is
-    being stopped. The session holds free nodes for the job immediately, and other nodes when they
-    are released. If a held node fails before the job is stopped, the job continues to run. If a
-    held node fails later, the remaining work is requeued with ``priority``.
+    being stopped, unless this attempt then waits: a job that waits keeps its nodes. The session
+    holds free nodes for the job immediately, and other nodes when they are released. If a held node
+    fails before the job is stopped, the job continues to run. If a held node fails later, the
+    remaining work is requeued with ``priority``.
     """
 
     nodes: NodeSet

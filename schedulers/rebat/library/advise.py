@@ -9,16 +9,19 @@ from typing import Any
 import msgspec
 
 from rebat.campaign.store import OVERVIEW
+from rebat.console.output import print_line
 from rebat.core.errors import InputError
 from rebat.core.files import write_text
 from rebat.core.jobs import Workload
 from rebat.library.advice.answers import AnsweredQuestion, answers
-from rebat.library.advice.design import site_of
+from rebat.library.advice.design import AdvisedSite, site_of
 from rebat.library.advice.owners import owners_of
 from rebat.library.advice.page import assumptions, report_of
 from rebat.library.advice.rounds import gather
+from rebat.library.remarks import of_record_end
 from rebat.library.signatures import keyword, lists, options_in
 from rebat.library.workloads import LoadedWorkload, as_file, load_workload
+from rebat.models.failures.recorded import Recorded
 from rebat.papers.common.page import html, markdown
 from rebat.results.intervals import FEWEST
 from rebat.runs.options import FailureOptions, ScenarioOptions
@@ -142,6 +145,8 @@ def advised(
     if out.exists() and any(out.iterdir()) and not (out / OVERVIEW).exists():
         raise InputError("contains other files", str(out), "a new folder, or an earlier advice")
     site = site_of(workload, policy, options)
+    if options.mtbf_s is None:
+        _note_end(site)
     evidence = gather(site, out, minutes, most_seeds, workers)
     owners = owners_of(site, out, range(min(evidence.n_seeds, FEWEST)))
     answered = answers(site, evidence, owners)
@@ -167,6 +172,15 @@ def advised(
     }
     write_text(out / RECORD, msgspec.json.format(msgspec.json.encode(record)).decode() + "\n")
     return advice
+
+
+def _note_end(site: AdvisedSite) -> None:
+    """Print a note if the failure record may end before the last submission."""
+    law = site.options.failure_law()
+    if isinstance(law, Recorded):
+        file, length_s = str(Path(law.file).name), law.length_s
+        for remark in of_record_end(file, site.mtbf_s, length_s, site.workload, 0.0, "--mtbf"):
+            print_line(f"rebat: {remark.kind}: {remark.text}")
 
 
 def _with_file(workload: Workload | str | Path, out: Path) -> LoadedWorkload:

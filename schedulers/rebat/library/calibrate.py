@@ -133,14 +133,15 @@ def calibrated(
     parts = [] if options.failure_law() or options.nodes else separate_parts(workload)
     runs |= _simulated(workload, options, first, workers)
     near = design.nearest_first(runs, recorded)
-    runs |= _simulated(workload, options, design.with_fewer_nodes(near, n_nodes), workers)
+    fewer = design.with_fewer_nodes(near, n_nodes, options.cores_per_node)
+    runs |= _simulated(workload, options, fewer, workers)
     runs |= _in_parts(parts, options, design.in_parts(near, n_nodes, len(parts)), workers)
     failed = {run.configuration.title: run.error for run in runs.values() if run.error}
     ranked = design.nearest_first(runs, recorded)
     if not ranked:
         reasons = "; ".join(failed.values()) or "no part of the record has enough jobs"
         raise PolicyError(f"no configuration can be compared: {reasons}")
-    verdict = verdict_of(ranked, recorded, read_use(past), failed)
+    verdict = verdict_of(ranked, recorded, read_use(past), failed, workload.n_nodes)
     return Calibration(
         workload=workload.name,
         sha256=workload.sha256,

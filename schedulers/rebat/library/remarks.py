@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -20,6 +21,9 @@ from rebat.models.overload import MANY_ATTEMPTS, WHAT_TO_DO, Hopeless, hopeless_
 from rebat.runs.options import FailureOptions
 from rebat.runs.single import RunResult
 from rebat.runs.spec import CheckpointModel, Checkpoints
+
+LATE = 0.1
+"""Share of a failure record by which the submissions must be longer, for a note."""
 
 
 class Remark(NamedTuple):
@@ -60,6 +64,39 @@ def of_law_mtbf(mtbf_s: float) -> Remark:
     """Note that the checkpoint periods are computed from the MTBF of the failure law."""
     text = f"checkpoint periods use the MTBF of the failure law: {mtbf_s:.12g} s"
     return Remark("note", f"{text} ({format_duration(mtbf_s)}); --mtbf overrides it")
+
+
+def of_record_end(
+    file: str, mtbf_s: float, last_s: float, workload: Workload, begin_s: float, option: str
+) -> Iterator[Remark]:
+    """Note that jobs are submitted long after the last event of a failure record.
+
+    An event file does not state how long failures were recorded. So its MTBF is the mean over the
+    time until its last event. There is no note if a longer record would hardly change the MTBF.
+
+    Parameters
+    ----------
+    file : str
+    mtbf_s, last_s : float
+        MTBF of the record, and the time of its last event.
+    workload : Workload
+    begin_s : float
+        Time of the record at which the workload begins.
+    option : str
+        Option that sets the correct value: ``--mtbf``, or ``--end`` for the end of the record.
+    """
+    until_s = begin_s + max((to_s(job.submit_us) for job in workload.jobs), default=0.0)
+    if last_s <= 0 or until_s - last_s <= max(mtbf_s, LATE * last_s):
+        return
+    longer_s = mtbf_s * until_s / last_s
+    value = math.ceil(until_s - begin_s) if option == "--end" else round(longer_s)
+    yield Remark(
+        "note",
+        f"{file}: the last event is at {format_duration(last_s)}, but jobs are submitted until "
+        f"{format_duration(until_s)}. The MTBF of {format_duration(mtbf_s)} is the mean until the "
+        f"last event. If failures were recorded until the last submission, the MTBF is "
+        f"{format_duration(longer_s)}: set {option} {value}",
+    )
 
 
 def of_checkpoints(workload: Workload, model: Checkpoints | None, n_nodes: int) -> Iterator[Remark]:

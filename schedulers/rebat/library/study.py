@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from rebat.console.output import print_line
 from rebat.console.progress import compiling_notice, counting_bar, simulation_bar
 from rebat.core.errors import InputError
 from rebat.core.files import file_hash
+from rebat.core.jobs import Workload
 from rebat.library import remarks
 from rebat.library.checks import (
     OF_CORRELATIONS,
@@ -29,7 +30,10 @@ from rebat.library.remarks import Remark
 from rebat.library.result import Result
 from rebat.library.workloads import LoadedWorkload
 from rebat.models.failures.correlated import NONE
+from rebat.models.failures.law import Law
 from rebat.models.failures.laws import name_of
+from rebat.models.failures.recorded import Recorded
+from rebat.models.failures.trace import Trace
 from rebat.results.measures.summary import parse_selection, parse_window
 from rebat.results.seeds import Seeds
 from rebat.runs.comparing import run_each
@@ -60,6 +64,7 @@ class Study(msgspec.Struct, frozen=True, kw_only=True):
         notes += remarks.of_operations(self.options.operations, self.stage.operations)
         if self.uses_law_mtbf and self.options.mtbf is not None:
             notes.append(remarks.of_law_mtbf(self.options.mtbf))
+            notes += _of_record(self.options, self.options.mtbf, self.workload)
         return notes + self.of_checkpoints
 
     @property
@@ -142,11 +147,29 @@ class Study(msgspec.Struct, frozen=True, kw_only=True):
         scenario = self._scenario(self.options.seed)
         failures = scenario.failures
         if not (failures and failures.law.seeded) and scenario.silent_errors is None:
-            raise InputError(
-                "has no effect: nothing is random",
-                "--seeds",
-                "--mtbf, --law or --silent-errors as well",
-            )
+            law = failures.law if failures else None
+            expected = _random_failures(law, scenario.cores_per_node)
+            raise InputError("has no effect: nothing is random", "--seeds", expected)
+
+
+def _of_record(options: ScenarioOptions, mtbf_s: float, workload: Workload) -> Iterator[Remark]:
+    law = options.law
+    if isinstance(law, Recorded):
+        begin_s = options.begin or 0.0
+        yield from remarks.of_record_end(
+            law.file, mtbf_s, law.length_s, workload, begin_s, "--mtbf"
+        )
+
+
+def _random_failures(law: Law | None, cores_per_node: int) -> str:
+    """Return which options make a run random. ``law`` is a law that does not depend on the seed."""
+    if law is None:
+        return "--mtbf, --law or --silent-errors as well"
+    if isinstance(law, Trace):
+        numbers = " (the file must contain numbers of nodes)" if cores_per_node > 1 else ""
+        turned = f"--law record:file={law.file},turn=true{numbers} in place of these failures"
+        return f"{turned}, or --silent-errors as well"
+    return "turn=true in the law of recorded failures, or --silent-errors as well"
 
 
 def study(

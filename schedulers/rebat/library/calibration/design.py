@@ -19,6 +19,7 @@ from rebat.library.calibration.distance import (
     RecordedWaits,
     nearness,
 )
+from rebat.library.calibration.smaller import on_nodes
 from rebat.library.workloads import LoadedWorkload
 from rebat.results.intervals import interval
 from rebat.runs.simulating import simulate_run, units
@@ -69,15 +70,15 @@ class CalibratedRun(msgspec.Struct, frozen=True):
     configuration : Configuration
     waits_s : dict of str to float
         Wait of each job until its first start, in seconds. Jobs that did not start are omitted.
-    utilisation : float
-        Useful node time, divided by the node time of the recorded machine.
+    useful_nodes : float
+        Useful node time, divided by the simulated time: the mean number of nodes with useful work.
     error : str
         The reason why the simulation failed, or an empty text if it succeeded.
     """
 
     configuration: Configuration
     waits_s: dict[str, float] = {}
-    utilisation: float = math.nan
+    useful_nodes: float = math.nan
     error: str = ""
 
     def compared(self, recorded: RecordedWaits) -> tuple[RecordedWaits, Floats]:
@@ -109,7 +110,7 @@ def simulated(
             workload="workload",
             policy=chosen.policy,
             source=workload.origin,
-            scenario=msgspec.structs.replace(scenario, nodes=chosen.nodes),
+            scenario=on_nodes(scenario, chosen.nodes, chosen.of_nodes),
         )
         for chosen in configurations
     ]
@@ -133,11 +134,11 @@ def perform(task: _Task) -> CalibratedRun:
     rows = result.rows
     waits_s = rows.column("first_start") - rows.column("submission_time")
     waits = zip(rows.column("job_id"), waits_s, strict=True)
-    share = task.configuration.nodes / task.configuration.of_nodes
+    platform = result.summary.platform
     return CalibratedRun(
         task.configuration,
         {str(name): float(wait) for name, wait in waits if not math.isnan(wait)},
-        result.summary.useful_utilisation * share,
+        platform.useful / platform.total * task.configuration.nodes,
     )
 
 
@@ -172,11 +173,17 @@ def in_parts(
 
 
 def with_fewer_nodes(
-    ranked: Sequence[tuple[CalibratedRun, Nearness]], n_nodes: int
+    ranked: Sequence[tuple[CalibratedRun, Nearness]], n_nodes: int, cores_per_node: int = 1
 ) -> list[Configuration]:
-    """Return the nearest policies, each on several shares of the nodes."""
+    """Return the nearest policies, each on several shares of the nodes.
+
+    If the machine's nodes are cores, each size is a multiple of ``cores_per_node``.
+    """
     policies = dict.fromkeys(run.configuration.policy for run, _ in ranked)
-    sizes = dict.fromkeys(max(1, math.floor(share * n_nodes)) for share in SHARES_OF_NODES)
+    n_units = n_nodes // cores_per_node
+    sizes = dict.fromkeys(
+        max(1, math.floor(share * n_units)) * cores_per_node for share in SHARES_OF_NODES
+    )
     return [
         Configuration(policy, nodes, n_nodes)
         for policy in list(policies)[:N_NEAREST]

@@ -63,11 +63,12 @@ def _configurations(verdict: Verdict) -> Table:
         "factor of a job",
         "rank correlation",
         "same order",
-        "utilisation",
+        "useful node time",
+        "jobs compared",
     ]
     rows = [_row(item) for item in verdict.configurations]
     used = "" if math.isnan(verdict.utilisation) else percent(verdict.utilisation)
-    note = f"recorded useful utilisation {used}" if used else "all jobs"
+    note = f"recorded useful node time {used}" if used else "all jobs"
     return Table(note, "Configurations, nearest first", columns, rows)
 
 
@@ -80,6 +81,7 @@ def _row(item: ComparedConfiguration) -> list[str]:
         f"{item.correlation:.2f}",
         percent(item.same_order),
         percent(item.utilisation),
+        str(item.jobs),
     ]
 
 

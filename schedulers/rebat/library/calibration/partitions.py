@@ -88,5 +88,5 @@ def simulated_in_parts(
 def _joined(chosen: Configuration, runs: Sequence[CalibratedRun]) -> CalibratedRun:
     waits_s = {name: wait_s for run in runs for name, wait_s in run.waits_s.items()}
     error = "; ".join(run.error for run in runs if run.error)
-    use = math.fsum(run.utilisation for run in runs)
+    use = math.fsum(run.useful_nodes for run in runs)
     return CalibratedRun(chosen, {} if error else waits_s, use, error)

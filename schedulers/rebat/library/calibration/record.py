@@ -65,7 +65,15 @@ def _numbers(rows: Rows, column: Texts, started: Mask) -> Floats:
 
 
 class RecordedUse(NamedTuple):
-    """Useful utilisation of a record (or NaN), and its number of attempts that share nodes."""
+    """Use of the nodes in a record.
+
+    Attributes
+    ----------
+    utilisation : float
+        Useful node time, divided by the node time of all nodes, or NaN if it is unknown.
+    shared : int
+        Number of attempts that share nodes.
+    """
 
     utilisation: float = math.nan
     shared: int = 0

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from rebat.core.counted import counted
 from rebat.library.calibration.design import CalibratedRun
 from rebat.library.calibration.distance import (
     Nearness,
@@ -40,7 +41,7 @@ class ComparedConfiguration(msgspec.Struct, frozen=True):
     factor_of_job, correlation, same_order : float
         See `Nearness`.
     utilisation : float
-        Useful node time, divided by the node time of the recorded machine.
+        Useful node time, divided by the node time of all nodes of the recorded machine.
     """
 
     title: str
@@ -86,11 +87,13 @@ class Verdict(msgspec.Struct, frozen=True):
     groups: list[Quantiles]
     """Waits under the nearest configuration."""
     utilisation: float
-    """Useful utilisation of the recorded schedule."""
+    """Useful node time of the record, divided by the node time of all nodes of the machine."""
     shared: int
     """Number of recorded attempts that share nodes."""
     failed: dict[str, str] = {}
     """Reasons why configurations could not be simulated, by title of the configuration."""
+    recorded_jobs: int = 0
+    """Number of recorded jobs that can be compared, after the first part of the record."""
 
     @property
     def nearest(self) -> ComparedConfiguration:
@@ -102,6 +105,7 @@ class Verdict(msgspec.Struct, frozen=True):
         """The verdict in sentences."""
         return [
             *_nearest(self),
+            *_left_out(self),
             *_others(self),
             _of_jobs(self.nearest),
             *_means(self),
@@ -115,14 +119,21 @@ def verdict_of(
     recorded: RecordedWaits,
     used: RecordedUse,
     failed: dict[str, str],
+    n_nodes: int,
 ) -> Verdict:
-    """Return the verdict on simulated configurations, which are sorted by distance."""
+    """Return the verdict on simulated configurations, which are sorted by distance.
+
+    ``n_nodes`` is the size of the recorded machine.
+    """
     (first, nearest), *_ = ranked
-    rows = [_row(run, near, nearest) for run, near in ranked]
-    return Verdict(rows, list(groups(*first.compared(recorded))), *used, failed)
+    rows = [_row(run, near, nearest, n_nodes) for run, near in ranked]
+    waits = list(groups(*first.compared(recorded)))
+    return Verdict(rows, waits, *used, failed, len(recorded.ids))
 
 
-def _row(run: CalibratedRun, near: Nearness, nearest: Nearness) -> ComparedConfiguration:
+def _row(
+    run: CalibratedRun, near: Nearness, nearest: Nearness, n_nodes: int
+) -> ComparedConfiguration:
     distance, low, high = _factors(interval(near.distance))
     low = low and max(low, 1.0)  # a factor of 1 means equal waits
     farther = (None, None, None) if near is nearest else _factors(interval(closer(nearest, near)))
@@ -139,7 +150,7 @@ def _row(run: CalibratedRun, near: Nearness, nearest: Nearness) -> ComparedConfi
         near.factor_of_job,
         near.correlation,
         near.same_order,
-        run.utilisation,
+        run.useful_nodes / n_nodes,
     )
 
 
@@ -162,6 +173,21 @@ def _nearest(verdict: Verdict) -> Iterator[str]:
         f"{near.title} is nearest: at the same quantile, its waits and the recorded waits of "
         f"{near.jobs} jobs differ by a factor of {near.distance_text} on average. This is {grade}."
     )
+
+
+def _left_out(verdict: Verdict) -> Iterator[str]:
+    near, total = verdict.nearest, verdict.recorded_jobs
+    if near.jobs < total:
+        yield (
+            f"{total - near.jobs} of {total} recorded jobs are left out: in this simulation they "
+            f"do not start, for example because they need more than {counted(near.nodes, 'node')}."
+        )
+    fewest = min(verdict.configurations, key=lambda item: item.jobs)
+    if fewest.jobs < near.jobs:
+        yield (
+            f"Not all configurations are compared on the same jobs: {fewest.title} leaves out "
+            f"{total - fewest.jobs} of {total} recorded jobs."
+        )
 
 
 def _others(verdict: Verdict) -> Iterator[str]:
@@ -196,8 +222,8 @@ def _means(verdict: Verdict) -> Iterator[str]:
 def _used(verdict: Verdict) -> Iterator[str]:
     if not (math.isnan(verdict.utilisation) or math.isnan(verdict.nearest.utilisation)):
         yield (
-            f"Useful utilisation: {verdict.utilisation:.1%} recorded, "
-            f"{verdict.nearest.utilisation:.1%} simulated."
+            "Useful node time, as a share of the node time of all nodes of the recorded machine: "
+            f"{verdict.utilisation:.1%} recorded, {verdict.nearest.utilisation:.1%} simulated."
         )
     if verdict.shared:
         yield (

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, cast
 
 from rebat.core.errors import InputError, unknown_name
 from rebat.core.files import file_hash
+from rebat.core.units import to_s
 from rebat.models.failures.events import MachineEvent, machine_mtbf_s, read_events
 from rebat.models.failures.law import Law, Outage, check_span, events_of
 from rebat.models.failures.mapping import WAYS, MappedRecord, mapped, source_of
@@ -92,8 +93,9 @@ class Recorded(Law, frozen=True):
         """Return the MTBF (s) of a machine with ``n_nodes`` nodes.
 
         If ``n_nodes`` is None, return the MTBF of the recorded machine. Failures at the same time
-        count as one failure. With map=rate, a machine with twice the nodes fails twice as often.
-        The other ways keep the number of failures of the record.
+        count as one failure. The mean is over the time from 0 to the last event of the record. With
+        map=rate, a machine with twice the nodes fails twice as often. The other ways keep the
+        number of failures of the record.
 
         Raises
         ------
@@ -107,6 +109,11 @@ class Recorded(Law, frozen=True):
             raise InputError(problem, self.file, "--mtbf as well")
         scales = self.map == "rate" and n_nodes is not None
         return mtbf_s * source.n_nodes / n_nodes if scales and n_nodes else mtbf_s
+
+    @property
+    def length_s(self) -> float:
+        """Time of the last event of the record, in seconds."""
+        return to_s(_source(self, self._key).length_us)
 
     def survival(self, uptime_s: float, duration_s: float, n_nodes: int) -> float:
         """Raise InputError: recorded failures have no survival probability."""
