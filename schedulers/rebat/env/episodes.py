@@ -26,6 +26,7 @@ from rebat.env.decisions import agent_scheduler, base_of
 from rebat.env.observation import ActionMask, Observation
 from rebat.env.rewards import Meter, Totals
 from rebat.library.workloads import load_workload
+from rebat.models.checkpoint import checkpointed_profile
 from rebat.policies.point import Point
 from rebat.runs.options import ScenarioOptions
 from rebat.runs.spec import Scenario
@@ -67,6 +68,8 @@ class Episodes:
         Failures, checkpoints and the machine.
     window_s : float or None
         Length of a window in seconds. If None, the window is the entire workload.
+    own_checkpoints : bool
+        Whether jobs of a workload that has checkpoints keep these checkpoints.
 
     Raises
     ------
@@ -75,16 +78,26 @@ class Episodes:
     """
 
     def __init__(
-        self, workloads: Sequence[WorkloadLike], options: ScenarioOptions, window_s: float | None
+        self,
+        workloads: Sequence[WorkloadLike],
+        options: ScenarioOptions,
+        window_s: float | None,
+        own_checkpoints: bool = False,
     ) -> None:
         if not workloads:
             raise InputError("is empty", "workload", "at least one workload")
         self._scenario = options.scenario()
         self._window_us = None if window_s is None else to_us(window_s)
         loaded = [w if isinstance(w, Workload) else load_workload(w) for w in workloads]
-        self._workloads = [_sorted(prepared(w, self._scenario)) for w in loaded]
+        self._workloads = [_sorted(self._prepared(w, own_checkpoints)) for w in loaded]
         self._submits = [compact(w.jobs).submit_us().tolist() for w in self._workloads]
         self._n_first = [self._count(submits) for submits in self._submits]
+
+    def _prepared(self, workload: Workload, own_checkpoints: bool) -> Workload:
+        scenario = self._scenario
+        if own_checkpoints and checkpointed_profile(workload):
+            scenario = msgspec.structs.replace(scenario, checkpoint=None)
+        return prepared(workload, scenario)
 
     def _count(self, submits: list[int]) -> int:
         """Return the number of jobs at whose submission a complete window can begin."""
