@@ -145,6 +145,14 @@ def test_import_has_the_selections_of_campaigns(capsys) -> None:
     assert imported("--size", "allocated", "--max-jobs", "1") == [("1", 4)]
 
 
+def test_the_last_submission_must_be_after_the_first(capsys) -> None:
+    Path("t.swf").write_text(RECORDS)
+    told = refused(
+        capsys, "workload", "import", "t.swf", "--first", "3d", "--last", "2d", "-o", "t.json"
+    )
+    assert "option last: is 2 d, which is not after option first (expected more than 3 d)" in told
+
+
 @pytest.mark.parametrize("name", ["k.txt", "k", "k.swf", "k.json.bz2", "k.gz"])
 def test_a_workload_is_written_under_a_name_that_is_read(name: str, capsys) -> None:
     Path("t.swf").write_text(RECORDS)
