@@ -23,7 +23,6 @@ from rebat.runs.options import FailureOptions
 from rebat.runs.single import RunResult
 from rebat.runs.spec import CheckpointModel, Checkpoints
 
-
 SLURM = ("sacctmgr", "sacct")
 """Formats of failure records that rebat can import together with a workload."""
 
@@ -99,8 +98,8 @@ def _of_slurm_record(law: Law | None) -> Iterator[Remark]:
     if isinstance(law, Recorded) and law.form in SLURM:
         yield Remark(
             "note",
-            f"{law.file} is a record of Slurm ({law.form}): its node numbers and its time 0 are not "
-            "those of a workload. To fail the same nodes at the same times as in the workload, "
+            f"{law.file} is a record of Slurm ({law.form}): its node numbers and its time 0 are "
+            "not those of a workload. To fail the same nodes at the same times as in the workload, "
             f"convert it with 'rebat failures import {law.file} --workload WORKLOAD'",
         )
 

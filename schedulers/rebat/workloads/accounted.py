@@ -124,13 +124,17 @@ def _without_cut_to_nothing(
     trace: TraceColumns, rows: Any, cuts: dict[int, Correction]
 ) -> TraceColumns:
     """Mark jobs whose last attempt is cut at its start, with a reason that lists them."""
-    nothing = np.array([row in cuts and not cuts[row].length_s for row in rows.tolist()], dtype=bool)
+    nothing = np.array(
+        [row in cuts and not cuts[row].length_s for row in rows.tolist()], dtype=bool
+    )
     if not nothing.any():
         return trace
     names = trace.ids[nothing].tolist()
     listed = ", ".join(names[:MAX_LISTED]) + (", ..." if len(names) > MAX_LISTED else "")
     jobs = "job" if len(names) == 1 else "jobs"
-    reason = f"a node was down at the start of the last attempt, which is cut to 0 s ({jobs} {listed})"
+    reason = (
+        f"a node was down at the start of the last attempt, which is cut to 0 s ({jobs} {listed})"
+    )
     return trace.marking(nothing, reason)
 
 
@@ -216,8 +220,7 @@ def _notes(
             notes.append(f"{counted(count)} {text}")
     if events is not None:
         notes += [
-            f"events: {several(n, 'row')} dropped: {reason}"
-            for reason, n in events.dropped.items()
+            f"events: {several(n, 'row')} dropped: {reason}" for reason, n in events.dropped.items()
         ]
         notes += [f"events: {note}" for note in events.notes]
     return notes + _corrected(cuts)
