@@ -26,11 +26,10 @@ from rebat.env.decisions import agent_scheduler, base_of
 from rebat.env.observation import ActionMask, Observation
 from rebat.env.rewards import Meter, Totals
 from rebat.library.workloads import load_workload
-from rebat.models.checkpoint import checkpointed_profile
 from rebat.policies.point import Point
 from rebat.runs.options import ScenarioOptions
 from rebat.runs.spec import Scenario
-from rebat.runs.staging import prepared, staged
+from rebat.runs.staging import has_checkpoints, prepared, staged
 from rebat.session.session import Session
 
 WorkloadLike = Workload | str | Path
@@ -95,7 +94,7 @@ class Episodes:
 
     def _prepared(self, workload: Workload, own_checkpoints: bool) -> Workload:
         scenario = self._scenario
-        if own_checkpoints and checkpointed_profile(workload):
+        if own_checkpoints and has_checkpoints(workload):
             scenario = msgspec.structs.replace(scenario, checkpoint=None)
         return prepared(workload, scenario)
 

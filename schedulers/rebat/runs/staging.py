@@ -167,6 +167,11 @@ def prepared(workload: Workload, scenario: Scenario) -> Workload:
     return _with_silent_errors(checkpointing, scenario.silent_errors)
 
 
+def has_checkpoints(workload: Workload) -> bool:
+    """Return whether a profile of the workload has checkpoints."""
+    return checkpointed_profile(workload) is not None
+
+
 def preparation(scenario: Scenario) -> Scenario:
     """Return the part of a scenario that affects `prepared`, for use as a cache key."""
     return Scenario(

@@ -126,11 +126,7 @@ def read_event_file(
         for number, line in enumerate(lines, 1):
             if line.strip():
                 where = f"{path}:{number}"
-                try:
-                    event = read_event(line, where)
-                except InputError:
-                    _reject_record(Path(path))
-                    raise
+                event = read_event(line, where)
                 if isinstance(event, MachineEvent) and cores_per_node is not None:
                     event = _in_run(event, where, cores_per_node, numbers)
                 located.append((event, where))
@@ -138,19 +134,6 @@ def read_event_file(
     machine = [(event, where) for event, where in ordered if isinstance(event, MachineEvent)]
     _check([event for event, _ in machine], [where for _, where in machine], MAX_NODE + 1)
     return EventFile([event for event, _ in ordered])
-
-
-def _reject_record(path: Path) -> None:
-    """Raise InputError if the file is a failure record instead of an event file."""
-    from rebat.models.failures.records.detect import EVENTS, detected  # it imports this module
-
-    try:
-        form = detected(path)
-    except InputError:
-        return
-    if form != EVENTS:
-        expected = "an event file; 'rebat failures import' reads failure records"
-        raise InputError(f"is a failure record ({form})", str(path), expected)
 
 
 def read_event(line: str, where: str) -> ExternalEvent:
