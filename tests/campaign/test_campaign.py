@@ -109,7 +109,7 @@ def test_run_folders_on_request(tmp_path: Path, unbroken) -> None:
 
 def test_progress_adds_up(unbroken, tmp_path: Path) -> None:
     _, told = run_here(unbroken[0], tmp_path / "r", workers=3)
-    assert all(p.done + p.failed + p.running + p.left == p.total == 10 for p in told)
+    assert all(p.done + p.failed + p.left == p.total == 10 for p in told)
     assert [p.running for p in told[-4:]] == [3, 2, 1, 0]
     assert told[0].eta_s is None
     assert told[-1].eta_s == 0
@@ -117,8 +117,8 @@ def test_progress_adds_up(unbroken, tmp_path: Path) -> None:
 
 def test_progress_counts_earlier_starts_and_what_a_limit_leaves(unbroken, tmp_path: Path) -> None:
     first, second = (run_here(unbroken[0], tmp_path / "r", limit=n)[1] for n in (3, 4))
-    assert [(p.done, p.left + p.running) for p in (first[0], first[-1])] == [(0, 10), (3, 7)]
-    assert [(p.done, p.left + p.running) for p in (second[0], second[-1])] == [(3, 7), (7, 3)]
+    assert [(p.done, p.left) for p in (first[0], first[-1])] == [(0, 10), (3, 7)]
+    assert [(p.done, p.left) for p in (second[0], second[-1])] == [(3, 7), (7, 3)]
     assert second[-1].running == 0
 
 
@@ -212,6 +212,17 @@ def test_the_exit_status_is_one_when_some_run_failed(tmp_path: Path, capsys) -> 
 def test_a_report_needs_results(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="contains no results"):
         command("report", campaign_file(tmp_path), "--results", tmp_path / "r")
+
+
+def test_a_report_of_failed_runs_names_the_failure(tmp_path: Path) -> None:
+    file = campaign_file(tmp_path)
+    for name in ("one.json", "two.json"):
+        (tmp_path / name).write_text("{")
+    run_here(file, tmp_path / "r")
+    with pytest.raises(
+        InputError, match=r"5 runs failed .*; the first is small, one, baseline.*JSON"
+    ):
+        command("report", file, "--results", tmp_path / "r")
 
 
 # ---- policies and rules from files ---------------------------------------------------------------

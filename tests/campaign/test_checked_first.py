@@ -64,6 +64,27 @@ def test_cores_that_do_not_divide_the_machine(tmp_path: Path) -> None:
     assert "small, one: cores per node: is 7 (expected a number that divides" in told
 
 
+@pytest.mark.parametrize(
+    ("policy", "words"),
+    [
+        ("faps", "no torus is known for 128 nodes (expected its extents, like torus=4x4x2"),
+        ("faps:torus=3x3", "3x3 has 9 nodes (expected the machine's 128)"),
+        (
+            "compaction:partitions=a:0-499,migration_cost=1",
+            "partition a has node 499 (expected 0 to 127)",
+        ),
+    ],
+)
+@pytest.mark.parametrize("nodes", ["", "nodes = 128\n"])
+def test_a_policy_that_does_not_fit_the_machine(
+    policy: str, words: str, nodes: str, tmp_path: Path
+) -> None:
+    grid = GRID.replace('"sfsj"', f'"{policy}"').replace("[grid.fail", f"{nodes}[grid.fail")
+    told = refused(campaign_file(tmp_path, grid), tmp_path / "r")
+    assert f"small, one: {policy}: " in told
+    assert words in told
+
+
 def test_a_record_in_another_format(tmp_path: Path) -> None:
     (tmp_path / "x.events").write_text(Path(EVENTS).read_text())
     grid = """
@@ -106,7 +127,9 @@ def test_an_unknown_metric_is_refused_before_anything_runs(
     assert stop.value.code == 2
     told = capsys.readouterr().err
     assert f"--until-metric: unknown metric {metric.partition(':')[0]!r} (expected " in told
-    assert "useful_utilisation" in told
+    names = told.partition("(expected ")[2].rstrip(")\n").split(", ")
+    assert "useful_utilisation" in names
+    assert len(names) == len(set(names))
 
 
 # ---- sizes

@@ -64,6 +64,15 @@ def test_a_trace_takes_the_place_of_the_files(tmp_path: Path) -> None:
     assert {s.source.file for s in specs} == {str(mine)}
 
 
+def test_a_trace_that_replaces_no_file_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "c.toml"
+    grid = '[[grid]]\nname = "g"\nworkloads = ["made"]\npolicies = ["easy"]\n'
+    file.write_text('[workloads.made]\ngenerator = "synthetic"\n' + grid)
+    assert len(open_campaign(file).units) == 1
+    with pytest.raises(InputError, match=r"c.toml: --trace: has no effect .expected a table"):
+        open_campaign(file, tmp_path / "mine.json")
+
+
 GENERATED = WORKLOADS + '[workloads.made]\ngenerator = "synthetic"\n'
 USES_IT = GRID.replace('"two"', '"made"')
 BAD = {
@@ -100,6 +109,26 @@ BAD = {
     "policies is a text": (
         WORKLOADS + GRID.replace('["baseline", "sfsj"]', '"sfsj"'),
         "grid[0].policies",
+    ),
+    "no name": (
+        WORKLOADS + GRID.replace('name = "small"', ""),
+        "grid[0].name: is missing (expected a text)",
+    ),
+    "workloads is a text": (
+        WORKLOADS + GRID.replace('["one", "two"]', '"one"'),
+        "grid[0].workloads: is a text (expected a list)",
+    ),
+    "nodes is a text": (
+        WORKLOADS + GRID.replace("[grid.f", 'nodes = "2"\n[grid.f'),
+        "grid[0].nodes: is a text (expected a whole number or a list)",
+    ),
+    "value without a sweep": (
+        WORKLOADS + GRID.replace('"sfsj"', '"easy:react=replacement,spares={spares}"'),
+        "'spares' has no values (expected spares = [...] in [grid.sweep])",
+    ),
+    "seeds of the grid": (
+        WORKLOADS + GRID.replace("[grid.f", "seeds = [0]\n[grid.f"),
+        "grid[0].seeds: is not a key of [[grid]] (expected seeds in [grid.failures])",
     ),
     "two grids of one name": (WORKLOADS + GRID + GRID, "'small'"),
     "no nodes": (WORKLOADS + GRID.replace("[grid.f", "nodes = 0\n[grid.f"), "grid[0].nodes"),
@@ -148,6 +177,14 @@ def test_an_unknown_key_lists_the_choices(tmp_path: Path) -> None:
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"none\.toml"):
         open_campaign(tmp_path / "none.toml")
+
+
+def test_a_file_that_is_not_text_is_named_once(tmp_path: Path) -> None:
+    file = tmp_path / "bin.toml"
+    file.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(InputError, match=r"bin\.toml: is not a text file") as error:
+        open_campaign(file)
+    assert str(error.value).count("bin.toml") == 1
 
 
 def calm(folder: Path, old: str = "", new: str = "") -> list[RunSpec]:

@@ -87,6 +87,8 @@ def test_other_files_are_refused(reported: Path, tmp_path: Path) -> None:
     pq.write_table(spoilt, tmp_path / "spoilt.parquet")
     with pytest.raises(InputError, match="contains damaged report data"):
         main("--from", tmp_path / "spoilt.parquet")
+    with pytest.raises(InputError, match=r"nosuch.parquet: there is no such file .expected a res"):
+        main("--from", tmp_path / "nosuch.parquet")
     text = tmp_path / "text.parquet"
     text.write_text("no table")
     with pytest.raises(InputError, match="not a table of results"):

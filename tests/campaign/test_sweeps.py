@@ -164,8 +164,19 @@ def test_means_and_plots_of_a_sweep(tmp_path: Path) -> None:
         ({"mtbf": "1min"}, "no parameter has several values"),
         ({"mtbf": ["1min", "2min"], "spar": 1}, "unknown parameter 'spar'"),
         ({"mtbf": ["1min", "2min"], "checkpoint_cost": 1}, "has no effect"),
+        ({"mtbf": []}, "^mtbf: is empty"),
+        ({"mtbf": "1h", "nodes": [8, 0]}, "^nodes: is 0 "),
+        (
+            {"mtbf": "1h", "checkpoint": "young-daly", "checkpoint_cost": []},
+            "^checkpoint_cost: is empty",
+        ),
+        (
+            {"policies": "easy:hold={x}", "mtbf": "1h"},
+            r"^policies: 'x' has no values .* x = \[...\]\)",
+        ),
+        ({"policies": "h999", "mtbf": "1h"}, "^policies: unknown policy"),
     ],
 )
 def test_wrong_sweeps_are_refused(options, words: str) -> None:
     with pytest.raises(InputError, match=words):
-        rebat.sweep("toy", "easy", seeds=2, **options)
+        rebat.sweep("toy", **{"policies": "easy", "seeds": 2} | options)

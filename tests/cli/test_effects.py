@@ -19,6 +19,7 @@ SWF = "{} 0 0 {} 1 -1 -1 1 20 -1 1 -1 -1 -1 -1 -1 -1 -1\n"
 DOWN = '{"type": "machine_unavailable", "resources": "2", "timestamp": 1}\n'
 
 WITHOUT_EFFECT = {
+    "all metrics": (["--columns", "steals", "--all-metrics"], "--all-metrics: has no effect"),
     "downtime": (["--downtime", "5s"], "--downtime: has no effect (expected --mtbf"),
     "model": (["--failure-model", "poisson"], "--failure-model: has no effect"),
     "horizon": (["--horizon", "5d"], "--horizon: has no effect"),
@@ -34,6 +35,8 @@ AS_SPELT = {
     "window": (["--window", "3d"], "--window: '3d' is not a window"),
     "selection": (["--select", "half"], "--select: invalid job selection 'half'"),
     "policy": (["-p", "magic"], "--policy: unknown policy 'magic'"),
+    "policy twice": (["-p", "h111"], "--policy: h111 is a duplicate of sfsj (expected each"),
+    "column": (["--columns", "steals,nosuch"], "--columns: unknown metric 'nosuch' (expected att"),
     "axis twice": (["-p", "sfsj:depth=easy,depth=greedy"], "two values for depth"),
     "model": (["--mtbf", "1h", "--failure-model", "x"], "--failure-model: unknown failure law"),
 }
@@ -72,6 +75,16 @@ def test_options_with_an_effect_pass_in_silence(tmp_path: Path, capsys) -> None:
         "5 of 5 jobs (100.0%) are shorter than one checkpoint period and write no checkpoint"
     )
     assert told(capsys, tmp_path / "d", "--seed", "3") == []
+
+
+def test_a_workload_of_one_job_is_in_the_singular(tmp_path: Path, capsys) -> None:
+    one = tmp_path / "one.swf"
+    one.write_text("; MaxNodes: 4\n" + SWF.format(1, 10))
+    kept = ["--checkpoint", "young-daly", "--mtbf", "1h", *EVENTS]
+    main(["run", str(one), "-p", "baseline", *kept, "--out", str(tmp_path / "out")])
+    printed = capsys.readouterr()
+    assert "1 of 1 job (100.0%) is shorter than one checkpoint period and writes no" in printed.err
+    assert "flow of 1 job;" in " ".join(printed.out.split())
 
 
 def test_a_window_after_the_end_is_told(tmp_path: Path, capsys) -> None:

@@ -76,6 +76,12 @@ def test_the_json_has_the_facts_of_the_sentences(toy, capsys) -> None:
         assert moment["sentence"].startswith(clock(moment["at_s"]))
 
 
+def test_a_job_may_have_the_name_of_its_workload(toy, capsys) -> None:
+    for options in ([], ["--json"]):
+        short, full = (printed(capsys, str(toy / "easy"), job, *options) for job in ("3", "w0!3"))
+        assert short == full
+
+
 def test_with_all_nothing_is_grouped(toy, capsys) -> None:
     for job in "12345":
         short = json.loads(printed(capsys, str(toy / "sfsj"), job, "--json"))["moments"]

@@ -12,7 +12,7 @@ import pytest
 
 from rebat.cli.main import main
 from rebat.core.errors import InputError
-from rebat.core.jobs import MAX_DEPTH, MAX_TASKS, check_profiles, duration_us
+from rebat.core.jobs import MAX_DEPTH, MAX_TASKS, check_profiles, delay_us, duration_us
 from rebat.workloads.batsim_json import read_workload
 
 DELAY = {"type": "delay", "delay": 2}
@@ -117,3 +117,9 @@ def test_every_command_tells_it_in_one_line(tmp_path: Path, capsys, monkeypatch,
 def test_numbers_of_numpy_are_durations() -> None:
     """A workload made in Python may contain such numbers."""
     assert duration_us({"d": DELAY | {"delay": np.float64(2.5)}}, "d") == 2_500_000
+
+
+@pytest.mark.parametrize("delay", [0, 1e-9, 1e200])
+def test_all_errors_of_a_delay_state_the_same_range(delay) -> None:
+    with pytest.raises(InputError, match=r"expected seconds, from 0\.000001 to 1e\+11"):
+        delay_us({"delay": delay})

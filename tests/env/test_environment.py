@@ -15,6 +15,7 @@ import gymnasium
 from gymnasium.utils import env_checker as checker
 
 from rebat.core.errors import InputError
+from rebat.core.jobs import Workload
 from rebat.core.units import US_PER_S
 from rebat.env import BatchScheduling
 from rebat.env.agents import RULES, RandomAgent
@@ -27,6 +28,7 @@ from tests.env.random_episodes import episodes
 from tests.scenarios import machine
 
 DECISIONS = sorted(LAYOUTS)
+NO_JOBS = Workload("none", 4, (), {})
 SMALL = {"mtbf": "15min", "downtime": "20min"}
 
 
@@ -121,10 +123,16 @@ def test_an_invalid_action_counts_as_none() -> None:
     assert info["action_mask"][-1] == 1
     (invalid, *_) = np.flatnonzero(info["action_mask"] == 0)
     draw, none = info["draw"], len(info["action_mask"]) - 1
-    first = env.step(invalid)
-    assert first[4].pop("invalid_action")
     env.reset(options=draw)
-    assert checker.data_equivalence(first, env.step(none))
+    expected = env.step(none)
+    for action in (invalid, -1, none + 1, 0.5, np.nan, "a", None, np.array([0]), np.float32(0)):
+        env.reset(options=draw)
+        step = env.step(action)
+        assert step[4].pop("invalid_action"), action
+        assert checker.data_equivalence(step, expected)
+    for action in (np.int64(none), np.array(none)):
+        env.reset(options=draw)
+        assert checker.data_equivalence(env.step(action), expected)
 
 
 def test_a_step_after_the_end_is_an_error() -> None:
@@ -206,6 +214,12 @@ def test_several_processes_play_the_same_episodes_as_one() -> None:
         ({"workload": "absent.json"}, "absent.json: cannot read"),
         ({"workload": []}, "workload: is empty"),
         ({"window": "soon"}, "soon"),
+        ({"window": "0s"}, "window: is 0 s .expected at least 0.000001 s"),
+        ({"window": 1e-7}, "window: is 1e-07 s"),
+        ({"workload": NO_JOBS}, "workload: none has no jobs"),
+        ({"candidates": 0}, "candidates: is 0 .expected at least 3"),
+        ({"candidates": -1}, "candidates: is -1"),
+        ({"candidates": 1.5}, "candidates: is 1.5 .expected a whole number of at least 3"),
         ({"downtime": -1}, "-1 is not a duration"),
     ],
 )

@@ -192,3 +192,29 @@ def test_the_command_prints_json_and_writes_a_page(capsys, tmp_path):
 def test_bad_input(options, error):
     with pytest.raises(InputError, match=error):
         rebat.goodput(10, **options)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--nodes", "128", "--rate", "1e9"],
+        ["--nodes", "100000", "--rate", "100", "--interval", "1h"],
+    ],
+)
+def test_a_job_that_practically_never_advances_is_not_simulated(options, tmp_path, capsys):
+    page = tmp_path / "page.html"
+    main(["goodput", *options, "--write", "30s", "-o", str(page)])
+    first = capsys.readouterr().out.splitlines()[0]
+    assert first == (
+        "ETTR 0.0000 in closed form, not simulated: the job practically never advances"
+    )
+    assert first in page.read_text()
+
+
+def test_progress_counts_the_failures():
+    of_row, _ = ROWS["B"]
+    counts: list[tuple[int, int]] = []
+    simulation = simulated(of_row, 0, 5, 300, lambda *count: counts.append(count))
+    assert len(counts) > 5
+    assert counts == sorted(counts)
+    assert counts[-1] == (simulation.failures, max(simulation.failures, counts[0][1]))

@@ -79,8 +79,7 @@ def test_as_many_nodes_change_nothing() -> None:
 
 
 # Golden numbers: the formulas of Downey 1998 by hand for a mean parallelism of 16. Sigma 0.5 uses
-# the formula for low variance, 2 that for high variance, and both apply to 1. The largest sizes in
-# the next test are from eq. (5) of Prabhakaran et al. 2018.
+# the formula for low variance, 2 that for high variance, and both apply to 1.
 @pytest.mark.parametrize(
     ("n_nodes", "sigma", "speed"),
     [
@@ -95,6 +94,7 @@ def test_downeys_speedup(n_nodes, sigma, speed) -> None:
 
 
 def test_downeys_speedup_ends_at_the_mean_parallelism() -> None:
+    """The largest sizes are from eq. (5) of Prabhakaran et al. 2018."""
     assert [Downey(16, sigma).n_nodes_max for sigma in (0, 0.5, 1, 2)] == [31, 31, 31, 46]
     assert Downey(16, 0.5).speed(31) == Downey(16, 2).speed(46) == 16
     assert Downey(16, 0.5).speed(30) < 16 > Downey(16, 2).speed(45)

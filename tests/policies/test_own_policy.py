@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from rebat.cli.main import main
-from rebat.core.errors import InputError, PolicyError
+from rebat.core.errors import BatsimAbort, InputError, PolicyError
 from rebat.models.failures.events import read_events
 from rebat.policies.options import configure
 from rebat.policies.presets import scheduler, schedulers
@@ -43,7 +43,13 @@ def test_the_readmes_policy_runs_under_failures(tmp_path: Path) -> None:
     ("code", "told"),
     [
         ("def broken(:", "SyntaxError"),
-        ("Mine = 3", "no method plan"),
+        ("Mine = 3", "Mine is not a class"),
+        ("def Mine(): pass", "Mine is not a class"),
+        ("from rebat.contract import Policy as Mine", "class Policy has no method plan"),
+        (
+            "from rebat.contract import Policy\nclass Mine(Policy): pass",
+            r"class Mine has no method plan \(",
+        ),
         ("raise SystemExit(0)", "SystemExit"),
         ("import nowhere", "No module named 'nowhere'"),
         ("class Mine:\n    def plan(self, view, changes): return []", "no method react"),
@@ -56,6 +62,30 @@ def test_a_broken_file_is_told(tmp_path: Path, code: str, told: str) -> None:
         scheduler(f"{tmp_path}/mine.py:Mine")
 
 
+def test_a_file_without_a_class_is_told_with_its_policies(tmp_path: Path) -> None:
+    text = POLICY.format(code="return []") + "class Other(Mine): pass\nclass Empty(Policy): pass\n"
+    file = tmp_path / "mine.py"
+    file.write_text(text)
+    told = re.escape(f"{file}: the class is missing (expected {file}:Mine or {file}:Other)")
+    with pytest.raises(InputError, match=f"^{told}$"):
+        scheduler(str(file))
+    file.write_text("")
+    with pytest.raises(InputError, match=re.escape("missing (expected FILE.py:CLASS)")):
+        scheduler(str(file))
+
+
+def test_jobs_that_a_policy_never_starts_are_told(tmp_path: Path) -> None:
+    fits = "yield from (Start(a.id) for a in view.queue.values() if a.n_nodes <= view.n_nodes)"
+    (tmp_path / "mine.py").write_text(POLICY.format(code=fits))
+    workload = read_workload(ROOT / "workloads/toy.json")
+    told = (
+        "jobs that have not ended: 2; waiting: w0!3 (6 nodes), w0!4 (6 nodes); the machine has 4 "
+        "nodes; can never start, so the policy must reject: w0!3 (6 nodes), w0!4 (6 nodes)"
+    )
+    with pytest.raises(BatsimAbort, match=re.escape(told)):
+        simulate(workload, scheduler(f"{tmp_path}/mine.py:Mine"), n_nodes=4)
+
+
 def test_a_missing_file_is_told() -> None:
     with pytest.raises(InputError, match="no such file"):
         scheduler("absent.py:Mine")
@@ -65,7 +95,7 @@ def test_a_missing_file_is_told() -> None:
 
 POLICY = """from __future__ import annotations
 from dataclasses import dataclass
-from rebat.contract import NodeSet, Policy, Reject, Start, Stop
+from rebat.contract import NodeSet, Policy, Reject, Start, Stop, Wake
 
 @dataclass
 class Seen:
@@ -84,7 +114,14 @@ WRONG = {
     "yields a number": ("yield 7", r"mine\.py:13: Mine\.plan at 0 s: proposed 7"),
     "stops for no cause": ("yield Stop('a', 'b')", r"mine\.py:13: .*Stop whose cause is 'b'"),
     "starts no id": ("yield Start(next(iter(view.queue.values())))", "whose attempt_id is Attempt"),
-    "names no nodes": ("yield Start(next(iter(view.queue)), [0])", r"whose nodes is \[0\]"),
+    "names no nodes": (
+        "yield Start(next(iter(view.queue)), [0])",
+        r"whose nodes is \[0\] \(expected a NodeSet, like NodeSet\.parse\('0-3'\), or None\)",
+    ),
+    "wakes at a fraction": (
+        "yield Wake(view.now_us + 1.5, 'x')",
+        r"whose at_us is 1\.5 \(expected a whole number\)",
+    ),
     "raises": ("return [1 / 0]", r"mine\.py:14: Mine\.plan at 0 s: ZeroDivisionError: "),
     "raises late": (
         "\n        if view.now_us: self.lost\n        yield from map(Start, [*view.queue][:1])",
@@ -176,7 +213,21 @@ def test_two_policies_of_one_name_both_run_and_say_what_they_are(tmp_path: Path,
 def test_a_policy_of_its_own_name_keeps_it(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(POLICY.format(code="return []"))
     spec = f"{tmp_path}/mine.py:Mine"
-    assert [one.name for one in schedulers([spec, "sfsj", spec, "h111"])] == ["Mine", "sfsj"]
+    assert [one.name for one in schedulers([spec, "sfsj"])] == ["Mine", "sfsj"]
+
+
+@pytest.mark.parametrize(
+    ("specs", "told"),
+    [
+        (["sfsj", "h111"], "h111 is a duplicate of sfsj"),
+        (["easy", "easy"], "easy is a duplicate \\("),
+        (["PATH:Mine", "PATH:Mine"], "mine.py:Mine is a duplicate \\("),
+    ],
+)
+def test_two_names_of_a_policy_are_told(specs: list[str], told: str, tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(POLICY.format(code="return []"))
+    with pytest.raises(InputError, match=told):
+        schedulers(spec.replace("PATH", f"{tmp_path}/mine.py") for spec in specs)
 
 
 # ---- user-defined rules

@@ -509,3 +509,18 @@ def test_the_entry_point_of_pybatsim_4_is_declared() -> None:
 
     (entry,) = (e for e in entry_points(group="pybatsim.schedulers") if e.name == "rebat")
     assert entry.value == "rebat.adapters.rebatScheduler:RebatScheduler"
+
+
+@pytest.mark.parametrize(
+    ("events", "warning"),
+    [([], "ended without a job"), ([arrives("1")], "ended while 1 job ran and 0 waited")],
+)
+def test_a_simulation_that_ends_too_early_is_a_warning(events, warning) -> None:
+    port = free_port()
+    with process(*REBAT, "serve", "--endpoint", f"tcp://127.0.0.1:{port}") as server:
+        with batsim(port) as say:
+            say(BEGIN, *events)
+            say(("SIMULATION_ENDS", {}))
+        _, told = server.communicate(timeout=30)
+        assert server.returncode == 0
+    assert f"warning: the simulation {warning}" in told

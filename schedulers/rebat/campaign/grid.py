@@ -71,6 +71,9 @@ def runs(document: Document) -> list[RunSpec]:
 
 def _grid(table: dict[str, Any], where: str, workloads: Named) -> GridIn:
     table = _with_cores(table, where)
+    if "seeds" in table:
+        problem = "is not a key of [[grid]]"
+        raise InputError(problem, f"{where}.seeds", "seeds in [grid.failures]")
     check_keys(table, GridIn.__struct_fields__, where)
     inner = {"checkpoint": CheckpointIn, "silent_errors": SilentErrorsIn}
     for key, kind in inner.items():

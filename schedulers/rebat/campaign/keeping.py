@@ -71,6 +71,9 @@ def read_data(table: Path) -> ReportData:
 
     try:
         packed = (pq.read_metadata(table).metadata or {}).get(_KEY)
+    except FileNotFoundError:
+        expected = "a results.parquet of 'rebat campaign report FILE'"
+        raise InputError("there is no such file", str(table), expected) from None
     except (OSError, ValueError) as error:
         raise InputError(f"is not a table of results: {error}", str(table)) from None
     if packed is None:

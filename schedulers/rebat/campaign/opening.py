@@ -61,8 +61,9 @@ def open_campaign(file: Path, trace: Path | None = None) -> Campaign:
     InputError
         If the file has an error. The message names the key.
     """
+    text = read_text(file)
     try:
-        return campaign_of(_toml(file), file, trace)
+        return campaign_of(_toml(text), file, trace)
     except InputError as error:
         raise error.at(str(file)) from None
 
@@ -89,6 +90,9 @@ def campaign_of(tables: dict[str, Any], file: Path, trace: Path | None = None) -
     documents = _by_kind(tables, file, trace)
     parts = [KINDS[kind].expand(document) for kind, document in documents.items()]
     _check_effects(tables, documents)
+    if trace and not any(KINDS[kind].takes_trace(part) for kind, part in documents.items()):
+        expected = "a table [workloads.NAME] with a file, or a table [days.NAME]"
+        raise InputError("has no effect", "--trace", expected)
     return Campaign(
         Owner(name, file.name),
         [unit for part in parts for unit in part.units],
@@ -97,9 +101,8 @@ def campaign_of(tables: dict[str, Any], file: Path, trace: Path | None = None) -
     )
 
 
-def _toml(file: Path) -> dict[str, Any]:
-    """Read the tables of a file. Reject NUL characters, because file names cannot contain them."""
-    text = read_text(file)
+def _toml(text: str) -> dict[str, Any]:
+    """Return the tables. Reject NUL characters, because file names cannot contain them."""
     try:
         tables = tomllib.loads(text)
         holds_null = any("\0" in text for text in _texts(tables))

@@ -13,11 +13,15 @@ from rebat.campaign.keeping import ReportData, decoded, read_data, write_with_da
 from rebat.campaign.kinds import KINDS
 from rebat.campaign.opening import Campaign
 from rebat.campaign.store import TABLE, Store
+from rebat.campaign.tables import failures
+from rebat.core.counted import counted
 from rebat.core.errors import InputError, unknown_name
 from rebat.core.files import write_text
 from rebat.core.manifest import check_no_result
 from rebat.papers.common.page import html, markdown
 from rebat.papers.common.parts import Report
+from rebat.results.reading import rejections
+from rebat.runs.simulating import NAME
 
 
 def write_report(campaign: Campaign, results: Path, folder: Path) -> list[Path]:
@@ -37,14 +41,27 @@ def write_report(campaign: Campaign, results: Path, folder: Path) -> list[Path]:
     done = [unit for unit in campaign.units if states[unit.key] == "ok"]
     kinds = list(dict.fromkeys(unit.kind for unit in done))
     if not kinds:
-        raise InputError(
-            "contains no results of this campaign", str(results), "'rebat campaign run' first"
-        )
+        raise _without_results(campaign, store, results)
     extras = {kind: _extras(campaign, kind) for kind in kinds}
     unfinished = store.status(campaign.units).unfinished
     data = ReportData(provenance(campaign, store), unfinished, extras, campaign.title)
     write_with_data(store.folder / TABLE, data, folder / TABLE)
     return write_pages(folder / TABLE, folder)
+
+
+def _without_results(campaign: Campaign, store: Store, results: Path) -> InputError:
+    """Return the error for a folder without results. If runs failed, it names the first one."""
+    failed = failures(campaign, store)
+    if not failed:
+        return InputError(
+            "contains no results of this campaign", str(results), "'rebat campaign run' first"
+        )
+    label, error = failed[0]
+    return InputError(
+        f"contains no results, because {counted(len(failed), 'run')} failed (correct the cause, "
+        f"then use 'rebat campaign run --retry-failed'); the first is {label}: {error}",
+        str(results),
+    )
 
 
 def write_pages(table: Path, folder: Path) -> list[Path]:
@@ -64,13 +81,23 @@ def write_pages(table: Path, folder: Path) -> list[Path]:
             raise unknown_name("kind", kind, KINDS).at(str(table))
         facts: Any = decoded(extras, KINDS[kind].extras, table)
         report = KINDS[kind].report(table, facts, data.provenance)
-        title = _title(report, data.title)
-        report = msgspec.structs.replace(report, title=title, unfinished=data.unfinished)
+        report = msgspec.structs.replace(
+            report,
+            title=_title(report, data.title),
+            unfinished=data.unfinished,
+            remarks=[*report.remarks, *_rejections(table, kind)],
+        )
         name = "report" if len(data.kinds) == 1 else f"report-{kind}"
         for ending, text in (("html", html(report)), ("md", markdown(report))):
             paths.append(folder / f"{name}.{ending}")
             write_text(paths[-1], text)
     return paths
+
+
+def _rejections(table: Path, kind: str) -> list[str]:
+    """Return a note on rejected jobs for the report of simulations, if there are any."""
+    text = rejections(table) if kind == NAME else ""
+    return [f"Warning: {text}."] if text else []
 
 
 def _title(report: Report, campaign: str) -> str:

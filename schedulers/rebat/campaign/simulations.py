@@ -32,6 +32,10 @@ def _expand(document: Document) -> Expansion:
     return Expansion(units(runs(document)))
 
 
+def _takes_trace(document: Document) -> bool:
+    return any("file" in table for table in document.tables["workloads"].values())
+
+
 def _perform(unit: Unit, folder: Path | None) -> dict[str, Any]:
     try:
         result = simulate_run(unit)
@@ -92,6 +96,7 @@ KIND = Kind(
     details=DETAILS,
     files=RUN_FILES,
     expand=_expand,
+    takes_trace=_takes_trace,
     perform=_perform,
     rows=_rows,
     check=check_inputs,

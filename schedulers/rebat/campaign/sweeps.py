@@ -47,6 +47,9 @@ def _each(policy: str, values: Mapping[str, Sequence[Any]], where: str) -> list[
     names = list(dict.fromkeys(_PLACE.findall(policy)))
     for name in names:
         if name not in values:
+            if not values:
+                expected = f"{name} = [...] in [grid.sweep]"
+                raise InputError(f"{name!r} has no values", where, expected)
             raise unknown_name("swept parameter", name, values).at(where)
     combinations = itertools.product(*(values[name] for name in names))
     return [_filled(policy, dict(zip(names, chosen, strict=True))) for chosen in combinations]

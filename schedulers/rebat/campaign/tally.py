@@ -55,7 +55,7 @@ class Tally:
                 done=self.done,
                 failed=self.failed,
                 running=running,
-                left=self.total - self.done - self.failed - running,
+                left=self.total - self.done - self.failed,
                 eta_s=None if pace_s is None else pace_s * now,
                 note=self.note,
             )

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,7 +15,7 @@ from rebat.cli.json_output import json_option, print_json
 from rebat.cli.scenario_options import LawType
 from rebat.cli.types import DURATION, FOLDER, NODES, SEED
 from rebat.console.output import print_line, print_result
-from rebat.console.progress import EVERY_S, compiling_notice
+from rebat.console.progress import Pace, compiling_notice
 from rebat.core.errors import InputError
 from rebat.core.units import format_duration
 from rebat.library.checks import error_at
@@ -241,14 +240,12 @@ def _progress(total: int) -> Iterator[Reporter]:
     with Progress(
         *columns, console=console, transient=True, disable=not console.is_terminal
     ) as bar:
-        task, printed_at = bar.add_task("", total=total), time.monotonic() - EVERY_S + 2.0
+        task, pace = bar.add_task("", total=total), Pace()
 
         def reporter(done: int, label: str, jobs: int) -> Callable[[int, float], None]:
             def on_progress(ended: int, at_s: float) -> None:
-                nonlocal printed_at
                 if bar.disable:
-                    if time.monotonic() - printed_at >= EVERY_S:
-                        printed_at = time.monotonic()
+                    if pace.due():
                         time_text = format_duration(at_s)
                         print_line(
                             f"rebat: {done} of {total} batches; {label}: {ended} of {jobs} jobs "

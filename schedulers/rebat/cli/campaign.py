@@ -12,7 +12,7 @@ import click
 from rebat.cli.job_options import job_options, with_jobs
 from rebat.cli.json_output import json_option, print_json
 from rebat.cli.types import CAMPAIGN, FILE, FOLDER, NODES
-from rebat.console.output import print_line
+from rebat.console.output import print_line, warn
 from rebat.console.progress import campaign_bar
 from rebat.core.counted import counted
 from rebat.core.errors import InputError
@@ -88,6 +88,8 @@ def run(file: Path, results: Path | None, trace: Path | None, **options: Any) ->
       rebat campaign run campaigns/node-stealing/quick.toml --workers 2
     """
     from rebat.campaign.run import run_campaign
+    from rebat.campaign.store import TABLE
+    from rebat.results.reading import rejections
 
     if options["address"] is not None and options["executor"] != "dask":
         raise InputError("has no effect without Dask", "--address", "--executor dask as well")
@@ -96,6 +98,8 @@ def run(file: Path, results: Path | None, trace: Path | None, **options: Any) ->
     with campaign_bar() as on_progress:
         status = run_campaign(opened, folder, on_progress=on_progress, **options)
     click.echo(f"{status.sentence}; results in {folder}")
+    if text := rejections(folder / TABLE):
+        warn(text)
     if status.failed:
         _show_failures(opened, folder)
         raise SystemExit(1)

@@ -178,6 +178,7 @@ def run(
     from rebat.library.many import SeedOptions
     from rebat.library.provenance import CommandLine
     from rebat.library.records import comparison_record
+    from rebat.library.sheets import check_table
     from rebat.library.study import study
     from rebat.library.workloads import load_workload
     from rebat.results.files.tables import check_format
@@ -186,6 +187,8 @@ def run(
 
     if as_json:
         reject_with_json("all_metrics")
+    chosen = columns.split(",") if columns else []
+    check_table(chosen, all_metrics)
     single = seeds is None and until_width is None
     drawn = FigureFiles(figures, gantt, flagship)
     drawn.check(single, "--", "--figures as well, and a single seed")
@@ -215,7 +218,6 @@ def run(
     for failure in failure_lines(result.failed):
         print_line(f"rebat: error: {failure}")
     saved = f"the results are in {out}"
-    chosen = columns.split(",") if columns else []
     try:
         if as_json:
             print_json(comparison_record(result, chosen, out), saved)

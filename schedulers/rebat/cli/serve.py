@@ -152,11 +152,13 @@ def serve(
 
 def _check(policies: tuple[str, ...], options: dict[str, Any]) -> None:
     """Report errors in the policies before a Batsim connects."""
+    from rebat.library.checks import error_at
     from rebat.policies.options import configure
+    from rebat.policies.presets import schedulers
 
+    with error_at("--policy"):
+        schedulers(policies)
     for policy in policies:
-        if policies.count(policy) > 1:
-            raise InputError(f"{policy} is a duplicate", "--policy", "each policy once")
         configured = configure(policy, options)
         try:
             configured.make()
@@ -210,6 +212,7 @@ def _serve_one(
     session = conversation.session
     assert session is not None  # the session has ended
     _report(session, spans)
+    _warn_of_missing_jobs(session)
     return session
 
 
@@ -297,6 +300,17 @@ def _warn_of_missing_flags(conversation: Conversation) -> None:
             "warning: Batsim runs without --acknowledge-dynamic-jobs: if a node is repaired and "
             "fails again at the same time, a job can start on it in between, and Batsim aborts"
         )
+
+
+def _warn_of_missing_jobs(session: Session) -> None:
+    """Warn if the simulation ended without a job, or before all jobs had ended."""
+    waiting, running = len(session.queue), len(session.running)
+    if waiting or running:
+        log(
+            f"warning: the simulation ended while {counted(running, 'job')} ran and {waiting} waited"
+        )
+    elif not len(session.ledger.attempts):
+        log("warning: the simulation ended without a job; check the workload of Batsim")
 
 
 def _report(session: Session, spans: list[float]) -> None:

@@ -16,7 +16,10 @@ from rebat.engine.engine import OnProgress
 
 
 class CampaignProgress(msgspec.Struct, frozen=True, kw_only=True):
-    """Progress of a campaign in distinct runs. ``left`` includes runs that ``limit`` excludes."""
+    """Progress of a campaign in distinct runs.
+
+    ``left`` includes the runs in progress, and the runs that ``limit`` excludes.
+    """
 
     total: int
     done: int
@@ -38,13 +41,32 @@ class Count(Protocol):
     def __call__(self, done: int, of: int | None = None) -> None: ...
 
 
-EVERY_S = 10.0
-"""Time between progress lines, in seconds, if standard error is not a terminal."""
+FIRST_S, EVERY_S = 2.0, 10.0
+"""Seconds before the first progress line and between lines, if standard error is not a terminal."""
+
+
+class Pace:
+    """The times of progress lines: the first after `FIRST_S`, then one every ``every_s`` seconds.
+
+    The default of ``every_s`` is `EVERY_S`.
+    """
+
+    def __init__(self, every_s: float | None = None) -> None:
+        self._every_s = EVERY_S if every_s is None else every_s
+        self._next_s = time.monotonic() + min(FIRST_S, self._every_s)
+
+    def due(self) -> bool:
+        """Return whether to print a line now."""
+        now_s = time.monotonic()
+        if now_s < self._next_s:
+            return False
+        self._next_s = now_s + self._every_s
+        return True
 
 
 @contextmanager
 def simulation_bar(label: str, jobs: int) -> Iterator[OnProgress]:
-    """Show the progress of a simulation: a bar on a terminal, or a line every ten seconds."""
+    """Show the progress of a simulation: a bar on a terminal, otherwise lines (see `Pace`)."""
     from rich.console import Console
 
     console = Console(stderr=True)
@@ -70,12 +92,10 @@ def simulation_bar(label: str, jobs: int) -> Iterator[OnProgress]:
 
 
 def _occasional_lines(label: str) -> OnProgress:
-    printed_at = time.monotonic()
+    pace = Pace()
 
     def on_progress(now_us: int, ended: int, total: int) -> None:
-        nonlocal printed_at
-        if time.monotonic() - printed_at >= EVERY_S:
-            printed_at = time.monotonic()
+        if pace.due():
             simulated = format_duration(to_s(now_us))
             print_line(f"rebat: {label}: {ended} of {total} attempts ended, simulated {simulated}")
 
@@ -84,25 +104,22 @@ def _occasional_lines(label: str) -> OnProgress:
 
 @contextmanager
 def counting_bar(label: str, total: int, every_s: float | None = None) -> Iterator[Count]:
-    """Show a count: a bar on a terminal, otherwise a line every ``every_s`` seconds.
+    """Show a count: a bar on a terminal, otherwise lines at the times of a `Pace`.
 
-    The default of ``every_s`` is 10. The total may increase during the count.
+    The total may increase during the count.
     """
     from rich.console import Console
     from rich.progress import Progress
 
     console = Console(stderr=True)
     with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
-        task, printed_at = bar.add_task(label, total=total), time.monotonic()
+        task, pace = bar.add_task(label, total=total), Pace(every_s)
 
         def on_progress(done: int, of: int | None = None) -> None:
-            nonlocal printed_at, total
+            nonlocal total
             total = of or total
             bar.update(task, completed=done, total=total)
-            if bar.disable and time.monotonic() - printed_at >= (
-                EVERY_S if every_s is None else every_s
-            ):
-                printed_at = time.monotonic()
+            if bar.disable and pace.due():
                 print_line(f"rebat: {label}: {done} of {total}")
 
         yield on_progress
@@ -160,7 +177,7 @@ def _lines(every: int = 20) -> OnCampaignProgress:
     def on_progress(now: CampaignProgress) -> None:
         nonlocal last_step
         step = (now.done + now.failed) * every // max(now.total, 1), now.note
-        if step != last_step or not (now.running or now.left):
+        if step != last_step or not now.left:
             last_step = step
             print_line(_text(now))
 

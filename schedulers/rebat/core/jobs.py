@@ -225,21 +225,26 @@ def delay_us(profile: dict[str, Any]) -> int:
     InputError
         If the delay is 0, at which Batsim aborts, or less than 0.5 microseconds.
     """
-    length_us = to_us(number(profile, "delay", MAX_SECONDS, "seconds"))
+    length_us = to_us(number(profile, "delay", MAX_SECONDS, "seconds", least="0.000001"))
     if length_us < 1:
-        error = f"is {short(profile['delay'])}"
-        raise InputError(error, "delay", "seconds, at least 0.000001; Batsim refuses 0")
+        expected = f"seconds, from 0.000001 to {MAX_SECONDS:.0e}; Batsim refuses 0"
+        raise InputError(f"is {short(profile['delay'])}", "delay", expected)
     return length_us
 
 
-def number(fields: dict[str, Any], key: str, most: float, kind: str = "a number") -> float:
-    """Return a field as a number. If it is not from 0 to ``most``, raise InputError."""
+def number(
+    fields: dict[str, Any], key: str, most: float, kind: str = "a number", least: str = "0"
+) -> float:
+    """Return a field as a number. If it is not from 0 to ``most``, raise InputError.
+
+    The error states ``least`` as the smallest value. The caller checks it if it is not 0.
+    """
     value: Any = fields.get(key)
     plain = isinstance(value, (int, float)) and not isinstance(value, bool)
     if plain and 0 <= value <= most:
         return float(value)
     problem = f"is {short(value)}" if key in fields else "is missing"
-    raise InputError(problem, key, f"{kind}, from 0 to {most:.0e}")
+    raise InputError(problem, key, f"{kind}, from {least} to {most:.0e}")
 
 
 def with_parts(profiles: Profiles, name: str) -> dict[str, dict[str, Any]]:

@@ -70,16 +70,21 @@ def parse_duration(text: str | float) -> float:
     return total
 
 
-def format_duration(seconds: float) -> str:
-    """Return a duration as readable text, in the largest unit that fits.
+PRINTED_UNITS = ("d", "h", "min", "s")
+"""Units of printed durations."""
+
+
+def format_duration(seconds: float, unit: str = "") -> str:
+    """Return a duration as readable text in a unit, by default in the largest unit that fits.
 
     >>> format_duration(0.25), format_duration(5400), format_duration(180000)
     ('0.25 s', '1.5 h', '2.08 d')
+    >>> format_duration(180000, "h")
+    '50 h'
     """
-    for unit, size in (("d", 86400.0), ("h", 3600.0), ("min", 60.0)):
-        if abs(seconds) >= size:
-            return f"{seconds / size:.3g} {unit}"
-    return f"{seconds:.3g} s"
+    fitting = (unit for unit in PRINTED_UNITS if abs(seconds) >= _UNITS[unit])
+    unit = unit or next(fitting, "s")
+    return f"{seconds / _UNITS[unit]:.3g} {unit}"
 
 
 def exact(seconds: Any) -> str:

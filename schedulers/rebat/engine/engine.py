@@ -170,8 +170,7 @@ class Engine(Decisions):
                 if self._over():
                     break
                 if self._stuck():
-                    left = f"jobs that have not ended: {self._unfinished}"
-                    raise self._abort(AbortRule.DEADLOCK, left)
+                    raise self._abort(AbortRule.DEADLOCK, self._left())
                 self._advance(self._heap[0][0], self.options.split_instants)
                 if not self._outbox:
                     continue

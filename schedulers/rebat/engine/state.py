@@ -7,6 +7,7 @@ import heapq
 from collections.abc import Callable
 from typing import Any
 
+from rebat.core.counted import counted
 from rebat.core.events import CallRequested, Event, JobCompleted, JobSubmitted
 from rebat.core.jobs import Job, duration_us, job_fields, with_parts
 from rebat.core.nodes import NodeSet
@@ -67,6 +68,17 @@ class EngineState:
 
     def _abort(self, rule: AbortRule, detail: str) -> Abort:
         return Abort(rule, detail, to_s(self.now_us))
+
+    def _left(self) -> str:
+        """Describe the jobs that wait, for an error message."""
+        waiting = [j for j in self._jobs.values() if j.submitted and j.start_us < 0 and not j.state]
+        large = [job for job in waiting if job.n_nodes > self.n_nodes]
+        text = f"jobs that have not ended: {self._unfinished}"
+        if waiting:
+            text += f"; waiting: {_sizes(waiting)}; the machine has {counted(self.n_nodes, 'node')}"
+        if large:
+            text += f"; can never start, so the policy must reject: {_sizes(large)}"
+        return text
 
     # ---- jobs
 
@@ -168,3 +180,9 @@ class EngineState:
     def _on_call(self, name: str) -> None:
         self._calls -= 1
         self._outbox.append(CallRequested(at_us=self.now_us, name=name))
+
+
+def _sizes(jobs: list[EngineJob]) -> str:
+    """Return the ids and sizes of the first jobs."""
+    texts = [f"{job.id} ({counted(job.n_nodes, 'node')})" for job in jobs[:3]]
+    return ", ".join(texts + ["..."] * (len(jobs) > 3))

@@ -9,13 +9,14 @@ policy in other runs.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 
 from rebat.contract import Changes, News, Policy, Proposal, Reject, Start, View, When
 from rebat.core.attempts import Attempt, Running
-from rebat.core.errors import InputError, unknown_name
+from rebat.core.errors import InputError, short, unknown_name
 from rebat.core.options import SessionOptions
 from rebat.core.units import FOREVER_US
 from rebat.env.observation import (
@@ -283,16 +284,23 @@ def _counts(point: Point) -> bool:
     return point.placement.make(None, 0).counted
 
 
+def check_candidates(n_candidates: Any) -> None:
+    """Raise InputError if the number of candidates is less than the number of rules in `RANKS`."""
+    whole = isinstance(n_candidates, Integral) and not isinstance(n_candidates, bool)
+    if not whole or n_candidates < len(RANKS):
+        expected = f"at least {len(RANKS)}" if whole else f"a whole number of at least {len(RANKS)}"
+        raise InputError(f"is {short(n_candidates)}", "candidates", expected)
+
+
 def agent_scheduler(point: Point, decision: str, agent: Agent, n_candidates: int) -> Scheduler:
     """Return the scheduler in which an agent replaces one of the rules.
 
     Raises
     ------
     InputError
-        If there are fewer candidates than rules in `RANKS`.
+        If the number of candidates is invalid.
     """
-    if n_candidates < len(RANKS):
-        raise InputError(f"is {n_candidates}", "candidates", f"at least {len(RANKS)}")
+    check_candidates(n_candidates)
     context = point.context()
     chooses = decision == "victim"
     reactions = [

@@ -54,11 +54,11 @@ class BatchScheduling(gymnasium.Env[Observation, Any]):
     workload : Workload, str, Path, or a sequence
         One or several workloads, each as in `rebat.run`.
     window : str or float, optional
-        Length of a window, like "1d". If None, the window is the entire workload.
+        Length of a window, like "1d", above 0. If None, the window is the entire workload.
     base : str
         The scheduler that makes all other decisions (see `AgentPolicy`).
     candidates : int
-        Maximum number of candidates in an observation (K).
+        Maximum number of candidates in an observation (K), at least 3.
     reward : str or function
         A name in `REWARDS`, or a function of `Totals`.
     validate : bool
@@ -140,11 +140,11 @@ class BatchScheduling(gymnasium.Env[Observation, Any]):
         expected = "more failures (mtbf), a longer window or more load"
         raise InputError("the episode has no decision for the agent", "rebat.env", expected)
 
-    def step(self, action: int) -> tuple[Observation, SupportsFloat, bool, bool, dict[str, Any]]:
+    def step(self, action: Any) -> tuple[Observation, SupportsFloat, bool, bool, dict[str, Any]]:
         """Continue with an action until the next decision, or until the end of the episode."""
         if self._episode is None:
             raise InputError("no episode is running", "step", "reset() first")
-        number, invalid = self._valid(int(action))
+        number, invalid = self._valid(action)
         try:
             question = self._episode.answer(number)
         except Exception:
@@ -164,11 +164,11 @@ class BatchScheduling(gymnasium.Env[Observation, Any]):
             info["invalid_action"] = True
         return observation, reward, question is None, False, info
 
-    def _valid(self, action: int) -> tuple[int, bool]:
+    def _valid(self, action: Any) -> tuple[int, bool]:
         """Return the action to carry out, and whether ``action`` is invalid."""
         none = len(self._mask) - 1
-        if 0 <= action <= none and self._mask[action]:
-            return action, False
+        if self.action_space.contains(action) and self._mask[int(action)]:
+            return int(action), False
         return (none if self._mask[none] else int(self._mask.argmax())), True
 
     def _over(self) -> tuple[Observation, ActionMask]:

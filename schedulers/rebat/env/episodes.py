@@ -22,7 +22,7 @@ from rebat.core.jobs import Job, Workload
 from rebat.core.options import SessionOptions
 from rebat.core.units import to_us
 from rebat.engine.engine import Engine
-from rebat.env.decisions import agent_scheduler, base_of
+from rebat.env.decisions import agent_scheduler, base_of, check_candidates
 from rebat.env.observation import ActionMask, Observation
 from rebat.env.rewards import Meter, Totals
 from rebat.library.workloads import load_workload
@@ -73,7 +73,7 @@ class Episodes:
     Raises
     ------
     InputError
-        If a workload cannot be read, or if options contradict each other.
+        If a workload cannot be read or has no jobs, or if options contradict each other.
     """
 
     def __init__(
@@ -87,7 +87,11 @@ class Episodes:
             raise InputError("is empty", "workload", "at least one workload")
         self._scenario = options.scenario()
         self._window_us = None if window_s is None else to_us(window_s)
+        if self._window_us is not None and self._window_us < 1:
+            raise InputError(f"is {window_s:g} s", "window", "at least 0.000001 s")
         loaded = [w if isinstance(w, Workload) else load_workload(w) for w in workloads]
+        for empty in (w for w in loaded if not w.jobs):
+            raise InputError(f"{empty.name} has no jobs", "workload", "at least one job")
         self._workloads = [_sorted(self._prepared(w, own_checkpoints)) for w in loaded]
         self._submits = [compact(w.jobs).submit_us().tolist() for w in self._workloads]
         self._n_first = [self._count(submits) for submits in self._submits]
@@ -159,7 +163,14 @@ class EpisodeSetting(msgspec.Struct, frozen=True):
 
     @staticmethod
     def of(decision: str, base: str, n_candidates: int, validate: bool) -> EpisodeSetting:
-        """Return the settings, or raise InputError if the scheduler does not make this decision."""
+        """Return the settings.
+
+        Raises
+        ------
+        InputError
+            If the scheduler does not make this decision, or if the number of candidates is invalid.
+        """
+        check_candidates(n_candidates)
         return EpisodeSetting(decision, base_of(decision, base), n_candidates, validate)
 
 

@@ -21,9 +21,11 @@ from rebat.library.calibration.page import MOST_LINES, NOT_MODELLED, report_of
 from rebat.library.calibration.partitions import separate_parts, simulated_in_parts
 from rebat.library.calibration.record import read_use, read_waits
 from rebat.library.calibration.verdict import Verdict, verdict_of
+from rebat.library.checks import error_at
 from rebat.library.workloads import LoadedWorkload, load_workload
 from rebat.papers.common.page import html, markdown
 from rebat.papers.common.parts import Report
+from rebat.policies.presets import schedulers
 from rebat.runs.options import FailureOptions, ScenarioOptions
 
 PAGE, TEXT, RECORD = "calibration.html", "calibration.md", "calibration.json"
@@ -123,7 +125,9 @@ def calibrated(
     recorded = read_waits(past, workload)
     n_nodes = options.nodes or workload.n_nodes
     runs = dict[Configuration, CalibratedRun]()
-    first = [Configuration(policy, n_nodes, n_nodes) for policy in dict.fromkeys(policies)]
+    with error_at("--policy"):
+        schedulers(policies)
+    first = [Configuration(policy, n_nodes, n_nodes) for policy in policies]
     if not first:
         raise InputError("no policy is given", expected="a name from 'rebat policies'")
     parts = [] if options.failure_law() or options.nodes else separate_parts(workload)

@@ -10,12 +10,20 @@ import msgspec
 from msgspec.structs import replace
 
 from rebat.console.json_text import json_text
-from rebat.console.progress import compiling_notice, counting_bar
+from rebat.console.progress import Count, compiling_notice, counting_bar
 from rebat.core.files import write_text
 from rebat.core.units import format_duration, parse_duration
 from rebat.library.training.case import TrainingCase, failures_of
 from rebat.library.training.page import report_of
-from rebat.library.training.simulated import FAILURES, RUNS, SimulatedJob, simulated
+from rebat.library.training.simulated import (
+    FAILURES,
+    RUNS,
+    OnFailures,
+    SimulatedJob,
+    expected_failures,
+    never_advances,
+    simulated,
+)
 from rebat.models.ettr import (
     best_interval_s,
     daly_interval_s,
@@ -36,18 +44,26 @@ POINTS = (0.25, 0.5, 1.0, 2.0, 4.0)
 FEWER = (10, 60)
 """Number of simulations for a point of a figure, and expected failures in each of them."""
 
+EVERY_S = 2.0
+"""Time between progress lines, in seconds, if standard error is not a terminal."""
+
 N_SPARES = 6
 """Number of points in the figure that shows the effect of spare nodes."""
+
+
+Point = tuple[str, float]
+"""A point of a figure: the name of the axis, and the value."""
 
 
 class Goodput(msgspec.Struct, frozen=True):
     """The effective training time of a case.
 
-    ``str()`` returns it as text, ``write`` writes a page.
+    ``str()`` returns it as text, ``write`` writes a page. If the job practically never advances,
+    ``simulation`` is None.
     """
 
     case: TrainingCase
-    simulation: SimulatedJob
+    simulation: SimulatedJob | None
     target: float
     seed: int
 
@@ -70,14 +86,14 @@ class Goodput(msgspec.Struct, frozen=True):
             "per_pattern": case.pattern.per_pattern,
             **({"counts": case.pattern.counts} if len(case.pattern.counts) > 1 else {}),
             "ettr_closed": case.closed_ettr,
-            "ettr": s.ettr,
-            "ettr_low": s.low,
-            "ettr_high": s.high,
+            "ettr": s and s.ettr,
+            "ettr_low": s and s.low,
+            "ettr_high": s and s.high,
             "ettr_rsc": None if case.tiers else rsc_ettr(job),
             "ettr_safe_load": None if case.tiers else ettr_safe_load(job),
             "rework_s": None if case.tiers else rework_s(job),
-            "failures": s.failures,
-            "shares": s.shares,
+            "failures": s and s.failures,
+            "shares": s and s.shares,
             "best": {
                 "interval_s": best_s or None,
                 "young_s": young_interval_s(job.mtbf_s, job.write_s) if best_s else None,
@@ -104,8 +120,7 @@ class Goodput(msgspec.Struct, frozen=True):
         r = self.record
         best, spares = r["best"], r["spares"]
         texts = [
-            f"ETTR {r['ettr']:.4f} [{r['ettr_low']:.4f}, {r['ettr_high']:.4f}] simulated "
-            f"({r['failures']} failures), {r['ettr_closed']:.4f} in closed form",
+            self._ettr_text,
             f"a failure every {format_duration(r['mtbf_s'])}, "
             f"a checkpoint every {format_duration(r['interval_s'])}" + self._tier_text,
         ]
@@ -126,6 +141,16 @@ class Goodput(msgspec.Struct, frozen=True):
         return texts
 
     @property
+    def _ettr_text(self) -> str:
+        s, closed = self.simulation, f"{self.case.closed_ettr:.4f} in closed form"
+        if s is None:
+            return f"ETTR {closed}, not simulated: the job practically never advances"
+        return (
+            f"ETTR {s.ettr:.4f} [{s.low:.4f}, {s.high:.4f}] simulated ({s.failures} failures), "
+            + closed
+        )
+
+    @property
     def _tier_text(self) -> str:
         """Return a clause that states which checkpoints are also written to the later tiers."""
         tiers, number, text = self.case.parsed_tiers, 1, ""
@@ -138,6 +163,8 @@ class Goodput(msgspec.Struct, frozen=True):
     @property
     def text(self) -> str:
         """Return a text with the answer, followed by the share of node time for each use."""
+        if self.simulation is None:
+            return "\n".join(self.sentences)
         named = {
             "useful": "useful work",
             "checkpoint": "checkpoints",
@@ -156,21 +183,34 @@ class Goodput(msgspec.Struct, frozen=True):
     def write(self, file: Path) -> None:
         """Simulate further intervals and numbers of spare nodes, and write a page with figures."""
         case = self.case
-        factors = () if case.tiers else POINTS
+        intervals_s = [] if case.tiers else [case.period_s * factor for factor in POINTS]
         n_spares = spares_shown(spare_nodes(case.mean_in_repair, 0.999), case.nodes)
-        cases = [replace(case, interval_s=case.period_s * factor) for factor in factors]
-        cases += [replace(case, spares=spares) for spares in n_spares]
-        simulations = []
-        with counting_bar("cases", len(cases)) as on_done:
-            for other in cases:
-                simulations.append(simulated(other, self.seed, *FEWER))
-                on_done(len(simulations))
-        n = len(factors)
-        intervals_s = [other.period_s for other in cases[:n]]
-        over_interval = dict(zip(intervals_s, simulations[:n], strict=True))
-        over_spares = dict(zip(n_spares, simulations[n:], strict=True))
-        report = report_of(case, self.sentences, self.record, over_interval, over_spares)
+        cases = {("interval", s): replace(case, interval_s=s) for s in intervals_s}
+        cases |= {("spares", n): replace(case, spares=n) for n in n_spares}
+        simulations = self._simulations(cases)
+        over = {
+            axis: {value: s for (name, value), s in simulations.items() if name == axis}
+            for axis in ("interval", "spares")
+        }
+        sentences, record = self.sentences, self.record
+        report = report_of(case, sentences, record, over["interval"], over["spares"])
         write_text(file, html(report))
+
+    def _simulations(self, cases: dict[Point, TrainingCase]) -> dict[Point, SimulatedJob]:
+        """Simulate the cases in which the job advances."""
+        cases = {point: case for point, case in cases.items() if not never_advances(case)}
+        simulations: dict[Point, SimulatedJob] = {}
+        total = sum(FEWER[0] * expected_failures(case, FEWER[1]) for case in cases.values())
+        with counting_bar("failures", total, EVERY_S) as on_done:
+            for point, case in cases.items():
+                n_done = sum(s.failures for s in simulations.values())
+                counted = _from(n_done, total, on_done)
+                simulations[point] = simulated(case, self.seed, *FEWER, counted)
+        return simulations
+
+
+def _from(begin: int, total: int, on_done: Count) -> OnFailures:
+    return lambda done, of: on_done(begin + done, max(total, begin + done))
 
 
 def spares_shown(most: int, nodes: int) -> list[int]:
@@ -253,6 +293,9 @@ def goodput(
         spares=spares,
         tiers=USUAL if tiers == "auto" else tiers,
     )
-    with compiling_notice(), counting_bar("runs", runs) as on_done:
+    if never_advances(case):
+        return Goodput(case, None, target, seed)
+    total = runs * expected_failures(case, failures)
+    with compiling_notice(), counting_bar("failures", total, EVERY_S) as on_done:
         simulation = simulated(case, seed, runs, failures, on_done)
     return Goodput(case, simulation, target, seed)

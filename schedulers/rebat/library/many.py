@@ -42,7 +42,7 @@ class SeedOptions(msgspec.Struct, frozen=True, kw_only=True):
         if self.until_metric is not None and self.until_width is None:
             raise InputError("has no effect", "--until-metric", "--until-width as well")
         if self.until_metric is not None:
-            check_metric(name_of(self.until_metric))
+            check_metric(name_of(self.until_metric), "--until-metric")
 
     def narrow(self) -> Narrow | None:
         """Return the target width of the interval at which no more seeds are added.

@@ -73,11 +73,13 @@ def of_checkpoints(workload: Workload, model: Checkpoints | None, n_nodes: int) 
     if not isinstance(model, CheckpointModel) or not workload.jobs:
         return
     short = n_below_period(workload, n_nodes, model.mtbf_s, model.cost_s)
-    share = f"{short} of {len(workload.jobs)} jobs ({short / len(workload.jobs):.1%})"
-    effect = "write no checkpoint"
+    jobs = counted(len(workload.jobs), "job")
+    share = f"{short} of {jobs} ({short / len(workload.jobs):.1%})"
+    are, write, their = ("is", "writes", "its") if short == 1 else ("are", "write", "their")
+    effect = f"{write} no checkpoint"
     if model.rounding == "ceil":
-        effect = "write one checkpoint at their end (--checkpoint-rounding ceil)"
-    yield Remark("note", f"{share} are shorter than one checkpoint period and {effect}")
+        effect = f"{write} one checkpoint at {their} end (--checkpoint-rounding ceil)"
+    yield Remark("note", f"{share} {are} shorter than one checkpoint period and {effect}")
 
 
 def _of_events(file: Path) -> Iterator[Remark]:
@@ -108,13 +110,16 @@ def _of_overload(workload: Workload, jobs: Sequence[Hopeless]) -> Iterator[Remar
     """Warn of jobs that are unlikely to complete between failures (see `models.overload`)."""
     if jobs:
         worst = jobs[0]
+        which = "are unlikely to complete: on average they need"
+        if len(jobs) == 1:
+            which = "is unlikely to complete: on average it needs"
         yield Remark(
             "warning",
-            f"{len(jobs)} of {len(workload.jobs)} jobs are unlikely to complete: on average they "
-            f"need {MANY_ATTEMPTS:,} attempts or more. The worst is job {worst.job.id}: about "
-            f"{worst.attempts} attempts on {worst.job.n_nodes} nodes, estimated as exp(failure "
-            f"rate of its nodes x {format_duration(worst.span_s)} without a checkpoint). A job "
-            f"ends as failed after --max-attempts attempts; {WHAT_TO_DO}",
+            f"{len(jobs)} of {counted(len(workload.jobs), 'job')} {which} "
+            f"{MANY_ATTEMPTS:,} attempts or more. The worst is job {worst.job.id}: about "
+            f"{worst.attempts} attempts on {counted(worst.job.n_nodes, 'node')}, estimated as "
+            f"exp(failure rate of its nodes x {format_duration(worst.span_s)} without a "
+            f"checkpoint). A job ends as failed after --max-attempts attempts; {WHAT_TO_DO}",
         )
 
 

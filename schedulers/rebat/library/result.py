@@ -181,6 +181,7 @@ class Result:
         all_metrics : bool
             Whether to list all metrics that are not 0, not only the ten main metrics.
         """
+        sheets.check_table(columns, all_metrics)
         chosen = columns_of(columns, self.seeds.metrics)
         summaries = {run.policy: run.summary for run in self.runs}
         sheet = sheets.sheet_of(self.rows, self.seeds, summaries, chosen, all_metrics)
@@ -256,8 +257,7 @@ class Result:
     def explore(self, path: str | Path | None = None, *policies: str) -> Page:
         """Return the page of ``rebat view`` (default: two policies) and write it to ``path``."""
         self._single("the explorer")
-        shown = policies or tuple(self.policies[:2])
-        ledgers = {name: self.run_of(name).ledger for name in shown}
+        ledgers = {name: self.run_of(name).ledger for name in policies or self.policies[:2]}
         text = explorer(ledgers, self._n_nodes, self.facts["workload"])
         if path is not None:
             write_text(Path(path), text)

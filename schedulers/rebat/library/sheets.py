@@ -11,19 +11,35 @@ from textwrap import fill
 
 from rebat.console.tables import Sheet
 from rebat.core.counted import counted
+from rebat.core.errors import InputError
 from rebat.core.units import format_duration
 from rebat.results.catalogue import USUAL, VERDICT, metric
 from rebat.results.comparison import comparable_with, comparison, main_lines
 from rebat.results.intervals import marked, spread
 from rebat.results.measures.backlog import NOT_COMPARABLE, WHY_NOT
 from rebat.results.measures.summary import RunSummary
-from rebat.results.metric import Name, written
+from rebat.results.metric import Name, name_of, written
 from rebat.results.seeds import MetricRow, Seeds, by_name
+from rebat.runs.seeds import check_metric
 
 MANY_POLICIES = 3
 """Maximum number of policies in a table with a row per metric."""
 
 OTHERS_IN = "comparison.csv or --all-metrics"
+
+
+def check_table(columns: Sequence[str], all_metrics: bool) -> None:
+    """Check the options of a table before the runs.
+
+    Raises
+    ------
+    InputError
+        If a metric is unknown, or if ``all_metrics`` has no effect.
+    """
+    if columns and all_metrics:
+        raise InputError("has no effect", "--all-metrics", "no --columns")
+    for text in columns:
+        check_metric(name_of(text.strip()), "--columns")
 
 
 def sheet_of(
@@ -81,7 +97,7 @@ def _measured(summaries: Sequence[RunSummary]) -> str:
     each = " (when the last job of each policy ends)" if len(set(ends)) > 1 else ""
     return (
         f"node time and counts from {format_duration(low)} to {until}{each}; "
-        f"flow of {summaries[0].selected_jobs} jobs"
+        f"flow of {counted(summaries[0].selected_jobs, 'job')}"
     )
 
 

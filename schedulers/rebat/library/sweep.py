@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 from collections.abc import Mapping, Sequence
 from inspect import Parameter
@@ -229,12 +230,31 @@ def sweep(
             "grid": [{"name": "sweep", "workloads": ["workload"], **grid}],
         }
         folder = Path(temporary) / "results" if out is None else Path(out)
-        campaign = campaign_of(tables, FILE)
+        try:
+            campaign = campaign_of(tables, FILE)
+        except InputError as error:
+            raise _of_arguments(error) from None
         performed(campaign, folder, workers)
         result = SweepResult(folder / TABLE)
     if not result.axes:
         raise InputError("no parameter has several values", expected="mtbf=['1h', '3h'], ...")
     return result
+
+
+_PLACE = re.compile(r"grid(?:\[0\](?:\.(failures|sweep|checkpoint))?| 'sweep')(?:\.|: |$)")
+"""Place in the grid of a sweep. The rest of the text is the name of a parameter."""
+
+
+def _of_arguments(error: InputError) -> InputError:
+    """Return an error about the grid of a sweep with the arguments of `sweep` as its places."""
+    place = _PLACE.match(error.where or "")
+    if error.where is None or place is None:
+        return error
+    name = error.where[place.end() :] or place[1]
+    if place[1] == "checkpoint":
+        name = {key: argument for argument, key in _CHECKPOINT.items()}.get(name, name)
+    expected = error.expected and error.expected.replace(" in [grid.sweep]", "")
+    return InputError(error.problem, name, expected)
 
 
 def performed(campaign: Campaign, folder: Path, workers: int | None) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 
+from rebat.core.counted import counted
 from rebat.papers.common.parts import Picture, ReportMaker, Table
 from rebat.runs.spec import RunSpec
 from rebat.runs.unit import Unit
@@ -45,7 +46,8 @@ def gather(units: Sequence[Unit]) -> tuple[str, list[Table], list[Picture], list
 def _provenance(units: Sequence[Unit]) -> list[str]:
     seeds = sorted({unit.labels["seed"] for unit in units} - {None})
     return [
-        f"{len({unit.key for unit in units})} distinct runs, seeds {seeds}",
+        f"{counted(len({unit.key for unit in units}), 'distinct run')}, "
+        + (f"seeds {seeds}" if seeds else "no seeds"),
         *sorted({f"workload {u.spec.workload}: {_source(u.spec)}" for u in units}),
     ]
 

@@ -6,7 +6,8 @@ from __future__ import annotations
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from types import NoneType
+from typing import Any, get_args
 
 import msgspec
 
@@ -27,6 +28,7 @@ from rebat.contract import (
     Wake,
 )
 from rebat.core.errors import PolicyError
+from rebat.core.nodes import NodeSet
 from rebat.core.units import to_s
 
 PROPOSALS: tuple[type, ...] = (Start, Reject, Stop, Release, Wake, Drain, Undrain, Note)
@@ -150,8 +152,22 @@ def _field_error(proposal: msgspec.Struct) -> str | None:
             if problem := _field_error(value):
                 return problem
         elif not isinstance(value, field.type):
-            return f"proposed a {type(proposal).__name__} whose {field.name} is {_short(value)}"
+            problem = f"proposed a {type(proposal).__name__} whose {field.name} is {_short(value)}"
+            return f"{problem} (expected {_expected(field.type)})"
     return None
+
+
+_KINDS = {
+    int: "a whole number",
+    str: "a text",
+    NodeSet: "a NodeSet, like NodeSet.parse('0-3')",
+    NoneType: "None",
+}
+
+
+def _expected(kind: Any) -> str:
+    """Describe the type of a field for an error message."""
+    return ", or ".join(_KINDS.get(k, k.__name__) for k in get_args(kind) or (kind,))
 
 
 def place_of(function: Any) -> str:

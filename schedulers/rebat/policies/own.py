@@ -14,7 +14,7 @@ from collections.abc import Callable
 from importlib.machinery import SourceFileLoader
 from importlib.util import module_from_spec, spec_from_loader
 from pathlib import Path
-from types import CodeType
+from types import CodeType, ModuleType
 from typing import Any
 
 import msgspec
@@ -73,6 +73,20 @@ def load(place: str) -> Any:
         If the file or the name does not exist, or the file cannot be imported.
     """
     file, name = file_of(place), name_of(place)
+    module = load_module(file)
+    if not hasattr(module, name):
+        raise InputError(f"has no {name!r}", file, "FILE.py:NAME")
+    return getattr(module, name)
+
+
+def load_module(file: str) -> ModuleType:
+    """Load a file as a fresh module.
+
+    Raises
+    ------
+    InputError
+        If the file does not exist or cannot be imported.
+    """
     _bytes(Path(file))
     loader = _Fresh(f"own code {file}", file)
     module_spec = spec_from_loader(loader.name, loader)
@@ -83,9 +97,7 @@ def load(place: str) -> Any:
         loader.exec_module(module)
     except (Exception, SystemExit) as error:
         raise InputError(f"cannot be imported: {type(error).__name__}: {error}", file) from error
-    if not hasattr(module, name):
-        raise InputError(f"has no {name!r}", file, "FILE.py:NAME")
-    return getattr(module, name)
+    return module
 
 
 class _Fresh(SourceFileLoader):

@@ -9,11 +9,19 @@ from typing import Any
 import msgspec
 
 from rebat.contract import Policy
-from rebat.core.errors import InputError
+from rebat.core.errors import InputError, short
 from rebat.core.options import SessionOptions
 from rebat.policies.composition import Scheduler
 from rebat.policies.guard import Guarded
-from rebat.policies.own import OwnCode, file_of, load, name_of, placed, source_of
+from rebat.policies.own import (
+    OwnCode,
+    file_of,
+    load,
+    load_module,
+    name_of,
+    placed,
+    source_of,
+)
 from rebat.policies.reactions.operations import Operations
 
 
@@ -39,15 +47,14 @@ class OwnPolicy(msgspec.Struct, frozen=True):
         InputError
             If the argument is not a class, or a method of a policy is missing.
         """
-        name = getattr(kind, "__name__", str(kind))
-        missing = [m for m in ("plan", "react") if not callable(getattr(kind, m, None))]
-        if not isinstance(kind, type) or missing:
-            error = f"{name} is not a class"
-            if missing:
-                error = f"class {name} has no method {', '.join(missing)}"
-            expected = "a class with plan(view, changes) that derives from Policy"
-            raise InputError(error, file_of(place) or None, expected)
-        return OwnPolicy(name, kind, place)
+        if not isinstance(kind, type):
+            error = f"{name_of(place) or short(kind)} is not a class"
+        elif missing := _missing(kind):
+            error = f"class {kind.__name__} has no method {', '.join(missing)}"
+        else:
+            return OwnPolicy(kind.__name__, kind, place)
+        expected = "a class with plan(view, changes) that derives from Policy"
+        raise InputError(error, file_of(place) or None, expected)
 
     def carrying_out(self) -> OwnPolicy:
         """Return a policy that carries out operations before this policy reacts."""
@@ -91,6 +98,30 @@ def own_policy(spec: str, folder: Path | None = None) -> OwnPolicy:
     """
     place = placed(spec, folder)
     return msgspec.structs.replace(OwnPolicy.of_class(load(place), place), name=name_of(place))
+
+
+def without_class(file: str, folder: Path | None = None) -> InputError:
+    """Return the error for a file without a class. The error names the policies in the file.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be imported.
+    """
+    module = load_module(str((folder or Path()).absolute() / file))
+    names = [
+        name
+        for name, kind in vars(module).items()
+        if isinstance(kind, type) and kind.__module__ == module.__name__ and not _missing(kind)
+    ]
+    examples = " or ".join(f"{file}:{name}" for name in names)
+    return InputError("the class is missing", file, examples or "FILE.py:CLASS")
+
+
+def _missing(kind: type) -> list[str]:
+    """Return the methods of a policy that a class lacks. It must override `Policy.plan`."""
+    methods = {name: getattr(kind, name, None) for name in ("plan", "react")}
+    return [n for n, of in methods.items() if not callable(of) or of is Policy.plan]
 
 
 def _defined_in(kind: Any) -> str:

@@ -13,7 +13,7 @@ import msgspec
 from rebat.core.errors import InputError, unknown_name
 from rebat.policies.choosing import changed
 from rebat.policies.own import is_own
-from rebat.policies.own_policy import OwnPolicy, own_policy
+from rebat.policies.own_policy import OwnPolicy, own_policy, without_class
 from rebat.policies.placement.hazards import is_file
 from rebat.policies.preset import Preset
 from rebat.policies.preset_table import ALIASES, PRESETS
@@ -39,9 +39,11 @@ def preset(spec: str, folder: Path | None = None) -> Preset:
         If a name, axis or choice is unknown (the message lists the valid names), or an axis has two
         values.
     """
-    name, _, texts = spec.strip().partition(":")
-    name = ALIASES.get(name.lower(), name.lower())
+    typed, _, texts = spec.strip().partition(":")
+    name = ALIASES.get(typed.lower(), typed.lower())
     if name not in PRESETS:
+        if typed.endswith(".py"):
+            raise without_class(typed, folder)
         raise unknown_name("policy", name, [*PRESETS, *ALIASES])
     row = PRESETS[name]
     if not texts:
@@ -76,17 +78,24 @@ def scheduler(spec: str, folder: Path | None = None) -> Preset | OwnPolicy:
 
 
 def schedulers(specs: Iterable[str]) -> list[Preset | OwnPolicy]:
-    """Return the schedulers in order, without duplicates.
+    """Return the schedulers in order.
 
     If several custom policies have the same class name, their names consist of file and class.
+
+    Raises
+    ------
+    InputError
+        If two texts name the same scheduler, or a text is invalid (see `preset`).
     """
     rows: dict[Any, Preset | OwnPolicy] = {}
     typed: dict[Any, str] = {}
-    for spec in specs:
+    for spec in map(str.strip, specs):
         row = scheduler(spec)
         key = row.place if isinstance(row, OwnPolicy) else row.name
-        rows.setdefault(key, row)
-        typed.setdefault(key, spec.strip())
+        if key in rows:
+            other = "" if spec == typed[key] else f" of {typed[key]}"
+            raise InputError(f"{spec} is a duplicate{other}", expected="each policy once")
+        rows[key], typed[key] = row, spec
     counts = Counter(row.name for row in rows.values())
     return [
         msgspec.structs.replace(row, name=typed[key])

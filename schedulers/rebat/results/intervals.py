@@ -19,6 +19,8 @@ from string import ascii_letters
 
 import msgspec
 
+from rebat.core.units import PRINTED_UNITS, format_duration
+
 CONFIDENCE = 0.95
 RESAMPLES = 2_000
 """Number of bootstrap resamples.
@@ -226,17 +228,24 @@ Shown = Callable[[float], str]
 def spread(estimate: Interval | None, shown: Shown) -> str:
     """Format a mean or median with its interval. A unit of all numbers is written only once.
 
+    The ends of an interval of durations have the unit of the mean.
+
     >>> spread(Interval(0.5, 0.4, 0.7, 9), "{:.1%}".format)
     '50.0% [40.0, 70.0]'
     >>> spread(interval([1.0, 2.0, 3.0]), "{:+z.1f}".format)
     '+2.0'
+    >>> spread(Interval(1.25 * 86400, 82800, 1.5 * 86400, 9), format_duration)
+    '1.25 d [0.958, 1.5]'
     """
     if estimate is None:
         return ""
     if estimate.low is None or estimate.high is None or estimate.low == estimate.high:
         return shown(estimate.mean)
-    centre, *ends = shown(estimate.mean), shown(estimate.low), shown(estimate.high)
+    centre = shown(estimate.mean)
     unit = centre[len(centre.rstrip(_UNITS)) :]
+    ends = [shown(end) for end in (estimate.low, estimate.high)]
+    if unit.strip() in PRINTED_UNITS and not all(end.endswith(unit) for end in ends):
+        ends = [format_duration(end, unit.strip()) for end in (estimate.low, estimate.high)]
     if unit and all(end.rstrip(_UNITS) + unit == end for end in ends):
         ends = [end.removesuffix(unit) for end in ends]
     return f"{centre} [{ends[0]}, {ends[1]}]"

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from rebat.core.counted import counted
 from rebat.core.errors import InputError
 
 LATER = ("accounting", "begin_s", "trace_end_s")
@@ -38,3 +39,19 @@ def read_results(path: Path, kind: str, columns: Sequence[str]) -> Iterator[tupl
     table = table.loc[table["kind"] == kind, list(columns)]
     plain = table.astype(object).where(table.notna(), None)
     return plain.itertuples(index=False, name=None)
+
+
+def rejections(path: Path) -> str:
+    """Return a text with the numbers of rejected jobs and of runs that rejected them.
+
+    If no run rejected a job, the text is empty.
+    """
+    import pyarrow.parquet as pq
+
+    selected = [("metric", "==", "rejected"), ("value", ">", 0)]
+    table = pq.read_table(path, columns=["key", "value"], filters=selected)
+    jobs = dict(zip(table["key"].to_pylist(), table["value"].to_pylist(), strict=True))
+    if not jobs:
+        return ""
+    runs, count = counted(len(jobs), "run"), counted(int(sum(jobs.values())), "job")
+    return f"{runs} rejected {count} in total; flows do not include rejected jobs"

@@ -11,6 +11,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from rebat.core.counted import counted
 from rebat.core.units import exact, format_duration
 
 AUTO = "auto"
@@ -116,7 +117,7 @@ class ScenarioLabel(NamedTuple):
             texts.append(f"failures {self.failure_model}" + (f":{self.law}" if self.law else ""))
         if self.horizon_s not in USUAL_HORIZONS_S:
             texts.append(f"failures up to {exact(self.horizon_s)}")
-        texts += [f"{self.nodes} nodes"] if self.nodes else []
+        texts += [counted(self.nodes, "node")] if self.nodes else []
         cores = self.cores_per_node
         texts += [f"{cores} cores per node"] if cores and cores > 1 else []
         texts += [f"silent errors, {self.silent_errors}"] if self.silent_errors else []

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
@@ -31,7 +32,37 @@ def convert(table: Any, kind: type[_T], where: str) -> _T:
     except msgspec.ValidationError as error:  # "what - at `$.place`"
         problem, _, place = str(error).partition(" - at ")
         inner = place.strip("`").removeprefix("$").removeprefix(".")
-        raise InputError(problem, f"{where}.{inner}" if inner else where) from None
+        raise _plain(problem, f"{where}.{inner}" if inner else where, kind) from None
+
+
+_NAMES = {
+    "array": "a list",
+    "bool": "true or false",
+    "float": "a number",
+    "int": "a whole number",
+    "list": "a list",
+    "object": "a table",
+    "str": "a text",
+}
+"""Names of types in errors."""
+
+_MISSING = re.compile("Object missing required field `(.+)`")
+_WRONG = re.compile("Expected `(.+)`, got `(.+)`")
+
+
+def _plain(problem: str, where: str, kind: type[msgspec.Struct]) -> InputError:
+    """Return the error for a problem that msgspec found, in the terms of a campaign file."""
+    if missing := _MISSING.fullmatch(problem):
+        types = {field.name: field.type for field in msgspec.structs.fields(kind)}
+        of = types.get(missing[1])
+        name = getattr(getattr(of, "__origin__", of), "__name__", "")
+        return InputError("is missing", f"{where}.{missing[1]}", _NAMES.get(name))
+    if wrong := _WRONG.fullmatch(problem):
+        expected = [part for part in wrong[1].split(" | ") if part != "null"]
+        if {*expected, wrong[2]} <= _NAMES.keys():
+            names = " or ".join(_NAMES[part] for part in expected)
+            return InputError(f"is {_NAMES[wrong[2]]}", where, names)
+    return InputError(problem, where)
 
 
 def check_keys(table: Mapping[str, Any], valid: Sequence[str], where: str) -> None:

@@ -155,14 +155,14 @@ def _lost(task: _Task, reason: str) -> Done:
     return Done(task.seed, task.policy, error=reason)
 
 
-def check_metric(metric: Name) -> None:
-    """Check the name of a metric.
+def check_metric(metric: Name, option: str) -> None:
+    """Check the name of a metric, which is the value of an option.
 
     Raises
     ------
     InputError
         If the metric is unknown. The error lists the valid names.
     """
-    names = sorted(metric_names(RunSummary))
+    names = sorted(set(metric_names(RunSummary)))
     if not any(fnmatchcase(metric[0], name) for name in names):
-        raise InputError(f"unknown metric {metric[0]!r}", "--until-metric", ", ".join(names))
+        raise InputError(f"unknown metric {metric[0]!r}", option, ", ".join(names))

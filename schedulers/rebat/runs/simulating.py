@@ -50,13 +50,19 @@ def units(specs: Iterable[RunSpec]) -> list[Unit]:
 
 
 def check_inputs(units: Iterable[Unit]) -> None:
-    """Check that all traces and records are valid, and that machines consist of entire nodes.
+    """Check that traces, records and machines are valid, and that policies fit their machines.
 
     Raises
     ------
     InputError
         If input is invalid. The error names the grid and the workload.
     """
+    units = list(units)
+    _check_contents(units)
+    _check_policies(units)
+
+
+def _check_contents(units: Iterable[Unit]) -> None:
     seen = set()
     for unit in units:
         scenario, source = unit.spec.scenario, _text_of(unit.spec.source)
@@ -84,6 +90,31 @@ def _check_input(unit: Unit, recorded: bool) -> None:
         workload_of(unit)
     if recorded:
         next(iter(machine_events(scenario, n_nodes)), None)
+
+
+def _check_policies(units: Iterable[Unit]) -> None:
+    """Create the torus and the partitions of each policy once per machine size."""
+    seen = set()
+    for unit in units:
+        spec, scenario = unit.spec, unit.spec.scenario
+        machine = scenario.nodes or _text_of(spec.source), scenario.cores_per_node
+        case = spec.policy, spec.folder, machine
+        if case in seen:
+            continue
+        seen.add(case)
+        try:
+            _check_policy(unit)
+        except InputError as error:
+            raise error.at(f"{unit.grid}, {spec.workload}: {spec.policy}") from None
+
+
+def _check_policy(unit: Unit) -> None:
+    scenario, chosen = unit.spec.scenario, scheduler_of(unit.spec)
+    if not isinstance(chosen, Preset) or not (chosen.on_torus or chosen.point.partitions):
+        return  # then the policy fits every machine
+    n_nodes = scenario.nodes or workload_of(unit).n_nodes
+    chosen.blocks(n_nodes)
+    chosen.partitions(n_nodes, scenario.cores_per_node)
 
 
 def simulate_run(unit: Unit) -> RunResult:

@@ -150,7 +150,7 @@ def test_only_what_determines_a_result_makes_its_key(case: str, tmp_path: Path) 
 BAD = {
     "size beyond the torus": ("size = 8", "size = 33", "grid[0]: no box of 33 nodes"),
     "extent of zero": ("4x4x2", "4x0x2", "grid[0].torus: invalid torus"),
-    "no size": ("size = 8\n", "", "grid[0]: Object missing required field `size`"),
+    "no size": ("size = 8\n", "", "grid[0].size: is missing (expected a whole number"),
     "unknown key": ("jobs = 20", "job = 20", "grid[0]: unknown key 'job'"),
     "unknown policy": ('"rps"', '"rsp"', "grid[0]: unknown policy of a batch 'rsp'"),
     "unknown list": ('"16", "all"', '"16", "some"', "grid[0]: unknown list of boxes 'some'"),

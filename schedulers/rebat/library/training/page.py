@@ -26,12 +26,14 @@ def report_of(
     sentences: Sequence[str],
     record: Mapping[str, Any],
     over_interval: Simulations,
-    over_spares: Mapping[int, SimulatedJob],
+    over_spares: Simulations,
 ) -> Report:
     """Return a page with the answer and figures of ETTR over the interval and over spare nodes."""
     model = record["model"] or f"{case.law.rate:g} failures per 1,000 node-days"
     intervals = [_intervals(case, over_interval)] if over_interval else []
     curve = [_over_interval(case, over_interval)] if over_interval else []
+    spares = [_spares(case, over_spares)] if over_spares else []
+    points = [_over_spares(over_spares)] if over_spares else []
     return Report(
         title=f"Effective training time of {case.nodes} nodes",
         lead=(
@@ -39,8 +41,8 @@ def report_of(
             "available time. Brackets and bars are 95 % intervals."
         ),
         judgements=[],
-        tables=[*intervals, _spares(case, over_spares)],
-        pictures=[*curve, _over_spares(over_spares)],
+        tables=[*intervals, *spares],
+        pictures=[*curve, *points],
         provenance=[f"rebat {rebat.__version__}"],
         figures_note="Line: closed form. Points: simulations on the engine.",
         claims=False,
@@ -61,11 +63,11 @@ def _intervals(case: TrainingCase, simulations: Simulations) -> Table:
     return Table("", "Interval of checkpoints", columns, rows)
 
 
-def _spares(case: TrainingCase, simulations: Mapping[int, SimulatedJob]) -> Table:
+def _spares(case: TrainingCase, simulations: Simulations) -> Table:
     rows = [
         [
-            str(spares),
-            percent(enough_spares(case.mean_in_repair, spares)),
+            f"{spares:.0f}",
+            percent(enough_spares(case.mean_in_repair, int(spares))),
             _text(simulation),
             percent(simulation.shares["waiting"]),
         ]
@@ -88,7 +90,7 @@ def _over_interval(case: TrainingCase, simulations: Simulations) -> Picture:
     return Picture("", "Interval of checkpoints", svg_of(figure))
 
 
-def _over_spares(simulations: Mapping[int, SimulatedJob]) -> Picture:
+def _over_spares(simulations: Simulations) -> Picture:
     figure = new_figure(7.0, 3.4)
     axes = figure.subplots()
     _points(axes, {float(spares): simulation for spares, simulation in simulations.items()})

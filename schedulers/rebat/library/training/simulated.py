@@ -11,6 +11,7 @@ import msgspec
 
 from rebat.core.jobs import Job, Workload
 from rebat.core.units import to_s, to_us
+from rebat.engine.engine import OnProgress
 from rebat.library.training.case import TrainingCase
 from rebat.models.tiers import profile_fields
 from rebat.policies.presets import scheduler
@@ -27,7 +28,17 @@ FAILURES = 200
 MOST_PATTERNS = 200_000
 """Maximum number of checkpoint patterns in a simulation."""
 
+MOST_FAILURES = 100_000
+"""Maximum expected number of failures per checkpoint pattern.
+
+If it is larger, the job practically never advances, and a simulation would not end.
+"""
+
 USES = ("useful", "checkpoint", "recovery", "waste_failure")
+
+
+OnFailures = Callable[[int, int], object]
+"""Function of the number of simulated failures and their expected number."""
 
 
 class SimulatedJob(msgspec.Struct, frozen=True):
@@ -56,24 +67,26 @@ def simulated(
     seed: int = 0,
     runs: int = RUNS,
     failures: int = FAILURES,
-    on_done: Callable[[int], object] = lambda done: None,
+    on_done: OnFailures = lambda done, of: None,
 ) -> SimulatedJob:
     """Simulate a case with ``runs`` seeds and ``failures`` expected failures per seed.
 
     The job has the same work W for all seeds. The ETTR is W divided by the mean time, which is an
-    unbiased estimate.
+    unbiased estimate. The function ``on_done`` is called regularly with the number of simulated
+    failures and their expected number. If more failures were simulated, both are equal.
     """
     workload = workload_of(case, failures)
     work_s = _work_s(case, failures)
+    expected = runs * expected_failures(case, failures)
     times_s, hits, parts = [], 0, dict.fromkeys((*USES, "waiting"), 0.0)
     for number in range(runs):
-        result = run_once(case, workload, seed + number)
+        result = run_once(case, workload, seed + number, _counter(on_done, hits, expected))
         records = result.ledger.attempts
         time_s = to_s(max(record.end_us for record in records))
         times_s.append(time_s)
         hits += sum(result.ledger.interrupted.values())
         _add_uses(parts, case, result, time_s)
-        on_done(number + 1)
+        on_done(hits, max(expected, hits))
     estimate = interval(times_s)
     assert estimate is not None
     total = case.nodes * sum(times_s)
@@ -88,7 +101,36 @@ def simulated(
     )
 
 
-def run_once(case: TrainingCase, workload: Workload, seed: int) -> RunResult:
+def _counter(on_done: OnFailures, begin: int, expected: int) -> OnProgress:
+    """Return a callback that counts the ended attempts of a simulation, from ``begin``."""
+
+    def on_progress(now_us: int, ended: int, total: int) -> None:
+        on_done(begin + ended, max(expected, begin + ended))
+
+    return on_progress
+
+
+def never_advances(case: TrainingCase) -> bool:
+    """Return whether the job practically never advances, according to the closed form."""
+    return _failures_per_pattern(case) > MOST_FAILURES
+
+
+def expected_failures(case: TrainingCase, failures: int) -> int:
+    """Return the expected number of failures of one simulation, at least 1.
+
+    It differs from ``failures`` because a simulation consists of complete checkpoint patterns.
+    """
+    return max(1, round(_n_patterns(case, failures) * _failures_per_pattern(case)))
+
+
+def _failures_per_pattern(case: TrainingCase) -> float:
+    advance_s = case.closed_ettr * (case.mtbf_s + case.job().detect_s)
+    return _pattern_s(case) / advance_s if advance_s else math.inf
+
+
+def run_once(
+    case: TrainingCase, workload: Workload, seed: int, on_progress: OnProgress | None = None
+) -> RunResult:
     """Simulate one job with the failures of a seed."""
     law = case.law
     if case.spares is None:
@@ -99,6 +141,7 @@ def run_once(case: TrainingCase, workload: Workload, seed: int) -> RunResult:
         n_nodes=workload.n_nodes,
         machine_events=law.events(workload.n_nodes, seed),
         max_attempts=2**31,
+        on_progress=on_progress,
     )
 
 

@@ -68,6 +68,8 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     rows
         Function that returns rows of the results table: ``metric``, ``value`` and details. Its
         arguments are a unit and its metrics.
+    takes_trace
+        Function that returns whether a trace of the option ``--trace`` replaces one of the file.
     check
         Function that checks, before the first run, that the inputs of units are readable and
         consistent.
@@ -96,4 +98,5 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     extras: type
     gather: Callable[[Sequence[Unit]], Any]
     report: Callable[[Path, Any, Sequence[str]], Report]
+    takes_trace: Callable[[Document], bool] = lambda document: False
     check: Callable[[Sequence[Unit]], None] = lambda units: None

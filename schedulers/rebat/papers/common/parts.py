@@ -150,6 +150,18 @@ def seeds_text(counts: Iterable[int]) -> str:
     return f"{first} seeds" if first == last else f"{first} to {last} seeds"
 
 
+def means_note(over: str, rows: Iterable[Sequence[str]]) -> str:
+    """Return the note of a table of means over seeds. It mentions brackets only if rows have them.
+
+    >>> means_note("5 seeds", [["easy", "1.0 [0.9, 1.1]"]])
+    'means over 5 seeds, 95 % intervals in brackets'
+    >>> means_note("1 seed", [["easy", "1.0"]])
+    'means over 1 seed'
+    """
+    brackets = any("[" in cell for _, *cells in rows for cell in cells)
+    return f"means over {over}" + (", 95 % intervals in brackets" if brackets else "")
+
+
 # ---- format of numbers
 
 

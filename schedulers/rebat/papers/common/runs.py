@@ -12,7 +12,15 @@ import msgspec
 from rebat.core.units import format_duration
 from rebat.figures.lines import Panel, lines_svg
 from rebat.figures.ratios import ratio_title, ratios_svg
-from rebat.papers.common.parts import Picture, Report, ReportMaker, Table, percent, seeds_text
+from rebat.papers.common.parts import (
+    Picture,
+    Report,
+    ReportMaker,
+    Table,
+    means_note,
+    percent,
+    seeds_text,
+)
 from rebat.papers.common.pooled import pooled
 from rebat.papers.common.runs_index import RunIndex, Setting, simulations
 from rebat.papers.common.sweeps import lines_of, sweeps
@@ -45,6 +53,7 @@ METRICS = tuple(
             "training_ettr",
             "training_ettr_queued",
             "spares_utilisation",
+            "rejected",
         ),
     )
 )
@@ -184,7 +193,7 @@ def _settings(runs: RunIndex[str]) -> Iterator[Table]:
                 ]
                 rows.append([f"  / {base}", *ratios])
         columns = ["policy", *(metric.heading for metric in shown)]
-        note = f"{setting.label}; means over {n_of(runs, setting)}, 95 % intervals in brackets"
+        note = f"{setting.label}; {means_note(n_of(runs, setting), rows)}"
         note += _apart(runs, setting)
         yield Table("", label, columns, rows, note)
 
@@ -290,7 +299,15 @@ def workload_tables(units: Sequence[Unit]) -> Iterator[Table]:
             + [format_duration(fact["run_time_s"][column]) for column in columns]
             for name, fact in facts.items()
         ],
+        _of_own_machine(units),
     )
+
+
+def _of_own_machine(units: Sequence[Unit]) -> str:
+    """Return a note on the stress if a grid sets the number of nodes."""
+    if not any(unit.spec.scenario.nodes for unit in units):
+        return ""
+    return "The stress of a workload refers to its own machine, not to the nodes of a grid."
 
 
 REPORT = ReportMaker(report, True)

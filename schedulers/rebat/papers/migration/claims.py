@@ -90,7 +90,8 @@ COMPACTION_AT_50 = tuple(
 OVERHEAD = (
     _claim("{form}: checkpoints and restarts cost little", "their mean share of core time",
            lambda on: on.values("cost_share"), SMALL,
-           "overhead is kept to a minimum (sections 1 and 4.1)"),
+           "a requirement of section 1 for the checkpoint library: "
+           'overhead "should be kept to a minimum"'),
 )  # fmt: skip
 PRIORITIES = tuple(
     _claim(f"migration {words} the share of {state} nodes in the high partition", "mean change",

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from rebat.figures.ratios import ratios_svg
-from rebat.papers.common.parts import Picture, Report, ReportMaker, Table
+from rebat.papers.common.parts import Picture, Report, ReportMaker, Table, means_note
 from rebat.papers.common.runs import DRAWN, n_of
 from rebat.papers.common.runs_index import RunIndex, Setting, simulations
 from rebat.papers.node_stealing.runs import PROGRAM
@@ -131,7 +131,7 @@ def _table(runs: RunIndex[str], setting: Setting, end: str, names: Sequence[str]
     columns = [end]
     for metric in DRAWN:
         columns += [f"{metric.heading}: ratio", *(["effect"] if len(names) > 1 else [])]
-    note = f"means over {n_of(runs, setting)}, 95 % intervals in brackets"
+    note = means_note(n_of(runs, setting), rows)
     return Table("", f"{setting.label} ({setting.grid}), {end}", columns, rows, note)
 
 

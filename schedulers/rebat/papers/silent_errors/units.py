@@ -314,6 +314,7 @@ KIND = Kind(
     columns=COLUMNS,
     details=DETAILS,
     expand=_expand,
+    takes_trace=lambda document: bool(document.tables.get("days")),
     perform=_perform,
     rows=_rows,
     warm_up=_warm_up,

@@ -117,6 +117,20 @@ class RunBook:
             "lost_us": rows.times("lost_seconds").tolist(),
         }
 
+    def id_of(self, job: str) -> str:
+        """Return the id of a job, which may be written with its workload (``w0!37``).
+
+        Raises
+        ------
+        InputError
+            If the job is unknown. The error names the most similar ids.
+        """
+        for name in (job, job_name(job)):
+            if name in self._places:
+                return name
+        near = ", ".join(nearest(job, self.jobs))
+        raise InputError(f"unknown job {job!r}", str(self.folder), f"a job like {near}")
+
     def attempts(self, job: str) -> list[AttemptOutcome]:
         """Return the attempts of a job in order.
 
@@ -125,9 +139,7 @@ class RunBook:
         InputError
             If the job is unknown. The error names the most similar ids.
         """
-        if job not in self._places:
-            near = ", ".join(nearest(job, self.jobs))
-            raise InputError(f"unknown job {job!r}", str(self.folder), f"a job like {near}")
+        job = self.id_of(job)
         if job not in self._attempts:
             self._attempts[job] = sorted(self._read(job))
         return self._attempts[job]

@@ -84,6 +84,7 @@ def story(book: RunBook, job: str, complete: bool = False) -> Story:
     InputError
         If the job is unknown.
     """
+    job = book.id_of(job)
     attempts = book.attempts(job)
     ran = [attempt for attempt in attempts if attempt.start_us >= 0]
     first = attempts[0]
