@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
@@ -72,6 +73,7 @@ def good(**changes: str) -> str:
 
 
 BAD_ROWS = {
+    "a part of a node": good(NNodes="1.5"),
     "negative elapsed": good(ElapsedRaw="-5"),
     "ends before it starts": good(End="1600000000"),
     "no submission": good(Submit="Unknown"),
@@ -172,6 +174,46 @@ def test_the_repeated_hour_is_noted(tmp_path: Path) -> None:
     table = read_sacct(path, ZoneInfo("Europe/Paris"))
     assert "clocks repeat in autumn" in table.notes[0]
     assert read_sacct(path, ZoneInfo("UTC")).notes == []
+
+
+AUTUMN = {
+    "the end is in the second hour": ("02:30:00", "02:10:00", 2400, (0, 2400)),
+    "the start is in the second hour": ("02:40:00", "03:20:00", 2400, (4200, 6600)),
+    "the end is in the first hour": ("02:10:00", "02:30:00", 1200, (-1200, 0)),
+    "both are in the second hour": ("02:10:00", "02:30:00", 1200, (2400, 3600)),
+}
+
+
+@pytest.mark.parametrize("name", AUTUMN)
+def test_the_run_time_determines_the_autumn_hour(name: str, tmp_path: Path) -> None:
+    start, end, elapsed, expected = AUTUMN[name]
+    submit = "2024-10-27T03:00:00+02:00" if "both" in name else "2024-10-27T01:00:00"
+    path = tmp_path / "dump.txt"
+    path.write_text(
+        "JobID|Submit|Start|End|ElapsedRaw|State|NNodes\n"
+        f"1|{submit}|2024-10-27T{start}|2024-10-27T{end}|{elapsed}|COMPLETED|1\n"
+    )
+    table = read_sacct(path, ZoneInfo("Europe/Paris"))
+    first = datetime.fromisoformat("2024-10-27T02:30:00+02:00").timestamp()
+    times = table.column("start_s")[0] - first, table.column("end_s")[0] - first
+    assert times == ((2400, 3600) if "both" in name else expected)
+    assert "unless only the second matches the run time" in table.notes[0]
+
+
+def test_numbers_of_nodes_that_contradict_the_node_list_are_noted(tmp_path: Path) -> None:
+    path = tmp_path / "dump.txt"
+    path.write_text(good(NNodes="3"))
+    assert read_sacct(path, ZoneInfo("UTC")).notes == [
+        "1 record in which NNodes differs from the number of nodes in NodeList (first: line 3): "
+        "the workload uses NNodes, the recorded schedule uses NodeList"
+    ]
+
+
+@pytest.mark.parametrize(("printed", "nodes"), [("1K", 1024), ("1.50K", 1536), ("2M", 2 << 20)])
+def test_old_versions_of_slurm_abbreviate_counts(tmp_path: Path, printed: str, nodes: int) -> None:
+    path = tmp_path / "dump.txt"
+    path.write_text(good(NNodes=printed, NodeList="None assigned"))
+    assert read_sacct(path, ZoneInfo("UTC")).column("nodes").tolist() == [2, nodes]
 
 
 def test_events_that_end_before_they_start_are_counted(tmp_path: Path) -> None:

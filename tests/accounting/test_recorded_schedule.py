@@ -384,6 +384,41 @@ def test_an_attempt_before_its_submission_starts_at_its_submission(tmp_path: Pat
     assert "1 attempt with a start before the submission" in schedule.notes[0]
 
 
+def test_a_running_job_has_the_same_run_time_in_both_files(tmp_path: Path) -> None:
+    """The export was 7200 s after the start of job 2, an hour after the last other time."""
+    lines = ["JobID|Submit|Start|End|ElapsedRaw|State|NNodes|NodeList"]
+    lines.append(f"1|{EPOCH}|{EPOCH}|{EPOCH + 3600}|3600|COMPLETED|1|n1")
+    lines.append(f"2|{EPOCH}|{EPOCH}|Unknown|7200|RUNNING|1|n2")
+    (tmp_path / "dump.txt").write_text("\n".join(lines) + "\n")
+    result = import_accounting("sacct", tmp_path / "dump.txt", schedule=True)
+    assert result.workload.jobs[1].profile == "delay7200"
+    assert result.schedule is not None
+    attempt = result.schedule.attempts[-1]
+    assert (attempt.job, attempt.end_us, attempt.cause) == (1, 7_200_000_000, Cause.HORIZON)
+
+
+def test_a_job_that_a_correction_removes_is_named(tmp_path: Path) -> None:
+    rows: list[Row] = [(7, 50, 59, frozenset({1}), "COMPLETED")]
+    (tmp_path / "dump.txt").write_text(dump_text(rows))
+    (tmp_path / "events.txt").write_text(events_text([(1, 10, 55)]))
+    notes = import_accounting(
+        "sacct", tmp_path / "dump.txt", events=tmp_path / "events.txt"
+    ).workload.notes
+    dropped = "1 job dropped: a node was down at the start of the last attempt, which is cut"
+    assert f"{dropped} to 0 s (job 7)" in notes
+
+
+def test_an_import_that_fails_leaves_no_corrections(tmp_path: Path) -> None:
+    (tmp_path / "dump.txt").write_text(dump_text([(1, 5, 30, frozenset({2}), "COMPLETED")]))
+    (tmp_path / "events.txt").write_text(events_text([(2, 10, 20)]))
+    command = ["workload", "import", str(tmp_path / "dump.txt"), "--force", "-o", "/dev/full",
+               "--events", str(tmp_path / "events.txt")]  # fmt: skip
+    with pytest.raises(SystemExit) as exit_:
+        main([*command, "--corrections", str(tmp_path / "cut.csv")])
+    assert exit_.value.code == 2
+    assert {path.name for path in tmp_path.iterdir()} == {"dump.txt", "events.txt"}
+
+
 def test_without_names_nodes_are_assigned(tmp_path: Path, capsys: Capture) -> None:
     """Three jobs of two nodes run on five nodes; the third job starts when the first one ends."""
     lines = ["JobID|Submit|Start|End|State|NNodes"]

@@ -62,6 +62,36 @@ def test_no_failures(text: str, problem: str, tmp_path: Path, capsys) -> None:
     assert problem in error_of(["failures", "import", str(path)], tmp_path, capsys)
 
 
+def test_a_parquet_workload_is_no_trace(tmp_path: Path, capsys) -> None:
+    pytest.importorskip("pyarrow")
+    (tmp_path / "jobs.json").write_text(WORKLOAD)
+    command = ["workload", "export", str(tmp_path / "jobs.json"), "--format", "parquet"]
+    main([*command, "-o", str(tmp_path / "jobs.parquet")])
+    told = error_of(["workload", "import", str(tmp_path / "jobs.parquet")], tmp_path, capsys)
+    assert "is a workload (expected a trace; 'rebat run' reads workloads directly)" in told
+
+
+def test_raw_records_of_slurm_in_a_run(tmp_path: Path, capsys) -> None:
+    """Jobs must be imported. Events can be a law, but then their nodes have other numbers."""
+    (tmp_path / "jobs.txt").write_text(SACCT)
+    (tmp_path / "events.txt").write_text(NODE_EVENTS)
+    campaign = '[workloads.a]\nfile = "jobs.txt"\n[[grid]]\nname = "g"\nworkloads = ["a"]\n'
+    (tmp_path / "c.toml").write_text(f'name = "c"\n{campaign}policies = ["easy"]\n')
+    run = ["run", "-p", "easy", "--out", str(tmp_path / "out")]
+    events = str(tmp_path / "events.txt")
+    for command, problem in (
+        ([*run, str(tmp_path / "jobs.txt")], "is a trace of jobs (sacct) (expected a workload; "),
+        (["campaign", "run", str(tmp_path / "c.toml")], "'rebat workload import' reads traces"),
+        ([*run, "toy", "--failures", events], "is a failure record (sacctmgr) (expected an event"),
+    ):
+        with pytest.raises(SystemExit) as status:
+            main(command)
+        assert status.value.code == 2
+        assert problem in capsys.readouterr().err
+    main([*run, "toy", "--law", f"record:file={events}"])
+    assert f"'rebat failures import {events} --workload WORKLOAD'" in capsys.readouterr().err
+
+
 def test_attempts_of_slurm_are_both(tmp_path: Path) -> None:
     path = tmp_path / "jobs.txt"
     path.write_text(SACCT)

@@ -12,6 +12,7 @@ import pytest
 
 from rebat.cli.main import main
 from rebat.workloads.batsim_json import read_workload, write_workload
+from rebat.workloads.generate import synthetic
 
 ROOT = Path(__file__).parents[2]
 SMALL = str(ROOT / "workloads/synthetic-small.json")
@@ -53,9 +54,10 @@ def refused(capsys, *arguments: str) -> str:
 @pytest.mark.parametrize("name", PREPARATIONS)
 def test_a_run_of_what_is_prepared_is_the_same_run(name: str) -> None:
     options, policies = PREPARATIONS[name]
-    main(["workload", "prepare", SMALL, *options, "-o", "prepared.json.gz"])
+    write_workload(synthetic(0, 100), Path("plain.json"))
+    main(["workload", "prepare", "plain.json", *options, "-o", "prepared.json.gz"])
     chosen = [argument for policy in policies for argument in ("-p", policy)]
-    main(["run", SMALL, *options, *chosen, "--failures", EVENTS, "--out", "one"])
+    main(["run", "plain.json", *options, *chosen, "--failures", EVENTS, "--out", "one"])
     main(["run", "prepared.json.gz", *chosen, "--failures", EVENTS, "--out", "other"])
     tables = sorted(Path("one").glob("*/jobs.csv"))
     assert len(tables) == len(policies)
@@ -64,13 +66,14 @@ def test_a_run_of_what_is_prepared_is_the_same_run(name: str) -> None:
         assert again.read_bytes() == table.read_bytes()
         main(["validate", str(table), "--workload", "prepared.json.gz", "--events", EVENTS])
         with pytest.raises(SystemExit) as exit_:  # jobs have other lengths, or must not fail
-            main(["validate", str(table), "--workload", SMALL, "--events", EVENTS])
+            main(["validate", str(table), "--workload", "plain.json", "--events", EVENTS])
         assert exit_.value.code == 1
 
 
 def test_what_is_prepared_says_how(folder: Path) -> None:
     options, _ = PREPARATIONS["fewer checkpoints on a larger machine"]
-    main(["workload", "prepare", SMALL, *options, "-o", "prepared.json"])
+    write_workload(synthetic(0, 100), Path("plain.json"))
+    main(["workload", "prepare", "plain.json", *options, "-o", "prepared.json"])
     document = json.loads(Path("prepared.json").read_text())
     assert document["nb_res"] == 200
     assert document["notes"][-1] == (
@@ -79,10 +82,29 @@ def test_what_is_prepared_says_how(folder: Path) -> None:
     )
 
 
+def test_checkpoints_are_not_added_twice(capsys) -> None:
+    options = ["--checkpoint", "young-daly", "--mtbf", "9h"]
+    for command in (["workload", "prepare", SMALL, "-o", "again.json"],
+                    ["run", SMALL, "-p", "baseline", "--out", "again"]):  # fmt: skip
+        told = refused(capsys, *command, *options)
+        assert "workload synthetic-small: profile delay2819.963296@1 already has chec" in told
+    assert not list(Path().iterdir())
+
+
 BAD_PREPARATIONS = {
     "nothing asked for": ([], "no preparation is requested"),
     "no period": (["--checkpoint", "young-daly"], "needs an MTBF"),
     "no checkpoints": (["--mtbf", "1h", "--silent-errors", "1e-6"], "--mtbf: has no effect"),
+    "no cost": (["--checkpoint", "perfect", "--checkpoint-cost", "5min"], "cost: has no effect"),
+    "no cost of tiers": (
+        ["--checkpoint", "tiers:auto", "--mtbf", "9h", "--checkpoint-cost", "5min"],
+        "--checkpoint-cost: has no effect",
+    ),
+    "no tiers": (
+        ["--checkpoint", "young-daly", "--mtbf", "9h", "--tiers", "peer=1s/30s"],
+        "--tiers: has no effect",
+    ),
+    "no seed": (["--checkpoint", "perfect", "--seed", "4"], "--seed: has no effect"),
     "no rate": (["--silent-errors", "nan"], "finite"),
     "an infinite rate": (["--silent-errors", "inf"], "finite"),
     "two kinds of errors": (
@@ -96,6 +118,11 @@ def test_bad_preparations(name: str, capsys) -> None:
     options, told = BAD_PREPARATIONS[name]
     assert told in refused(capsys, "workload", "prepare", SMALL, *options, "-o", "p.json")
     assert not Path("p.json").exists()
+
+
+def test_describe_rejects_a_checkpoint_cost_without_an_mtbf(capsys) -> None:
+    told = refused(capsys, "workload", "describe", SMALL, "--checkpoint-cost", "3min")
+    assert "--checkpoint-cost: has no effect (expected --mtbf as well)" in told
 
 
 RECORDS = "; MaxProcs: 8\n" + "".join(
@@ -116,6 +143,14 @@ def test_import_has_the_selections_of_campaigns(capsys) -> None:
     assert imported("--first", "100s", "--last", "5min") == [("2", 2), ("3", 3)]
     assert "  2 of 4 records selected; all other counts refer to these" in capsys.readouterr().out
     assert imported("--size", "allocated", "--max-jobs", "1") == [("1", 4)]
+
+
+def test_the_last_submission_must_be_after_the_first(capsys) -> None:
+    Path("t.swf").write_text(RECORDS)
+    told = refused(
+        capsys, "workload", "import", "t.swf", "--first", "3d", "--last", "2d", "-o", "t.json"
+    )
+    assert "option last: is 2 d, which is not after option first (expected more than 3 d)" in told
 
 
 @pytest.mark.parametrize("name", ["k.txt", "k", "k.swf", "k.json.bz2", "k.gz"])

@@ -28,6 +28,11 @@ class Correction(NamedTuple):
     node: str
     state: str
 
+    @property
+    def length_s(self) -> float:
+        """Run time of the attempt until the cut."""
+        return self.cut_s - self.start_s
+
 
 class JoinedJobs(NamedTuple):
     """The rows of each job.

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from rebat.accounting.hosts import check_list, names_of, sorted_names
-from rebat.accounting.rows import Problems, header_of, joined_rows
+from rebat.accounting.rows import Problems, dropped_lines, header_of, joined_rows
 from rebat.accounting.sacct import EXPORT_EVENTS
 from rebat.accounting.values import UNSET, Clock, number
 from rebat.core.errors import InputError
@@ -41,13 +41,18 @@ class NodeEvents(NamedTuple):
     """Down intervals in the order of the file.
 
     ``names`` contains all nodes of the file in natural order. ``dropped`` counts rows that are not
-    failures, by reason. ``notes`` describes lines that cannot be read.
+    failures, by reason. ``invalid`` counts lines that cannot be read, by reason.
     """
 
     rows: list[DownRow]
     names: tuple[str, ...]
     dropped: Counter[str]
-    notes: list[str]
+    invalid: Counter[str]
+
+    @property
+    def notes(self) -> list[str]:
+        """Sentences about lines that cannot be read."""
+        return dropped_lines(self.invalid)
 
 
 def read_node_events(path: Path, zone: tzinfo, strict: bool = False) -> NodeEvents:
@@ -80,7 +85,7 @@ def read_node_events(path: Path, zone: tzinfo, strict: bool = False) -> NodeEven
                 _add(fields, clock, rows, lists, dropped)
             except InputError as error:
                 problems.add(line, error.problem, error.expected)
-    return NodeEvents(rows, sorted_names(lists), dropped, problems.notes())
+    return NodeEvents(rows, sorted_names(lists), dropped, problems.reasons())
 
 
 def _check_columns(names: list[str], where: str) -> None:

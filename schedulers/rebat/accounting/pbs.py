@@ -13,7 +13,7 @@ from pathlib import Path
 
 from rebat.accounting.rows import Problems
 from rebat.accounting.table import AttemptTable
-from rebat.accounting.values import duration_s, memory_mb, number
+from rebat.accounting.values import count, duration_s, memory_mb, number
 from rebat.core.errors import InputError
 from rebat.core.files import open_text
 
@@ -151,8 +151,8 @@ def _numbers(fields: Fields) -> dict[str, float]:
         "end_s": end,
         "elapsed_s": end - start,
         "limit_s": duration_s(fields.get("Resource_List.walltime", "")),
-        "nodes": number(fields.get("Resource_List.nodect", "")),
-        "cpus": number(fields.get("Resource_List.ncpus", "")),
+        "nodes": count(fields.get("Resource_List.nodect", "")),
+        "cpus": count(fields.get("Resource_List.ncpus", "")),
         "memory_mb": memory_mb(fields.get("Resource_List.mem", "").upper().removesuffix("B")),
     }
 

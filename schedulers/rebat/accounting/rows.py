@@ -61,10 +61,21 @@ class Problems:
 
     def notes(self) -> list[str]:
         """Return a sentence per reason, with the number of its first line."""
-        return [
-            f"{counted(n, 'line')} dropped: {reason} (first: line {self.first[reason]})"
-            for reason, n in sorted(self.counts.items())
-        ]
+        return dropped_lines(self.reasons())
+
+    def reasons(self) -> Counter[str]:
+        """Return the number of lines by reason. Each reason names its first line."""
+        return Counter(
+            {
+                f"{reason} (first: line {self.first[reason]})": n
+                for reason, n in sorted(self.counts.items())
+            }
+        )
+
+
+def dropped_lines(reasons: Counter[str]) -> list[str]:
+    """Return a sentence per reason."""
+    return [f"{counted(n, 'line')} dropped: {reason}" for reason, n in reasons.items()]
 
 
 def header_of(line: str, where: str, expected: str) -> tuple[str, list[str]]:

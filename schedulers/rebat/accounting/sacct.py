@@ -14,20 +14,21 @@ from datetime import tzinfo
 from pathlib import Path
 from typing import IO
 
-from rebat.accounting.hosts import check_list
+from rebat.accounting.hosts import check_list, names_of
 from rebat.accounting.rows import Problems, Row, header_of, joined_rows
 from rebat.accounting.sacct_json import json_rows
 from rebat.accounting.table import AttemptTable
 from rebat.accounting.values import (
-    OPEN,
     UNSET,
     Clock,
+    count,
     duration_s,
     memory_mb,
     minutes_s,
     number,
     state_of,
 )
+from rebat.core.counted import counted
 from rebat.core.errors import InputError
 from rebat.core.files import open_text
 
@@ -44,17 +45,8 @@ EXPORT_EVENTS = (
 )
 """Command that writes the events of all nodes."""
 
-_PLAIN_NUMBERS = frozenset(
-    (
-        "nnodes",
-        "allocnodes",
-        "ncpus",
-        "alloccpus",
-        "elapsedraw",
-        "priority",
-        "timelimitraw",
-    )
-)
+_PLAIN_NUMBERS = frozenset(("elapsedraw", "priority", "timelimitraw"))
+_COUNTS = frozenset(("nnodes", "allocnodes", "ncpus", "alloccpus"))
 
 _PATTERNS = {
     "jobid": r"\d.*",
@@ -91,8 +83,8 @@ _NUMBER: dict[str, tuple[tuple[str, Convert], ...]] = {
     "elapsed_s": (("elapsedraw", number), ("elapsed", duration_s)),
     "suspended_s": (("suspended", duration_s),),
     "limit_s": (("timelimitraw", minutes_s), ("timelimit", duration_s)),
-    "nodes": (("nnodes", number), ("allocnodes", number)),
-    "cpus": (("alloccpus", number), ("ncpus", number)),
+    "nodes": (("nnodes", count), ("allocnodes", count)),
+    "cpus": (("alloccpus", count), ("ncpus", count)),
     "memory_mb": (("reqmem", memory_mb),),
 }
 
@@ -167,6 +159,8 @@ def _plausibility(names: list[str], clock: Clock) -> Callable[[list[str]], bool]
             checks.append((position, state_of))
         elif name in _PLAIN_NUMBERS:
             checks.append((position, number))
+        elif name in _COUNTS:
+            checks.append((position, count))
         elif name in ("elapsed", "timelimit", "suspended"):
             checks.append((position, duration_s))
         elif name in _PATTERNS:
@@ -209,15 +203,32 @@ def _table(rows: Iterator[tuple[int, Fields]], clock: Clock, problems: Problems)
         except InputError as error:
             problems.add(line, error.problem, error.expected)
     table.notes += problems.notes()
-    if clock.repeated:
+    table.notes += _contradictions(table)
+    if clock.second:
+        times = "local time is" if len(clock.second) == 1 else "local times are"
         table.notes.append(
-            f"{clock.repeated} local times are in the hour that clocks repeat in autumn: the first "
-            "of the two hours is used; to avoid this, export with SLURM_TIME_FORMAT=%s"
+            f"{len(clock.second)} {times} in the hour that clocks repeat in autumn: the first of "
+            "the two hours is used, unless only the second matches the run time of the job; to "
+            "avoid this, export with SLURM_TIME_FORMAT=%s"
         )
     if not len(table):
         notes = f" ({'; '.join(table.notes)})" if table.notes else ""
         raise InputError(f"contains no job{notes}", problems.where, "a row per job")
     return table
+
+
+def _contradictions(table: AttemptTable) -> list[str]:
+    """Return a note if numbers of nodes differ from the numbers of listed nodes."""
+    pairs = list(zip(table.texts["hosts"], table.column("nodes").tolist(), strict=True))
+    wrong = {(hosts, n) for hosts, n in set(pairs) if hosts and n != len(names_of(hosts))}
+    lines = [line for line, pair in zip(table.lines, pairs, strict=True) if pair in wrong]
+    if not lines:
+        return []
+    return [
+        f"{counted(len(lines), 'record')} in which NNodes differs from the number of nodes in "
+        f"NodeList (first: line {lines[0]}): the workload uses NNodes, the recorded schedule uses "
+        "NodeList"
+    ]
 
 
 def _reader(have: set[str], clock: Clock) -> Callable[[Fields], tuple[dict[str, float], Fields]]:
@@ -240,6 +251,8 @@ def _reader(have: set[str], clock: Clock) -> Callable[[Fields], tuple[dict[str, 
         row["hosts"] = _hosts(row.get("hosts", ""))
         values = {to: clock.seconds(fields[name]) for to, name in times}
         values.update({to: convert(fields[name]) for to, name, convert in numbers})
+        if clock.second:
+            values.update(_in_autumn(values, {to: fields[name] for to, name in times}, clock))
         _check(row, values)
         return values, row
 
@@ -251,6 +264,31 @@ def _hosts(text: str) -> str:
         return ""
     check_list(text)
     return text
+
+
+def _in_autumn(values: dict[str, float], texts: Fields, clock: Clock) -> dict[str, float]:
+    """Return the start and the end that match the run time of a job.
+
+    If a time is in the hour that clocks repeat in autumn, it has two possible values.
+    """
+    starts, ends = (
+        [values.get(name, math.nan), *_second(texts.get(name, ""), clock)]
+        for name in ("start_s", "end_s")
+    )
+    span_s = values.get("elapsed_s", math.nan) + _suspended_s(values)
+    for start, end in itertools.product(starts, ends):
+        if start >= values["submit_s"] and end - start == span_s:
+            return {"start_s": start, "end_s": end}
+    return {}
+
+
+def _second(text: str, clock: Clock) -> list[float]:
+    return [clock.second[text]] if text in clock.second else []
+
+
+def _suspended_s(values: dict[str, float]) -> float:
+    suspended = values.get("suspended_s", 0.0)
+    return 0.0 if math.isnan(suspended) else suspended
 
 
 def _check(texts: Fields, values: dict[str, float]) -> None:
@@ -266,10 +304,9 @@ def _check(texts: Fields, values: dict[str, float]) -> None:
         if texts["state"] not in ("CANCELLED", "DEADLINE"):
             raise InputError("the job ends before it starts", expected="End after Start")
         values["start_s"] = start = math.nan
-    if math.isnan(end) and texts["state"] not in OPEN:
-        values["end_s"] = start + elapsed
+    if math.isnan(end):  # the job still runs, or its end is not recorded
+        values["end_s"] = start + elapsed + _suspended_s(values)
     if math.isnan(elapsed):
-        suspended = values.get("suspended_s", 0.0)
-        values["elapsed_s"] = end - start - (0.0 if math.isnan(suspended) else suspended)
+        values["elapsed_s"] = end - start - _suspended_s(values)
     if math.isnan(values.get("nodes", math.nan)) and texts["hosts"]:
-        values["nodes"] = float(check_list(texts["hosts"]))
+        values["nodes"] = float(len(names_of(texts["hosts"])))

@@ -48,6 +48,8 @@ OPEN = frozenset(("RUNNING", "SUSPENDED", "COMPLETING", "STOPPED", "CONFIGURING"
 """States of attempts without an end."""
 
 _DURATION = re.compile(r"(?:(\d+)-)?(?:(\d+):)?(\d+):(\d+)(?:\.\d+)?\Z")
+_COUNT = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)([KM]?)\Z")
+_UNITS = {"K": 1024, "M": 1024**2}
 _MEMORY = re.compile(r"([\d.]+)([KMGTP]?)([cn]?)\Z")
 _MEMORY_MB = {"K": 1 / 1024, "": 1.0, "M": 1.0, "G": 1024.0, "T": 1024.0**2, "P": 1024.0**3}
 
@@ -57,11 +59,12 @@ class Clock:
 
     Times can be Unix times (epochs). Local times without a zone are in ``zone``. When clocks go
     back in autumn, one hour occurs twice. Times in this hour are assumed to belong to its first
-    occurrence. ``repeated`` is the number of distinct times in this hour.
+    occurrence. ``second`` has the second occurrence of each time in this hour.
     """
 
     def __init__(self, zone: tzinfo) -> None:
-        self.zone, self.repeated = zone, 0
+        self.zone = zone
+        self.second: dict[str, float] = {}
         self.seconds = lru_cache(maxsize=200_000)(self._seconds)
 
     def _seconds(self, text: str) -> float:
@@ -86,7 +89,8 @@ class Clock:
                 return date.timestamp()
             local = date.replace(tzinfo=self.zone)
             value = local.timestamp()
-            self.repeated += local.replace(fold=1).timestamp() > value
+            if (second := local.replace(fold=1).timestamp()) > value:
+                self.second[text] = second
             return value
         except (ValueError, OverflowError):
             expected = "YYYY-MM-DDTHH:MM:SS, or seconds since the Unix epoch"
@@ -120,6 +124,26 @@ def number(text: str) -> float:
         value = -1.0
     if not 0 <= value < 1e15:
         raise InputError(f"invalid number {text[:40]!r}", expected="a number of at least 0")
+    return value
+
+
+@lru_cache(maxsize=100_000)
+def count(text: str) -> float:
+    """Return a number of nodes or cores, or NaN if it is unset.
+
+    Old versions of Slurm print 1,024 as 1K and 1,536 as 1.50K.
+
+    >>> count("16"), count("1K"), count("1.50K")
+    (16.0, 1024.0, 1536.0)
+    """
+    if text in UNSET:
+        return NAN
+    match = _COUNT.match(text)
+    if match and match[2]:
+        return float(round(float(match[1]) * _UNITS[match[2]]))
+    value = number(text)
+    if not value.is_integer():
+        raise InputError(f"invalid number {text[:40]!r}", expected="a whole number of at least 0")
     return value
 
 

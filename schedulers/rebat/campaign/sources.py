@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from rebat.core.errors import InputError, unknown_name
+from rebat.core.errors import InputError
 from rebat.runs.reading import check_keys, check_seeds, convert, distinct, required
 from rebat.runs.spec import Source
 from rebat.workloads.trace import TraceOptions, trace_options
@@ -112,15 +112,12 @@ def check_source(source: Source) -> None:
         If a generator, ending or option is unknown.
     """
     from rebat.workloads.generate import generator
-    from rebat.workloads.load import READERS
+    from rebat.workloads.load import known_ending
 
     if source.file is None:
         generator(source.generator or "")
         return
-    ending = Path(Path(source.file).name.removesuffix(".gz")).suffix.lower()
-    if ending not in READERS:
-        raise unknown_name("kind of workload", ending, READERS)
-    if ending == ".json" and source.options:
+    if known_ending(Path(source.file)) == ".json" and source.options:
         names = ", ".join(source.options)
         raise InputError("has no effect on a workload file", names, "a trace, or no options")
     trace_options({key: value for key, value in source.options.items() if key != "mapping"})

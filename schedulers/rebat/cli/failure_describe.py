@@ -103,13 +103,15 @@ def describe(
     from rebat.models.failures.changes import rate_over_time, together, trend
     from rebat.models.failures.events import events_of_nodes, read_events
     from rebat.models.failures.node_rates import exposure_of, job_sizes, lemons, mttf_by_size
+    from rebat.models.failures.records.detect import rejecting_records
     from rebat.models.failures.summary import describe_events
 
     if begin_s is not None and end_s is not None and end_s <= begin_s:
         raise InputError("is not after --begin", "--end", "a later time")
     jobs, nodes, names = _machine(nodes, workload)
     count = groups_of(nodes, cores_per_node)
-    events = events_of_nodes(read_events(file, cores_per_node), cores_per_node)
+    with rejecting_records(file):
+        events = events_of_nodes(read_events(file, cores_per_node), cores_per_node)
     if begin_s is not None or end_s is not None:
         events = _within(events, begin_s or 0.0, end_s)
     length_s = None if end_s is None else end_s - (begin_s or 0)

@@ -61,7 +61,10 @@ def _start(path: Path) -> str:
 
 
 def _is_workload(path: Path) -> bool:
-    return '"nb_res"' in _start(path)
+    from rebat.workloads.formats import is_parquet
+    from rebat.workloads.parquet_workload import is_workload
+
+    return is_workload(path) if is_parquet(path) else '"nb_res"' in _start(path)
 
 
 def _is_event(path: Path) -> bool:

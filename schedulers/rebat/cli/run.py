@@ -27,7 +27,7 @@ SEED_OPTIONS = (
     click.option(
         "--seeds",
         type=click.IntRange(min=2),
-        help="Number of seeds, starting at --seed. For each seed, all policies have the same failures; results are means with 95 % intervals.",
+        help="Number of seeds, starting at --seed. For each seed, all policies have the same failures; results are means with 95 % intervals. With --until-width: the initial number of seeds (default: 10).",
     ),
     click.option(
         "--until-width",

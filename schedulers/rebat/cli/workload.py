@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rebat.cli.completing import complete_generator
+from rebat.cli.effects import used_options
 from rebat.cli.output_file import output_file, workload_file
 from rebat.cli.scenario_options import PREPARATION, scenario_options
 from rebat.cli.types import SEED, WORKLOAD, WORKLOAD_OR_RUN, FiniteRange
@@ -166,14 +167,14 @@ def prepare(file: Path, out: Path, **options: Any) -> None:
     """
     import msgspec
 
+    from rebat.library.checks import check_preparation
     from rebat.library.remarks import of_checkpoints
     from rebat.runs.options import ScenarioOptions
     from rebat.runs.staging import prepared
     from rebat.workloads.load import load_workload, save_workload
 
     scenario = ScenarioOptions(**options)
-    if scenario.mtbf is not None and scenario.checkpoint not in ("young-daly", "tiers:auto"):
-        raise InputError("has no effect", "--mtbf", "--checkpoint young-daly as well")
+    check_preparation(scenario, used_options())
     loaded = load_workload(file)
     n_nodes = scenario.nodes or loaded.n_nodes
     with_additions = prepared(loaded, scenario.scenario())

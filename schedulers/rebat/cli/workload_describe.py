@@ -8,9 +8,11 @@ from typing import Any
 
 import click
 
+from rebat.cli.effects import used_options
 from rebat.cli.json_output import json_option, print_json
 from rebat.cli.types import DURATION, WORKLOAD
 from rebat.core.counted import counted
+from rebat.core.errors import InputError
 from rebat.core.units import format_duration
 
 
@@ -48,6 +50,8 @@ def describe(
     from rebat.workloads.describe import describe as facts_of
     from rebat.workloads.load import load_workload
 
+    if mtbf is None and "checkpoint_cost" in (used := used_options()):
+        raise InputError("has no effect", used["checkpoint_cost"], "--mtbf as well")
     loaded = load_workload(file)
     facts = facts_of(loaded, period)
     if mtbf is not None:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -200,9 +200,8 @@ def import_(
         lines = []
         if folder and imported.schedule:
             lines = _write_schedule(imported.schedule, folder, form, trace, out, events)
-        if corrections is not None:
-            _write_corrections(imported.corrections, corrections)
-        save_workload(imported.workload, out)
+        with _corrections_in(corrections, imported.corrections):
+            save_workload(imported.workload, out)
     _print_import(imported.workload, out)
     for line in lines:
         click.echo(f"  {line}")
@@ -261,12 +260,17 @@ def _write_schedule(
     return recorded.lines
 
 
-def _write_corrections(cuts: tuple[Correction, ...], path: Path) -> None:
+def _corrections_in(
+    path: Path | None, cuts: tuple[Correction, ...]
+) -> AbstractContextManager[None]:
+    """Return a context that writes the corrections to a file if the block succeeds."""
     from rebat.core.csv_text import csv_line
-    from rebat.core.files import write_text
+    from rebat.core.files import text_if_successful
 
+    if path is None:
+        return nullcontext()
     header = ("job", "start_s", "end_s", "cut_s", "node", "state")
-    write_text(path, "".join(map(csv_line, [header, *cuts])))
+    return text_if_successful(path, "".join(map(csv_line, [header, *cuts])))
 
 
 def _print_import(imported: Workload, out: Path) -> None:

@@ -123,8 +123,23 @@ def write_bytes(path: Path, parts: Iterable[bytes]) -> None:
 
     If the name ends in .gz, the file is compressed. It contains no time stamp.
     """
-    with atomic_path(path) as temporary, temporary.open("wb") as file:
-        file.writelines(_compressed(parts) if path.suffix == ".gz" else parts)
+    with _written(path, parts):
+        pass
+
+
+@contextmanager
+def text_if_successful(path: Path, text: str) -> Iterator[None]:
+    """Write a text file (see `write_parts`) before the block, and keep it if the block succeeds."""
+    with _written(path, (text.encode(),)):
+        yield
+
+
+@contextmanager
+def _written(path: Path, parts: Iterable[bytes]) -> Iterator[None]:
+    with atomic_path(path) as temporary:
+        with temporary.open("wb") as file:
+            file.writelines(_compressed(parts) if path.suffix == ".gz" else parts)
+        yield
 
 
 def _compressed(parts: Iterable[bytes]) -> Iterator[bytes]:

@@ -65,7 +65,8 @@ class BatchScheduling(gymnasium.Env[Observation, Any]):
         Whether to check the invariants of the session after each message (slow).
     **options
         Options of the scenario, as in `rebat.run` and `rebat.failures`: ``nodes``, ``mtbf``
-        (default: 1 h), ``downtime``, ``checkpoint`` (default: young-daly), ``law``, ....
+        (default: 1 h), ``downtime``, ``checkpoint`` (default: young-daly, or the checkpoints of the
+        workload if it has any), ``law``, ....
 
     Raises
     ------
@@ -100,7 +101,9 @@ class BatchScheduling(gymnasium.Env[Observation, Any]):
         self._setting = EpisodeSetting.of(decision, base, candidates, validate)
         self._reward = reward_of(reward)
         window_s = None if window is None else parse_duration(window)
-        self._episodes = Episodes(_listed(workload), _scenario_options(options), window_s)
+        self._episodes = Episodes(
+            _listed(workload), _scenario_options(options), window_s, "checkpoint" not in options
+        )
         size = LAYOUTS[decision].size(candidates)
         self.observation_space = spaces.Box(0.0, 1.0, (size,), np.float32)
         self.action_space = spaces.Discrete(candidates + 1)

@@ -29,7 +29,7 @@ from rebat.library.workloads import load_workload
 from rebat.policies.point import Point
 from rebat.runs.options import ScenarioOptions
 from rebat.runs.spec import Scenario
-from rebat.runs.staging import prepared, staged
+from rebat.runs.staging import has_checkpoints, prepared, staged
 from rebat.session.session import Session
 
 WorkloadLike = Workload | str | Path
@@ -67,6 +67,8 @@ class Episodes:
         Failures, checkpoints and the machine.
     window_s : float or None
         Length of a window in seconds. If None, the window is the entire workload.
+    own_checkpoints : bool
+        Whether jobs of a workload that has checkpoints keep these checkpoints.
 
     Raises
     ------
@@ -75,7 +77,11 @@ class Episodes:
     """
 
     def __init__(
-        self, workloads: Sequence[WorkloadLike], options: ScenarioOptions, window_s: float | None
+        self,
+        workloads: Sequence[WorkloadLike],
+        options: ScenarioOptions,
+        window_s: float | None,
+        own_checkpoints: bool = False,
     ) -> None:
         if not workloads:
             raise InputError("is empty", "workload", "at least one workload")
@@ -86,9 +92,15 @@ class Episodes:
         loaded = [w if isinstance(w, Workload) else load_workload(w) for w in workloads]
         for empty in (w for w in loaded if not w.jobs):
             raise InputError(f"{empty.name} has no jobs", "workload", "at least one job")
-        self._workloads = [_sorted(prepared(w, self._scenario)) for w in loaded]
+        self._workloads = [_sorted(self._prepared(w, own_checkpoints)) for w in loaded]
         self._submits = [compact(w.jobs).submit_us().tolist() for w in self._workloads]
         self._n_first = [self._count(submits) for submits in self._submits]
+
+    def _prepared(self, workload: Workload, own_checkpoints: bool) -> Workload:
+        scenario = self._scenario
+        if own_checkpoints and has_checkpoints(workload):
+            scenario = msgspec.structs.replace(scenario, checkpoint=None)
+        return prepared(workload, scenario)
 
     def _count(self, submits: list[int]) -> int:
         """Return the number of jobs at whose submission a complete window can begin."""

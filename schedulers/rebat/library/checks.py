@@ -96,6 +96,21 @@ def check_options(options: ScenarioOptions, used: UsedOptions) -> None:
     options.failure_law()
 
 
+def check_preparation(options: ScenarioOptions, used: UsedOptions) -> None:
+    """Reject options that have no effect if a workload is prepared, but not run.
+
+    Raises
+    ------
+    InputError
+        If an option has no effect, or a duration is too short.
+    """
+    check_options(options, used)
+    if options.checkpoint not in WITH_MTBF:
+        _reject(["mtbf"], used, "--checkpoint young-daly as well")
+    if options.silent_errors is None and options.silent_error_probability is None:
+        _reject(["seed"], used, "--silent-errors or --silent-error-probability as well")
+
+
 def _check_with_law(options: ScenarioOptions, law: Law, used: UsedOptions) -> None:
     """Reject options that set a value which the failure law already contains."""
     _reject(("failures", *OF_SHORT_LAWS), used, "no --law")

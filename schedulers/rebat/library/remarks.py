@@ -15,6 +15,8 @@ from rebat.core.jobs import Workload
 from rebat.core.units import format_duration, to_s
 from rebat.models.checkpoint import n_below_period
 from rebat.models.failures.events import AVAILABLE, UNAVAILABLE, GenericEvent, read_event_file
+from rebat.models.failures.law import Law
+from rebat.models.failures.recorded import Recorded
 from rebat.models.failures.trace import Trace
 from rebat.models.operations import coincident
 from rebat.models.overload import MANY_ATTEMPTS, WHAT_TO_DO, Hopeless, hopeless_jobs
@@ -24,6 +26,9 @@ from rebat.runs.spec import CheckpointModel, Checkpoints
 
 LATE = 0.1
 """Share of a failure record by which the submissions must be longer, for a note."""
+
+SLURM = ("sacctmgr", "sacct")
+"""Formats of failure records that rebat can import together with a workload."""
 
 
 class Remark(NamedTuple):
@@ -38,6 +43,7 @@ def of_input(workload: Workload, options: FailureOptions, n_nodes: int) -> Itera
     """Yield the importer's notes, and warnings about the event file and frequent failures."""
     for note in workload.notes:
         yield Remark("note", note)
+    yield from _of_slurm_record(options.single_law())
     law, mtbf_s = options.failure_law(), options.mtbf_s
     if isinstance(law, Trace):
         yield from _of_events(Path(law.file))
@@ -123,6 +129,17 @@ def _of_events(file: Path) -> Iterator[Remark]:
         hint = f"; did you mean {near[0]}?" if near else ""
         yield Remark(
             "warning", f"{file}: rebat ignores {counted(count, 'event')} of type {kind!r}{hint}"
+        )
+
+
+def _of_slurm_record(law: Law | None) -> Iterator[Remark]:
+    """Note that a raw record of Slurm has other node numbers and times than its workload."""
+    if isinstance(law, Recorded) and law.form in SLURM:
+        yield Remark(
+            "note",
+            f"{law.file} is a record of Slurm ({law.form}): its node numbers and its time 0 are "
+            "not those of a workload. To fail the same nodes at the same times as in the workload, "
+            f"convert it with 'rebat failures import {law.file} --workload WORKLOAD'",
         )
 
 

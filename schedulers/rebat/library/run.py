@@ -67,7 +67,8 @@ def run(
         Like the option ``rebat run --checkpoint``.
     seeds : int, optional
         Number of seeds. They are simulated on all cores. For each seed, all policies have the same
-        failures. The result then has intervals, but no tables of jobs and attempts.
+        failures. The result then has intervals, but no tables of jobs and attempts. With
+        ``until_width``, this is the initial number (default: 10).
     until_width, until_metric, workers
         Like the options of ``rebat run`` with these names.
     nodes : int, optional

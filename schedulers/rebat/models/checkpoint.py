@@ -36,6 +36,10 @@ node-stealing authors. There, a checkpoint that closes an incomplete period coun
 """
 
 
+PERIOD_FIELD = "checkpoint_period"
+"""The profile field that states that a job writes checkpoints."""
+
+
 class Checkpointing(msgspec.Struct, frozen=True):
     """How one execution writes checkpoints.
 
@@ -258,6 +262,11 @@ def add_perfect(workload: Workload) -> Workload:
     return msgspec.structs.replace(workload, profiles=profiles)
 
 
+def checkpointed_profile(workload: Workload) -> str | None:
+    """Return the name of the first profile that has checkpoints, or None if no profile has any."""
+    return next((name for name, p in workload.profiles.items() if PERIOD_FIELD in p), None)
+
+
 def checkpointing_of(profile: dict[str, Any]) -> Checkpointing | None:
     """Return the checkpointing that the fields of a Batsim profile describe.
 
@@ -268,9 +277,9 @@ def checkpointing_of(profile: dict[str, Any]) -> Checkpointing | None:
     InputError
         If a field is not a duration.
     """
-    if "checkpoint_period" not in profile:
+    if PERIOD_FIELD not in profile:
         return None
-    period_s = profile["checkpoint_period"]
+    period_s = profile[PERIOD_FIELD]
     defaults_s = (0, 0, 0, period_s, 0)
     times_s = tuple(map(profile.get, _TIMES, defaults_s))
     closing = profile.get("checkpoint_rounding") != "floor"
@@ -282,7 +291,7 @@ def checkpointing_of(profile: dict[str, Any]) -> Checkpointing | None:
     return msgspec.structs.replace(checkpointing, light=light) if light else checkpointing
 
 
-_TIMES = ("checkpoint_period", "checkpoint_cost", "recovery_cost", "Tfirst", "Rfirst")
+_TIMES = (PERIOD_FIELD, "checkpoint_cost", "recovery_cost", "Tfirst", "Rfirst")
 """Profile fields with the first attributes of `Checkpointing`, in seconds."""
 
 

@@ -15,7 +15,7 @@ from rebat.core.errors import InputError
 from rebat.core.jobs import Workload
 from rebat.core.units import to_s, to_us
 from rebat.engine.engine import OnProgress
-from rebat.models.checkpoint import add_perfect, add_young_daly
+from rebat.models.checkpoint import add_perfect, add_young_daly, checkpointed_profile
 from rebat.models.failures.correlated import Correlated
 from rebat.models.failures.events import GenericEvent, MachineEvent
 from rebat.models.failures.history import History, Remembered, after, before
@@ -151,7 +151,8 @@ def prepared(workload: Workload, scenario: Scenario) -> Workload:
     Raises
     ------
     InputError
-        If a job has the id of a resubmission of another job.
+        If a job has the id of a resubmission of another job. If checkpoints would be added to
+        profiles that already have checkpoints.
     """
     jobs = compact(workload.jobs)
     try:
@@ -164,6 +165,11 @@ def prepared(workload: Workload, scenario: Scenario) -> Workload:
     n_nodes = scenario.nodes or workload.n_nodes
     checkpointing = _with_checkpoints(workload, scenario.checkpoint, n_nodes)
     return _with_silent_errors(checkpointing, scenario.silent_errors)
+
+
+def has_checkpoints(workload: Workload) -> bool:
+    """Return whether a profile of the workload has checkpoints."""
+    return checkpointed_profile(workload) is not None
 
 
 def preparation(scenario: Scenario) -> Scenario:
@@ -231,6 +237,7 @@ def fitted(past: History) -> Hazards:
 def _with_checkpoints(workload: Workload, checkpoint: Checkpoints | None, n_nodes: int) -> Workload:
     if checkpoint is None:
         return workload
+    _check_without_checkpoints(workload)
     if isinstance(checkpoint, PerfectCheckpoints):
         return add_perfect(workload)
     if isinstance(checkpoint, TierCheckpoints):
@@ -251,6 +258,16 @@ def _with_checkpoints(workload: Workload, checkpoint: Checkpoints | None, n_node
         recovery_s=checkpoint.recovery_s,
         rounding=checkpoint.rounding,
     )
+
+
+def _check_without_checkpoints(workload: Workload) -> None:
+    """Raise InputError if a profile has checkpoints, because they would be added a second time."""
+    if name := checkpointed_profile(workload):
+        raise InputError(
+            f"profile {name} already has checkpoints",
+            f"workload {workload.name}",
+            "no additional checkpoints: the jobs then write the checkpoints of their profiles",
+        )
 
 
 def _with_silent_errors(workload: Workload, errors: SilentErrors | None) -> Workload:

@@ -25,6 +25,7 @@ from rebat.accounting.pbs import read_pbs
 from rebat.accounting.sacct import read_sacct
 from rebat.accounting.table import AttemptTable
 from rebat.accounting.values import CUT, OPEN
+from rebat.core.counted import counted as several
 from rebat.workloads.accounted_schedule import AccountedAttempts, accounted_schedule
 from rebat.workloads.calendar import zone
 from rebat.workloads.columns import TraceColumns, counted
@@ -116,7 +117,25 @@ def _trace(table: AttemptTable, jobs: JoinedJobs, cuts: dict[int, Correction]) -
     states = np.array([texts["state"][row] for row in rows], dtype=object)
     for state in sorted(set(states[~jobs.started])):
         trace = trace.marking(~jobs.started & (states == state), f"never started ({state})")
-    return trace
+    return _without_cut_to_nothing(trace, rows, cuts)
+
+
+def _without_cut_to_nothing(
+    trace: TraceColumns, rows: Any, cuts: dict[int, Correction]
+) -> TraceColumns:
+    """Mark jobs whose last attempt is cut at its start, with a reason that lists them."""
+    nothing = np.array(
+        [row in cuts and not cuts[row].length_s for row in rows.tolist()], dtype=bool
+    )
+    if not nothing.any():
+        return trace
+    names = trace.ids[nothing].tolist()
+    listed = ", ".join(names[:MAX_LISTED]) + (", ..." if len(names) > MAX_LISTED else "")
+    jobs = "job" if len(names) == 1 else "jobs"
+    reason = (
+        f"a node was down at the start of the last attempt, which is cut to 0 s ({jobs} {listed})"
+    )
+    return trace.marking(nothing, reason)
 
 
 def _run_times(table: AttemptTable, jobs: JoinedJobs, cuts: dict[int, Correction]) -> Any:
@@ -128,7 +147,7 @@ def _run_times(table: AttemptTable, jobs: JoinedJobs, cuts: dict[int, Correction
     if cuts:
         for position, row in enumerate(rows.tolist()):
             if row in cuts:
-                run_s[position] = min(run_s[position], cuts[row].cut_s - cuts[row].start_s)
+                run_s[position] = min(run_s[position], cuts[row].length_s)
     run_s[~jobs.started] = -1.0
     return run_s
 
@@ -180,7 +199,9 @@ def _machine(table: AttemptTable, events: NodeEvents | None) -> dict[str, Any] |
 def _notes(
     table: AttemptTable, jobs: JoinedJobs, events: NodeEvents | None, cuts: list[Correction]
 ) -> list[str]:
-    notes = [f"{n} records dropped: {reason}" for reason, n in sorted(table.dropped.items())]
+    notes = [
+        f"{several(n, 'record')} dropped: {reason}" for reason, n in sorted(table.dropped.items())
+    ]
     notes += [f"{n} {reason}: joined" for reason, n in sorted(jobs.dropped.items())]
     notes += table.notes
     restarted = int((jobs.n_attempts > 1).sum())
@@ -198,7 +219,9 @@ def _notes(
         if count := sum(states[state] for state in group):
             notes.append(f"{counted(count)} {text}")
     if events is not None:
-        notes += [f"events: {n} rows dropped: {reason}" for reason, n in events.dropped.items()]
+        notes += [
+            f"events: {several(n, 'row')} dropped: {reason}" for reason, n in events.dropped.items()
+        ]
         notes += [f"events: {note}" for note in events.notes]
     return notes + _corrected(cuts)
 
@@ -206,14 +229,14 @@ def _notes(
 def _corrected(cuts: list[Correction]) -> list[str]:
     if not cuts:
         return []
-    notes = [f"{len(cuts)} attempts continue after a failure of a node: cut at the failure"]
+    continued = several(len(cuts), "attempt continues", "attempts continue")
+    notes = [f"{continued} after a failure of a node: cut at the failure"]
     for cut in cuts[:MAX_LISTED]:
         lost = "" if np.isinf(cut.end_s) else f", {cut.end_s - cut.cut_s:.0f} s before its end"
-        after = cut.cut_s - cut.start_s
         notes.append(
-            f"job {cut.job} ({cut.state}): cut {after:.0f} s after its start{lost}: "
+            f"job {cut.job} ({cut.state}): cut {cut.length_s:.0f} s after its start{lost}: "
             f"{cut.node} failed"
         )
     if len(cuts) > MAX_LISTED:
-        notes.append(f"and {len(cuts) - MAX_LISTED} more corrections")
+        notes.append(f"and {several(len(cuts) - MAX_LISTED, 'more correction')}")
     return notes

@@ -40,15 +40,30 @@ def detected(path: Path) -> str:
     """
     if Path(path.name.removesuffix(".gz")).suffix.lower() == ".swf":
         return "swf"
-    if _is_parquet(path):
+    if is_parquet(path):
         return TABLE
-    with open_text(path, errors="replace") as text:
-        first = next((line for line in text if line.strip()), "")[:100_000]
-    form = _form_of(first)
+    form = _form_of(_first_line(path))
     if form is None:
         expected = f"--format {', '.join(ABOUT)}"
         raise InputError("its format is not recognised", str(path), expected)
     return form
+
+
+def detected_text(path: Path) -> str | None:
+    """Return the format of a trace that is neither JSON nor Parquet, or None for another file.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read.
+    """
+    first = _first_line(path)
+    return None if first.lstrip().startswith(("{", "[")) else _form_of(first)
+
+
+def _first_line(path: Path) -> str:
+    with open_text(path, errors="replace") as text:
+        return next((line for line in text if line.strip()), "")[:100_000]
 
 
 def _form_of(first: str) -> str | None:
@@ -67,7 +82,8 @@ def _form_of(first: str) -> str | None:
     return "sacct" if first.lstrip().startswith("{") or _SACCT.match(first) else None
 
 
-def _is_parquet(path: Path) -> bool:
+def is_parquet(path: Path) -> bool:
+    """Return whether a file is a Parquet file."""
     from rebat.workloads.tables.sources import PARQUET, kind_of
 
     return kind_of(path) == PARQUET

@@ -11,6 +11,7 @@ from rebat.core.errors import InputError
 from rebat.core.jobs import Workload
 from rebat.workloads.alcf import read_alcf
 from rebat.workloads.batsim_json import read_workload, write_workload
+from rebat.workloads.formats import detected_text
 from rebat.workloads.parquet_workload import is_workload, read_parquet, write_parquet
 from rebat.workloads.swf import read_swf
 from rebat.workloads.tables.read import read_table
@@ -40,10 +41,27 @@ def load_workload(path: Path, mapping: str | Path | None = None, **options: Any)
     path = Path(path)
     if mapping is not None:
         return read_table(path, mapping=mapping, **options)
+    return READERS[known_ending(path)](path, **options)
+
+
+def known_ending(path: Path) -> str:
+    """Return the ending of a file's name, without .gz. If it is unknown, raise InputError."""
     ending = Path(path.name.removesuffix(".gz")).suffix.lower()
     if ending not in READERS:
-        raise InputError("unknown kind of workload file", str(path), _KNOWN_ENDINGS)
-    return READERS[ending](path, **options)
+        raise _unknown_kind(path)
+    return ending
+
+
+def _unknown_kind(path: Path) -> InputError:
+    """Return an error that names the command for a trace, if the content is a trace."""
+    try:
+        form = detected_text(path)
+    except InputError:
+        form = None
+    if form is None:
+        return InputError("unknown kind of workload file", str(path), _KNOWN_ENDINGS)
+    expected = "a workload; 'rebat workload import' reads traces"
+    return InputError(f"is a trace of jobs ({form})", str(path), expected)
 
 
 def save_workload(workload: Workload, path: Path) -> None:

@@ -12,11 +12,12 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
+from rebat.core.counted import counted as several
 from rebat.core.errors import InputError, unknown_name
 from rebat.core.jobs import Workload
 from rebat.core.sizes import MAX_NODES
 from rebat.core.traits import OWNERS
-from rebat.core.units import MAX_SECONDS, US_PER_S
+from rebat.core.units import MAX_SECONDS, US_PER_S, format_duration
 from rebat.workloads.build import delay_workload
 from rebat.workloads.calendar import in_months, month_start_s, zone
 from rebat.workloads.columns import Floats, TraceColumns, counted
@@ -91,6 +92,10 @@ def trace_options(options: dict[str, Any]) -> TraceOptions:
         value = getattr(chosen, key)
         if value is not None and (not isinstance(value, int) or value < 1):
             raise InputError(f"is {value!r}", f"option {key}", "a whole number, at least 1")
+    first_s, last_s = chosen.first_s, chosen.last_s
+    if first_s is not None and last_s is not None and last_s <= first_s:
+        problem = f"is {format_duration(last_s)}, which is not after option first"
+        raise InputError(problem, "option last", f"more than {format_duration(first_s)}")
     zone(chosen.tz)
     return chosen
 
@@ -318,7 +323,8 @@ def _capped(sizes: Floats, cap: int | None, n_nodes: int, notes: list[str]) -> F
         sizes = np.minimum(sizes, cap)
     if (sizes > n_nodes).any():
         n_large = (sizes > n_nodes).sum()
-        notes.append(f"{counted(n_large)} larger than the machine of {n_nodes} nodes: kept")
+        machine = several(n_nodes, "node")
+        notes.append(f"{counted(n_large)} larger than the machine of {machine}: kept")
     return sizes
 
 

@@ -14,6 +14,7 @@ from rebat.results.files.batsim_files import read_jobs
 from rebat.results.files.rows import Rows
 from rebat.results.files.tables import row_reader, table_in, write_table
 from rebat.results.files.timelines import read_timeline
+from rebat.workloads.generate import synthetic
 from tests.results.files.test_timelines import same
 
 pytest.importorskip("pyarrow")
@@ -26,7 +27,7 @@ def folders(tmp_path_factory) -> tuple[Path, Path]:
     """The same run, written in both formats."""
     out = tmp_path_factory.mktemp("formats")
     failures = rebat.failures(mtbf="20min", downtime="10min")
-    result = rebat.run("synthetic-small", "sfsj", failures=failures, checkpoint="young-daly")
+    result = rebat.run(synthetic(0, 100), "sfsj", failures=failures, checkpoint="young-daly")
     for form in ("csv", "parquet"):
         result.write(out / form, format=form)
     return out / "csv" / "sfsj", out / "parquet" / "sfsj"

@@ -145,8 +145,7 @@ class Recorded(Law, frozen=True):
         InputError
             If the reader cannot read the record.
         """
-        path, options = Path(self.file), self._reader_options()
-        form = detected(path) if self.format == AUTO else self.format
+        path, options, form = Path(self.file), self._reader_options(), self.form
         if form != EVENTS:
             record = read_record(form, path, options)
             return record.events, record.n_nodes
@@ -157,6 +156,11 @@ class Recorded(Law, frozen=True):
                 "no options",
             )
         return read_events(path), None
+
+    @property
+    def form(self) -> str:
+        """The format of the record."""
+        return detected(Path(self.file)) if self.format == AUTO else self.format
 
     @property
     def _key(self) -> tuple[str, ...]:

@@ -20,6 +20,7 @@ from rebat.models.failures.events import (
     read_events,
 )
 from rebat.models.failures.law import Law, Outage
+from rebat.models.failures.records.detect import rejecting_records
 
 
 class Trace(Law, frozen=True):
@@ -58,7 +59,9 @@ class Trace(Law, frozen=True):
                 "a horizon has no effect on recorded failures", self.file, "no horizon"
             )
         groups_of(n_nodes, cores_per_node)
-        events = read_events(Path(self.file), cores_per_node, self.numbers)
+        path = Path(self.file)
+        with rejecting_records(path):
+            events = read_events(path, cores_per_node, self.numbers)
         try:
             check_alternation(events, n_nodes)
         except InputError as error:

@@ -32,7 +32,7 @@ KINDS = {
     "size": "not the requested number of nodes",
     "walltime": "a run longer than the walltime",
     "run time": "not the run time of the profile",
-    "state": "an impossible final state",
+    "state": "a final state that is impossible in a simulation",
     "early start": "a start before the submission",
     "negative run": "a finish before the start",
     "times": "columns that contradict each other",

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 
@@ -37,6 +38,26 @@ def detected(path: Path) -> str:
         expected = "a record in a known format, or its format with --format"
         raise InputError("its format is not recognised", str(path), expected)
     return form
+
+
+@contextmanager
+def rejecting_records(path: Path) -> Iterator[None]:
+    """Read an event file in the block. If this fails because it is a record, the error says so."""
+    try:
+        yield
+    except InputError:
+        form = _detected_or_none(path)
+        if form in (None, EVENTS):
+            raise
+        expected = "an event file; 'rebat failures import' reads failure records"
+        raise InputError(f"is a failure record ({form})", str(path), expected) from None
+
+
+def _detected_or_none(path: Path) -> str | None:
+    try:
+        return detected(path)
+    except InputError:
+        return None
 
 
 def _form(lines: Iterable[str]) -> str | None:

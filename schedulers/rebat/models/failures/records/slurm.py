@@ -51,7 +51,7 @@ def counted_events(path: Path, zone: str | None, lines: Lines) -> NodeEvents:
     """Read Slurm's node events, and count the used and the dropped rows."""
     events = read_node_events(path, zone_of(zone))
     lines.dropped += events.dropped
-    lines.dropped += Counter(events.notes)
+    lines.dropped += events.invalid
     lines.taken += Counter(row.kind for row in events.rows)
     return events
 
