@@ -380,7 +380,7 @@ def test_options_without_effect_are_refused_as_python_spells_them(given, message
 def test_numbers_of_numpy_are_numbers(tmp_path: Path) -> None:
     failing = rebat.failures(mtbf=np.float64(1800), seed=np.int64(3))
     rebat.run("toy", "easy", failures=failing, nodes=np.int64(9)).write(tmp_path / "out")
-    with pytest.raises(rebat.InputError, match="seed: is 1.5 .expected int"):
+    with pytest.raises(rebat.InputError, match=r"seed: is 1\.5 .expected int"):
         rebat.failures(mtbf="1h", seed=1.5)
 
 

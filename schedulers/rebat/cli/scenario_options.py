@@ -108,9 +108,7 @@ def _type(option: Declared) -> Any:
     types = {
         Law: LawType(),
         Path: EVENTS if option.extra.get("file") == "failure_events" else FILE,
-        int: MACHINE
-        if option.extra.get("machine")
-        else click.IntRange(least, most),
+        int: MACHINE if option.extra.get("machine") else click.IntRange(least, most),
         float: DURATION
         if option.is_duration
         else FiniteRange(low, high, max_open=high is not None),
