@@ -88,6 +88,8 @@ def test_checkpoints_are_not_added_twice(capsys) -> None:
                     ["run", SMALL, "-p", "baseline", "--out", "again"]):  # fmt: skip
         told = refused(capsys, *command, *options)
         assert "workload synthetic-small: profile delay2819.963296@1 already has chec" in told
+    told = refused(capsys, "advise", SMALL, "--mtbf", "9h", "--out", "again")
+    assert "already has checkpoints (expected no additional checkpoints" in told
     assert not list(Path().iterdir())
 
 

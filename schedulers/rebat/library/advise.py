@@ -25,6 +25,7 @@ from rebat.models.failures.recorded import Recorded
 from rebat.papers.common.page import html, markdown
 from rebat.results.intervals import FEWEST
 from rebat.runs.options import FailureOptions, ScenarioOptions
+from rebat.runs.staging import check_without_checkpoints
 
 PAGE, TEXT, RECORD = "advice.html", "advice.md", "advice.json"
 """Files that an advice writes."""
@@ -142,6 +143,8 @@ def advised(
     """Simulate, answer, and write the page and the numbers to ``out``."""
     if minutes <= 0:
         raise InputError(f"is {minutes:g}", "minutes", "more than 0")
+    if options.checkpoint != "none":
+        check_without_checkpoints(workload)
     if out.exists() and any(out.iterdir()) and not (out / OVERVIEW).exists():
         raise InputError("contains other files", str(out), "a new folder, or an earlier advice")
     site = site_of(workload, policy, options)

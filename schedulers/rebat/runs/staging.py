@@ -237,7 +237,7 @@ def fitted(past: History) -> Hazards:
 def _with_checkpoints(workload: Workload, checkpoint: Checkpoints | None, n_nodes: int) -> Workload:
     if checkpoint is None:
         return workload
-    _check_without_checkpoints(workload)
+    check_without_checkpoints(workload)
     if isinstance(checkpoint, PerfectCheckpoints):
         return add_perfect(workload)
     if isinstance(checkpoint, TierCheckpoints):
@@ -260,7 +260,7 @@ def _with_checkpoints(workload: Workload, checkpoint: Checkpoints | None, n_node
     )
 
 
-def _check_without_checkpoints(workload: Workload) -> None:
+def check_without_checkpoints(workload: Workload) -> None:
     """Raise InputError if a profile has checkpoints, because they would be added a second time."""
     if name := checkpointed_profile(workload):
         raise InputError(
