@@ -112,6 +112,17 @@ def test_a_rule_that_helps_is_named_with_its_interval() -> None:
     assert named.changes["flow_mean_s", None].mean == pytest.approx(0.75)
 
 
+def test_a_cost_whose_interval_includes_0_is_not_significant() -> None:
+    of = site()
+
+    def flow(spec) -> float:
+        return 105.0 if spec.scenario.failures.seed % 2 else 95.0
+
+    cost = answers(of, made_up(of, range(6), flow), [])[0]
+    assert "of useful utilisation" in cost.sentence
+    assert cost.sentence.count("(not significant)") == 2  # useful utilisation and mean flow
+
+
 def test_a_period_that_is_better_is_advised() -> None:
     of = site()
 

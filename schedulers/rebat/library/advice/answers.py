@@ -273,7 +273,8 @@ def _points(change: Interval, signed: bool = False) -> str:
     text = f"{100 * change.mean:{sign}.2f} points"
     if change.low is None or change.high is None:
         return text
-    return f"{text} [{100 * change.low:{sign}.2f}, {100 * change.high:{sign}.2f}]"
+    unsure = "" if change.excludes(0.0) else " (not significant)"
+    return f"{text} [{100 * change.low:{sign}.2f}, {100 * change.high:{sign}.2f}]{unsure}"
 
 
 def _too_few(question: str, figures: list[Figure], evidence: Evidence) -> AnsweredQuestion:
