@@ -52,7 +52,9 @@ class _Line:
 
     def __init__(self, socket: Any) -> None:
         self._socket = socket
-        self._monitor = socket.get_monitor_socket(zmq.EVENT_DISCONNECTED)
+        self._closed: set[int] = set()
+        opened = zmq.EVENT_ACCEPTED | zmq.EVENT_CONNECTED
+        self._monitor = socket.get_monitor_socket(opened | zmq.EVENT_DISCONNECTED)
         self._poller = zmq.Poller()
         self._poller.register(socket, zmq.POLLIN)
         self._poller.register(self._monitor, zmq.POLLIN)
@@ -64,23 +66,30 @@ class _Line:
         connection of the peer, or None for any connection.
         """
         while not self._socket.poll(0):
+            if self._is_closed(fd) and not self._socket.poll(0):
+                raise PeerGone(f"{who} closed the connection")
             left_ms = None if until is None else max(0, round((until - time.monotonic()) * 1000))
             if not self._poller.poll(left_ms):
                 raise PeerGone(f"no message from {who} before the timeout: it has ended or hangs")
-            closed = self._closed()
-            if closed and (fd is None or fd in closed) and not self._socket.poll(0):
-                raise PeerGone(f"{who} closed the connection")
 
     def close(self) -> None:
         """Stop monitoring. Otherwise, the context of the socket could not terminate."""
         self._socket.disable_monitor()
         self._monitor.close(linger=0)
 
-    def _closed(self) -> set[int]:
-        closed = set()
+    def _is_closed(self, fd: int | None) -> bool:
+        """Return whether a connection is closed. A new connection can have an earlier descriptor.
+
+        A peer can close its connection directly after a message, so that the message is received
+        later than the event. Therefore, the events are kept.
+        """
         while self._monitor.poll(0):
-            closed.add(int(recv_monitor_message(self._monitor)["value"]))
-        return closed
+            event = recv_monitor_message(self._monitor)
+            if event["event"] == zmq.EVENT_DISCONNECTED:
+                self._closed.add(int(event["value"]))
+            else:
+                self._closed.discard(int(event["value"]))
+        return bool(self._closed) if fd is None else fd in self._closed
 
 
 def _deadline(timeout_s: float) -> float | None:
