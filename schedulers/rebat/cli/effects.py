@@ -1,19 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The options of the current command line, and remarks on standard error."""
+"""The options of the current command line."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import click
 from click.core import ParameterSource
 
-from rebat.console.output import print_line
-
 if TYPE_CHECKING:
     from rebat.library.checks import UsedOptions
-    from rebat.library.remarks import Remark
 
 
 def used_options() -> UsedOptions:
@@ -27,9 +23,3 @@ def used_options() -> UsedOptions:
         and any(text.startswith("--") for text in option.opts)
         and context.get_parameter_source(option.name) == ParameterSource.COMMANDLINE
     }
-
-
-def print_remarks(remarks: Iterable[Remark]) -> None:
-    """Print each remark as a line on standard error."""
-    for remark in remarks:
-        print_line(f"rebat: {remark.kind}: {remark.text}")

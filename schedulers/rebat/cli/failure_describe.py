@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rebat.cli.effects import print_remarks
 from rebat.cli.failure_fits import Fits, draw_fits, fits_of, fits_table
 from rebat.cli.json_output import json_option, print_json
 from rebat.cli.scenario_options import scenario_options
 from rebat.cli.types import DURATION, FILE, MACHINE
+from rebat.console.output import print_remarks
 from rebat.console.tables import Sheet
 from rebat.core.counted import counted
 from rebat.core.errors import InputError

@@ -10,7 +10,7 @@ import click
 
 from rebat.cli.command_line import RecordedCommand, arguments_of, given_options
 from rebat.cli.completing import complete_metric, complete_metrics, complete_policy
-from rebat.cli.effects import print_remarks, used_options
+from rebat.cli.effects import used_options
 from rebat.cli.json_output import json_option, print_json, reject_with_json
 from rebat.cli.scenario_options import LAW, PREPARATION, scenario_options, with_options
 from rebat.cli.types import (
@@ -19,7 +19,7 @@ from rebat.cli.types import (
     WORKLOAD,
     FiniteRange,
 )
-from rebat.console.output import print_line, print_result
+from rebat.console.output import print_line, print_remarks, print_result
 from rebat.core.errors import InputError
 from rebat.core.folders import atomic_folder
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterable
 from typing import TextIO
 
 import click
@@ -29,7 +30,13 @@ def print_line(text: str) -> None:
 
 def warn(text: str) -> None:
     """Print a warning on standard error."""
-    print_line(f"rebat: warning: {text}")
+    print_remarks([("warning", text)])
+
+
+def print_remarks(remarks: Iterable[tuple[str, str]]) -> None:
+    """Print pairs of kind (``note`` or ``warning``) and text as lines on standard error."""
+    for kind, text in remarks:
+        print_line(f"rebat: {kind}: {text}")
 
 
 def print_result(text: str, saved: str) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from rebat.campaign.store import OVERVIEW
-from rebat.console.output import print_line
+from rebat.console.output import print_remarks
 from rebat.core.errors import InputError
 from rebat.core.files import write_text
 from rebat.core.jobs import Workload
@@ -182,8 +182,8 @@ def _note_end(site: AdvisedSite) -> None:
     law = site.options.failure_law()
     if isinstance(law, Recorded):
         file, length_s = str(Path(law.file).name), law.length_s
-        for remark in of_record_end(file, site.mtbf_s, length_s, site.workload, 0.0, "--mtbf"):
-            print_line(f"rebat: {remark.kind}: {remark.text}")
+        remarks = of_record_end(file, site.mtbf_s, length_s, site.workload, 0.0, "--mtbf")
+        print_remarks(remarks)
 
 
 def _with_file(workload: Workload | str | Path, out: Path) -> LoadedWorkload:

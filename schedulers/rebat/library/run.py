@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from rebat.console.output import print_line
+from rebat.console.output import print_remarks
 from rebat.core.declared import converted
 from rebat.core.errors import InputError, short, unknown_name
 from rebat.core.jobs import Workload
@@ -130,8 +130,7 @@ def run(
             explain=explain,
         )
         _warn(comparison.remarks)
-        for remark in comparison.of_checkpoints:
-            print_line(f"rebat: {remark.kind}: {python_spelling(remark.text)}")
+        print_remarks((kind, python_spelling(text)) for kind, text in comparison.of_checkpoints)
         result = comparison.run()
         _warn(remarks.of_results(result.runs))
         _warn(Remark("warning", f"failed: {line}") for line in failure_lines(result.failed))
