@@ -95,10 +95,16 @@ def begin_alike(message: dict) -> dict:
 
 
 def play5(
-    case: Case, listen: Callable[[bytes], None] = lambda _: None
+    case: Case, listen: Callable[[bytes], None] = lambda _: None, split: bool = False
 ) -> tuple[Engine5, Conversation]:
-    """Run a case over Batsim 5's protocol in strict mode; check the session at each message."""
-    conversation = Conversation(lambda _: session_for(case.policy, case.told, strict=True))
+    """Run a case over Batsim 5's protocol in strict mode; check the session at each message.
+
+    With ``split``, each line of the event file is in a separate message. As Batsim 5's sort of lines
+    is not stable, failures are before the repairs of the same time.
+    """
+    conversation = Conversation(
+        lambda _: session_for(case.policy, case.told, strict=True), probes=split
+    )
 
     def ask(data: bytes) -> bytes:
         reply = conversation.answer(data)
@@ -107,9 +113,11 @@ def play5(
             conversation.session.validate()
         return reply
 
-    options = options_of(greet(ask))
-    events = [*case.events, *case.operations]
-    files = [texts_of(in_order(events), 0)] if events else []
+    options = msgspec.structs.replace(options_of(greet(ask)), split_failures=split)
+    events = in_order([*case.events, *case.operations])
+    if split:
+        events.sort(key=lambda event: (event.at_us, getattr(event, "available", False)))
+    files = [texts_of(events, 0)] if events else []
     engine = Engine5([case.workload], n_nodes=case.n_nodes, files=files, options=options)
     run_remote5(engine, ask)
     return engine, conversation

@@ -11,14 +11,19 @@ import sys
 import tempfile
 from pathlib import Path
 
+import msgspec
+
+from rebat.core.decisions import ExecuteJob, Reply
+from rebat.core.events import Message
 from rebat.core.jobs import PROBES
+from rebat.core.nodes import NodeSet
 from rebat.engine.engine import Engine, Scheduler
 from rebat.engine.options import EngineOptions
 from rebat.library.policy_check.invariants import check_run, validated
 from rebat.library.policy_check.noise import Noise
 from rebat.library.policy_check.random_inputs import operations, outages, workload
 from rebat.library.policy_check.ring import on_ring
-from rebat.models.failures.events import read_events, write_events
+from rebat.models.failures.events import MachineEvent, read_events, write_events
 from rebat.policies.presets import PRESETS, preset
 from rebat.results.files.batsim_csv import jobs_csv
 from rebat.runs.single import simulate
@@ -57,11 +62,22 @@ class Case:
         self.events = outages(rng, self.n_nodes)
         self.cores = 1 if self.n_nodes == 2 else rng.choice([1, 1, 2])
         self.operations = operations(rng, self.n_nodes // self.cores, self.workload)
+        if rng.random() < 0.5:
+            self.events = line_per_node(self.events)
 
     @property
     def told(self) -> dict:
         """The settings that the scheduler receives over the wire."""
         return {"cores_per_node": self.cores}
+
+
+def line_per_node(events: list[MachineEvent]) -> list[MachineEvent]:
+    """Return the events with a line for each node, as an event file of racks can have."""
+    return [
+        msgspec.structs.replace(event, nodes=NodeSet.of([node]))
+        for event in events
+        for node in event.nodes
+    ]
 
 
 def play(case: Case, folder: Path) -> None:
@@ -115,15 +131,19 @@ def play_split(case: Case) -> None:
 
 
 def play_noisy(case: Case) -> None:
-    """Run a case with messages without news, and with repairs in other messages than failures.
+    """Run a case with messages without news, and with each node event in a separate message.
 
-    The schedule must stay the same: no decision depends on the number of messages of an instant.
+    The schedule must stay the same: no decision depends on the number of messages of an instant. No
+    job starts before the last event of its instant.
     """
-    rng, handle = random.Random(repr(case.policy)), session(case)
-    expected = schedule(case, handle, acknowledged=False)
-    assert schedule(case, Noise(session(case), rng), acknowledged=False) == expected
-    real = WholeInstants(session(case))
-    assert schedule(case, Noise(real, rng, apart=True), acknowledged=True) == expected
+    rng = random.Random(repr(case.policy))
+    expected = schedule(case, session(case))
+    assert schedule(case, Noise(session(case), rng)) == expected
+    for noise in (None, rng):
+        whole: Scheduler = WholeInstants(session(case))
+        handle = Noise(whole, noise) if noise else whole
+        real = schedule(case, handle, acknowledge_dynamic_jobs=True, split_failures=True)
+        assert real == expected
 
 
 def session(case: Case) -> Scheduler:
@@ -131,15 +151,20 @@ def session(case: Case) -> Scheduler:
     return validated(session_for(case.policy, case.told, strict=True))
 
 
-def schedule(case: Case, scheduler: Scheduler, *, acknowledged: bool) -> list[str]:
+def schedule(case: Case, scheduler: Scheduler, **options: bool) -> list[str]:
     """Return the rows of the jobs of the workload."""
     engine = Engine(
         case.workload, n_nodes=case.n_nodes, events=case.events, operations=case.operations,
-        options=EngineOptions(
-            acknowledge_dynamic_jobs=acknowledged, forward_unknown_events=True
-        ),
+        options=EngineOptions(forward_unknown_events=True, **options),
     )  # fmt: skip
-    engine.run(scheduler)
+
+    def handle(message: Message) -> Reply:
+        reply = scheduler(message)
+        starts = any(isinstance(decision, ExecuteJob) for decision in reply.decisions)
+        assert not (starts and engine.lines_left and options.get("acknowledge_dynamic_jobs"))
+        return reply
+
+    engine.run(handle)
     return [*jobs_csv(job for job in engine.ended if job.workload != PROBES)]
 
 

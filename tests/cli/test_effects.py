@@ -110,6 +110,10 @@ def test_a_selection_of_no_job_is_told(tmp_path: Path, capsys) -> None:
             '{"type": "meteor", "timestamp": 3}\n' * 2,
             ["contains no failure", "rebat ignores 2 events of type 'meteor'"],
         ),
+        (
+            DOWN + '{"type": "drain", "timestamp": 3, "nodes": "0"}\n' * 2,
+            ["rebat ignores 2 operations: write operations into a separate file"],
+        ),
     ],
 )
 def test_event_files_that_do_little_are_told(

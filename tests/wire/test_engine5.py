@@ -54,8 +54,10 @@ def test_presets_decide_the_same_behind_the_protocol(first: int) -> None:
     """For times of whole seconds the jobs have the same bytes as an embedded run."""
     for seed in range(first * EACH, (first + 1) * EACH):
         case = Case(seed)
-        engine, _ = play5(case)
-        assert rows4(engine) == [*jobs_csv(embedded(case).jobs)], (seed, case.policy)
+        expected = [*jobs_csv(embedded(case).jobs)]
+        for split in (False, True):
+            engine, _ = play5(case, split=split)
+            assert rows4(engine) == expected, (seed, case.policy, split)
 
 
 def embedded(case: Case):

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""After a repair, decisions are made when all messages of the same time have arrived."""
+"""After a node event, decisions are made when all messages of the same time have arrived."""
 
 from __future__ import annotations
 
 import json
-import random
 
+import msgspec
 import pytest
 
 from rebat.core import events as e
@@ -13,7 +13,6 @@ from rebat.core.decisions import FinishRegistration, RegisterJob, RegisterProfil
 from rebat.core.events import Message
 from rebat.core.nodes import NodeSet
 from rebat.engine.aborts import Abort
-from rebat.library.policy_check.noise import Noise
 from rebat.wire.conversation import Conversation, session_for
 from rebat.wire.instants import WholeInstants
 from tests.coincidences import Case, schedule, session
@@ -49,36 +48,98 @@ class Session:
         return Reply(message.now_us, self.decisions)
 
 
-def test_a_repair_and_a_failure_in_two_messages_are_heard_as_one() -> None:
+OTHER = e.NodesFailed(at_us=5, nodes=NodeSet.of([1]))
+DRAIN = e.Notified(at_us=5, kind="drain", data={"type": "drain", "nodes": "1"})
+
+
+def kinds(reply: Reply) -> list[str]:
+    return [type(decision).__name__ for decision in reply.decisions]
+
+
+PROBE, REJECTION = ["RegisterProfile", "RegisterJob"], ["RejectJob"]
+
+
+@pytest.mark.parametrize("first", [FAILURE, DRAIN])
+def test_events_of_a_file_are_held_until_the_probe_is_answered(first) -> None:
     session = Session()
     instants = WholeInstants(session.handle)
     instants(begins())
-    asked = instants(Message(5, (REPAIR,)))
-    assert [type(decision) for decision in asked.decisions] == [RegisterProfile, RegisterJob]
-    assert instants(Message(5, (FAILURE,))) == Reply(5)
+    assert kinds(instants(Message(5, (first,)))) == PROBE
     answered = instants(Message(5, (acknowledgement(),)))
     assert answered.decisions == (RejectJob(at_us=5, job_id="rebat!instant-1"),)
-    assert session.heard[1:] == [Message(5, (REPAIR, FAILURE))]
+    assert session.heard[1:] == [Message(5, (first,))]
 
 
-def test_the_acknowledgement_may_come_with_what_was_missing() -> None:
+def test_further_events_need_another_probe() -> None:
+    """A rack of three nodes, in a message per node: the answer comes with the second node."""
     session = Session()
     instants = WholeInstants(session.handle)
     instants(begins())
-    instants(Message(5, (REPAIR,)))
-    instants(Message(5, (FAILURE, acknowledgement())))
-    assert session.heard[1:] == [Message(5, (REPAIR, FAILURE))]
+    third = e.NodesFailed(at_us=5, nodes=NodeSet.of([2]))
+    assert kinds(instants(Message(5, (FAILURE,)))) == PROBE
+    assert kinds(instants(Message(5, (OTHER, acknowledgement())))) == REJECTION + PROBE
+    assert instants(Message(5, (third,))) == Reply(5)
+    assert kinds(instants(Message(5, (acknowledgement(2),)))) == REJECTION + PROBE
+    assert session.heard[1:] == []
+    assert kinds(instants(Message(5, (acknowledgement(3),)))) == REJECTION
+    assert session.heard[1:] == [Message(5, (FAILURE, OTHER, third))]
+    assert instants.n_probes == 3
 
 
-def test_every_repair_has_an_acknowledgement_of_its_own() -> None:
-    instants = WholeInstants(Session().handle)
+def test_the_answer_must_arrive_alone() -> None:
+    session = Session()
+    instants = WholeInstants(session.handle)
     instants(begins())
-    names = []
-    for number in (1, 2):
-        names += [d.job_id for d in instants(Message(5, (REPAIR,))).decisions[1:]]
-        instants(Message(5, (acknowledgement(number),)))
-    assert names == ["rebat!instant-1", "rebat!instant-2"]
-    assert instants.n_probes == 2
+    end = e.JobCompleted(
+        at_us=5, job_id="w0!1", state="COMPLETED_SUCCESSFULLY", return_code=0, nodes=NODE
+    )
+    assert kinds(instants(Message(5, (FAILURE,)))) == PROBE
+    assert kinds(instants(Message(5, (acknowledgement(), end)))) == REJECTION + PROBE
+    assert kinds(instants(Message(5, (acknowledgement(2),)))) == REJECTION
+    assert session.heard[1:] == [Message(5, (FAILURE, end))]
+
+
+def call(number: int = 1) -> e.Event:
+    return e.CallRequested(at_us=5, name=f"rebat!instant-{number}")
+
+
+def test_the_probe_of_batsim_5_is_two_calls() -> None:
+    session = Session()
+    instants = WholeInstants(session.handle, protocol=5)
+    instants(Message(0, (e.SimulationBegan(
+        at_us=0, n_nodes=2, config={}, profiles={}, workloads={},
+    ),)))  # fmt: skip
+    asked = instants(Message(1234, (FAILURE,))).decisions
+    assert [decision.when_us for decision in asked] == [1000, 1000]
+    assert instants(Message(1234, (OTHER, call()))) == Reply(1234)
+    assert kinds(instants(Message(1234, (call(),)))) == ["CallMeLater"] * 2
+    assert instants(Message(1234, (call(2), call(2)))) == Reply(1234)
+    assert session.heard[1:] == [Message(1234, (FAILURE, OTHER))]
+
+
+@pytest.mark.parametrize(
+    ("reported", "order"),
+    [
+        ((FAILURE, REPAIR), (REPAIR, FAILURE)),
+        ((REPAIR, FAILURE), (REPAIR, FAILURE)),
+        ((FAILURE, OTHER, REPAIR), (OTHER, REPAIR, FAILURE)),
+        ((FAILURE, FAILURE, REPAIR), (REPAIR, FAILURE, FAILURE)),
+    ],
+)
+def test_failures_and_repairs_of_a_node_alternate(reported, order) -> None:
+    """Batsim 5 reported the failure of a node before its repair at the same time, in two messages.
+
+    What is impossible in any order stays in the instant, and the session reports an error.
+    """
+    session = Session()
+    instants = WholeInstants(session.handle, protocol=5)
+    instants(Message(3, (msgspec.structs.replace(FAILURE, at_us=3),)))
+    instants(Message(3, (call(), call())))
+    for event in reported:
+        instants(Message(5, (event,)))
+    instants(Message(5, (call(2), call(2))))
+    instants(Message(5, (call(3), call(3))))
+    assert session.heard[1:] == [Message(5, order)]
 
 
 @pytest.mark.parametrize("flags", [(False, True), (True, False)])
@@ -102,44 +163,69 @@ def test_the_end_of_the_simulation_is_heard() -> None:
     session = Session()
     instants = WholeInstants(session.handle)
     instants(begins())
-    instants(Message(5, (REPAIR,)))
+    instants(Message(5, (FAILURE,)))
     end = e.SimulationEnded(at_us=5)
     instants(Message(5, (end,)))
-    assert session.heard[1:] == [Message(5, (REPAIR, end))]
+    assert session.heard[1:] == [Message(5, (FAILURE, end))]
 
 
-@pytest.mark.parametrize("whole", [False, True])
-def test_where_the_real_batsim_aborted_nothing_starts(whole: bool) -> None:
-    """The recorded Batsim reports only the repair of node 0, and aborts if a job starts on it."""
-    lines = [json.loads(line) for line in (DATA / "real-batsim/repair-fail-tie/talk.jsonl").open()]
-    conversation = Conversation(lambda _: session_for("baseline", {}), whole_instants=whole)
+def test_without_probes_messages_pass() -> None:
+    session = Session()
+    instants = WholeInstants(session.handle, probes=False)
+    instants(begins())
+    instants(Message(5, (FAILURE,)))
+    assert session.heard[1:] == [Message(5, (FAILURE,))]
+
+
+@pytest.mark.parametrize("probes", [False, True])
+@pytest.mark.parametrize(
+    ("case", "policy", "at", "other"),
+    [
+        ("repair-fail-tie", "baseline", 54490.21, "0"),
+        ("two-failures-abort", "easy", 0.9, "1"),
+    ],
+)
+def test_where_the_real_batsim_aborted_nothing_starts(probes, case, policy, at, other) -> None:
+    """Batsim reports a node event, and aborts if a job starts before it reports the next."""
+    lines = [json.loads(line) for line in (DATA / f"real-batsim/{case}/talk.jsonl").open()]
+    conversation = Conversation(lambda _: session_for(policy, {}), probes=probes)
     said = [line["raw"].encode() for line in lines if line["dir"] == "batsim->sched"]
-    replies = [json.loads(conversation.answer(raw)) for raw in said]
+    replies, n_probes = [], 0
+    for raw in said:
+        reply = json.loads(conversation.answer(raw))
+        if conversation.n_probes > n_probes and raw != said[-1]:
+            n_probes = conversation.n_probes
+            reply = json.loads(conversation.answer(answer_of(n_probes, reply["now"])))
+        replies.append(reply)
     kinds = [event["type"] for event in replies[-1]["events"]]
-    assert kinds == (["REGISTER_PROFILE", "REGISTER_JOB"] if whole else ["EXECUTE_JOB"])
-    if whole:
-        again = {"timestamp": 54490.21, "type": "NOTIFY"}
-        failed = again | {"data": {"type": "event_machine_unavailable", "resources": "0"}}
-        asked = {"timestamp": 54490.21, "type": "JOB_SUBMITTED"}
-        asked |= {
-            "data": {
-                "job_id": "rebat!instant-1",
-                "job": {"id": "rebat!instant-1", "res": 1, "subtime": 0},
-            }
-        }
-        message = {"now": 54490.21, "events": [failed, asked]}
-        reply = json.loads(conversation.answer(json.dumps(message).encode()))
-        assert [event["type"] for event in reply["events"]] == ["REJECT_JOB"]
+    assert kinds == (["REGISTER_PROFILE", "REGISTER_JOB"] if probes else ["EXECUTE_JOB"])
+    if probes:
+        failure = {"type": "event_machine_unavailable", "resources": other}
+        failed = {"timestamp": at, "type": "NOTIFY", "data": failure}
+        reply = json.loads(conversation.answer(answer_of(n_probes + 1, at, failed)))
+        assert [event["type"] for event in reply["events"]] == [
+            "REJECT_JOB", "REGISTER_PROFILE", "REGISTER_JOB",
+        ]  # fmt: skip
+        reply = json.loads(conversation.answer(answer_of(n_probes + 2, at)))
+        rejection, *starts = reply["events"]
+        assert rejection["type"] == "REJECT_JOB"
+        assert [start["data"]["alloc"] for start in starts] == ["2"] * (case[:3] == "two")
 
 
-def test_without_it_random_cases_abort() -> None:
+def answer_of(number: int, at: float, *events: dict) -> bytes:
+    """Return Batsim's answer to a probe, after other events."""
+    job = {"id": f"rebat!instant-{number}", "res": 1, "subtime": 0}
+    asked = {"timestamp": at, "type": "JOB_SUBMITTED", "data": {"job_id": job["id"], "job": job}}
+    return json.dumps({"now": at, "events": [*events, asked]}).encode()
+
+
+def test_without_probes_random_cases_abort() -> None:
     """This shows that the random tests can fail."""
     aborts = 0
     for seed in range(40):
         case = Case(seed)
-        noise = Noise(session(case), random.Random(seed), apart=True)
         try:
-            schedule(case, noise, acknowledged=False)
+            schedule(case, session(case), split_failures=True)
         except Abort:
             aborts += 1
     assert aborts > 5

@@ -71,7 +71,7 @@ FCFS = {
 
 
 def conversation(policy: str = "sfsj") -> Conversation:
-    return Conversation(lambda _: session_for(policy, {}, strict=True), whole_instants=True)
+    return Conversation(lambda _: session_for(policy, {}, strict=True))
 
 
 def test_our_fcfs_answers_as_was_recorded() -> None:

@@ -47,8 +47,10 @@ def operations(
 ) -> None:
     """Write a file of operations that drain nodes for maintenance and undrain them.
 
-    The file has one JSON object per line, in order of time. Pass it to 'rebat run --operations', or
-    to Batsim with --events and --forward-unknown-events:
+    The file has one JSON object per line, in order of time. Pass it to 'rebat run --operations'. For
+    Batsim, pass it with a second --events (a file with operations and failures can lead to a
+    deadlock, because Batsim does not keep the order of lines with the same time), and with
+    --forward-unknown-events:
 
     \b
       {"timestamp": 3600, "type": "drain", "nodes": "0-3"}

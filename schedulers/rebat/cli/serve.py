@@ -66,6 +66,17 @@ if TYPE_CHECKING:
     help="Treat Batsim's hosts as cores and group every N consecutive hosts into one node.",
 )
 @click.option(
+    "--probes/--no-probes",
+    default=True,
+    show_default=True,
+    help=(
+        "Before a decision on failures, repairs and operations, ask Batsim whether it has reported "
+        "everything that happens at this time. With Batsim 4, each probe adds a rejected job of the "
+        "workload 'rebat' to Batsim's output. Without probes, Batsim can abort if it reports "
+        "simultaneous events in several messages."
+    ),
+)
+@click.option(
     "--timeout",
     type=DURATION,
     default="10min",
@@ -90,6 +101,7 @@ def serve(
     protocol: int | None,
     options_json: str,
     cores_per_node: int,
+    probes: bool,
     timeout: float,
     record: Path | None,
     out: Path | None,
@@ -139,7 +151,7 @@ def serve(
             file = record
             if record is not None and len(policies) > 1:
                 file = record.with_name(f"{folder_of(policy)}-{record.name}")
-            sessions.append(_serve_one(policy, options, endpoint, protocol, timeout, file))
+            sessions.append(_serve_one(policy, options, endpoint, protocol, probes, timeout, file))
         if folder is None or out is None:
             return
         result = _write(policies, sessions, cores_per_node, folder)
@@ -172,6 +184,7 @@ def _serve_one(
     options: dict[str, Any],
     endpoint: str,
     protocol: int | None,
+    probes: bool,
     timeout: float,
     record: Path | None,
 ) -> Session:
@@ -180,7 +193,7 @@ def _serve_one(
     from rebat.wire.zmq_link import PeerGone
     from rebat.wire.zmq_link import serve as serve_zmq
 
-    conversation = _conversation(policy, options, protocol)
+    conversation = _conversation(policy, options, protocol, probes)
     spans: list[float] = []
     refusals = Refusals()
 
@@ -189,7 +202,7 @@ def _serve_one(
         reply = conversation.answer(data)
         spans.append(time.perf_counter() - start)
         if not begun:
-            _warn_of_missing_flags(conversation)
+            _warn_of_missing_flags(conversation, probes)
         refusals.print_new(conversation.session)
         return reply
 
@@ -212,12 +225,14 @@ def _serve_one(
         raise InputError(f"{error}; {conversation.standing()}") from None
     session = conversation.session
     assert session is not None  # the session has ended
-    _report(session, spans)
+    _report(session, spans, conversation.n_probes)
     _warn_of_missing_jobs(session)
     return session
 
 
-def _conversation(policy: str, options: dict[str, Any], protocol: int | None) -> Conversation:
+def _conversation(
+    policy: str, options: dict[str, Any], protocol: int | None, probes: bool
+) -> Conversation:
     """Return a conversation whose session uses these options and those that Batsim sends."""
     from rebat.policies.options import parse_options
     from rebat.wire.conversation import Conversation, session_for
@@ -232,7 +247,7 @@ def _conversation(policy: str, options: dict[str, Any], protocol: int | None) ->
                 config = ""
         return session_for(policy, options | parse_options(config, where))
 
-    conversation = Conversation(make, whole_instants=True, protocol=protocol)
+    conversation = Conversation(make, probes=probes, protocol=protocol)
     return conversation
 
 
@@ -285,7 +300,7 @@ def _launch_commands(address: str, protocol: int | None) -> list[str]:
     return [commands[4], f"or, with Batsim 5: {commands[5]}"]
 
 
-def _warn_of_missing_flags(conversation: Conversation) -> None:
+def _warn_of_missing_flags(conversation: Conversation, probes: bool) -> None:
     """Warn if options of Batsim 4 are missing. Batsim 5 does not have these options."""
     session, wire = conversation.session, conversation.wire
     began = session.began if session else None
@@ -296,10 +311,10 @@ def _warn_of_missing_flags(conversation: Conversation) -> None:
             "warning: Batsim runs without --enable-dynamic-jobs: interrupted jobs cannot be "
             "resubmitted"
         )
-    elif not began.config.get("dynamic-jobs-acknowledged"):
+    elif probes and not began.config.get("dynamic-jobs-acknowledged"):
         log(
-            "warning: Batsim runs without --acknowledge-dynamic-jobs: if a node is repaired and "
-            "fails again at the same time, a job can start on it in between, and Batsim aborts"
+            "warning: Batsim runs without --acknowledge-dynamic-jobs: if nodes fail at the same "
+            "time, a job can start on one of them in between, and Batsim aborts"
         )
 
 
@@ -314,11 +329,11 @@ def _warn_of_missing_jobs(session: Session) -> None:
         log("warning: the simulation ended without a job; check the workload of Batsim")
 
 
-def _report(session: Session, spans: list[float]) -> None:
+def _report(session: Session, spans: list[float], n_probes: int) -> None:
     ledger = session.ledger
     cuts = statistics.quantiles(spans, n=100, method="inclusive") if len(spans) > 1 else spans * 99
     log(
-        f"{counted(len(spans), 'message')}, {counted(len(ledger.attempts), 'attempt')} ended, "
+        f"{counted(len(spans), 'message')}, {counted(n_probes, 'probe')}, {counted(len(ledger.attempts), 'attempt')} ended, "
         f"{counted(len(ledger.refusals), 'proposal')} refused; decision time p50 {cuts[49] * 1e6:.0f} us, "
         f"p99 {cuts[98] * 1e6:.0f} us, total {format_duration(sum(spans))}"
     )

@@ -5,12 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from rebat.cli.types import DURATION, FILE, MACHINE, PROTOCOL
+from rebat.core.counted import counted
 from rebat.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -54,7 +56,10 @@ _FLAGS = (
     "events",
     type=FILE,
     multiple=True,
-    help="Event file with failures and repairs of machines. May be repeated with --protocol 5.",
+    help=(
+        "Event file with failures and repairs of machines. May be repeated, for example for a file "
+        "with operations."
+    ),
 )
 @click.option(
     "-e",
@@ -99,6 +104,11 @@ _FLAGS = (
     "--split-instants",
     is_flag=True,
     help="For tests of a scheduler: send simultaneous events in separate messages, as Batsim may do on platforms with latency.",
+)
+@click.option(
+    "--split-failures",
+    is_flag=True,
+    help="For tests of a scheduler: send simultaneous lines of an event file in separate messages, as Batsim may do.",
 )
 @click.option(
     "--latency",
@@ -159,18 +169,24 @@ def _simulate4(
     from rebat.wire.remote import run_remote
     from rebat.workloads.load import load_workload
 
-    for name, values in (("--workload", workloads), ("--events", events)):
-        if len(values) > 1:
-            raise InputError(f"names {len(values)} files", name, "one file, or --protocol 5")
+    for name, values, most in (("--workload", workloads, 1), ("--events", events, 2)):
+        if len(values) > most:
+            expected = f"at most {counted(most, 'file')}, or --protocol 5"
+            raise InputError(f"names {len(values)} files", name, expected)
     jobs = load_workload(workloads[0])
-    external = read_event_file(events[0]) if events else EventFile([])
+    files = [*map(read_event_file, events), EventFile([]), EventFile([])]
     engine_options = _engine_options(options, workload_path=str(workloads[0]), list_resources=True)
     engine = Engine(
-        jobs, n_nodes=_n_nodes(options, [jobs]), events=external.events, options=engine_options
+        jobs,
+        n_nodes=_n_nodes(options, [jobs]),
+        events=files[0].events,
+        operations=files[1].events,
+        options=engine_options,
     )
     with _connected([jobs], quiet, options) as (ask, on_progress):
         run_remote(engine, ask, on_progress)
-    return write_batsim_files(export or "out", engine, external.machine_events)
+    machine_events = [event for file in files for event in file.machine_events]
+    return write_batsim_files(export or "out", engine, sorted(machine_events, key=attrgetter("at_us")))
 
 
 def _simulate5(
@@ -238,6 +254,7 @@ def _engine_options(options: dict[str, Any], **more: Any) -> EngineOptions:
         "forward_profiles": options["forward_profiles_on_submission"],
         "forward_unknown_events": options["forward_unknown_events"],
         "split_instants": options["split_instants"],
+        "split_failures": options["split_failures"],
         "latency_us": to_us(options["latency"] or 0),
         "sched_config": options["sched_cfg"],
     }

@@ -14,6 +14,7 @@ from typing import Any
 from rebat.core.errors import InputError
 
 US_PER_S = 1_000_000
+US_PER_MS = 1_000
 FOREVER_US = 2**62
 """A time after all other times. It marks jobs, outages and waits without an end."""
 

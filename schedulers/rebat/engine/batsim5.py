@@ -163,12 +163,8 @@ class Engine5(PeriodicCalls, Engine):
     def _over(self) -> bool:
         return self._forced or super()._over()
 
-    def _on_events(self, group: tuple[External, list[Any]]) -> None:
-        file, events = group
-        for event in events:
-            self._outbox.append(Notified(at_us=self.now_us, kind="generic", data=event.data))
-        self._await_events(file)
-        self._note_events_end()
+    def _on_line(self, event: Any) -> None:
+        self._outbox.append(Notified(at_us=self.now_us, kind="generic", data=event.data))
 
     # ---- jobs
 

@@ -43,7 +43,7 @@ from rebat.engine.aborts import AbortRule
 from rebat.engine.decisions import Decisions
 from rebat.engine.options import EngineOptions
 from rebat.engine.static_jobs import Placed
-from rebat.models.failures.events import ExternalEvent, GenericEvent, MachineEvent, in_order
+from rebat.models.failures.events import ExternalEvent, MachineEvent, in_order
 
 Scheduler = Callable[[Message], Reply]
 OnProgress = Callable[[int, int, int], None]
@@ -73,14 +73,17 @@ class Engine(Decisions):
         Failures, repairs and generic events. If this is a sequence (an event file), all its events
         occur, as in Batsim. Other iterables must be in order of time, and their events after the
         end of the last job do not occur.
-    operations : sequence of GenericEvent
-        Operations of an administrator, in order of time. They are treated like a second event file.
+    operations : sequence of ExternalEvent
+        A second event file, in order of time, for example operations of an administrator.
     options : EngineOptions
 
     Attributes
     ----------
     ended : sequence of EndedJob
         All jobs that ended or were rejected, in the order of Batsim's jobs.csv.
+    lines_left : list of ExternalEvent
+        Lines of an event file at the present time that the next message does not contain (see
+        `EngineOptions.split_failures`).
 
     Raises
     ------
@@ -95,11 +98,12 @@ class Engine(Decisions):
         *,
         n_nodes: int | None = None,
         events: Iterable[ExternalEvent] = (),
-        operations: Sequence[GenericEvent] = (),
+        operations: Sequence[ExternalEvent] = (),
         options: EngineOptions | None = None,
     ) -> None:
         super().__init__(n_nodes or workload.n_nodes, options or EngineOptions())
         self._notices: list[type[Event]] = []
+        self.lines_left: list[ExternalEvent] = []
         self._add_workloads(workload)
         self._submissions = self._static.groups()
         self._statics_left = bool(self._static.n)
@@ -188,6 +192,8 @@ class Engine(Decisions):
         self._gone.clear()
         reply = scheduler(Message(self.now_us, events))
         self._check_times(reply)
+        if self.lines_left:
+            self._advance(self.now_us)
         later_us = self.options.latency_us if reply.decisions else 0
         for decision in reply.decisions:
             if decision.at_us + later_us <= self.now_us:
@@ -222,7 +228,7 @@ class Engine(Decisions):
             noticed, n_events = bool(self._notices), len(self._outbox)
             happening(argument)
             join = noticed and len(self._outbox) > n_events
-            if single:
+            if single or (self.lines_left and happening == self._on_events):
                 return
         if join:
             self._outbox += self._take_notices()
@@ -285,14 +291,22 @@ class Engine(Decisions):
 
     def _on_events(self, group: tuple[External, list[ExternalEvent]]) -> None:
         file, events = group
-        for event in events:
-            if isinstance(event, MachineEvent):
-                self._on_machine_event(event)
-            elif self.options.forward_unknown_events:
-                kind = str(event.data.get("type"))
-                self._outbox.append(Notified(at_us=self.now_us, kind=kind, data=event.data))
+        n_now = 1 if self.options.split_failures else len(events)
+        for event in events[:n_now]:
+            self._on_line(event)
+        self.lines_left = events[n_now:]
+        if self.lines_left:
+            self._push(self.now_us, self._on_events, (file, self.lines_left))
+            return
         self._await_events(file)
         self._note_events_end()
+
+    def _on_line(self, event: ExternalEvent) -> None:
+        if isinstance(event, MachineEvent):
+            self._on_machine_event(event)
+        elif self.options.forward_unknown_events:
+            kind = str(event.data.get("type"))
+            self._outbox.append(Notified(at_us=self.now_us, kind=kind, data=event.data))
 
     def _note_events_end(self) -> None:
         if not any(source.left for source in self._files):

@@ -28,5 +28,11 @@ class EngineOptions(msgspec.Struct, frozen=True):
 
     This is for tests of schedulers. Batsim sends events separately if messages take time.
     """
+    split_failures: bool = False
+    """Whether to send simultaneous lines of an event file in separate messages.
+
+    A line takes effect before the reply to the line before. This is for tests of schedulers. Batsim
+    does so when its clock is wrong by the last binary digit.
+    """
     speed_flops: float = 1e9
     """Speed of the nodes in flop/s."""

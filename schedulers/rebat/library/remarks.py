@@ -18,7 +18,7 @@ from rebat.models.failures.events import AVAILABLE, UNAVAILABLE, GenericEvent, r
 from rebat.models.failures.law import Law
 from rebat.models.failures.recorded import Recorded
 from rebat.models.failures.trace import Trace
-from rebat.models.operations import coincident
+from rebat.models.operations import KINDS, coincident
 from rebat.models.overload import MANY_ATTEMPTS, WHAT_TO_DO, Hopeless, hopeless_jobs
 from rebat.runs.options import FailureOptions
 from rebat.runs.single import RunResult
@@ -124,7 +124,16 @@ def _of_events(file: Path) -> Iterator[Remark]:
     jobs = read_event_file(file)
     if not jobs.machine_events:
         yield Remark("warning", f"{file} contains no failure")
-    for kind, count in jobs.generic_types.items():
+    kinds = jobs.generic_types
+    operations = sum(kinds.pop(kind, 0) for kind in KINDS)
+    if operations:
+        yield Remark(
+            "warning",
+            f"{file}: rebat ignores {counted(operations, 'operation')}: write operations into a "
+            "separate file, and pass it with --operations. Batsim also needs a separate file (a "
+            "second --events), because it does not keep the order of lines with the same time",
+        )
+    for kind, count in kinds.items():
         near = difflib.get_close_matches(kind.lower(), (UNAVAILABLE, AVAILABLE), n=1)
         hint = f"; did you mean {near[0]}?" if near else ""
         yield Remark(

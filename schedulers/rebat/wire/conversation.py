@@ -8,7 +8,6 @@ from typing import Any
 
 import msgspec
 
-from rebat.core.decisions import Reply
 from rebat.core.errors import InputError
 from rebat.core.events import Message, SimulationBegan
 from rebat.core.units import to_s
@@ -31,10 +30,9 @@ class Conversation:
     configure : callable
         Function that creates the session from Batsim's scheduler configuration (a text, usually
         empty).
-    whole_instants : bool
-        Whether to delay decisions on repairs until all messages with the same time have arrived
-        (see `wire.instants`). A real Batsim 4 requires this. Batsim 5 does not, because it accepts
-        starts on failed nodes.
+    probes : bool
+        Whether to delay decisions on failures, repairs and operations until all messages with the
+        same time have arrived (see `wire.instants`). A real Batsim requires this.
     protocol : int, optional
         Batsim's major version, 4 or 5 (default: determined by the first frame).
     """
@@ -42,12 +40,12 @@ class Conversation:
     def __init__(
         self,
         configure: Callable[[str], Session],
-        whole_instants: bool = False,
+        probes: bool = False,
         protocol: int | None = None,
     ) -> None:
-        self._configure, self._whole_instants = configure, whole_instants
+        self._configure, self._probes = configure, probes
         self._protocol = protocol
-        self._handle: Callable[[Message], Reply] | None = None
+        self._handle: WholeInstants | None = None
         self.wire: Wire | None = None
         self.session: Session | None = None
         self.messages = 0
@@ -66,9 +64,7 @@ class Conversation:
         message = wire.decode(data)
         if self._handle is None:
             self.session = self._begin(message, wire.config)
-            handle = self.session.handle
-            whole = self._whole_instants and wire.version == 4
-            self._handle = WholeInstants(handle) if whole else handle
+            self._handle = WholeInstants(self.session.handle, wire.version, self._probes)
         return wire.encode(self._handle(message))
 
     def _begin(self, message: Message, config: str) -> Session:
@@ -77,6 +73,11 @@ class Conversation:
             raise InputError("the simulation has not begun", expected="SIMULATION_BEGINS")
         check_workloads(first)
         return self._configure(config)
+
+    @property
+    def n_probes(self) -> int:
+        """Number of probes so far."""
+        return self._handle.n_probes if self._handle else 0
 
     def finished(self) -> bool:
         """Return whether the message about the end of the simulation has been answered."""

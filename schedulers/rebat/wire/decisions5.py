@@ -14,11 +14,10 @@ from rebat.core import decisions as d
 from rebat.core import decisions5 as d5
 from rebat.core.errors import InputError, short
 from rebat.core.nodes import NodeSet
-from rebat.core.units import US_PER_S
+from rebat.core.units import US_PER_MS, US_PER_S
 from rebat.wire.tables5 import Fields, NewJob, NewProfile, Strict, Whole32, Whole64, checked_id
 
-_MS_US = 1_000
-_UNITS = {"Second": US_PER_S, "Millisecond": _MS_US}
+_UNITS = {"Second": US_PER_S, "Millisecond": US_PER_MS}
 _ONCE, _PERIODIC = "OneShot", "Periodic"
 _ENDLESS, _FINITE = "Infinite", "FinitePeriodNumber"
 _STRATEGY = "SpreadOverHostsFirst"
@@ -189,14 +188,14 @@ class CallMeLaterEvent(Strict):
     @classmethod
     def of(cls, decision: d.CallMeLater | d5.PeriodicCall) -> CallMeLaterEvent:
         if isinstance(decision, d.CallMeLater):
-            time_ms = max(0, -(-decision.when_us // _MS_US))
+            time_ms = max(0, -(-decision.when_us // US_PER_MS))
             name = decision.name or f"{time_ms} ms"
             when: Fields = {"time": time_ms, "time_unit": "Millisecond"}
             return cls(call_me_later_id=name, when_type=_ONCE, when=when)
         finite = decision.n_periods is not None
         when = {
-            "period": decision.period_us // _MS_US,
-            "offset": decision.offset_us // _MS_US,
+            "period": decision.period_us // US_PER_MS,
+            "offset": decision.offset_us // US_PER_MS,
             "time_unit": "Millisecond",
             "mode_type": _FINITE if finite else _ENDLESS,
             "mode": {"nb_periods": decision.n_periods} if finite else {},

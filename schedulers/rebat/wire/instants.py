@@ -1,21 +1,36 @@
 # SPDX-License-Identifier: Apache-2.0
 """Complete instants for a session.
 
-An *instant* is the set of all messages with the same simulated time. If a node is repaired and
-fails again at the same time, Batsim 4.2.1 can report this in two messages, because its clock is
-wrong by the last binary digit when it sends the first message. If a job starts on the node between
-the two messages, Batsim aborts. Therefore, this module delays a message with repairs until Batsim
-has sent all messages of its instant. A requested call cannot show that all messages were sent,
-because its minimum delay is 10 microseconds. However, Batsim acknowledges the registration of a job
-immediately. Therefore, this module registers a job (the *probe*) only to receive this
-acknowledgement, and then rejects the job.
+An *instant* is the set of all messages with the same simulated time. Batsim waits for each line of
+an event file separately, and its clock can be wrong by the last binary digit after a wait.
+Therefore, it can report events of the same time (the failures of two nodes, or a repair and a
+failure of the same node) in several messages, together with ends of jobs. If a job starts between
+two of these messages, the schedule is wrong. If the node of the job fails at the same time, Batsim
+4.2.1 aborts.
+
+Therefore, this module holds a message with events of an event file until Batsim has sent all
+messages of its instant. It finds out with a *probe*: a request that Batsim answers at the same
+simulated time, after everything else that happens at this time. If the answer arrives with other
+events, or after them, it sends another probe.
+
+Batsim 4
+    A call has a minimum delay of 10 microseconds. However, Batsim acknowledges the registration of
+    a job immediately. Therefore, the probe is a job, which is then rejected.
+Batsim 5
+    A call can be requested for the present. The probe is two calls, because Batsim also processes
+    the probe of Batsim 4 in two steps (a profile and a job).
+
+The module also restores the order of the events of an instant: the failures and repairs of a node
+alternate. Batsim 5 sorts the lines of an event file only by time, and its sort is not stable.
+Therefore, a failure can precede the repair that ends the previous outage of the node.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from rebat.core.decisions import (
+    CallMeLater,
     Decision,
     FinishRegistration,
     RegisterJob,
@@ -24,82 +39,150 @@ from rebat.core.decisions import (
     Reply,
 )
 from rebat.core.events import (
+    CallRequested,
     Event,
     JobSubmitted,
     Message,
+    NodesFailed,
     NodesRejuvenated,
+    Notified,
     SimulationBegan,
     SimulationEnded,
 )
 from rebat.core.jobs import PROBES, batsim_number
+from rebat.core.units import US_PER_MS
+
+_FROM_FILES = (NodesFailed, NodesRejuvenated, Notified)
+"""Events that can be lines of an event file."""
 
 
 class WholeInstants:
-    """A scheduler that forwards messages with repairs only when their instant is complete.
+    """A scheduler that forwards failures, repairs and operations when their instant is complete.
 
-    This requires Batsim's options ``--enable-dynamic-jobs`` and ``--acknowledge-dynamic-jobs``.
-    Without them, or after the end of the registration of jobs, messages are forwarded immediately.
+    Batsim 4 needs the options ``--enable-dynamic-jobs`` and ``--acknowledge-dynamic-jobs``. Without
+    them, and after the end of the registration of jobs, messages are forwarded immediately.
 
     Parameters
     ----------
     handle : callable
         Function that returns the reply to a message, like the method ``handle`` of a session.
+    protocol : int
+        Batsim's major version, 4 or 5.
+    probes : bool
+        Whether to send probes. Otherwise, messages are forwarded immediately.
+
+    Attributes
+    ----------
+    n_probes : int
+        Number of probes.
     """
 
-    def __init__(self, handle: Callable[[Message], Reply]) -> None:
+    def __init__(
+        self, handle: Callable[[Message], Reply], protocol: int = 4, probes: bool = True
+    ) -> None:
         self._handle = handle
-        self._acknowledged = False
+        self._calls, self._probes = protocol == 5, probes
+        self._can_probe = probes and self._calls
         self._held: list[Event] = []
-        self._probe = ""
+        self._name = ""
+        self._n_answers = 0
+        """Number of answers to the probe that have not arrived."""
+        self._news = False
+        """Whether a probe is needed: events arrived that no probe follows."""
+        self._down: set[int] = set()
         self.n_probes = 0
 
     def __call__(self, message: Message) -> Reply:
         """If the instant is complete, return the session's reply. Otherwise, wait for the rest."""
         self._note_flags(message)
+        probing = self._n_answers > 0
         events = [event for event in message.events if not self._is_answer(event)]
-        answered = len(events) < len(message.events)
-        if self._probe and not answered and not _ends(events):
-            self._held += events
-            return Reply(message.now_us)
-        if not self._probe and self._acknowledged and _repairs(events):
-            self._held = events
-            return Reply(message.now_us, self._register_probe(message.now_us))
-        return self._answer(Message(message.now_us, (*self._held, *events)))
+        n_answers = len(message.events) - len(events)
+        self._n_answers -= n_answers
+        self._held += events
+        self._news |= bool(events) if probing else _has(events, _FROM_FILES)
+        now_us = message.now_us
+        if _has(events, SimulationEnded):
+            return self._answer(now_us)
+        if self._n_answers:
+            return Reply(now_us)
+        answered = self._rejection(now_us) if n_answers else ()
+        if self._can_probe and self._news:
+            return Reply(now_us, (*answered, *self._probe(now_us)))
+        return self._answer(now_us, answered)
 
     def _note_flags(self, message: Message) -> None:
         for event in message.events:
-            if isinstance(event, SimulationBegan):
+            if isinstance(event, SimulationBegan) and self._probes and not self._calls:
                 flags = ("dynamic-jobs-enabled", "dynamic-jobs-acknowledged")
-                self._acknowledged = all(map(event.config.get, flags))
+                self._can_probe = all(map(event.config.get, flags))
 
     def _is_answer(self, event: Event) -> bool:
-        return isinstance(event, JobSubmitted) and event.job_id == self._probe
+        if not self._n_answers:
+            return False
+        if self._calls:
+            return isinstance(event, CallRequested) and event.name == self._name
+        return isinstance(event, JobSubmitted) and event.job_id == self._name
 
-    def _register_probe(self, now_us: int) -> tuple[Decision, ...]:
-        """Return the decisions that register the probe job."""
+    def _probe(self, now_us: int) -> tuple[Decision, ...]:
+        """Return the decisions of a probe."""
         self.n_probes += 1
+        self._news = False
         name = f"instant-{self.n_probes}"
-        self._probe = job_id = f"{PROBES}!{name}"
+        self._name = f"{PROBES}!{name}"
+        if self._calls:
+            self._n_answers = 2
+            past_us = now_us // US_PER_MS * US_PER_MS  # Batsim 5 answers immediately
+            call = CallMeLater(at_us=now_us, when_us=past_us, name=self._name)
+            return call, call
+        self._n_answers = 1
         profile = {"type": "delay", "delay": 1}
-        fields = {"id": job_id, "subtime": batsim_number(now_us), "res": 1, "profile": name}
+        fields = {"id": self._name, "subtime": batsim_number(now_us), "res": 1, "profile": name}
         return (
             RegisterProfile(at_us=now_us, workload=PROBES, name=name, profile=profile),
-            RegisterJob(at_us=now_us, job_id=job_id, job=fields),
+            RegisterJob(at_us=now_us, job_id=self._name, job=fields),
         )
 
-    def _answer(self, message: Message) -> Reply:
-        """Return the reply of the session to a complete instant. It also rejects the probe job."""
-        rejected = (RejectJob(at_us=message.now_us, job_id=self._probe),) if self._probe else ()
-        self._held, self._probe = [], ""
-        reply = self._handle(message)
-        if any(isinstance(decision, FinishRegistration) for decision in reply.decisions):
-            self._acknowledged = False
-        return Reply(reply.now_us, (*rejected, *reply.decisions))
+    def _rejection(self, now_us: int) -> tuple[Decision, ...]:
+        """Return the decision that ends the job of the probe."""
+        return () if self._calls else (RejectJob(at_us=now_us, job_id=self._name),)
+
+    def _answer(self, now_us: int, answered: tuple[Decision, ...] = ()) -> Reply:
+        """Return the reply of the session to all events since its last reply."""
+        events, self._held, self._news = self._alternating(self._held), [], False
+        reply = self._handle(Message(now_us, events))
+        if not self._calls and _has(reply.decisions, FinishRegistration):
+            self._can_probe = False
+        return Reply(reply.now_us, (*answered, *reply.decisions)) if answered else reply
+
+    def _alternating(self, events: list[Event]) -> tuple[Event, ...]:
+        """Return the events in an order in which the failures and repairs of a node alternate.
+
+        An event that is impossible in the present state of its nodes comes after the event that
+        makes it possible. If there is none, it comes last.
+        """
+        ordered: list[Event] = []
+        waiting: list[Event] = []
+        for event in events:
+            if not self._takes_effect(event):
+                waiting.append(event)
+                continue
+            ordered.append(event)
+            while (ready := next(filter(self._takes_effect, waiting), None)) is not None:
+                waiting.remove(ready)
+                ordered.append(ready)
+        return (*ordered, *waiting)
+
+    def _takes_effect(self, event: Event) -> bool:
+        """Note the new state of the nodes of an event. Return False if they already have it."""
+        if isinstance(event, NodesFailed) and self._down.isdisjoint(event.nodes):
+            self._down.update(event.nodes)
+        elif isinstance(event, NodesRejuvenated) and self._down.issuperset(event.nodes):
+            self._down.difference_update(event.nodes)
+        else:
+            return not isinstance(event, NodesFailed | NodesRejuvenated)
+        return True
 
 
-def _repairs(events: list[Event]) -> bool:
-    return any(isinstance(event, NodesRejuvenated) for event in events)
-
-
-def _ends(events: list[Event]) -> bool:
-    return any(isinstance(event, SimulationEnded) for event in events)
+def _has(items: Iterable[Event | Decision], kinds: type | tuple[type, ...]) -> bool:
+    return any(isinstance(item, kinds) for item in items)

@@ -13,7 +13,7 @@ import msgspec
 
 from rebat.core.decisions import Reply
 from rebat.core.errors import InputError
-from rebat.core.events import Event, Message, NodesFailed, NodesRejuvenated, SimulationBegan
+from rebat.core.events import Message, SimulationBegan
 from rebat.wire import batsim4, batsim5
 from rebat.wire.hello5 import OURS, Features, decode_init, encode_hello, is_init
 from rebat.wire.sequences5 import with_sequences
@@ -74,7 +74,6 @@ class Batsim5Wire:
         self._features = features
         self._now_s = 0.0
         self._greeted = False
-        self._down: set[int] = set()
 
     def opening(self, data: bytes) -> bytes | None:
         """Return the hello as the reply to the first frame, or None for later frames."""
@@ -85,12 +84,10 @@ class Batsim5Wire:
         return encode_hello(self._features)
 
     def decode(self, data: bytes) -> Message:
-        """Return the message in a frame. The failures and repairs of a node alternate."""
+        """Return the message in a frame."""
         message, self._now_s = batsim5.decode_timed(data)
-        if not message.events:
-            return message
-        events = self._alternating(message.events)
-        first = events[0]
+        events = message.events
+        first = events[0] if events else None
         if isinstance(first, SimulationBegan):
             features = self._features
             config = {
@@ -110,33 +107,6 @@ class Batsim5Wire:
         """
         decisions = with_sequences(reply.decisions)
         return batsim5.encode_reply(Reply(reply.now_us, decisions), self._now_s)
-
-    def _alternating(self, events: tuple[Event, ...]) -> tuple[Event, ...]:
-        """If a node that is down is repaired and fails at the same time, put the repair first.
-
-        Batsim 5 sorts the lines of an event file only by time, and its sort is not stable.
-        Therefore, a failure can precede the repair that ends the previous outage of the node.
-        """
-        ordered: list[Event] = []
-        waiting: list[NodesFailed] = []
-        for event in events:
-            if isinstance(event, NodesFailed) and not self._down.isdisjoint(event.nodes):
-                waiting.append(event)
-                continue
-            ordered.append(self._noted(event))
-            if isinstance(event, NodesRejuvenated):
-                ready = [failure for failure in waiting if self._down.isdisjoint(failure.nodes)]
-                waiting = [failure for failure in waiting if failure not in ready]
-                ordered += [self._noted(failure) for failure in ready]
-        return (*ordered, *waiting)
-
-    def _noted(self, event: Event) -> Event:
-        """Update the set of nodes that are down, and return the event."""
-        if isinstance(event, NodesFailed):
-            self._down.update(event.nodes)
-        elif isinstance(event, NodesRejuvenated):
-            self._down.difference_update(event.nodes)
-        return event
 
 
 def wire_for(data: bytes, version: int | None) -> Wire:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Changes of messages that must not change the decisions of a policy.
 
-Noise adds messages without news, and can split simultaneous events into several messages.
+Noise adds messages without news.
 """
 
 from __future__ import annotations
@@ -10,21 +10,15 @@ import random
 from collections.abc import Callable, Iterator
 
 from rebat.core.decisions import Decision, Reply
-from rebat.core.events import CallRequested, Message, NodesFailed, NodesRejuvenated
+from rebat.core.events import CallRequested, Message
 from rebat.core.units import to_us
 
 
 class Noise:
-    """A wrapper of a scheduler that adds messages to those of the engine.
+    """A wrapper of a scheduler that adds messages to those of the engine."""
 
-    With ``apart``, a repair and a failure of the same node at the same time are sent in two
-    messages, as Batsim sometimes does.
-    """
-
-    def __init__(
-        self, handle: Callable[[Message], Reply], rng: random.Random, apart: bool = False
-    ) -> None:
-        self._handle, self._rng, self._apart, self._now_us = handle, rng, apart, 0
+    def __init__(self, handle: Callable[[Message], Reply], rng: random.Random) -> None:
+        self._handle, self._rng, self._now_us = handle, rng, 0
 
     def __call__(self, message: Message) -> Reply:
         """Handle a message and additional messages, and return all decisions in one reply."""
@@ -38,23 +32,7 @@ class Noise:
         now_us = message.now_us
         if now_us - self._now_us > to_us(1) and self._rng.random() < 0.5:
             yield Message(now_us - to_us(0.5), ())
-        yield from _repairs_apart(message) if self._apart else (message,)
+        yield message
         while self._rng.random() < 0.5:
             call = (CallRequested(at_us=now_us),)
             yield Message(now_us, self._rng.choice([(), call]))
-
-
-def _repairs_apart(message: Message) -> Iterator[Message]:
-    """Yield a message, or two if it contains a repair and a failure of the same node."""
-    repaired: set[int] = set()
-    first, second = [], []
-    for event in message.events:
-        if isinstance(event, NodesRejuvenated):
-            repaired.update(event.nodes)
-        if isinstance(event, NodesFailed) and repaired.intersection(event.nodes):
-            second.append(event)
-        else:
-            first.append(event)
-    yield Message(message.now_us, tuple(first))
-    if second:
-        yield Message(message.now_us, tuple(second))

@@ -142,6 +142,7 @@ class _Run:
                 forward_unknown_events=True,
                 latency_us=self.case.latency_us,
                 split_instants=self.case.split_instants,
+                split_failures=how is How.NOISY,
             ),
         )
         if how is How.WIRE:
@@ -187,7 +188,7 @@ class _Run:
 def _noisy(handle: Scheduler) -> Scheduler:
     """Return a scheduler that receives additional messages without news."""
     rng = random.Random(0)
-    noise = Noise(WholeInstants(handle), rng, apart=True)
+    noise = Noise(WholeInstants(handle), rng)
 
     def scheduler(message: Message) -> Reply:
         reply = noise(message)

@@ -44,6 +44,11 @@ EVERYBODY = "all"
 ORDER = "operation"
 """Reason of drains by an administrator."""
 
+SORTED = (
+    "they are drained at the same time, but later, and stay drained. Batsim does not keep the order "
+    "of lines with the same time: write operations and failures into separate --events files"
+)
+
 
 class Operations:
     """A reaction that carries out operations. If an operation is impossible, it records the reason.
@@ -75,6 +80,13 @@ class Operations:
 
     def react(self, view: View, news: News) -> Iterator[Proposal]:
         """Carry out new operations, and continue to empty nodes."""
+        operations = [*self._operations(view, news)]
+        for number, operation in enumerate(operations, start=1):
+            yield from self._carry_out(view, news, operation, operations[number:])
+        if self._emptying:
+            yield from self._empty(view, news)
+
+    def _operations(self, view: View, news: News) -> Iterator[Operation]:
         for kind, data in news.notices:
             if kind in KINDS:
                 try:
@@ -82,9 +94,7 @@ class Operations:
                     self._check(view, operation)
                 except InputError as error:
                     raise error.at(f"event {kind}") from None
-                yield from self._carry_out(view, news, operation)
-        if self._emptying:
-            yield from self._empty(view, news)
+                yield operation
 
     def _check(self, view: View, operation: Operation) -> None:
         count = view.n_nodes // view.machine.cores_per_node
@@ -92,7 +102,10 @@ class Operations:
             node = int(operation.nodes.intervals[-1, 1])
             raise InputError(f"node {node} is not on the machine", expected=f"0 to {count - 1}")
 
-    def _carry_out(self, view: View, news: News, operation: Operation) -> Iterator[Proposal]:
+    def _carry_out(
+        self, view: View, news: News, operation: Operation, later: Sequence[Operation]
+    ) -> Iterator[Proposal]:
+        """Carry out an operation. ``later`` are the other operations of the same time."""
         if operation.kind == MIGRATE:
             yield from self._migrate(view, operation)
         elif not self._may(operation.user):  # step 1
@@ -100,7 +113,7 @@ class Operations:
         elif operation.kind == DRAIN:
             yield from self._drain(view, news, operation)
         else:
-            yield from self._undrain(view, operation)
+            yield from self._undrain(view, operation, later)
 
     def _may(self, user: str) -> bool:
         return not user or EVERYBODY in self._operators or user in self._operators
@@ -172,13 +185,19 @@ class Operations:
         if not jobs:
             self._emptying.clear()  # step 6
 
-    def _undrain(self, view: View, operation: Operation) -> Iterator[Proposal]:
+    def _undrain(
+        self, view: View, operation: Operation, later: Sequence[Operation]
+    ) -> Iterator[Proposal]:
         back = self._cores(view, operation).where(view.machine.drained_for(ORDER))
         self._emptying.difference_update(back)
         if back.size:
             yield Undrain(back, ORDER)
         else:
-            yield Note(f"undrain of {operation.nodes}", "is refused: the nodes are not drained")
+            reason = "is refused: the nodes are not drained"
+            drains = (other.nodes for other in later if other.kind == DRAIN and other.nodes)
+            if operation.nodes and any(map(operation.nodes.meets, drains)):
+                reason += f"; {SORTED}"
+            yield Note(f"undrain of {operation.nodes}", reason)
 
     # ---- jobs
 
