@@ -21,6 +21,7 @@ from rebat.wire.checking import read_frames
 from rebat.wire.conversation import Conversation, session_for
 from rebat.wire.hello5 import Features, decode_hello
 from rebat.wire.remote5 import ABORTED, CRASHED, DEADLOCKED, greet, run_remote5
+from rebat.workloads.batsim5_json import with_failing_parts
 from rebat.workloads.load import load_workload
 from tests.coincidences import Case
 
@@ -99,8 +100,8 @@ def play5(
 ) -> tuple[Engine5, Conversation]:
     """Run a case over Batsim 5's protocol in strict mode; check the session at each message.
 
-    With ``split``, each line of the event file is in a separate message. As Batsim 5's sort of lines
-    is not stable, failures are before the repairs of the same time.
+    With ``split``, each line of the event file is in a separate message, and failures are before
+    the repairs of the same time, because Batsim 5's sort of lines is not stable.
     """
     conversation = Conversation(
         lambda _: session_for(case.policy, case.told, strict=True), probes=split
@@ -118,7 +119,8 @@ def play5(
     if split:
         events.sort(key=lambda event: (event.at_us, getattr(event, "available", False)))
     files = [texts_of(events, 0)] if events else []
-    engine = Engine5([case.workload], n_nodes=case.n_nodes, files=files, options=options)
+    workload = with_failing_parts(case.workload)
+    engine = Engine5([workload], n_nodes=case.n_nodes, files=files, options=options)
     run_remote5(engine, ask)
     return engine, conversation
 

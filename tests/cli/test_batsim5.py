@@ -29,12 +29,16 @@ OTHER = {
     "d": {"type": "delay", "delay": 1.5, "note": {"of": "the user"}},
     "flow0": {"type": "composed", "repeat": 2, "seq": ["d", "d"], "extra_data": "text"},
     "unused": {"type": "delay", "delay": 9},
+    "fails": {"type": "delay", "delay": 10, "ret": 1, "note": 3},
+    "brief": {"type": "delay", "delay": 0.000001, "ret": 2},
 }
 JOBS = (
     Job("1", 2, 0, None, "two"),
     Job("w0.5", 1, 5, 1_000_000, "each", {"extra_data": "any text"}),
     Job("c", 1, 5, 1_000_000, "spread", {"user": "u1", "extra_data": [1]}),
     Job("d", 1, 5, None, "flow0", {"extra_data": [1, 2]}),
+    Job("e", 1, 5, None, "fails"),
+    Job("f", 1, 5, None, "brief"),
 )
 WORKLOADS = [
     Workload("w", 4, JOBS, OTHER, ("a note",), {"nodes": "n[1-4]"}),
@@ -57,12 +61,30 @@ def test_a_workload_comes_back_from_batsim_5s_form(workload: Workload) -> None:
 def test_what_batsim_5_takes_for_a_complete_id_is_complete() -> None:
     document = to_five(WORKLOADS[0])
     jobs = {job["id"]: job for job in document["jobs"]}
-    assert set(jobs) == {"1", "w0!w0.5", "c", "d"}
+    assert set(jobs) == {"1", "w0!w0.5", "c", "d", "e", "f"}
     assert jobs["d"]["profile"] == "w0!flow0" and "flow0" in document["profiles"]
     assert jobs["1"].keys() == {"id", "subtime", "res", "profile"}
     assert document["profiles"]["each"]["ret"] == 3
     assert document["profiles"]["d"]["extra_data"] == {"note": {"of": "the user"}}
-    assert {job["id"] for job in to_five(WORKLOADS[0], "w1")["jobs"]} == {"1", "w0.5", "c", "d"}
+    assert {job["id"] for job in to_five(WORKLOADS[0], "w1")["jobs"]} == {
+        "1",
+        "w0.5",
+        "c",
+        "d",
+        "e",
+        "f",
+    }
+
+
+def test_the_last_part_of_a_delay_that_fails_is_a_profile() -> None:
+    profiles = to_five(WORKLOADS[0])["profiles"]
+    assert profiles["fails"]["seq"] == ["fails.work", "fails.ends"]
+    assert profiles["fails.work"] == {"type": "DelayProfile", "delay": 9.999999}
+    assert profiles["fails.ends"] == {"type": "DelayProfile", "delay": 0.000001, "ret": 1}
+    assert profiles["brief"]["seq"] == ["brief.ends"]
+    taken = WORKLOADS[0].profiles | {"fails.ends": {"type": "delay", "delay": 1}}
+    with pytest.raises(InputError, match=r"profile 'fails.ends': has the name of a part"):
+        to_five(msgspec.structs.replace(WORKLOADS[0], profiles=taken))
 
 
 def test_a_profile_without_counterpart_is_refused() -> None:

@@ -6,7 +6,19 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from rebat.core.decisions import (
+    CallMeLater,
+    Decision,
+    ExecuteJob,
+    FinishRegistration,
+    KillJobs,
+    Reply,
+)
+from rebat.core.events import CallRequested, JobsKilled, JobSubmitted, Message
+from rebat.core.jobs import Job, Workload
+from rebat.core.nodes import NodeSet
 from rebat.core.units import to_us
+from rebat.engine.batsim5 import Engine5
 from rebat.engine.options import EngineOptions
 from rebat.library.policy_check.invariants import check_ends, check_nodes, check_sizes
 from rebat.models.failures.events import GenericEvent, MachineEvent
@@ -60,6 +72,45 @@ def test_presets_decide_the_same_behind_the_protocol(first: int) -> None:
             assert rows4(engine) == expected, (seed, case.policy, split)
 
 
+def test_jobs_that_fail_also_fail_after_an_interruption() -> None:
+    """A scheduler of Batsim 5 can only register profiles that fail as sequences.
+
+    No part of a composed profile fails, because Batsim 5, unlike Batsim 4, then ends the job. The
+    last part of a sequence can end later within its instant; the order of rows is not compared.
+    """
+    failed = 0
+    for seed in range(60):
+        case = Case(seed)
+        errors = {"silent_errors": 2} if seed % 2 else {}
+        profiles = {
+            name: {**fields, "ret": 1, **errors}
+            if name[1:] in ("3", "5", "7", "8", "11")
+            else fields
+            for name, fields in case.workload.profiles.items()
+        }
+        case.workload = msgspec.structs.replace(case.workload, profiles=profiles)
+        engine, _ = play5(case, split=True)
+        rows = rows4(engine)
+        assert sorted(rows) == sorted(jobs_csv(embedded(case).jobs)), (seed, case.policy)
+        failed += sum("#" in row.split(",")[0] and "COMPLETED_FAILED" in row for row in rows)
+    assert failed > 20
+
+
+def test_the_beginning_and_the_first_jobs_in_one_message() -> None:
+    """With an event file, Batsim 5 sends them together. Empty nodes sleep at the beginning."""
+    for seed in range(8):
+        case = Case(seed)
+        case.policy, case.cores, case.operations = "cluster:react=sleep,sleep=0,boot=2", 1, []
+        first, *others = case.workload.jobs
+        jobs = (msgspec.structs.replace(first, submit_us=0), *others)
+        case.workload = msgspec.structs.replace(case.workload, jobs=jobs)
+        case.events = case.events or [MachineEvent(to_us(3), False, NodeSet.of([0])),
+                                      MachineEvent(to_us(4), True, NodeSet.of([0]))]  # fmt: skip
+        engine, _ = play5(case)
+        assert engine.ended[0].start_us >= to_us(2)
+        assert rows4(engine) == [*jobs_csv(embedded(case).jobs)], seed
+
+
 def embedded(case: Case):
     return simulate(
         case.workload, preset(case.policy), n_nodes=case.n_nodes, machine_events=case.events,
@@ -111,3 +162,30 @@ def stretched(case: Case) -> Case:
     case.operations = [GenericEvent(longer(e.at_us), e.data) for e in case.operations]
     assert to_us(FACTOR) % 1000
     return case
+
+
+def test_progress_is_in_the_order_of_ids_as_text() -> None:
+    jobs = tuple(Job(name, 1, 0, None, "d") for name in ("9", "10"))
+    workload = Workload("w", 2, jobs, {"d": {"type": "delay", "delay": 9}})
+    engine, killed = Engine5([workload], n_nodes=2), []
+
+    def scheduler(message: Message) -> Reply:
+        decisions: list[Decision] = []
+        for event in message.events:
+            if isinstance(event, JobSubmitted):
+                node = NodeSet.of([len(decisions)])
+                decisions.append(ExecuteJob(at_us=0, job_id=event.job_id, nodes=node))
+                call = CallMeLater(at_us=0, when_us=to_us(3), name="kill")
+            elif isinstance(event, CallRequested):
+                ids = ("w0!9", "w0!10")
+                decisions.append(KillJobs(at_us=message.now_us, job_ids=ids))
+                decisions.append(FinishRegistration(at_us=message.now_us))
+            elif isinstance(event, JobsKilled):
+                killed.append(event)
+        more = (call,) if any(isinstance(x, ExecuteJob) for x in decisions) else ()
+        return Reply(message.now_us, (*decisions, *more))
+
+    engine.run(scheduler)
+    (event,) = killed
+    assert event.job_ids == ("w0!9", "w0!10")
+    assert [*event.progress] == ["w0!10", "w0!9"]

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from rebat.core import events as e
-from rebat.core.decisions import FinishRegistration, RegisterJob, RegisterProfile, RejectJob, Reply
+from rebat.core.decisions import FinishRegistration, RejectJob, Reply
 from rebat.core.events import Message
 from rebat.core.nodes import NodeSet
 from rebat.engine.aborts import Abort
@@ -99,6 +99,15 @@ def test_the_answer_must_arrive_alone() -> None:
     assert session.heard[1:] == [Message(5, (FAILURE, end))]
 
 
+def test_the_beginning_is_heard_alone() -> None:
+    session = Session(RejectJob(at_us=0, job_id="w0!1"))
+    instants = WholeInstants(session.handle, protocol=5)
+    (began,) = begins().events
+    job = e.JobSubmitted(at_us=0, job_id="w0!1", job={"id": "w0!1"})
+    assert len(instants(Message(0, (began, job))).decisions) == 2
+    assert session.heard == [Message(0, (began,)), Message(0, (job,))]
+
+
 def call(number: int = 1) -> e.Event:
     return e.CallRequested(at_us=5, name=f"rebat!instant-{number}")
 
@@ -106,9 +115,7 @@ def call(number: int = 1) -> e.Event:
 def test_the_probe_of_batsim_5_is_two_calls() -> None:
     session = Session()
     instants = WholeInstants(session.handle, protocol=5)
-    instants(Message(0, (e.SimulationBegan(
-        at_us=0, n_nodes=2, config={}, profiles={}, workloads={},
-    ),)))  # fmt: skip
+    instants(begins(dynamic=False, acknowledged=False))
     asked = instants(Message(1234, (FAILURE,))).decisions
     assert [decision.when_us for decision in asked] == [1000, 1000]
     assert instants(Message(1234, (OTHER, call()))) == Reply(1234)
@@ -133,13 +140,14 @@ def test_failures_and_repairs_of_a_node_alternate(reported, order) -> None:
     """
     session = Session()
     instants = WholeInstants(session.handle, protocol=5)
+    instants(begins())
     instants(Message(3, (msgspec.structs.replace(FAILURE, at_us=3),)))
     instants(Message(3, (call(), call())))
     for event in reported:
         instants(Message(5, (event,)))
     instants(Message(5, (call(2), call(2))))
     instants(Message(5, (call(3), call(3))))
-    assert session.heard[1:] == [Message(5, order)]
+    assert session.heard[2:] == [Message(5, order)]
 
 
 @pytest.mark.parametrize("flags", [(False, True), (True, False)])

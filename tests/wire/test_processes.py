@@ -118,8 +118,27 @@ def embedded(inputs: Path, policy: str, out: Path, *more: str) -> bytes:
     return (out / policy.replace(":", "+") / "jobs.csv").read_bytes()
 
 
+def check_totals(served: Path, run: Path, capsys) -> None:
+    """``rebat validate`` and ``compare`` leave the probes out; the totals are those of the run."""
+    capsys.readouterr()
+    main(["validate", str(served), "--by-rebat", "--json"])
+    record = json.loads(capsys.readouterr().out)
+    assert record["probes"] > 10
+    (expected,) = csv.DictReader((run / "schedule.csv").read_text().splitlines())
+    totals = record["totals_without_probes"]
+    assert len(totals) == 6
+    for name, value in totals.items():
+        assert value == pytest.approx(float(expected[name]), abs=2e-5)
+    main(["validate", str(served), "--by-rebat"])
+    assert "totals of schedule.csv without the probes: nb_jobs " in capsys.readouterr().out
+    main(["compare", str(served), str(run)])
+    assert f"{record['rows']} rows, without {record['probes']} probes" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("policy", ["baseline", "sfsj", "batsched-conservative"])
-def test_over_the_wire_the_jobs_are_those_of_an_embedded_run(inputs, policy, tmp_path) -> None:
+def test_over_the_wire_the_jobs_are_those_of_an_embedded_run(
+    inputs, policy, tmp_path, capsys
+) -> None:
     failing = policy != "batsched-conservative"
     events = ["--events", str(inputs / "f.events")] if failing else []
     more = ["--failures", str(inputs / "f.events")] if failing else []
@@ -132,6 +151,8 @@ def test_over_the_wire_the_jobs_are_those_of_an_embedded_run(inputs, policy, tmp
     assert "--enable-dynamic-jobs" in told
     assert "p99" in told
     assert own_rows(tmp_path / "sim_jobs.csv") == embedded(inputs, policy, tmp_path / "run", *more)
+    if failing:
+        check_totals(tmp_path / "sim_jobs.csv", tmp_path / "run" / policy, capsys)
     talk = list(read_recording(record))
     assert [line.seq for line in talk] == list(range(len(talk)))
     assert "SIMULATION_ENDS" in talk[-2].raw

@@ -150,15 +150,15 @@ def _two_runs(
     result = compare(in_a, in_b, tolerance)
     if as_json:
         sides = {
-            name: {"path": table.path, "rows": len(table.records)}
+            name: {"path": table.path, "rows": len(table.records), "probes": table.n_probes}
             for name, table in (("a", in_a), ("b", in_b))
         }
         facts = comparison_facts(result, allocations)
         _print_record({**facts, **sides}, {"": result}, out, force)
         return result.same(allocations)
     click.echo(_verdict(result, allocations))
-    click.echo(f"A: {in_a.path}, {counted(len(in_a.records), 'row')}")
-    click.echo(f"B: {in_b.path}, {counted(len(in_b.records), 'row')}")
+    click.echo(f"A: {in_a.path}, {in_a.size}")
+    click.echo(f"B: {in_b.path}, {in_b.size}")
     for line in _lines(result, allocations):
         click.echo(line)
     _write({"": result}, out, force)

@@ -186,7 +186,9 @@ def _simulate4(
     with _connected([jobs], quiet, options) as (ask, on_progress):
         run_remote(engine, ask, on_progress)
     machine_events = [event for file in files for event in file.machine_events]
-    return write_batsim_files(export or "out", engine, sorted(machine_events, key=attrgetter("at_us")))
+    return write_batsim_files(
+        export or "out", engine, sorted(machine_events, key=attrgetter("at_us"))
+    )
 
 
 def _simulate5(
@@ -205,6 +207,7 @@ def _simulate5(
     from rebat.models.failures.events5 import machine_events_in, read_texts
     from rebat.runs.batsim5_files import write_batsim5_files
     from rebat.wire.remote5 import DEADLOCKED, Batsim5Abort, greet, run_remote5
+    from rebat.workloads.batsim5_json import with_failing_parts
     from rebat.workloads.load import load_workload
 
     for name in _FLAGS:
@@ -212,7 +215,7 @@ def _simulate5(
             problem = "has no effect with --protocol 5"
             expected = "a scheduler that requests the feature"
             raise InputError(problem, "--" + name.replace("_", "-"), expected)
-    jobs = [load_workload(path) for path in workloads]
+    jobs = [with_failing_parts(load_workload(path)) for path in workloads]
     texts = [read_texts(path, number) for number, path in enumerate(events)]
     outages = machine_events_in(read_event_file(path).events for path in events)
     n_nodes = _n_nodes(options, jobs)

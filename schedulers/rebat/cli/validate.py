@@ -141,9 +141,10 @@ def validate(
         print_json(_record(table, errors, usual))
     else:
         verdict = "not valid" if errors else "valid"
-        click.echo(
-            f"{table.path}: {verdict}: {counted(len(table.records), 'row')}, {counted(len(errors), 'finding')}"
-        )
+        click.echo(f"{table.path}: {verdict}: {table.size}, {counted(len(errors), 'finding')}")
+        if totals := table.totals():
+            values = ", ".join(f"{name} {value:.6g}" for name, value in totals.items())
+            click.echo(f"totals of schedule.csv without the probes: {values}")
         names = names_in(node_list_of(table.path.parent))
         for line in _lines(errors, show):
             click.echo(with_names(line, names))
@@ -222,6 +223,8 @@ def _record(table: JobsFile, errors: Sequence[Finding], usual: Sequence[Finding]
         "jobs": table.path,
         "valid": not errors,
         "rows": len(table.records),
+        "probes": table.n_probes,
+        "totals_without_probes": table.totals(),
         "findings": _listed(errors),
         "of_recorded_run": _listed(usual),
     }

@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 from rebat.core.errors import InputError, short
+from rebat.core.jobs import batsim_number
+from rebat.core.units import to_us
 
 STRATEGY = "generation_strategy"
 EXTRA = "extra_data"
@@ -80,6 +82,52 @@ def form_of_five(kind: str, strategy: Any) -> ProfileForm | None:
     if strategy is None:
         return fitting[0] if fitting else None
     return next((form for form in fitting if form.strategy == strategy), None)
+
+
+# ---- delays that fail
+
+FAILS = "failing_delay"
+"""Additional field of a sequence that stands for a delay that fails: ``delay`` and ``ret``."""
+
+ENDING_US = 1
+"""Length (us) of the part of a delay that fails."""
+
+
+def as_sequence(name: str, profile: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return a profile by its name. If it is a delay that fails, it becomes a sequence.
+
+    Batsim 5 neither reports that a profile of a workload file fails, nor accepts a new profile that
+    fails. However, it accepts a new sequence that ends with a profile of the workload file.
+    Therefore, the last microsecond of the delay, which fails, is a profile of its own.
+    """
+    if profile.get("type") != "delay" or not profile.get("ret"):
+        return {name: profile}
+    others = {key: value for key, value in profile.items() if key not in ("type", "delay", "ret")}
+    fails = {"delay": profile["delay"], "ret": profile["ret"]}
+    work_us = to_us(profile["delay"]) - ENDING_US
+    parts = {f"{name}.work": {"type": "delay", "delay": batsim_number(work_us)}} if work_us else {}
+    parts[f"{name}.ends"] = {
+        "type": "delay",
+        "delay": batsim_number(ENDING_US),
+        "ret": profile["ret"],
+    }
+    whole = {"type": "composed", "repeat": 1, "seq": [*parts], FAILS: fails, **others}
+    return {**parts, name: whole}
+
+
+def as_delay(profile: dict[str, Any]) -> dict[str, Any]:
+    """Return a profile. If `as_sequence` made it from a delay, return this delay.
+
+    The field `FAILS` then contains the names of the parts.
+    """
+    fails = profile.get(FAILS)
+    if profile.get("type") != "composed" or not isinstance(fails, dict):
+        return profile
+    others = {k: v for k, v in profile.items() if k not in ("type", "repeat", "seq")}
+    parts = profile.get("seq")
+    if not isinstance(parts, list) or not all(isinstance(part, str) for part in parts):
+        return profile
+    return {"type": "delay", **fails, **others, FAILS: parts}
 
 
 # ---- ids

@@ -216,7 +216,8 @@ class Engine5(PeriodicCalls, Engine):
                 killed[job.id] = sequence_progress(job.profiles, job.profile, elapsed_us)
                 parallel = job.profiles[job.profile].get("type") in PARALLEL
                 self._end(job, KILLED, -2 if parallel else -1)
-        self._outbox.append(JobsKilled(at_us=self.now_us, job_ids=tuple(jobs), progress=killed))
+        progress = dict(sorted(killed.items()))  # Batsim's table is ordered by the text of the ids
+        self._outbox.append(JobsKilled(at_us=self.now_us, job_ids=tuple(jobs), progress=progress))
 
     def _collect(self, job: EngineJob) -> None:
         """Delete a job's profile when the scheduler knows that the job ended or was rejected."""

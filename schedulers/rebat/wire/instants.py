@@ -20,6 +20,9 @@ Batsim 5
     A call can be requested for the present. The probe is two calls, because Batsim also processes
     the probe of Batsim 4 in two steps (a profile and a job).
 
+Batsim 5 can report the beginning of the simulation together with the first jobs. The session
+receives the beginning separately, as from Batsim 4.
+
 The module also restores the order of the events of an instant: the failures and repairs of a node
 alternate. Batsim 5 sorts the lines of an event file only by time, and its sort is not stable.
 Therefore, a failure can precede the repair that ends the previous outage of the node.
@@ -82,7 +85,7 @@ class WholeInstants:
     ) -> None:
         self._handle = handle
         self._calls, self._probes = protocol == 5, probes
-        self._can_probe = probes and self._calls
+        self._can_probe = False
         self._held: list[Event] = []
         self._name = ""
         self._n_answers = 0
@@ -94,7 +97,18 @@ class WholeInstants:
 
     def __call__(self, message: Message) -> Reply:
         """If the instant is complete, return the session's reply. Otherwise, wait for the rest."""
-        self._note_flags(message)
+        first = message.events[0] if message.events else None
+        if not isinstance(first, SimulationBegan):
+            return self._take(message)
+        flags = ("dynamic-jobs-enabled", "dynamic-jobs-acknowledged")
+        self._can_probe = self._probes and (self._calls or all(map(first.config.get, flags)))
+        begun = self._forward(Message(message.now_us, (first,)))
+        if len(message.events) == 1:
+            return begun
+        more = self._take(Message(message.now_us, message.events[1:]))
+        return Reply(more.now_us, (*begun.decisions, *more.decisions))
+
+    def _take(self, message: Message) -> Reply:
         probing = self._n_answers > 0
         events = [event for event in message.events if not self._is_answer(event)]
         n_answers = len(message.events) - len(events)
@@ -110,12 +124,6 @@ class WholeInstants:
         if self._can_probe and self._news:
             return Reply(now_us, (*answered, *self._probe(now_us)))
         return self._answer(now_us, answered)
-
-    def _note_flags(self, message: Message) -> None:
-        for event in message.events:
-            if isinstance(event, SimulationBegan) and self._probes and not self._calls:
-                flags = ("dynamic-jobs-enabled", "dynamic-jobs-acknowledged")
-                self._can_probe = all(map(event.config.get, flags))
 
     def _is_answer(self, event: Event) -> bool:
         if not self._n_answers:
@@ -150,10 +158,14 @@ class WholeInstants:
     def _answer(self, now_us: int, answered: tuple[Decision, ...] = ()) -> Reply:
         """Return the reply of the session to all events since its last reply."""
         events, self._held, self._news = self._alternating(self._held), [], False
-        reply = self._handle(Message(now_us, events))
+        reply = self._forward(Message(now_us, events))
+        return Reply(reply.now_us, (*answered, *reply.decisions)) if answered else reply
+
+    def _forward(self, message: Message) -> Reply:
+        reply = self._handle(message)
         if not self._calls and _has(reply.decisions, FinishRegistration):
             self._can_probe = False
-        return Reply(reply.now_us, (*answered, *reply.decisions)) if answered else reply
+        return reply
 
     def _alternating(self, events: list[Event]) -> tuple[Event, ...]:
         """Return the events in an order in which the failures and repairs of a node alternate.

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Resubmissions of checkpointed jobs as sequences: recovery, work, checkpoint, work, and so on.
+"""Resubmissions as sequences: recovery, work, checkpoint, work, and so on.
 
 Unlike Batsim 4, Batsim 5 can run sequences that are registered during the simulation. If a sequence
 is killed, Batsim 5 reports the part that was interrupted. A sequence has the same length as the
-delay profile that it replaces.
+delay profile that it replaces. If the delay fails, its last part is a profile of the workload file
+that fails (`rebat.core.batsim5.as_sequence`).
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from rebat.core.batsim5 import ENDING_US, FAILS
 from rebat.core.decisions import Decision, RegisterProfile
 from rebat.core.jobs import batsim_number
 from rebat.core.units import to_us
@@ -21,7 +23,7 @@ MOST_PARTS = 100
 
 
 def with_sequences(decisions: tuple[Decision, ...]) -> tuple[Decision, ...]:
-    """Return the decisions. Replace the profiles of checkpointed delays by sequences."""
+    """Return the decisions. Replace checkpointed delays and delays that fail by sequences."""
     if not any(isinstance(decision, RegisterProfile) for decision in decisions):
         return decisions
     result: list[Decision] = []
@@ -41,10 +43,18 @@ def _parts(decision: RegisterProfile) -> list[tuple[str, int]]:
         return []
     c = checkpointing_of(profile)
     length_us = to_us(profile["delay"])
-    if c is None or c.never or length_us > MOST_PARTS // 2 * c.cycle_us:
-        return []
-    parts = [part for part in parts_of(c, length_us) if part[1] > 0]
+    parts = [("work", length_us)]
+    if c and not c.never and length_us <= MOST_PARTS // 2 * c.cycle_us:
+        parts = [part for part in parts_of(c, length_us) if part[1] > 0]
+    if _failing(profile):
+        parts[-1] = ("end", parts[-1][1] - ENDING_US)
+        return [part for part in parts if part[1] > 0] + [(FAILS, ENDING_US)]
     return parts if len(parts) > 1 else []
+
+
+def _failing(profile: dict[str, Any]) -> list[str]:
+    """Return the names of the parts of a static delay, if the profile fails as the delay does."""
+    return profile.get(FAILS, []) if profile.get("ret") else []
 
 
 def parts_of(c: Checkpointing, length_us: int) -> Iterator[tuple[str, int]]:
@@ -71,16 +81,21 @@ def _sequence(decision: RegisterProfile, parts: list[tuple[str, int]]) -> list[D
     """Return the registrations of the parts and of the sequence, which keeps all other fields."""
     at_us, workload = decision.at_us, decision.workload
     registered: list[Decision] = []
+    names = {name: f"{decision.name}.{name}" for name, _ in parts}
+    failing = _failing(decision.profile)
+    if failing:
+        names[FAILS] = failing[-1]
     for name, length_us in dict(parts).items():
+        if name == FAILS:
+            continue
         profile: dict[str, Any] = {"type": "delay", "delay": batsim_number(length_us)}
-        part = f"{decision.name}.{name}"
         registered.append(
-            RegisterProfile(at_us=at_us, workload=workload, name=part, profile=profile)
+            RegisterProfile(at_us=at_us, workload=workload, name=names[name], profile=profile)
         )
-    others = {k: v for k, v in decision.profile.items() if k not in ("type", "delay", "ret")}
+    others = {k: v for k, v in decision.profile.items() if k not in ("type", "delay", "ret", FAILS)}
     sequence = {"type": "composed", "repeat": 1, **others}
-    sequence["seq"] = [f"{decision.name}.{name}" for name, _ in parts]
-    if decision.profile.get("ret"):
+    sequence["seq"] = [names[name] for name, _ in parts]
+    if decision.profile.get("ret") and not failing:
         sequence["ret"] = decision.profile["ret"]  # the encoder rejects this, as for a delay
     registered.append(
         RegisterProfile(at_us=at_us, workload=workload, name=decision.name, profile=sequence)

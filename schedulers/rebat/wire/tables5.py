@@ -18,6 +18,7 @@ from rebat.core.batsim5 import (
     EXTRA,
     FORMS,
     STRATEGY,
+    as_delay,
     complete,
     form_of_five,
     local,
@@ -108,7 +109,7 @@ class SentProfile(Lenient):
                 fields[key] = self.profile[wire]
         if isinstance(fields.get("seq"), list):
             fields["seq"] = [local(str(part), workload) for part in fields["seq"]]
-        return workload, name, fields | unpacked(extra, form.own())
+        return workload, name, as_delay(fields | unpacked(extra, form.own()))
 
     @classmethod
     def of(cls, workload: str, name: str, fields: Fields) -> Any:

@@ -12,12 +12,17 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import msgspec
+
 from rebat.core.batsim5 import (
     BY_FOUR,
     EXTRA,
+    FAILS,
     FIVE_TYPES,
     FORMS,
     STRATEGY,
+    as_delay,
+    as_sequence,
     form_of_five,
     packed,
     unpacked,
@@ -56,6 +61,10 @@ def profiles_of_five(profiles: Mapping[str, Any]) -> dict[str, Any]:
             result[name] = _profile(profile)
         except InputError as error:
             raise error.at(f"profile {name!r}") from None
+    for name in [*result]:
+        parts = result.get(name, {}).pop(FAILS, ()) if isinstance(result.get(name), dict) else ()
+        for part in parts:
+            result.pop(part, None)
     return result
 
 
@@ -71,7 +80,7 @@ def _profile(profile: Any) -> Any:
     fields = {"type": form.four, **{k: v for k, v in profile.items() if k in (*form.fields, "ret")}}
     if isinstance(fields.get("seq"), list):
         fields["seq"] = [_plain(part) for part in fields["seq"]]
-    return fields | unpacked(profile.get(EXTRA), form.own())
+    return as_delay(fields | unpacked(profile.get(EXTRA), form.own()))
 
 
 def job_of_five(job: Any) -> Any:
@@ -124,6 +133,7 @@ def to_five(workload: Workload, name: str = "w0") -> dict[str, Any]:
         document["notes"] = list(workload.notes)
     if workload.machine is not None:
         document["machine"] = workload.machine
+    workload = with_failing_parts(workload)
     needed: dict[str, dict[str, Any]] = {}
     for profile in dict.fromkeys(job.profile for job in workload.jobs):
         needed |= with_parts(workload.profiles, profile)
@@ -131,6 +141,25 @@ def to_five(workload: Workload, name: str = "w0") -> dict[str, Any]:
     document["jobs"] = _five_jobs(workload, name)
     document["profiles"] = profiles
     return document
+
+
+def with_failing_parts(workload: Workload) -> Workload:
+    """Return a workload in which delays that fail are sequences (see `as_sequence`).
+
+    Raises
+    ------
+    InputError
+        If a profile has the name of a part.
+    """
+    profiles: dict[str, dict[str, Any]] = {}
+    for name, profile in workload.profiles.items():
+        new = as_sequence(name, profile)
+        for part in new:
+            if part != name and part in workload.profiles:
+                problem = f"has the name of a part of profile {name!r}, which fails"
+                raise InputError(problem, f"profile {part!r}", "another name")
+        profiles |= new
+    return msgspec.structs.replace(workload, profiles=profiles)
 
 
 def _five_jobs(workload: Workload, name: str) -> Iterator[dict[str, Any]]:

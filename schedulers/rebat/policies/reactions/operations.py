@@ -45,8 +45,8 @@ ORDER = "operation"
 """Reason of drains by an administrator."""
 
 SORTED = (
-    "they are drained at the same time, but later, and stay drained. Batsim does not keep the order "
-    "of lines with the same time: write operations and failures into separate --events files"
+    "they are drained at the same time, but later, and stay drained. Batsim does not keep the "
+    "order of lines with the same time: write operations and failures into separate --events files"
 )
 
 

@@ -19,6 +19,7 @@ from typing import Any
 import msgspec
 
 from rebat.core.batsim5 import local
+from rebat.core.counted import counted
 from rebat.core.errors import InputError
 from rebat.core.jobs import PROBES
 from rebat.core.nodes import NodeSet, parse_intervals
@@ -105,11 +106,47 @@ class JobRecord(msgspec.Struct, frozen=True):
         return None if self.start_us is None or left_us is None else left_us - self.start_us
 
 
+_MEANS = ("mean_waiting_time", "mean_turnaround_time", "mean_slowdown", "success_rate")
+"""Columns of schedule.csv that are means over all rows of jobs.csv."""
+
+
 class JobsFile(msgspec.Struct, frozen=True):
     """The rows of a jobs.csv in the order of the file, and the path of the file."""
 
     path: Path
     records: list[JobRecord]
+    n_probes: int = 0
+    """Number of rows of probe jobs (`rebat.core.jobs.PROBES`), which ``records`` omits."""
+
+    @property
+    def size(self) -> str:
+        """The number of rows, in words."""
+        rows = counted(len(self.records), "row")
+        probes = f", without {counted(self.n_probes, 'probe')} of rebat serve"
+        return rows + (probes if self.n_probes else "")
+
+    def totals(self) -> dict[str, float]:
+        """Return the totals of Batsim's schedule.csv that the probe jobs change, without them.
+
+        If there are no probes, or no schedule.csv next to the jobs.csv, there are no totals.
+        """
+        path = self.path.with_name(self.path.name.replace("jobs.csv", "schedule.csv"))
+        if not self.n_probes or not path.is_file() or path == self.path:
+            return {}
+        with row_reader(path) as reader:
+            row = dict(zip(next(reader, []), next(reader, []), strict=False))
+        n_jobs = len(self.records)
+        share = n_jobs / (n_jobs + self.n_probes) if n_jobs else 1.0
+        try:
+            names = ("nb_jobs", "nb_jobs_rejected", *_MEANS)
+            values = {name: _number(row, name, math.inf, "a total") for name in names}
+        except InputError as error:
+            raise error.at(str(path)) from None
+        return {
+            name: value / share if name in _MEANS else value - self.n_probes
+            for name, value in values.items()
+            if value is not None
+        }
 
     def at(self, record: JobRecord) -> str:
         """Return file and line of a row."""
@@ -177,8 +214,9 @@ def read_jobs(path: Path) -> JobsFile:
     path = find_jobs_file(Path(path))
     with row_reader(path) as reader:
         try:
-            rows = _records(reader, str(path))
-            return JobsFile(path, [row for row in rows if row.workload != PROBES])
+            rows = [*_records(reader, str(path))]
+            records = [row for row in rows if row.workload != PROBES]
+            return JobsFile(path, records, len(rows) - len(records))
         except csv.Error as error:
             raise InputError(f"invalid CSV: {error}", str(path), "Batsim's jobs.csv") from None
 
