@@ -229,9 +229,9 @@ def check_obstacle(records: Records, name: str, stated: dict, row: tuple[int, in
 def lost(attempt: Any) -> float:
     """Return the run time of an attempt whose work was lost at its end or later."""
     if attempt["cause"] not in LOSSES:
-        return float(attempt["lost_seconds"])
-    ran = attempt["finish_time"] - attempt["start_time"]
-    return float(ran - attempt["kept_seconds"] + attempt["lost_seconds"])
+        return 0.0
+    ran = attempt["finish_time"] - attempt["start_time"] - attempt["recovery_seconds"]
+    return max(0.0, float(ran - attempt["kept_seconds"] + attempt["lost_later_seconds"]))
 
 
 def check_start(records: Records, name: str, stated: dict) -> None:

@@ -7,6 +7,7 @@ import csv
 import json
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,35 @@ def test_attempts_say_why_they_ended_and_who_took_their_nodes(toy: Path) -> None
     causes = [(row["job_id"], row["attempt"], row["cause"], row["why"]) for row in attempts]
     assert causes[:2] == [("2", "0", "stolen", "for 3"), ("3", "0", "node failure", "")]
     assert {cause for _, _, cause, _ in causes[2:]} == {"completed"}
+
+
+def test_lost_seconds_of_the_toy_example(toy: Path) -> None:
+    """By hand: at 1 s, the failure costs job 3 and the steal costs job 2 one second each."""
+    for policy, expected in (("baseline", {"3": 1.0}), ("sfsj", {"3": 1.0, "2": 1.0})):
+        attempts = list(csv.DictReader((toy / policy / "rebat_attempts.csv").open()))
+        lost = {
+            row["job_id"]: float(row["lost_seconds"]) for row in attempts if row["attempt"] == "0"
+        }
+        assert {job: seconds for job, seconds in lost.items() if seconds} == expected
+        assert {row["lost_later_seconds"] for row in attempts} == {"0.000000"}
+
+
+@pytest.mark.parametrize("policy", ["sfsj", "dbes:react=replacement", "tiers:migration_cost=2"])
+def test_lost_seconds_sum_to_the_lost_work_of_jobs(policy: str, tmp_path: Path) -> None:
+    main(
+        [
+            "run", "synthetic-small", "-p", policy, "--mtbf", "10min", "--downtime", "5min",
+            "--out", str(tmp_path / "out"),
+        ]
+    )  # fmt: skip
+    (folder,) = (tmp_path / "out").glob("*/")
+    lost: Counter[str] = Counter()
+    for row in csv.DictReader((folder / "rebat_attempts.csv").open()):
+        lost[row["job_id"]] += float(row["lost_seconds"]) * int(row["size"])
+    jobs = list(csv.DictReader((folder / "rebat_jobs.csv").open()))
+    assert sum(lost.values()) > 0
+    for row in jobs:
+        assert lost[row["job_id"]] == pytest.approx(float(row["wasted_node_seconds"]), abs=1e-3)
 
 
 def test_batsims_columns_hold_a_row_per_attempt(toy: Path) -> None:

@@ -28,7 +28,7 @@ from rebat.workloads.generate import synthetic
 from tests.figures.perfetto_reader import ReadTrace, Slice, fields, read_trace
 from tests.results.validate.random_runs import random_run, varied_run
 
-TIMES = ("submission_time", "queued_time", "kept_seconds", "lost_seconds")
+TIMES = ("submission_time", "queued_time", "kept_seconds", "lost_later_seconds")
 
 
 def trace_of(timeline: Timeline, most_tracks: int = 256) -> ReadTrace:

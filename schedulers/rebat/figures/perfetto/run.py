@@ -201,7 +201,7 @@ class _Slices:
             "submission_time": to_s(int(run.submit_us[row])),
             "queued_time": to_s(int(run.queued_us[row])),
             "kept_seconds": to_s(int(run.kept_us[row])),
-            "lost_seconds": to_s(int(run.lost_us[row])),
+            "lost_later_seconds": to_s(int(run.lost_us[row])),
         }
 
 

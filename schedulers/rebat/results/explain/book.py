@@ -36,8 +36,8 @@ class AttemptOutcome(NamedTuple):
     """An attempt of a job. Times are in microseconds.
 
     ``start_us`` is -1 if the attempt never ran. ``end_us`` is -1 if it was rejected. ``kept_us`` is
-    the progress that was kept when the attempt ended. ``lost_us`` is the part of this progress that
-    was lost later.
+    the progress that was kept when the attempt ended. ``lost_us`` is the run time whose work was
+    lost, at the end of the attempt or later.
     """
 
     number: int
@@ -84,7 +84,7 @@ class RunBook:
         self.folder, self.policy = folder, policy_of(folder)
         self.record: PlanRecord = read_plans(folder)
         self.names = dict(zip(self.record.serials.tolist(), self.record.ids, strict=True))
-        self._rows = Rows(table_in(folder, ATTEMPTS), (*REQUIRED, "size"))
+        self._rows = Rows(table_in(folder, ATTEMPTS), (*REQUIRED, "lost_seconds", "size"))
         self._attempts: dict[str, list[AttemptOutcome]] = {}
         self._job_ids, self._whys = self._rows.names("job_id"), self._rows.names("why")
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from rebat.core.attempts import INTERRUPTED, Cause, split_attempt
+from rebat.core.attempts import Cause, split_attempt
 from rebat.core.units import FOREVER_US, to_s
 from rebat.results.explain.book import AttemptOutcome, Change, RunBook
 from rebat.results.explain.grouping import IN_ORDER, grouped
@@ -23,9 +23,6 @@ OBSTACLES = {
     PlanChange.NOT_STARTED: "not started",
 }
 """Names of the obstacles of a waiting attempt."""
-
-LOSSES = INTERRUPTED | {Cause.SILENT_ERROR}
-"""Causes of an attempt's end after which the job loses unsaved work and runs again."""
 
 SUBJECTS = {
     PlanCause.FAILURE: "down_node",
@@ -95,18 +92,11 @@ def story(book: RunBook, job: str, complete: bool = False) -> Story:
         job,
         first.n_nodes,
         to_s(ran[0].start_us - first.submit_us) if ran else None,
-        to_s(sum(map(lost_us, ran))),
-        to_s(sum(lost_us(attempt) * attempt.n_nodes for attempt in ran)),
+        to_s(sum(attempt.lost_us for attempt in ran)),
+        to_s(sum(attempt.lost_us * attempt.n_nodes for attempt in ran)),
         len(ran),
         moments if complete else grouped(moments),
     )
-
-
-def lost_us(attempt: AttemptOutcome) -> int:
-    """Return the run time (us) for which an attempt's work was lost, at its end or later."""
-    if attempt.cause not in LOSSES:
-        return attempt.lost_us
-    return attempt.end_us - attempt.start_us - attempt.kept_us + attempt.lost_us
 
 
 def _moments(book: RunBook, job: str, attempts: list[AttemptOutcome]) -> Iterator[Moment]:
@@ -232,7 +222,7 @@ def _ended(book: RunBook, attempt: AttemptOutcome) -> Moment:
     facts |= {
         "ran_s": to_s(attempt.end_us - attempt.start_us),
         "kept_s": to_s(attempt.kept_us),
-        "lost_s": to_s(lost_us(attempt)),
+        "lost_s": to_s(attempt.lost_us),
         "nodes": attempt.n_nodes,
     }
     if attempt.cause == Cause.NODE_FAILURE:

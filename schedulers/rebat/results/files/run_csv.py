@@ -13,9 +13,9 @@ from rebat.core.attempts import job_name
 from rebat.core.csv_text import name_field
 from rebat.core.recovery import STAGES
 from rebat.core.units import to_s
-from rebat.results.measures.jobs import JOB_COLUMNS, JobRows
+from rebat.results.measures.jobs import JOB_COLUMNS, JobRows, lost_us
 from rebat.results.measures.owners import GROUP_COLUMNS, group_rows
-from rebat.results.measures.recoveries import lost_us
+from rebat.results.measures.recoveries import since_checkpoint_us
 from rebat.results.measures.timeline import checkpoint_times
 from rebat.session.ledger import AttemptRecord, Ledger
 
@@ -30,6 +30,7 @@ ATTEMPT_COLUMNS = (
     "cause",
     "why",
     "kept_seconds",
+    "lost_later_seconds",
     "lost_seconds",
     "nodes",
     "recovery_seconds",
@@ -47,7 +48,7 @@ RECOVERY_COLUMNS = (
     "cause",
     "failed_time",
     *(f"{name}_seconds" for name in STAGES),
-    "lost_seconds",
+    "since_checkpoint_seconds",
 )
 """Columns of rebat_recoveries.csv, see `recoveries_csv`."""
 
@@ -56,8 +57,8 @@ def recoveries_csv(ledger: Ledger) -> Iterator[str]:
     """Yield rebat_recoveries.csv, with a row per failure of an attempt that has a cause or stages.
 
     ``failed_time`` is the time of the failure. ``detect_seconds`` and similar columns are the
-    durations of the recovery stages. ``lost_seconds`` is the part of the run time before the
-    failure that was not kept.
+    durations of the recovery stages. ``since_checkpoint_seconds`` is the part of the run time
+    before the failure that was not kept.
     """
     yield ",".join(RECOVERY_COLUMNS)
     for record in ledger.attempts.where(ledger.attempts.column("hit") != 0):
@@ -70,7 +71,7 @@ def recoveries_csv(ledger: Ledger) -> Iterator[str]:
                 record.failure,
                 to_s(record.end_us - record.hung_us),
                 *(to_s(record.stages.get(name, 0)) for name in STAGES),
-                to_s(lost_us(record)),
+                to_s(since_checkpoint_us(record)),
             )
         )
 
@@ -106,7 +107,8 @@ def attempt_values(record: AttemptRecord) -> tuple[Any, ...]:
     - ``why``: the reason that the policy stated for a stop. For a stolen attempt, this is the job
       that takes its nodes.
     - ``kept_seconds``: the progress that was kept when the attempt ended.
-    - ``lost_seconds``: the part of the kept progress that was lost later.
+    - ``lost_later_seconds``: the part of the kept progress that was lost later.
+    - ``lost_seconds``: the run time whose work was lost, at the end of the attempt or later.
     - ``recovery_seconds``: duration of the recovery.
     - ``first_period_seconds``, ``period_seconds``: durations of the first checkpoint period and of
       each later period.
@@ -128,6 +130,7 @@ def attempt_values(record: AttemptRecord) -> tuple[Any, ...]:
         record.why,
         to_s(max(0, record.useful_us)),
         to_s(record.lost_us),
+        to_s(lost_us(record)),
         str(record.nodes or ""),
         to_s(recovery_us),
         *map(to_s, pattern or ()),

@@ -48,7 +48,7 @@ REQUIRED = (
     "cause",
     "why",
     "kept_seconds",
-    "lost_seconds",
+    "lost_later_seconds",
     "nodes",
 )
 CHECKPOINTS = (
@@ -159,7 +159,7 @@ def read_timeline(folder: Path, on_rows: OnRows = lambda done, of: None) -> Time
         _causes(rows),
         rows.names("why"),
         rows.times("kept_seconds"),
-        rows.times("lost_seconds"),
+        rows.times("lost_later_seconds"),
         blocks,
         outages,
         failures,

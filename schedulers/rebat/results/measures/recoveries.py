@@ -66,7 +66,7 @@ def recoveries(ledger: Ledger) -> Recoveries | None:
     for record in attempts.where(hit):
         for name, us in record.stages.items():
             stages[name] += us * record.attempt.n_nodes / US_PER_S
-        all_us = lost_us(record) + sum(record.stages.values())
+        all_us = since_checkpoint_us(record) + sum(record.stages.values())
         lost[record.failure or UNKNOWN] += all_us * record.attempt.n_nodes / US_PER_S
     ran = attempts.column("start_us") >= 0
     names = ("start_us", "end_us", "attempt.submit_us", "attempt.job_serial")
@@ -102,7 +102,7 @@ def work_us(record: AttemptRecord) -> int:
     return kept_us - checkpoint_time_us(pattern, kept_us, record.useful_us, is_over, "exact")
 
 
-def lost_us(record: AttemptRecord) -> int:
+def since_checkpoint_us(record: AttemptRecord) -> int:
     """Return the run time (us) that a failure cost an attempt, without recovery stages.
 
     This is the run time before the failure, minus the initial recovery and the kept progress.
