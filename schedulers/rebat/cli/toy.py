@@ -24,8 +24,9 @@ from rebat.console.output import print_result
 def toy(out: Path, as_json: bool) -> None:
     """Run the toy example of Du et al. 2024 (section 3): eight nodes, five jobs, one failure.
 
-    Under Baseline the large job waits until the failed node is repaired. Under SFSJ the large job
-    takes a node from a small job. The Gantt chart OUT/gantt.png shows both schedules.
+    Under Baseline the large job restarts when another job ends. Under SFSJ the large job takes a
+    node from a small job and restarts immediately. The Gantt chart OUT/gantt.png shows both
+    schedules.
 
     \b
     Example:
