@@ -110,31 +110,26 @@ def validate(
     """
     from rebat.core.units import to_us
     from rebat.library.node_names import names_in, with_names
+    from rebat.library.validation import validate_files
     from rebat.models.failures.events import read_events
-    from rebat.results.files.batsim_files import read_jobs
     from rebat.results.files.recorded import node_list_of, read_source
     from rebat.results.validate.findings import Reference
-    from rebat.results.validate.validate import validate
     from rebat.workloads.load import load_workload
 
     if as_json:
         reject_with_json("show")
-    table = read_jobs(jobs)
-    source = read_source(table.path.parent)
-    default = False if source.format else _by_rebat(table.path)
     expected = load_workload(workload) if workload else None
     reference = Reference(
         n_nodes=nodes or (expected.n_nodes if expected else None),
         events=read_events(events) if events else (),
         workload=expected,
         slack_us=to_us(slack or 0),
-        resubmits=resubmits if resubmits is not None else default,
-        six_digits=digits == "six" if digits else _six_digits(table.path),
-        by_rebat=by_rebat if by_rebat is not None else default,
-        ended=_ended(table.path),
-        hung_us=_hung_us(table.path),
+        resubmits=resubmits,
+        six_digits=digits == "six" if digits else None,
+        by_rebat=by_rebat,
     )
-    findings = validate(table, reference)
+    table, findings = validate_files(jobs, reference)
+    source = read_source(table.path.parent)
     errors = [finding for finding in findings if finding.kind not in _usual_kinds(source)]
     usual = [finding for finding in findings if finding not in errors]
     if as_json:
@@ -162,58 +157,6 @@ def _usual_kinds(source: RecordSource) -> frozenset[str]:
     if not source.format:
         return frozenset()
     return OF_MACHINES if source.shared_attempts else OF_MACHINES - {"overlap"}
-
-
-def _by_rebat(jobs: Path) -> bool | None:
-    """Return True if JOBS is the jobs.csv of a run of rebat. Otherwise, return None (unknown)."""
-    from rebat.results.files.tables import table_in
-
-    return table_in(jobs.parent, "rebat_jobs").is_file() or None
-
-
-def _ended(jobs: Path) -> frozenset[str]:
-    """Return the jobs that a run of rebat stopped at the end of the simulation."""
-    from rebat.core.attempts import Cause
-    from rebat.results.files.rows import Rows
-    from rebat.results.files.tables import table_in
-
-    path = table_in(jobs.parent, "rebat_attempts")
-    if not path.is_file():
-        return frozenset()
-    attempts = Rows(path, ("job_id", "cause"))
-    causes = zip(attempts.texts("job_id"), attempts.texts("cause"), strict=True)
-    return frozenset(job_id for job_id, cause in causes if cause == Cause.HORIZON)
-
-
-def _hung_us(jobs: Path) -> dict[str, int]:
-    """Return how long (us) each attempt of a run of rebat hung after a failure, by id."""
-    from rebat.core.attempts import resubmission_id
-    from rebat.core.recovery import HUNG
-    from rebat.results.files.rows import Rows
-
-    path = jobs.parent / "rebat_recoveries.csv"
-    if not path.is_file():
-        return {}
-    columns = [f"{name}_seconds" for name in HUNG]
-    rows = Rows(path, ("job_id", "attempt", *columns))
-    attempts = zip(rows.texts("job_id"), rows.texts("attempt"), strict=True)
-    ids = [resubmission_id(job, int(number)) if int(number) else job for job, number in attempts]
-    stages = zip(*(rows.times(name).tolist() for name in columns), strict=True)
-    return dict(zip(ids, map(sum, stages), strict=True))
-
-
-def _six_digits(jobs: Path) -> bool | None:
-    """Return whether the policy in the summary writes six digits, or None if this is unknown."""
-    import msgspec
-
-    from rebat.core.errors import RebatError
-    from rebat.policies.presets import preset
-
-    try:
-        summary = msgspec.json.decode((jobs.parent / "summary.json").read_bytes())
-        return bool(preset(str(summary["policy"])).session.dialect.digits == "six")
-    except (OSError, msgspec.DecodeError, KeyError, TypeError, RebatError):
-        return None
 
 
 def _record(table: JobsFile, errors: Sequence[Finding], usual: Sequence[Finding]) -> dict[str, Any]:
