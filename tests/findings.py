@@ -21,4 +21,4 @@ def findings_in(
     known = Reference(result.summary.n_nodes, events, workload, slack_us=slack_us)
     with tempfile.TemporaryDirectory() as folder:
         write_run(Path(folder), result, {})
-        return validate_files(Path(folder), known)[1]
+        return validate_files(Path(folder), known).findings

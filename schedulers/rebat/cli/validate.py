@@ -14,6 +14,7 @@ from rebat.cli.types import DURATION, FILE, MACHINE
 from rebat.core.counted import counted
 
 if TYPE_CHECKING:
+    from rebat.library.validation import Validation
     from rebat.results.files.batsim_files import JobsFile
     from rebat.results.files.recorded import RecordSource
     from rebat.results.validate.findings import Finding
@@ -40,7 +41,8 @@ if TYPE_CHECKING:
     default=None,
     help=(
         "Maximum time for which a job may run after its node failed or its walltime ended "
-        "(default: 0). Necessary for platforms with network latency."
+        "(default: 0). Necessary for platforms with network latency. If it is missing, a line "
+        "beginning with 'hint' contains the value."
     ),
 )
 @click.option(
@@ -128,12 +130,13 @@ def validate(
         six_digits=digits == "six" if digits else None,
         by_rebat=by_rebat,
     )
-    table, findings = validate_files(jobs, reference)
+    validation = validate_files(jobs, reference)
+    table, findings, hint = validation.table, validation.findings, _hint(validation)
     source = read_source(table.path.parent)
     errors = [finding for finding in findings if finding.kind not in _usual_kinds(source)]
     usual = [finding for finding in findings if finding not in errors]
     if as_json:
-        print_json(_record(table, errors, usual))
+        print_json(_record(table, errors, usual, hint))
     else:
         verdict = "not valid" if errors else "valid"
         click.echo(
@@ -142,6 +145,8 @@ def validate(
         names = names_in(node_list_of(table.path.parent))
         for line in _lines(errors, show):
             click.echo(with_names(line, names))
+        if hint:
+            click.echo(f"hint: {hint}")
         if usual:
             click.echo("no errors, because this run is recorded, not simulated:")
             for line in _lines(usual, show):
@@ -159,7 +164,22 @@ def _usual_kinds(source: RecordSource) -> frozenset[str]:
     return OF_MACHINES if source.shared_attempts else OF_MACHINES - {"overlap"}
 
 
-def _record(table: JobsFile, errors: Sequence[Finding], usual: Sequence[Finding]) -> dict[str, Any]:
+def _hint(validation: Validation) -> str | None:
+    """Return the advice to set ``--slack``, if network latency explains findings."""
+    from rebat.results.validate.findings import seconds
+
+    if validation.latency is None:
+        return None
+    delay, left = seconds(validation.latency.us), counted(len(validation.latency.left), "finding")
+    return (
+        f"jobs end up to {delay} after the failure of a node or after their walltime, as on a "
+        f"platform with network latency. With --slack {delay.replace(' ', '')}: {left}."
+    )
+
+
+def _record(
+    table: JobsFile, errors: Sequence[Finding], usual: Sequence[Finding], hint: str | None
+) -> dict[str, Any]:
     """Return all findings as plain data. Findings that are no errors are separate."""
     return {
         "jobs": table.path,
@@ -167,6 +187,7 @@ def _record(table: JobsFile, errors: Sequence[Finding], usual: Sequence[Finding]
         "rows": len(table.records),
         "findings": _listed(errors),
         "of_recorded_run": _listed(usual),
+        "hint": hint,
     }
 
 

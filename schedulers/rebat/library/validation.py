@@ -16,16 +16,29 @@ from rebat.results.files.recorded import read_source
 from rebat.results.files.rows import Rows
 from rebat.results.files.tables import table_in
 from rebat.results.validate.findings import Finding, Reference
+from rebat.results.validate.latency import Latency, latency
 from rebat.results.validate.validate import validate
 
 
-def validate_files(jobs: Path, reference: Reference) -> tuple[JobsFile, list[Finding]]:
-    """Validate a jobs.csv or the folder of a run. Return the table and its findings.
+class Validation(msgspec.Struct, frozen=True):
+    """A validated table, its findings, and the latency that explains findings, if there is one."""
+
+    table: JobsFile
+    findings: list[Finding]
+    latency: Latency | None
+
+
+def validate_files(jobs: Path, reference: Reference) -> Validation:
+    """Validate a jobs.csv or the folder of a run.
 
     Data that ``reference`` does not contain are read from the tables of rebat in the folder.
     """
     table = read_jobs(jobs)
-    return table, validate(table, _completed(reference, table.path.parent))
+    folder = table.path.parent
+    reference = _completed(reference, folder)
+    findings = validate(table, reference)
+    recorded = bool(read_source(folder).format)
+    return Validation(table, findings, None if recorded else latency(table, reference, findings))
 
 
 def _completed(reference: Reference, folder: Path) -> Reference:

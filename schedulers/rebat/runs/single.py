@@ -72,8 +72,8 @@ OnWarning = Callable[[str], None]
 class RunResult(msgspec.Struct):
     """The results of a run: summary, a row per job, the session's ledger, and the engine's jobs.
 
-    ``plans`` is the record of plans, or None if the run did not record them. ``dead_us`` is the node
-    time of jobs on nodes that were down.
+    ``plans`` is the record of plans, or None if the run did not record them. ``dead_us`` is the
+    node time of jobs on nodes that were down.
     """
 
     policy: str

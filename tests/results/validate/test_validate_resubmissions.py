@@ -234,7 +234,7 @@ def test_a_wait_may_end_when_a_node_is_excluded_no_longer(tmp_path: Path) -> Non
     sooner |= {"turnaround_time": "21.000000", "stretch": "1.050000"}
     text = edited((tmp_path / "jobs.csv").read_text(), "1#1", **sooner)
     write_text(tmp_path / "jobs.csv", text)
-    (finding,) = validate_files(tmp_path, Reference(2, events, workload))[1]
+    (finding,) = validate_files(tmp_path, Reference(2, events, workload)).findings
     assert finding.text == "job w0!1#1: submitted at 13 s, but w0!1 ends at 5 s"
 
 
