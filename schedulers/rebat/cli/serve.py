@@ -12,14 +12,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rebat.cli.completing import complete_policy
+from rebat.cli.interrupts import HungUp, Interrupted, Terminated
 from rebat.cli.json_output import json_option, print_json
 from rebat.cli.types import DURATION, FILE, FOLDER, NODES, PROTOCOL
 from rebat.core.counted import counted
-from rebat.core.errors import InputError
+from rebat.core.errors import InputError, RebatError
 from rebat.core.units import format_duration, to_s
 
 if TYPE_CHECKING:
     from rebat.library.result import Result
+    from rebat.session.ledger import Ledger
     from rebat.session.session import Session
     from rebat.wire.conversation import Conversation
 
@@ -135,11 +137,15 @@ def serve(
             raise InputError("has no effect", name, "--out FOLDER as well")
     with atomic_folder(out, force) if out else nullcontext() as folder:
         sessions = []
-        for policy in policies:
+        for number, policy in enumerate(policies):
             file = record
             if record is not None and len(policies) > 1:
                 file = record.with_name(f"{folder_of(policy)}-{record.name}")
-            sessions.append(_serve_one(policy, options, endpoint, protocol, timeout, file))
+            # The Batsim of the previous simulation may still connect before it ends.
+            patience = 0.0 if number else PATIENCE_S
+            sessions.append(
+                _serve_one(policy, options, endpoint, protocol, timeout, patience, file)
+            )
         if folder is None or out is None:
             return
         result = _write(policies, sessions, cores_per_node, folder)
@@ -173,6 +179,7 @@ def _serve_one(
     endpoint: str,
     protocol: int | None,
     timeout: float,
+    patience: float,
     record: Path | None,
 ) -> Session:
     """Schedule one simulation until it ends."""
@@ -186,7 +193,10 @@ def _serve_one(
 
     def answer(data: bytes) -> bytes:
         start, begun = time.perf_counter(), conversation.session is not None
-        reply = conversation.answer(data)
+        try:
+            reply = conversation.answer(data)
+        except RebatError as error:
+            raise RebatError(f"{error}; {WAITS}") from None
         spans.append(time.perf_counter() - start)
         if not begun:
             _warn_of_missing_flags(conversation)
@@ -204,10 +214,15 @@ def _serve_one(
                 answer,
                 conversation.finished,
                 timeout_s=timeout,
+                patience_s=patience,
                 record=recorder,
                 on_bound=bound,
                 on_stray=log,
             )
+    except (Interrupted, Terminated, HungUp):
+        if conversation.messages:
+            log(WAITS)
+        raise
     except PeerGone as error:
         raise InputError(f"{error}; {conversation.standing()}") from None
     session = conversation.session
@@ -215,6 +230,13 @@ def _serve_one(
     _report(session, spans)
     _warn_of_missing_jobs(session)
     return session
+
+
+PATIENCE_S = 30.0
+"""Time for a new start of Batsim, in seconds, after a Batsim connected and ended."""
+
+WAITS = "Batsim waits for a reply and does not end; if it still runs, stop it with Ctrl-C or kill"
+"""What the user must do if this process ends before the simulation."""
 
 
 def _conversation(policy: str, options: dict[str, Any], protocol: int | None) -> Conversation:
@@ -314,11 +336,19 @@ def _warn_of_missing_jobs(session: Session) -> None:
         log("warning: the simulation ended without a job; check the workload of Batsim")
 
 
+def _rejected(ledger: Ledger) -> str:
+    """Return a clause with the number of rejected jobs and the first reason, or ''."""
+    if not ledger.rejections:
+        return ""
+    (job_id, reason), n_jobs = ledger.rejections[0], counted(len(ledger.rejections), "job")
+    return f", {n_jobs} rejected (first: {job_id}: {reason})"
+
+
 def _report(session: Session, spans: list[float]) -> None:
     ledger = session.ledger
     cuts = statistics.quantiles(spans, n=100, method="inclusive") if len(spans) > 1 else spans * 99
     log(
         f"{counted(len(spans), 'message')}, {counted(len(ledger.attempts), 'attempt')} ended, "
-        f"{counted(len(ledger.refusals), 'proposal')} refused; decision time p50 {cuts[49] * 1e6:.0f} us, "
+        f"{counted(len(ledger.refusals), 'proposal')} refused{_rejected(ledger)}; decision time p50 {cuts[49] * 1e6:.0f} us, "
         f"p99 {cuts[98] * 1e6:.0f} us, total {format_duration(sum(spans))}"
     )
