@@ -107,12 +107,14 @@ def serve(
     \b
     Example, in two shells, for Batsim 4:
       rebat serve --policy sfsj
+      mkdir -p out
       batsim -p platform.xml -w workload.json --events failures.events -e out/run \\
           --enable-dynamic-jobs --acknowledge-dynamic-jobs --enable-profile-reuse
 
     \b
     For Batsim 5, with files that 'rebat workload export' and 'rebat failures export' write:
       rebat serve --policy sfsj
+      mkdir -p out
       batsim -p platform.xml -w workload5.json --ee failures5.events -e out/ \\
           -s tcp://localhost:28000 ""
 
@@ -200,6 +202,7 @@ def _serve_one(
         spans.append(time.perf_counter() - start)
         if not begun:
             _warn_of_missing_flags(conversation)
+            _warn_of_other_machines(conversation.session)
         refusals.print_new(conversation.session)
         return reply
 
@@ -297,10 +300,11 @@ def _launch_commands(address: str, protocol: int | None) -> list[str]:
     """Return the commands that start Batsim: one for each version that can connect."""
     where = address.replace("0.0.0.0", "localhost")
     commands = {
-        4: "batsim -p PLATFORM.xml -w WORKLOAD.json [--events FAILURES] -e out/run "
+        4: "mkdir -p out && batsim -p PLATFORM.xml -w WORKLOAD.json [--events FAILURES] -e out/run "
         "--enable-dynamic-jobs --acknowledge-dynamic-jobs --enable-profile-reuse "
         f"-s {where}",
-        5: f'batsim -p PLATFORM.xml -w WORKLOAD.json [--ee FAILURES] -e out/ -s {where} ""',
+        5: "mkdir -p out && batsim -p PLATFORM.xml -w WORKLOAD.json [--ee FAILURES] -e out/ "
+        f'-s {where} ""',
     }
     if protocol:
         return [commands[protocol]]
@@ -323,6 +327,14 @@ def _warn_of_missing_flags(conversation: Conversation) -> None:
             "warning: Batsim runs without --acknowledge-dynamic-jobs: if a node is repaired and "
             "fails again at the same time, a job can start on it in between, and Batsim aborts"
         )
+
+
+def _warn_of_other_machines(session: Session | None) -> None:
+    """Warn if a workload is for another number of hosts than the platform of Batsim."""
+    from rebat.wire.workload_ids import other_machines
+
+    for text in other_machines(session.began) if session and session.began else ():
+        log(f"warning: {text}")
 
 
 def _warn_of_missing_jobs(session: Session) -> None:
