@@ -14,14 +14,22 @@ import click
 from rebat.cli.completing import complete_policy
 from rebat.cli.interrupts import HungUp, Interrupted, Terminated
 from rebat.cli.json_output import json_option, print_json
+from rebat.cli.serve_lines import (
+    WAITS,
+    Refusals,
+    launch_commands,
+    log,
+    rejected,
+    warn_of_missing_jobs,
+    warn_of_other_machines,
+)
 from rebat.cli.types import DURATION, FILE, FOLDER, NODES, PROTOCOL
 from rebat.core.counted import counted
 from rebat.core.errors import InputError, RebatError
-from rebat.core.units import format_duration, to_s
+from rebat.core.units import format_duration
 
 if TYPE_CHECKING:
     from rebat.library.result import Result
-    from rebat.session.ledger import Ledger
     from rebat.session.session import Session
     from rebat.wire.conversation import Conversation
 
@@ -202,12 +210,12 @@ def _serve_one(
         spans.append(time.perf_counter() - start)
         if not begun:
             _warn_of_missing_flags(conversation)
-            _warn_of_other_machines(conversation.session)
+            warn_of_other_machines(conversation.session)
         refusals.print_new(conversation.session)
         return reply
 
     def bound(address: str) -> None:
-        commands = "\n".join(f"  {line}" for line in _launch_commands(address, protocol))
+        commands = "\n".join(f"  {line}" for line in launch_commands(address, protocol))
         log(f"{policy} waits at {address} for this command:\n{commands}")
 
     try:
@@ -231,15 +239,12 @@ def _serve_one(
     session = conversation.session
     assert session is not None  # the session has ended
     _report(session, spans)
-    _warn_of_missing_jobs(session)
+    warn_of_missing_jobs(session)
     return session
 
 
 PATIENCE_S = 30.0
 """Time for a new start of Batsim, in seconds, after a Batsim connected and ended."""
-
-WAITS = "Batsim waits for a reply and does not end; if it still runs, stop it with Ctrl-C or kill"
-"""What the user must do if this process ends before the simulation."""
 
 
 def _conversation(policy: str, options: dict[str, Any], protocol: int | None) -> Conversation:
@@ -273,44 +278,6 @@ def _write(
     return result
 
 
-def log(text: str) -> None:
-    """Print a line on standard error."""
-    click.echo(f"rebat: {text}", err=True)
-
-
-class Refusals:
-    """Prints the proposals that the session refused."""
-
-    MOST = 20
-
-    def __init__(self) -> None:
-        self._printed = 0
-
-    def print_new(self, session: Session | None) -> None:
-        """Print the proposals refused since the last call, at most ``MOST`` in total."""
-        refusals = session.ledger.refusals if session else []
-        for at_us, attempt, reason in refusals[self._printed : self.MOST]:
-            log(f"refused at {to_s(at_us):.6f} s: {attempt} {reason}")
-        if self._printed < self.MOST < len(refusals):
-            log(f"more than {self.MOST} proposals were refused; the others are not printed")
-        self._printed = len(refusals)
-
-
-def _launch_commands(address: str, protocol: int | None) -> list[str]:
-    """Return the commands that start Batsim: one for each version that can connect."""
-    where = address.replace("0.0.0.0", "localhost")
-    commands = {
-        4: "mkdir -p out && batsim -p PLATFORM.xml -w WORKLOAD.json [--events FAILURES] -e out/run "
-        "--enable-dynamic-jobs --acknowledge-dynamic-jobs --enable-profile-reuse "
-        f"-s {where}",
-        5: "mkdir -p out && batsim -p PLATFORM.xml -w WORKLOAD.json [--ee FAILURES] -e out/ "
-        f'-s {where} ""',
-    }
-    if protocol:
-        return [commands[protocol]]
-    return [commands[4], f"or, with Batsim 5: {commands[5]}"]
-
-
 def _warn_of_missing_flags(conversation: Conversation) -> None:
     """Warn if options of Batsim 4 are missing. Batsim 5 does not have these options."""
     session, wire = conversation.session, conversation.wire
@@ -329,38 +296,11 @@ def _warn_of_missing_flags(conversation: Conversation) -> None:
         )
 
 
-def _warn_of_other_machines(session: Session | None) -> None:
-    """Warn if a workload is for another number of hosts than the platform of Batsim."""
-    from rebat.wire.workload_ids import other_machines
-
-    for text in other_machines(session.began) if session and session.began else ():
-        log(f"warning: {text}")
-
-
-def _warn_of_missing_jobs(session: Session) -> None:
-    """Warn if the simulation ended without a job, or before all jobs had ended."""
-    waiting, running = len(session.queue), len(session.running)
-    if waiting or running:
-        log(
-            f"warning: the simulation ended while {counted(running, 'job')} ran and {waiting} waited"
-        )
-    elif not len(session.ledger.attempts):
-        log("warning: the simulation ended without a job; check the workload of Batsim")
-
-
-def _rejected(ledger: Ledger) -> str:
-    """Return a clause with the number of rejected jobs and the first reason, or ''."""
-    if not ledger.rejections:
-        return ""
-    (job_id, reason), n_jobs = ledger.rejections[0], counted(len(ledger.rejections), "job")
-    return f", {n_jobs} rejected (first: {job_id}: {reason})"
-
-
 def _report(session: Session, spans: list[float]) -> None:
     ledger = session.ledger
     cuts = statistics.quantiles(spans, n=100, method="inclusive") if len(spans) > 1 else spans * 99
     log(
         f"{counted(len(spans), 'message')}, {counted(len(ledger.attempts), 'attempt')} ended, "
-        f"{counted(len(ledger.refusals), 'proposal')} refused{_rejected(ledger)}; decision time p50 {cuts[49] * 1e6:.0f} us, "
+        f"{counted(len(ledger.refusals), 'proposal')} refused{rejected(ledger)}; decision time p50 {cuts[49] * 1e6:.0f} us, "
         f"p99 {cuts[98] * 1e6:.0f} us, total {format_duration(sum(spans))}"
     )
