@@ -128,6 +128,8 @@ CHOICES = {
     "diagnose": ["0", "0", "50%*1+50%*exponential:3"],
     "reschedule": ["0", "0", "1"],
     "init": ["0", "0", "2", "nic=5/1"],
+    "wait": ["requeue", "hold"],
+    "restarts": ["beginning", "checkpoint"],
 }
 """The choices of each axis. One is drawn if the planning or reaction has the axis."""
 
@@ -179,7 +181,8 @@ class Restless(Policy):
             if self._drained.size and tag == "undrain":
                 still = [node for node in self._drained if view.machine.drained[node]]
                 self._drained = NodeSet.of([])
-                yield Undrain(NodeSet.of(still))
+                for node in still:  # one may be drained again for another reason
+                    yield Undrain(NodeSet.of([node]))
         if self._left and self._rng.random() < 0.3:
             self._left -= 1
             yield from self._something(view)
