@@ -32,6 +32,7 @@ from rebat.wire.conversation import Conversation, session_for
 from rebat.wire.instants import WholeInstants
 from rebat.wire.recording import TO_SCHEDULER, TO_SIMULATOR, Recorder
 from rebat.wire.remote import run_remote
+from tests.findings import findings_in
 from tests.recordings import replay
 
 REPLACING = [
@@ -90,6 +91,7 @@ def play(case: Case, folder: Path) -> None:
     )  # fmt: skip
     check_run(result)
     assert {row.job_id for row in result.rows} == {job.id for job in case.workload.jobs}
+    assert findings_in(result, case.workload, events) == []
 
     options = EngineOptions(acknowledge_dynamic_jobs=True, forward_unknown_events=True)
     engine = Engine(

@@ -58,7 +58,9 @@ from rebat.policies.reactions.victims import CRITERIA, TIMINGS, VICTIMS
 from rebat.policies.variants import fields
 from rebat.results.files.batsim_csv import jobs_csv
 from rebat.results.measures.summary import Measures, summarise
+from rebat.runs.single import RunResult
 from rebat.session.session import Session
+from tests.findings import findings_in
 from tests.flexible import check_work
 from tests.oracles.node_time import NodeTime
 
@@ -126,6 +128,8 @@ CHOICES = {
     "diagnose": ["0", "0", "50%*1+50%*exponential:3"],
     "reschedule": ["0", "0", "1"],
     "init": ["0", "0", "2", "nic=5/1"],
+    "wait": ["requeue", "hold"],
+    "restarts": ["beginning", "checkpoint"],
 }
 """The choices of each axis. One is drawn if the planning or reaction has the axis."""
 
@@ -177,7 +181,8 @@ class Restless(Policy):
             if self._drained.size and tag == "undrain":
                 still = [node for node in self._drained if view.machine.drained[node]]
                 self._drained = NodeSet.of([])
-                yield Undrain(NodeSet.of(still))
+                for node in still:  # one may be drained again for another reason
+                    yield Undrain(NodeSet.of([node]))
         if self._left and self._rng.random() < 0.3:
             self._left -= 1
             yield from self._something(view)
@@ -425,7 +430,7 @@ class Game:
 def play(seed: int) -> set[str]:
     """Make one random run; return what the restless policy did in it."""
     game = Game(seed)
-    game.run(game.session.handle, game.options)
+    engine = game.run(game.session.handle, game.options)
     ledger, jobs, slack_us = game.session.ledger, game.jobs, 3 * game.options.latency_us
     summary, rows = summarise(ledger, game.n_nodes, Measures())
     check_nodes(ledger, slack_us=slack_us)
@@ -437,6 +442,9 @@ def play(seed: int) -> set[str]:
     assert all(row.flow >= 0 for row in rows if row.final_state != "REJECTED")
     assert all(row.flow is None for row in rows if row.final_state == "REJECTED")
     assert summary.jobs == len(jobs.jobs)
+    digits = "authors-baseline" if game.settings.dialect.digits == "six" else "baseline"
+    result = RunResult(digits, summary, rows, ledger, engine.ended)
+    assert findings_in(result, jobs, game.events, slack_us) == []
     if not slack_us:  # with latency, a killed job keeps its failed node for a while
         window = to_us(summary.window_s[0]), to_us(summary.window_s[1])
         game.node_time.check(summary.platform, window)

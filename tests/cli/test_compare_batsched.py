@@ -90,6 +90,16 @@ def test_an_installed_batsched_runs_over_the_wire(batsched) -> None:
     assert done.stdout.count("against running Batsched") == 3
 
 
+@pytest.mark.parametrize("workload", ["toy", "synthetic-small"])
+def test_a_batsched_need_not_finish_the_registration_of_jobs(batsched, workload: str) -> None:
+    """Without an option of Batsim, no scheduler can register jobs, so the simulation ends."""
+    script = Path(__file__).with_name("fcfs_scheduler.py")
+    batsched(f'#!/bin/sh\nexec {sys.executable} {script} "$@"\n')
+    done = compare(workload, "--policy", "batsched-fcfs")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "batsched-fcfs          against running Batsched: equal" in done.stdout
+
+
 def test_an_installed_batsched_that_decides_otherwise_is_told(batsched) -> None:
     batsched(stand_in(SAME | {"fcfs": "batsched-easy"}))
     done = compare("synthetic-small")

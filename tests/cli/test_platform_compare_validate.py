@@ -8,13 +8,17 @@ from pathlib import Path
 import pytest
 
 from rebat.cli.main import COMMANDS, main
+from rebat.engine.options import EngineOptions
 from rebat.models.checkpoint import add_young_daly
 from rebat.models.failures.authors import Authors
-from rebat.models.failures.events import read_events
+from rebat.models.failures.events import read_events, write_events
 from rebat.models.failures.law import generate_events
+from rebat.policies.presets import preset
+from rebat.runs.single import simulate, write_run
 from rebat.workloads.batsim_json import write_workload
 from rebat.workloads.generate import synthetic
 from tests.results.files.tables import TOY, TOY_EVENTS, edited, toy_csv, without
+from tests.scenarios import fails, machine
 
 ROOT = Path(__file__).parents[2]
 TABLE = {
@@ -155,6 +159,30 @@ def test_a_clean_table_gives_status_0(capsys) -> None:
     arguments = ["--workload", str(TOY), "--events", str(TOY_EVENTS)]
     assert status("validate", "a.csv", *arguments) == 0
     assert capsys.readouterr().out == "a.csv: valid: 7 rows, 0 findings\n"
+
+
+@pytest.mark.parametrize(("latency_us", "slack"), [(60, "0.00006s"), (600, "0.0006s")])
+def test_network_latency_is_recognised(latency_us: int, slack: str, capsys) -> None:
+    """Every kill takes effect with a delay, as on a platform with network latency."""
+    options = EngineOptions(latency_us=latency_us)
+    workload, events = machine(3, (2, 50), (1, 30), (2, 20, 1)), [*fails(0, 4, 6), *fails(2, 9, 30)]
+    result = simulate(workload, preset("sfsj"), machine_events=events, engine_options=options)
+    write_run(Path("late"), result, {})
+    write_events(events, Path("late.events"))
+    assert status("validate", "late", "--events", "late.events") == 1
+    out = capsys.readouterr().out
+    assert f"hint: jobs end up to {slack[:-1]} s after the failure of a node" in out
+    assert f"With --slack {slack}: 0 findings." in out
+    assert status("validate", "late", "--events", "late.events", "--slack", slack) == 0
+    assert "hint" not in capsys.readouterr().out
+
+
+def test_a_job_that_stays_on_a_failed_node_is_no_latency(capsys) -> None:
+    Path("c.csv").write_text(edited(toy_csv(), "3", finish_time="9", execution_time="9"))
+    assert status("validate", "c.csv", "--events", str(TOY_EVENTS)) == 1
+    out = capsys.readouterr().out
+    assert "a job on a node that is down: 1" in out
+    assert "hint" not in out
 
 
 def test_the_first_line_is_the_verdict(capsys) -> None:

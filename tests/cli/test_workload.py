@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from rebat.cli.main import main
+from rebat.core.jobs import Job, Workload
 from rebat.workloads.batsim_json import read_workload, write_workload
 from rebat.workloads.generate import synthetic
 
@@ -49,6 +50,29 @@ def refused(capsys, *arguments: str) -> str:
     assert exit_.value.code == 2
     assert sum(line.lower().find("error:") >= 0 for line in told.splitlines()) == 1, told
     return told
+
+
+@pytest.mark.parametrize("kind", ["perfect", "young-daly", "tiers:auto"])
+@pytest.mark.parametrize(
+    "profile",
+    [
+        {"type": "parallel_homogeneous", "cpu": 1e9, "com": 1e6},
+        {"type": "composed", "seq": ["d", "d"]},
+    ],
+)
+def test_every_kind_of_checkpoints_needs_delay_profiles(kind: str, profile: dict, capsys) -> None:
+    """Otherwise, some jobs would silently restart from the beginning."""
+    profiles = {"d": {"type": "delay", "delay": 5}, "p": profile}
+    jobs = (Job("1", 1, 0, None, "d"), Job("2", 1, 0, None, "p"))
+    write_workload(Workload("w", 2, jobs, profiles), Path("plain.json"))
+    mtbf = [] if kind == "perfect" else ["--mtbf", "1h"]
+    mtbf += ["--tiers", "remote=1s/2s"] if kind == "tiers:auto" else []
+    error = refused(
+        capsys, "workload", "prepare", "plain.json", "--checkpoint", kind, *mtbf, "-o", "out.json"
+    )
+    kind_of = f"the profile type is '{profile['type']}', which allows no checkpoints"
+    assert f"job 2: {kind_of} (expected a delay profile)" in error
+    assert not Path("out.json").exists()
 
 
 @pytest.mark.parametrize("name", PREPARATIONS)

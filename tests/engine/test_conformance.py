@@ -4,6 +4,7 @@ Batsim."""
 
 from __future__ import annotations
 
+import csv
 import json
 from pathlib import Path
 
@@ -12,9 +13,11 @@ import pytest
 from rebat.engine.engine import Engine
 from rebat.engine.options import EngineOptions
 from rebat.models.failures.events import read_event_file
+from rebat.results.files.batsim_csv import schedule_csv
 from rebat.wire.batsim4 import decode_reply, encode_message
 from rebat.workloads.batsim_json import read_workload
 from tests.recordings import folder_of
+from tests.results.files.test_batsim_csv import OURS
 
 # Recordings on flat platforms without latency. The engine does not know the delays of others.
 FLAT = [
@@ -38,16 +41,14 @@ FLAT = [
 ]
 
 
-def replay(folder: Path, name: str) -> list[tuple[dict, dict]]:
-    """Return pairs of (message recorded from Batsim, message of the engine) of a conversation."""
+def replay(folder: Path, name: str) -> tuple[Engine, list[tuple[dict, dict]]]:
+    """Return the engine after a conversation, and pairs of (message of Batsim, of the engine)."""
     lines = [json.loads(line) for line in (folder / f"{name}.jsonl").open()]
     said = [line["msg"] for line in lines if line["dir"] == "batsim->sched"]
     answers = iter([line["raw"] for line in lines if line["dir"] == "sched->batsim"])
     began = said[0]["events"][0]["data"]
     config = began["config"]
-    events_file = folder / f"{name}.events"
-    if name == "py_fault":
-        events_file = folder / "events_filler.events"
+    events_file = events_of(folder, name)
     engine = Engine(
         read_workload(folder / f"{name}.workload.json"),
         n_nodes=began["nb_compute_resources"],
@@ -68,17 +69,41 @@ def replay(folder: Path, name: str) -> list[tuple[dict, dict]]:
 
     engine.run(scheduler)
     assert len(heard) == len(said)
-    return list(zip(said, heard, strict=True))
+    return engine, list(zip(said, heard, strict=True))
+
+
+def events_of(folder: Path, name: str) -> Path:
+    """Return the event file of a recording, which may be absent."""
+    return folder / ("events_filler.events" if name == "py_fault" else f"{name}.events")
 
 
 @pytest.mark.parametrize("name", FLAT)
 def test_messages_equal_batsims(name: str) -> None:
-    for expected, got in replay(folder_of(name), name):
+    for expected, got in replay(folder_of(name), name)[1]:
         for event in expected["events"]:
             if event["type"] == "SIMULATION_BEGINS":
                 for key in ("compute_resources", "workloads"):  # names of hosts and files
                     event["data"].pop(key), got["events"][0]["data"].pop(key)
         assert rounded(got) == rounded(expected)
+
+
+@pytest.mark.parametrize("name", FLAT)
+def test_the_totals_are_batsims(name: str) -> None:
+    """In ``events_filler_flat``, a job runs for 10 s on a node that is down."""
+    folder = folder_of(name)
+    engine, _ = replay(folder, name)
+    assert (engine.dead_us > 0) == (name == "events_filler_flat")
+    events = events_of(folder, name)
+    told = (
+        [(e.at_us, e.available, e.nodes) for e in read_event_file(events).machine_events]
+        if events.exists()
+        else []
+    )
+    text = schedule_csv(engine.ended, engine.n_nodes, told, engine.dead_us)
+    (made,), (real,) = map(
+        csv.DictReader, (text.splitlines(), (folder / f"{name}_schedule.csv").open())
+    )
+    assert {column for column in real if made[column] != real[column]} <= OURS
 
 
 def rounded(value):

@@ -177,6 +177,18 @@ def test_the_hit_job_itself_starts_over_on_fewer_nodes() -> None:
     assert ran["1#1"] == (3, 2, 135.333333)
 
 
+def test_a_job_that_starts_over_keeps_the_silent_errors_that_it_has_left() -> None:
+    """The first attempt ends with the only error of the job, at 100. The second loses a node."""
+    workload = flexible(6, (4, 100, 0, moldable(2, 3)), (2, 300, 0, None))
+    error = {"ret": 1, "silent_errors": 1}
+    profiles = workload.profiles | {"p1": workload.profiles["p1"] | error}
+    events = down("0", 102, 5000)
+    result = run(f"sa:{ON},silent_errors=retry", replace(workload, profiles=profiles), events)
+    attempts = [r for r in result.ledger.attempts if r.attempt.job_id == "w0!1"]
+    assert [r.cause for r in attempts] == [Cause.SILENT_ERROR, Cause.NODE_FAILURE, Cause.COMPLETED]
+    assert [r.attempt.n_nodes for r in attempts] == [4, 4, 3]
+
+
 @pytest.mark.parametrize("solver", ["kernel", "milp"])
 def test_both_solvers_restart_the_same(solver: str) -> None:
     workload = flexible(6, (4, 100, 0, moldable(2, 3)), (2, 300, 0, None))

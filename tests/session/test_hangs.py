@@ -7,17 +7,19 @@ import msgspec
 import pytest
 
 from rebat.cli.main import main
+from rebat.contract import Policy, Release, Start, Stop, Wait, Wake
 from rebat.core.attempts import Cause
 from rebat.core.durations import parse_random
 from rebat.core.errors import InputError
 from rebat.core.nodes import NodeSet
+from rebat.core.options import SessionOptions
 from rebat.core.recovery import Recovery, parse_stage
 from rebat.core.streams import stream
-from rebat.core.units import to_us
+from rebat.core.units import US_PER_S, to_us
 from rebat.models.failures.events import MachineEvent, write_events
 from rebat.results.measures.summary import as_json
-from rebat.runs.single import write_run
-from tests.scenarios import check_run, fails, machine, run
+from rebat.runs.single import simulate, write_run
+from tests.scenarios import Custom, check_run, fails, machine, run
 
 
 def story(result) -> list[tuple]:
@@ -66,6 +68,37 @@ def test_another_failure_matters_while_the_job_loads_but_not_while_it_hangs() ->
         ("1#2", 37, 121, "completed", 80),
     ]
     check_run(result)
+
+
+class Waiter(Policy):
+    """Starts all jobs. At 6 s, job 2 waits for the end of job 1, and at 7 s it is released."""
+
+    def plan(self, view, changes):
+        if view.now_us == 0:
+            yield Wake(6 * US_PER_S, "wait")
+            yield Wake(7 * US_PER_S, "release")
+        for attempt in list(view.queue):
+            yield Start(attempt)
+
+    def react(self, view, news):
+        if "wait" in news.woken:
+            yield Stop("w0!2", Cause.PREEMPTED, then=Wait("w0!1"))
+        if "release" in news.woken:
+            yield Release("w0!2")
+
+
+def test_a_job_that_no_longer_waits_for_a_job_that_hangs_does_not_end_the_hang() -> None:
+    options = SessionOptions(recovery=Recovery(detect="10"))
+    policy, events = Custom(Waiter(), options), fails(0, 5, 40)
+    result = simulate(machine(3, (1, 90), (1, 50)), policy, machine_events=events)
+    check_run(result)
+    assert story(result)[:2] == [
+        ("2", 0, 6, "preempted", 0),
+        ("1", 0, 15, "node failure", 0),
+    ]
+    assert [row.attempt.queued_us for row in result.ledger.attempts if row.attempt.number] == [
+        7 * US_PER_S, 15 * US_PER_S,
+    ]  # fmt: skip
 
 
 def test_other_jobs_wait_for_the_nodes_of_a_job_that_hangs() -> None:

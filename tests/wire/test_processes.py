@@ -374,6 +374,66 @@ def test_a_batsim_that_deadlocks_is_told_with_what_was_refused(tmp_path) -> None
     assert "0 jobs run and 1 wait, 1 proposals were refused (Batsim deadlocked" in told
 
 
+def test_serve_that_ends_with_an_error_says_that_batsim_waits() -> None:
+    port = free_port()
+    with process(*REBAT, "serve", "--endpoint", f"tcp://127.0.0.1:{port}") as server:
+        with zmq.Context() as context, context.socket(zmq.REQ) as peer:
+            peer.setsockopt(zmq.LINGER, 0)
+            peer.connect(f"tcp://127.0.0.1:{port}")
+            peer.send_json({"now": 0, "events": [{"type": "UNKNOWN", "timestamp": 0, "data": {}}]})
+            _, told = server.communicate(timeout=30)
+        assert server.returncode == 2
+    last = told.strip().splitlines()[-1]
+    assert last.startswith("rebat: error: message 1 of the peer: ")
+    assert last.endswith("if it still runs, stop it with Ctrl-C or kill")
+
+
+def test_a_serve_that_is_ended_says_that_batsim_waits() -> None:
+    port = free_port()
+    with process(*REBAT, "serve", "--endpoint", f"tcp://127.0.0.1:{port}") as server:
+        with batsim(port) as say:
+            say(BEGIN)
+            server.terminate()
+            _, told = server.communicate(timeout=30)
+        assert server.returncode == 143
+    assert "if it still runs, stop it with Ctrl-C or kill" in told.splitlines()[-2]
+
+
+def test_a_platform_with_another_number_of_hosts_is_told(tmp_path) -> None:
+    """Batsim's first message names the workload file, but does not contain its nb_res."""
+    write_workload(
+        Workload("w", 2, (Job("1", 1, 0, None, "d"),), {"d": {"type": "delay", "delay": 5}}),
+        tmp_path / "w.json",
+    )
+    main(["platform", "generate", "flat:3", "--zero-latency", "-o", str(tmp_path / "p.xml")])
+    for more, n_warnings in (([], 0), (["-p", str(tmp_path / "p.xml")], 1)):
+        port = free_port()
+        with process(*REBAT, "serve", "--endpoint", f"tcp://127.0.0.1:{port}") as server:
+            done = subprocess.run(
+                [*REBAT, "simulate", "-w", str(tmp_path / "w.json"), "-e", str(tmp_path / "o"),
+                 "-q", "-s", f"tcp://127.0.0.1:{port}", *DYNAMIC, *more],
+                check=True, capture_output=True, text=True,
+            )  # fmt: skip
+            _, told = server.communicate(timeout=30)
+        warning = "warning: the platform has 3 hosts, but the workload"
+        assert (told.count(warning), done.stderr.count(warning)) == (n_warnings, n_warnings)
+        assert not n_warnings or f"{tmp_path / 'w.json'} is for 2 (nb_res)" in told
+
+
+def test_the_last_line_counts_rejected_jobs_with_the_first_reason() -> None:
+    """With a spare node, a job on all nodes can never start."""
+    port, policy = free_port(), "baseline:react=replacement,spares=1"
+    serve = [*REBAT, "serve", "-p", policy, "--endpoint", f"tcp://127.0.0.1:{port}"]
+    with process(*serve) as server:
+        with batsim(port) as say:
+            say(BEGIN)
+            assert [event["type"] for event in say(arrives("7", 4))] == ["REJECT_JOB"]
+            say(("SIMULATION_ENDS", {}))
+            _, told = server.communicate(timeout=30)
+        assert server.returncode == 0
+    assert re.search(r"1 job rejected \(first: w0!7: .+\); decision time", told.splitlines()[-1])
+
+
 def test_strangers_on_the_port_neither_end_nor_wedge_a_simulation() -> None:
     port = free_port()
     with (

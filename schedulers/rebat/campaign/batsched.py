@@ -32,6 +32,9 @@ VARIANTS = {
 }
 """For each preset, the name of the same scheduler in Batsched (option ``-v``)."""
 
+BATSIM = EngineOptions(dynamic_jobs=False, profile_reuse=False, list_resources=True)
+"""Batsim without options. Batsched registers no jobs, and does not finish the registration."""
+
 PROGRAM = "batsched"
 START_S = 120.0
 """Maximum time until Batsched has started, in seconds."""
@@ -83,7 +86,7 @@ def played(
     InputError
         If Batsched does not answer within ``timeout_s``.
     """
-    engine = Engine(workload, options=EngineOptions(list_resources=True))
+    engine = Engine(workload, options=BATSIM)
     with connect(endpoint, timeout_s=timeout_s) as ask:
         run_remote(engine, ask, on_progress)
     with tempfile.TemporaryDirectory() as scratch:

@@ -12,11 +12,21 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rebat.cli.completing import complete_policy
+from rebat.cli.interrupts import HungUp, Interrupted, Terminated
 from rebat.cli.json_output import json_option, print_json
+from rebat.cli.serve_lines import (
+    WAITS,
+    Refusals,
+    launch_commands,
+    log,
+    rejected,
+    warn_of_missing_jobs,
+    warn_of_other_machines,
+)
 from rebat.cli.types import DURATION, FILE, FOLDER, NODES, PROTOCOL
 from rebat.core.counted import counted
-from rebat.core.errors import InputError
-from rebat.core.units import format_duration, to_s
+from rebat.core.errors import InputError, RebatError
+from rebat.core.units import format_duration
 
 if TYPE_CHECKING:
     from rebat.library.result import Result
@@ -117,12 +127,14 @@ def serve(
     \b
     Example, in two shells, for Batsim 4:
       rebat serve --policy sfsj
+      mkdir -p out
       batsim -p platform.xml -w workload.json --events failures.events -e out/run \\
           --enable-dynamic-jobs --acknowledge-dynamic-jobs --enable-profile-reuse
 
     \b
     For Batsim 5, with files that 'rebat workload export' and 'rebat failures export' write:
       rebat serve --policy sfsj
+      mkdir -p out
       batsim -p platform.xml -w workload5.json --ee failures5.events -e out/ \\
           -s tcp://localhost:28000 ""
 
@@ -147,11 +159,15 @@ def serve(
             raise InputError("has no effect", name, "--out FOLDER as well")
     with atomic_folder(out, force) if out else nullcontext() as folder:
         sessions = []
-        for policy in policies:
+        for number, policy in enumerate(policies):
             file = record
             if record is not None and len(policies) > 1:
                 file = record.with_name(f"{folder_of(policy)}-{record.name}")
-            sessions.append(_serve_one(policy, options, endpoint, protocol, probes, timeout, file))
+            # The Batsim of the previous simulation may still connect before it ends.
+            patience = 0.0 if number else PATIENCE_S
+            sessions.append(
+                _serve_one(policy, options, endpoint, protocol, probes, timeout, patience, file)
+            )
         if folder is None or out is None:
             return
         result = _write(policies, sessions, cores_per_node, folder)
@@ -186,6 +202,7 @@ def _serve_one(
     protocol: int | None,
     probes: bool,
     timeout: float,
+    patience: float,
     record: Path | None,
 ) -> Session:
     """Schedule one simulation until it ends."""
@@ -199,15 +216,19 @@ def _serve_one(
 
     def answer(data: bytes) -> bytes:
         start, begun = time.perf_counter(), conversation.session is not None
-        reply = conversation.answer(data)
+        try:
+            reply = conversation.answer(data)
+        except RebatError as error:
+            raise RebatError(f"{error}; {WAITS}") from None
         spans.append(time.perf_counter() - start)
         if not begun:
             _warn_of_missing_flags(conversation, probes)
+            warn_of_other_machines(conversation.session)
         refusals.print_new(conversation.session)
         return reply
 
     def bound(address: str) -> None:
-        commands = "\n".join(f"  {line}" for line in _launch_commands(address, protocol))
+        commands = "\n".join(f"  {line}" for line in launch_commands(address, protocol))
         log(f"{policy} waits at {address} for this command:\n{commands}")
 
     try:
@@ -217,17 +238,26 @@ def _serve_one(
                 answer,
                 conversation.finished,
                 timeout_s=timeout,
+                patience_s=patience,
                 record=recorder,
                 on_bound=bound,
                 on_stray=log,
             )
+    except (Interrupted, Terminated, HungUp):
+        if conversation.messages:
+            log(WAITS)
+        raise
     except PeerGone as error:
         raise InputError(f"{error}; {conversation.standing()}") from None
     session = conversation.session
     assert session is not None  # the session has ended
     _report(session, spans, conversation.n_probes)
-    _warn_of_missing_jobs(session)
+    warn_of_missing_jobs(session)
     return session
+
+
+PATIENCE_S = 30.0
+"""Time for a new start of Batsim, in seconds, after a Batsim connected and ended."""
 
 
 def _conversation(
@@ -263,43 +293,6 @@ def _write(
     return result
 
 
-def log(text: str) -> None:
-    """Print a line on standard error."""
-    click.echo(f"rebat: {text}", err=True)
-
-
-class Refusals:
-    """Prints the proposals that the session refused."""
-
-    MOST = 20
-
-    def __init__(self) -> None:
-        self._printed = 0
-
-    def print_new(self, session: Session | None) -> None:
-        """Print the proposals refused since the last call, at most ``MOST`` in total."""
-        refusals = session.ledger.refusals if session else []
-        for at_us, attempt, reason in refusals[self._printed : self.MOST]:
-            log(f"refused at {to_s(at_us):.6f} s: {attempt} {reason}")
-        if self._printed < self.MOST < len(refusals):
-            log(f"more than {self.MOST} proposals were refused; the others are not printed")
-        self._printed = len(refusals)
-
-
-def _launch_commands(address: str, protocol: int | None) -> list[str]:
-    """Return the commands that start Batsim: one for each version that can connect."""
-    where = address.replace("0.0.0.0", "localhost")
-    commands = {
-        4: "batsim -p PLATFORM.xml -w WORKLOAD.json [--events FAILURES] -e out/run "
-        "--enable-dynamic-jobs --acknowledge-dynamic-jobs --enable-profile-reuse "
-        f"-s {where}",
-        5: f'batsim -p PLATFORM.xml -w WORKLOAD.json [--ee FAILURES] -e out/ -s {where} ""',
-    }
-    if protocol:
-        return [commands[protocol]]
-    return [commands[4], f"or, with Batsim 5: {commands[5]}"]
-
-
 def _warn_of_missing_flags(conversation: Conversation, probes: bool) -> None:
     """Warn if options of Batsim 4 are missing. Batsim 5 does not have these options."""
     session, wire = conversation.session, conversation.wire
@@ -318,22 +311,11 @@ def _warn_of_missing_flags(conversation: Conversation, probes: bool) -> None:
         )
 
 
-def _warn_of_missing_jobs(session: Session) -> None:
-    """Warn if the simulation ended without a job, or before all jobs had ended."""
-    waiting, running = len(session.queue), len(session.running)
-    if waiting or running:
-        log(
-            f"warning: the simulation ended while {counted(running, 'job')} ran and {waiting} waited"
-        )
-    elif not len(session.ledger.attempts):
-        log("warning: the simulation ended without a job; check the workload of Batsim")
-
-
 def _report(session: Session, spans: list[float], n_probes: int) -> None:
     ledger = session.ledger
     cuts = statistics.quantiles(spans, n=100, method="inclusive") if len(spans) > 1 else spans * 99
     log(
         f"{counted(len(spans), 'message')}, {counted(n_probes, 'probe')}, {counted(len(ledger.attempts), 'attempt')} ended, "
-        f"{counted(len(ledger.refusals), 'proposal')} refused; decision time p50 {cuts[49] * 1e6:.0f} us, "
+        f"{counted(len(ledger.refusals), 'proposal')} refused{rejected(ledger)}; decision time p50 {cuts[49] * 1e6:.0f} us, "
         f"p99 {cuts[98] * 1e6:.0f} us, total {format_duration(sum(spans))}"
     )

@@ -265,12 +265,19 @@ def _engine_options(options: dict[str, Any], **more: Any) -> EngineOptions:
 
 
 def _n_nodes(options: dict[str, Any], jobs: list[Workload]) -> int:
-    """Return the number of hosts."""
+    """Return the number of hosts. Warn if the platform and the workload have different numbers."""
+    from rebat.wire.workload_ids import other_machine
+
     if options["nodes"]:
         return int(options["nodes"])
-    if options["platform"]:
-        return _hosts(options["platform"])
-    return max(workload.n_nodes for workload in jobs)
+    expected = max(workload.n_nodes for workload in jobs)
+    if not options["platform"]:
+        return expected
+    n_hosts = _hosts(options["platform"])
+    if n_hosts != expected:
+        text = other_machine(n_hosts, jobs[0].name, expected)
+        click.echo(f"rebat: warning: {text}", err=True)
+    return n_hosts
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from rebat.cli.types import DURATION, FILE, MACHINE
 from rebat.core.counted import counted
 
 if TYPE_CHECKING:
+    from rebat.library.validation import Validation
     from rebat.results.files.batsim_files import JobsFile
     from rebat.results.files.recorded import RecordSource
     from rebat.results.validate.findings import Finding
@@ -40,7 +41,8 @@ if TYPE_CHECKING:
     default=None,
     help=(
         "Maximum time for which a job may run after its node failed or its walltime ended "
-        "(default: 0). Necessary for platforms with network latency."
+        "(default: 0). Necessary for platforms with network latency. If it is missing, a line "
+        "beginning with 'hint' contains the value."
     ),
 )
 @click.option(
@@ -110,35 +112,31 @@ def validate(
     """
     from rebat.core.units import to_us
     from rebat.library.node_names import names_in, with_names
+    from rebat.library.validation import validate_files
     from rebat.models.failures.events import read_events
-    from rebat.results.files.batsim_files import read_jobs
     from rebat.results.files.recorded import node_list_of, read_source
     from rebat.results.validate.findings import Reference
-    from rebat.results.validate.validate import validate
     from rebat.workloads.load import load_workload
 
     if as_json:
         reject_with_json("show")
-    table = read_jobs(jobs)
-    source = read_source(table.path.parent)
-    default = False if source.format else _by_rebat(table.path)
     expected = load_workload(workload) if workload else None
     reference = Reference(
         n_nodes=nodes or (expected.n_nodes if expected else None),
         events=read_events(events) if events else (),
         workload=expected,
         slack_us=to_us(slack or 0),
-        resubmits=resubmits if resubmits is not None else default,
-        six_digits=digits == "six" if digits else _six_digits(table.path),
-        by_rebat=by_rebat if by_rebat is not None else default,
-        ended=_ended(table.path),
-        hung_us=_hung_us(table.path),
+        resubmits=resubmits,
+        six_digits=digits == "six" if digits else None,
+        by_rebat=by_rebat,
     )
-    findings = validate(table, reference)
+    validation = validate_files(jobs, reference)
+    table, findings, hint = validation.table, validation.findings, _hint(validation)
+    source = read_source(table.path.parent)
     errors = [finding for finding in findings if finding.kind not in _usual_kinds(source)]
     usual = [finding for finding in findings if finding not in errors]
     if as_json:
-        print_json(_record(table, errors, usual))
+        print_json(_record(table, errors, usual, hint))
     else:
         verdict = "not valid" if errors else "valid"
         click.echo(f"{table.path}: {verdict}: {table.size}, {counted(len(errors), 'finding')}")
@@ -148,6 +146,8 @@ def validate(
         names = names_in(node_list_of(table.path.parent))
         for line in _lines(errors, show):
             click.echo(with_names(line, names))
+        if hint:
+            click.echo(f"hint: {hint}")
         if usual:
             click.echo("no errors, because this run is recorded, not simulated:")
             for line in _lines(usual, show):
@@ -165,59 +165,22 @@ def _usual_kinds(source: RecordSource) -> frozenset[str]:
     return OF_MACHINES if source.shared_attempts else OF_MACHINES - {"overlap"}
 
 
-def _by_rebat(jobs: Path) -> bool | None:
-    """Return True if JOBS is the jobs.csv of a run of rebat. Otherwise, return None (unknown)."""
-    from rebat.results.files.tables import table_in
+def _hint(validation: Validation) -> str | None:
+    """Return the advice to set ``--slack``, if network latency explains findings."""
+    from rebat.results.validate.findings import seconds
 
-    return table_in(jobs.parent, "rebat_jobs").is_file() or None
-
-
-def _ended(jobs: Path) -> frozenset[str]:
-    """Return the jobs that a run of rebat stopped at the end of the simulation."""
-    from rebat.core.attempts import Cause
-    from rebat.results.files.rows import Rows
-    from rebat.results.files.tables import table_in
-
-    path = table_in(jobs.parent, "rebat_attempts")
-    if not path.is_file():
-        return frozenset()
-    attempts = Rows(path, ("job_id", "cause"))
-    causes = zip(attempts.texts("job_id"), attempts.texts("cause"), strict=True)
-    return frozenset(job_id for job_id, cause in causes if cause == Cause.HORIZON)
-
-
-def _hung_us(jobs: Path) -> dict[str, int]:
-    """Return how long (us) each attempt of a run of rebat hung after a failure, by id."""
-    from rebat.core.attempts import resubmission_id
-    from rebat.core.recovery import HUNG
-    from rebat.results.files.rows import Rows
-
-    path = jobs.parent / "rebat_recoveries.csv"
-    if not path.is_file():
-        return {}
-    columns = [f"{name}_seconds" for name in HUNG]
-    rows = Rows(path, ("job_id", "attempt", *columns))
-    attempts = zip(rows.texts("job_id"), rows.texts("attempt"), strict=True)
-    ids = [resubmission_id(job, int(number)) if int(number) else job for job, number in attempts]
-    stages = zip(*(rows.times(name).tolist() for name in columns), strict=True)
-    return dict(zip(ids, map(sum, stages), strict=True))
-
-
-def _six_digits(jobs: Path) -> bool | None:
-    """Return whether the policy in the summary writes six digits, or None if this is unknown."""
-    import msgspec
-
-    from rebat.core.errors import RebatError
-    from rebat.policies.presets import preset
-
-    try:
-        summary = msgspec.json.decode((jobs.parent / "summary.json").read_bytes())
-        return bool(preset(str(summary["policy"])).session.dialect.digits == "six")
-    except (OSError, msgspec.DecodeError, KeyError, TypeError, RebatError):
+    if validation.latency is None:
         return None
+    delay, left = seconds(validation.latency.us), counted(len(validation.latency.left), "finding")
+    return (
+        f"jobs end up to {delay} after the failure of a node or after their walltime, as on a "
+        f"platform with network latency. With --slack {delay.replace(' ', '')}: {left}."
+    )
 
 
-def _record(table: JobsFile, errors: Sequence[Finding], usual: Sequence[Finding]) -> dict[str, Any]:
+def _record(
+    table: JobsFile, errors: Sequence[Finding], usual: Sequence[Finding], hint: str | None
+) -> dict[str, Any]:
     """Return all findings as plain data. Findings that are no errors are separate."""
     return {
         "jobs": table.path,
@@ -227,6 +190,7 @@ def _record(table: JobsFile, errors: Sequence[Finding], usual: Sequence[Finding]
         "totals_without_probes": table.totals(),
         "findings": _listed(errors),
         "of_recorded_run": _listed(usual),
+        "hint": hint,
     }
 
 

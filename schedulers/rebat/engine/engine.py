@@ -323,10 +323,10 @@ class Engine(Decisions):
             if bool(self._pool.down[node]) != event.available:
                 raise self._abort(AbortRule.MACHINE_EVENTS, f"node {node}")
         if event.available:
-            self._pool.repair(event.nodes)
+            self._repair(event.nodes)
             self._outbox.append(NodesRejuvenated(at_us=self.now_us, nodes=event.nodes))
         else:
-            self._pool.fail(event.nodes)
+            self._fail(event.nodes)
             self._outbox.append(
                 NodesFailed(at_us=self.now_us, nodes=event.nodes, cause=event.cause)
             )

@@ -26,6 +26,7 @@ from rebat.engine.jobs import (
 )
 from rebat.engine.options import EngineOptions
 from rebat.engine.static_jobs import StaticJobs
+from rebat.kernels.pool import FREE
 from rebat.models.node_pool import NodePool
 
 HELD = 0
@@ -46,6 +47,10 @@ class EngineState:
         self.profiles: dict[str, dict[str, dict[str, Any]]] = {}
         self._uses: dict[str, dict[str, int]] = {}
         self._pool = NodePool(n_nodes)
+        self.dead_us = 0
+        """Node time of jobs on nodes that are down. Batsim counts these nodes as unavailable."""
+        self._dead: dict[int, int] = {}
+        """Nodes that failed while a job runs on them, with the time of the failure."""
         self._static = StaticJobs()
         self._jobs: dict[str, EngineJob] = {}
         """Jobs that have not ended, jobs whose end the scheduler does not know, and registered
@@ -168,7 +173,24 @@ class EngineState:
 
     def _vacate(self, nodes: NodeSet) -> None:
         """Release the nodes of a job that ended."""
+        self._count_dead(nodes)
         self._pool.release(nodes)
+
+    def _fail(self, nodes: NodeSet) -> None:
+        """Mark nodes as down. Jobs on these nodes continue."""
+        owner = self._pool.owner
+        self._dead |= {node: self.now_us for node in nodes if owner[node] != FREE}
+        self._pool.fail(nodes)
+
+    def _repair(self, nodes: NodeSet) -> None:
+        """Mark nodes as up."""
+        self._count_dead(nodes)
+        self._pool.repair(nodes)
+
+    def _count_dead(self, nodes: NodeSet) -> None:
+        """Count the time for which a job ran on those of these nodes that are down."""
+        for node in [node for node in self._dead if node in nodes]:
+            self.dead_us += self.now_us - self._dead.pop(node)
 
     def _collect(self, job: EngineJob) -> None:
         """If a job ended and no other job uses its profile, delete the profile."""

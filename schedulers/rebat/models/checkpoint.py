@@ -24,7 +24,7 @@ from rebat.core.jobs import Job, Workload
 from rebat.core.options import YoungDaly
 from rebat.core.units import MAX_SECONDS, US_PER_S, to_s, to_us
 from rebat.models.interruptions import CheckpointPattern
-from rebat.models.lengthened import lengthened_workload
+from rebat.models.lengthened import check_delay, lengthened_workload
 from rebat.models.light import LightCheckpoints, light_of
 
 Rounding = Literal["ceil", "floor"]
@@ -184,12 +184,7 @@ def _with_checkpoints(
     recovery_s: float,
     rounding: Rounding,
 ) -> dict[str, Any]:
-    if profile.get("type") != "delay":
-        raise InputError(
-            f"the profile type is {profile.get('type')!r}, which allows no checkpoints",
-            f"job {job.id}",
-            "a delay profile",
-        )
+    check_delay(job, profile)
     cost_us = to_us(cost_s)
     delay_us = _lengthened_us(to_us(profile["delay"]), period_s, cost_us, rounding)
     lengthened = {
@@ -251,9 +246,18 @@ def add_perfect(workload: Workload) -> Workload:
     stopped.
 
     No work is lost, and checkpoints and recovery cost nothing (section III of Prabhakaran et al.
-    2018). In the profile, the checkpoint period is a microsecond. Only profiles of type ``delay``
-    get this period. Jobs with other profiles restart from the beginning.
+    2018). In the profile, the checkpoint period is a microsecond.
+
+    Raises
+    ------
+    InputError
+        If the profile of a job is not of type ``delay``.
     """
+    jobs = compact(workload.jobs)
+    for name in jobs.profile_uses():
+        if workload.profiles[name].get("type") != "delay":
+            first = next(job for job in jobs if job.profile == name)
+            check_delay(first, workload.profiles[name])
     fields = {"checkpoint_period": to_s(1), "checkpoint_cost": 0, "recovery_cost": 0}
     profiles = {
         name: profile | fields if profile.get("type") == "delay" else profile

@@ -3,11 +3,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from rebat.core.compact_jobs import with_times
+from rebat.core.errors import InputError
 from rebat.core.jobs import Job, Workload
+
+
+def check_delay(job: Job, profile: Mapping[str, Any]) -> None:
+    """Raise InputError if the profile of a job allows no checkpoints. Only delays allow them."""
+    if profile.get("type") != "delay":
+        raise InputError(
+            f"the profile type is {profile.get('type')!r}, which allows no checkpoints",
+            f"job {job.id}",
+            "a delay profile",
+        )
 
 
 def lengthened_workload(

@@ -222,6 +222,15 @@ def retried_profile(whole: Mapping[str, Any], failed: Mapping[str, Any]) -> dict
     return erring_profile(whole, max(0, errors_left(failed) - 1))
 
 
+def with_errors_left(profile: dict[str, Any], before: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a profile with as many errors as the profile of the previous attempt has left.
+
+    The profile of a job that starts over is that of its first attempt, which has all errors.
+    """
+    left = errors_left(before)
+    return profile if errors_left(profile) == left else erring_profile(profile, left)
+
+
 def add_silent_errors(
     workload: Workload, errors: float | Sequence[int], *, seed: int = 0, scenario: int = 0
 ) -> Workload:

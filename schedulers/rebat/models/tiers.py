@@ -18,7 +18,7 @@ from rebat.core.errors import InputError, unknown_name
 from rebat.core.jobs import Job, Workload
 from rebat.core.units import FOREVER_US, parse_duration, to_s, to_us
 from rebat.models.ettr_levels import Levels, best_pattern
-from rebat.models.lengthened import lengthened_workload
+from rebat.models.lengthened import check_delay, lengthened_workload
 from rebat.models.light import LightCheckpoints, Survives, light_of
 
 SURVIVES: dict[str, Survives | None] = {
@@ -255,9 +255,7 @@ def add_tiers(
 def _with_tiers(
     job: Job, profile: dict[str, Any], fields: dict[str, object], light: LightCheckpoints | None
 ) -> dict[str, Any]:
-    if profile.get("type") != "delay":
-        problem = f"checkpoints need a delay profile, not {profile.get('type')!r}"
-        raise InputError(problem, f"job {job.id}")
+    check_delay(job, profile)
     delay_us = _lengthened_us(to_us(profile["delay"]), fields, light)
     return profile | fields | {"delay": to_s(delay_us)}
 

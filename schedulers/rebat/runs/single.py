@@ -72,7 +72,8 @@ OnWarning = Callable[[str], None]
 class RunResult(msgspec.Struct):
     """The results of a run: summary, a row per job, the session's ledger, and the engine's jobs.
 
-    ``plans`` is the record of plans, or None if the run did not record them.
+    ``plans`` is the record of plans, or None if the run did not record them. ``dead_us`` is the
+    node time of jobs on nodes that were down.
     """
 
     policy: str
@@ -81,6 +82,7 @@ class RunResult(msgspec.Struct):
     ledger: Ledger
     jobs: Packed[EndedJob]
     plans: PlanRecord | None = None
+    dead_us: int = 0
 
 
 def simulate(
@@ -145,11 +147,13 @@ def simulate(
     layout = Layout(cores_per_node=cores_per_node, owners=owners_of(workload))
     if isinstance(preset, Preset):
         layout = layout_of(preset, workload, engine.n_nodes, layout)
-    n_nodes, ledger, ended = engine.n_nodes, session.ledger, engine.ended
+    n_nodes, ledger, ended, dead_us = (
+        engine.n_nodes, session.ledger, engine.ended, engine.dead_us,
+    )  # fmt: skip
     del engine, session  # free memory before the summary is computed
     summary, rows = summarise(ledger, n_nodes, measures or Measures(), layout)
     plans = recorder.result() if recorder else None
-    return RunResult(preset.name, summary, rows, ledger, ended, plans)
+    return RunResult(preset.name, summary, rows, ledger, ended, plans, dead_us)
 
 
 def _watching(
@@ -207,7 +211,8 @@ def write_run(
     """
     n_nodes, ledger = result.summary.n_nodes, result.ledger
     if result.jobs:
-        totals = schedule_csv(result.jobs, n_nodes, ledger.node_events, repeated_us(ledger))
+        uncounted_us = repeated_us(ledger) + result.dead_us
+        totals = schedule_csv(result.jobs, n_nodes, ledger.node_events, uncounted_us)
         write_table(folder, "jobs", jobs_csv(result.jobs), form)
         write_text(folder / "schedule.csv", totals)
     write_table(folder, "rebat_jobs", rows_csv(result.rows), form)
@@ -238,5 +243,6 @@ def write_batsim_files(prefix: str, engine: Engine, events: list[MachineEvent]) 
     node_events = [(event.at_us, event.available, event.nodes) for event in events]
     jobs, schedule = Path(f"{prefix}_jobs.csv"), Path(f"{prefix}_schedule.csv")
     write_lines(jobs, jobs_csv(engine.ended))
-    write_text(schedule, schedule_csv(engine.ended, engine.n_nodes, node_events))
+    totals = schedule_csv(engine.ended, engine.n_nodes, node_events, engine.dead_us)
+    write_text(schedule, totals)
     return [jobs, schedule]

@@ -34,7 +34,7 @@ from rebat.models.remaining import (
     resumed_length_us,
     untouched,
 )
-from rebat.models.silent_errors import retried_profile
+from rebat.models.silent_errors import retried_profile, with_errors_left
 from rebat.models.six_digits import Written, in_seconds, resubmission
 from rebat.models.speedup import run_us
 from rebat.session.board import Board
@@ -162,6 +162,7 @@ class Registry(JobTable):
         else:
             profile, walltime_us = self._in_size(old, remaining, size)
         attempt = self._next(last, walltime_us, priority, size)
+        profile = with_errors_left(profile, self._content(self.work[attempt_id]))
         self._register(attempt, old, profile, checkpointing)
         self._set_at_risk(attempt, last, remaining.at_risk)
         return attempt
@@ -186,6 +187,7 @@ class Registry(JobTable):
             n_nodes=n_nodes,
             walltime_us=walltime_us,
         )
+        profile = with_errors_left(profile, self._content(self.work[attempt.id]))
         self._register(new, old, profile, resumed(old.checkpointing, remaining))
         self._set_at_risk(new, attempt, at_risk)
         return new

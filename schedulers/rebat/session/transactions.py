@@ -229,8 +229,8 @@ class Transactions:
         waiting = self._jobs.waiting.get(proposal.job_id)
         if waiting is None:
             return Refusal(proposal.job_id, "cannot be released: it does not wait for nodes")
-        later = self._board.options.dialect.two_passes
-        if not (waiting.on and self.call_off(waiting.on, "given up", later)):
+        on, later = waiting.on, self._board.options.dialect.two_passes
+        if not (on and not self.hangs.hangs(on) and self.call_off(on, "given up", later)):
             self.waits.end(proposal.job_id, later)
         return None
 

@@ -1,15 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Early check of job ids. Without it, invalid ids are detected only when jobs are submitted."""
+"""Early checks of workload files: ids of jobs, and the number of hosts.
+
+Without them, invalid ids are detected only when jobs are submitted, and another number of hosts is
+not detected.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 
 from rebat.core.attempts import check_ids
+from rebat.core.counted import counted
 from rebat.core.errors import InputError
 from rebat.core.events import SimulationBegan
+
+T = TypeVar("T", bound=msgspec.Struct)
 
 
 class _Job(msgspec.Struct, gc=False):
@@ -22,6 +31,12 @@ class _File(msgspec.Struct, gc=False):
     """The jobs of a workload file."""
 
     jobs: list[_Job]
+
+
+class _Machine(msgspec.Struct, gc=False):
+    """The number of hosts of a workload file."""
+
+    nb_res: int
 
 
 def check_workloads(event: SimulationBegan) -> None:
@@ -44,12 +59,36 @@ def check_workloads(event: SimulationBegan) -> None:
             raise error.at(str(file)) from None
 
 
+def other_machines(event: SimulationBegan) -> Iterator[str]:
+    """Yield a warning for each workload file with another number of hosts than the platform.
+
+    Batsim's messages do not contain ``nb_res``. Therefore, files that cannot be read here are
+    ignored.
+    """
+    for file in event.workloads.values():
+        content = _content(str(file), _Machine)
+        if content and content.nb_res != event.n_nodes:
+            yield other_machine(event.n_nodes, str(file), content.nb_res)
+
+
+def other_machine(n_hosts: int, workload: str, n_nodes: int) -> str:
+    """Return the warning that a platform has another number of hosts than a workload."""
+    return (
+        f"the platform has {counted(n_hosts, 'host')}, but the workload {workload} is for "
+        f"{n_nodes} (nb_res); the schedule will differ from that of 'rebat run'"
+    )
+
+
 def _ids(file: str) -> list[str]:
     """Return the ids of a workload's jobs. If the file cannot be read, return no ids."""
+    content = _content(file, _File)
+    return [str(job.id) for job in content.jobs] if content else []
+
+
+def _content(file: str, kind: type[T]) -> T | None:
+    """Return the content of a workload file, or None if the file cannot be read."""
     try:
         path = Path(file)
-        if not path.is_file():
-            return []
-        return [str(job.id) for job in msgspec.json.decode(path.read_bytes(), type=_File).jobs]
+        return msgspec.json.decode(path.read_bytes(), type=kind) if path.is_file() else None
     except (OSError, ValueError, RecursionError, msgspec.DecodeError):
-        return []
+        return None

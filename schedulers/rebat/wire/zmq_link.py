@@ -8,6 +8,7 @@ connection.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -22,6 +23,13 @@ from rebat.wire.recording import TO_SCHEDULER, TO_SIMULATOR
 
 FLUSH_MS = 2_000
 """Maximum time (ms) to send the last message after the socket is closed."""
+
+SLICE_S = 1.0
+"""Maximum time of a system call. A signal just before the call does not interrupt the call."""
+
+_OPENED = zmq.EVENT_ACCEPTED | zmq.EVENT_CONNECTED
+_NO_HANDSHAKE = zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL | zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL
+"""Events directly before the end of a connection whose peer does not use ZeroMQ."""
 
 Answer = Callable[[bytes], bytes]
 Record = Callable[[str, bytes], None]
@@ -48,13 +56,28 @@ def _socket(kind: int) -> Iterator[tuple[Any, _Line]]:
 
 
 class _Line:
-    """Monitor of a socket. It reports closed connections by their file descriptors."""
+    """Monitor of a socket. It reports closed connections by their file descriptors.
+
+    Attributes
+    ----------
+    left : float, optional
+        Time at which a peer closed its connection without a message, if no peer has connected
+        since. Peers that do not complete ZeroMQ's handshake, such as port scans, do not count.
+    patience_s : float
+        Maximum time to wait for the next peer after this time. If 0, there is no limit.
+    report : callable
+        Function that is called with a line of text if a peer leaves without a message.
+    """
 
     def __init__(self, socket: Any) -> None:
         self._socket = socket
         self._closed: set[int] = set()
-        opened = zmq.EVENT_ACCEPTED | zmq.EVENT_CONNECTED
-        self._monitor = socket.get_monitor_socket(opened | zmq.EVENT_DISCONNECTED)
+        self._heard: set[int] = set()
+        self._last_event = 0
+        self.left: float | None = None
+        self.patience_s = 0.0
+        self.report: Report = _ignore
+        self._monitor = socket.get_monitor_socket(_OPENED | zmq.EVENT_DISCONNECTED | _NO_HANDSHAKE)
         self._poller = zmq.Poller()
         self._poller.register(socket, zmq.POLLIN)
         self._poller.register(self._monitor, zmq.POLLIN)
@@ -68,9 +91,18 @@ class _Line:
         while not self._socket.poll(0):
             if self._is_closed(fd) and not self._socket.poll(0):
                 raise PeerGone(f"{who} closed the connection")
-            left_ms = None if until is None else max(0, round((until - time.monotonic()) * 1000))
-            if not self._poller.poll(left_ms):
+            now = time.monotonic()
+            if self.left is not None and self.patience_s and now >= self.left + self.patience_s:
+                raise PeerGone(f"{_SILENT}, and no other has connected since")
+            if until is not None and now >= until:
                 raise PeerGone(f"no message from {who} before the timeout: it has ended or hangs")
+            left_s = SLICE_S if until is None else min(SLICE_S, until - now)
+            self._poller.poll(math.ceil(left_s * 1000))
+
+    def hear(self, fd: int) -> None:
+        """Note that a message has arrived through a connection."""
+        self._heard.add(fd)
+        self.left = None
 
     def close(self) -> None:
         """Stop monitoring. Otherwise, the context of the socket could not terminate."""
@@ -85,11 +117,28 @@ class _Line:
         """
         while self._monitor.poll(0):
             event = recv_monitor_message(self._monitor)
-            if event["event"] == zmq.EVENT_DISCONNECTED:
-                self._closed.add(int(event["value"]))
-            else:
-                self._closed.discard(int(event["value"]))
+            kind, number = int(event["event"]), int(event["value"])
+            if kind == zmq.EVENT_DISCONNECTED:
+                self._closed.add(number)
+                self._note_end(number)
+            elif kind & _OPENED:
+                self._closed.discard(number)
+                self._heard.discard(number)
+                self.left = None
+            self._last_event = kind
         return bool(self._closed) if fd is None else fd in self._closed
+
+    def _note_end(self, fd: int) -> None:
+        """Report a connection that was closed without a message, unless it is not ZeroMQ's."""
+        if self.patience_s and fd not in self._heard and not self._last_event & _NO_HANDSHAKE:
+            self.left = time.monotonic()
+            self.report(f"{_SILENT}. Waiting {self.patience_s:g} s for the next connection")
+
+
+_SILENT = (
+    "a peer closed its connection without a message. If it was Batsim, its output contains the "
+    "error; for example, the folder of its option -e must exist"
+)
 
 
 def _deadline(timeout_s: float) -> float | None:
@@ -102,6 +151,7 @@ def serve(
     finished: Callable[[], bool],
     *,
     timeout_s: float = 0.0,
+    patience_s: float = 0.0,
     record: Record | None = None,
     on_bound: Report | None = None,
     on_stray: Report | None = None,
@@ -120,12 +170,15 @@ def serve(
         Function that receives a message and returns the reply, both as bytes.
     timeout_s : float
         Maximum time without a message of the peer, in seconds. If 0, there is no limit.
+    patience_s : float
+        Maximum time, in seconds, after a ZeroMQ peer has closed its connection without a message,
+        until the next peer connects. If 0, there is no limit.
     record : callable, optional
         Function that is called with the direction and the bytes of every message, before the
         message is answered or sent.
     on_bound, on_stray : callable, optional
         ``on_bound`` is called with the bound endpoint, and ``on_stray`` with a line of text for
-        each ignored message.
+        each ignored message, and for each peer that closes its connection without a message.
 
     Raises
     ------
@@ -141,18 +194,20 @@ def serve(
         if on_bound:
             on_bound(socket.getsockopt(zmq.LAST_ENDPOINT).decode())
         peer, fd = b"", None
+        line.patience_s, line.report = patience_s, stray
         while not finished():
             until = _deadline(timeout_s)
             while True:
                 line.wait(until, "the simulator", fd if peer else _NO_PEER)
                 sender, data, sender_fd = _receive(socket)
+                line.hear(sender_fd)
                 other = None if sender == peer else _other(sender_fd, bool(peer), local)
                 if data is not None and not other:
                     break
                 stray(f"a message of {other or 'no simulator'} was ignored")
             note(TO_SCHEDULER, data)
             reply = answer(data)
-            peer, fd = sender, sender_fd
+            peer, fd, line.patience_s = sender, sender_fd, 0.0
             note(TO_SIMULATOR, reply)
             socket.send_multipart([peer, b"", reply])
 

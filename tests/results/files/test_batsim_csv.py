@@ -146,6 +146,15 @@ def test_plain_names_stay_without_quotes() -> None:
     ]  # fmt: skip
 
 
+def test_a_job_that_hangs_on_a_failed_node_does_not_compute(tmp_path: Path) -> None:
+    """The node fails at 9 s. The job ends there at 10 s, and runs for 10 s on the other node."""
+    result = run("easy:detect=5s", machine(2, (1, 10)), fails(0, 9, 30))
+    write_run(tmp_path, result, {})
+    (row,) = csv.DictReader((tmp_path / "schedule.csv").open(newline=""))
+    used = row["time_computing"], row["time_unavailable"], row["time_idle"]
+    assert used == ("19.000000", "15.000000", "14.000000")  # 2 x 24 in all
+
+
 def test_outages_count_up_to_the_makespan() -> None:
     """A job runs for 100 s; one node is down from 40 s to 130 s, another from 200 s on."""
     events = [*fails(1, 40, 130), *fails(2, 200, 9000)]

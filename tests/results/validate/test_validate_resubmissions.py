@@ -12,14 +12,19 @@ import msgspec
 import pytest
 
 from rebat.cli.main import main
-from rebat.core.attempts import split_attempt
-from rebat.core.jobs import Workload
+from rebat.core.attempts import Cause, job_name, split_attempt
+from rebat.core.files import write_text
+from rebat.core.jobs import Job, Workload
+from rebat.core.units import US_PER_S
+from rebat.library.validation import validate_files
 from rebat.models.failures.events import read_events
 from rebat.results.files.batsim_csv import jobs_csv
 from rebat.results.files.batsim_files import STATES, read_jobs
 from rebat.results.validate.findings import Reference
 from rebat.results.validate.validate import validate
+from rebat.runs.single import write_run
 from rebat.workloads.batsim_json import read_workload
+from tests.findings import findings_in
 from tests.recordings import DATA
 from tests.results.files.tables import edited, table, without, written
 from tests.results.validate.random_runs import (
@@ -54,11 +59,17 @@ def test_nothing_is_found_in_correct_runs(tmp_path: Path, policy: str) -> None:
         jobs = read_jobs(made.folder)
         six = policy.startswith("authors-")
         for known in (
-            Reference(made.workload.n_nodes, made.events, ended=endless(made)),
+            Reference(made.workload.n_nodes, made.events, ended_us=ends(made)),
             reference(made),
             reference(made, by_rebat=True, resubmits=True, six_digits=six),
         ):
             assert validate(jobs, known) == [], (seed, known.workload is None)
+
+
+def ends(made: Written) -> dict[str, int]:
+    """Return when rebat ended each job without an end."""
+    records = made.result.ledger.attempts
+    return {job_name(r.attempt.job_id): r.end_us for r in records if r.cause == Cause.HORIZON}
 
 
 def endless(made: Written) -> frozenset[str]:
@@ -192,6 +203,49 @@ def is_last(row: Row, rows: list[Row]) -> bool:
     base, number = split_attempt(row["job_id"])
     ids = {other["job_id"] for other in rows}
     return f"{row['job_id']}#1" not in ids and not (number and f"{base}#{number + 1}" in ids)
+
+
+# ---- what only the tables of rebat contain
+
+
+@pytest.mark.parametrize("ret", [0, 1])
+def test_a_job_that_hangs_may_complete_before_it_is_resubmitted(ret: int) -> None:
+    """The node fails at 9 s, the attempt ends at 10 s, and the failure is detected at 14 s."""
+    profiles = {"d": {"type": "delay", "delay": 10, "ret": ret}}
+    workload = Workload("w", 2, (Job("0", 1, 0, None, "d"),), profiles)
+    events = fails(0, 9, 30)
+    result = run("easy:detect=5s", workload, events)
+    assert [row.end_us for row in result.jobs] == [10 * US_PER_S, 24 * US_PER_S]
+    assert findings_in(result, workload, events) == []
+
+
+HOLD = (
+    "baseline:react=exclude+replacement,wait=hold,hits=1,within=50,excluded_for=9,most_excluded=0.5"
+)
+
+
+def test_a_wait_may_end_when_a_node_is_excluded_no_longer(tmp_path: Path) -> None:
+    workload, events = machine(2, (2, 20)), fails(0, 5, 7)
+    result = run(HOLD, workload, events)
+    assert [row.submit_us for row in result.jobs] == [0, 14 * US_PER_S]
+    assert findings_in(result, workload, events) == []
+    write_run(tmp_path, result, {})
+    sooner = {"submission_time": "13.000000", "waiting_time": "1.000000"}
+    sooner |= {"turnaround_time": "21.000000", "stretch": "1.050000"}
+    text = edited((tmp_path / "jobs.csv").read_text(), "1#1", **sooner)
+    write_text(tmp_path / "jobs.csv", text)
+    (finding,) = validate_files(tmp_path, Reference(2, events, workload)).findings
+    assert finding.text == "job w0!1#1: submitted at 13 s, but w0!1 ends at 5 s"
+
+
+def test_jobs_without_an_end_may_be_ended_one_after_another() -> None:
+    """One job starts when the other hangs, because its node failed before all other jobs ended."""
+    profiles = {"d": {"type": "delay", "delay": 90}}
+    jobs = [Job(str(n), 1, n * 20 * US_PER_S, None, "d", {"eternal": True}) for n in range(2)]
+    workload, events = Workload("w", 2, tuple(jobs), profiles), fails(0, 19, 30)
+    result = run("easy:detect=3s", workload, events)
+    assert [row.end_us for row in result.jobs] == [20 * US_PER_S, 22 * US_PER_S]
+    assert findings_in(result, workload, events) == []
 
 
 # ---- ids

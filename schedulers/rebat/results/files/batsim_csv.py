@@ -70,20 +70,20 @@ NodeEvents = Sequence[tuple[int, bool, NodeSet]]
 
 
 def schedule_csv(
-    jobs: Packed[EndedJob], n_nodes: int, node_events: NodeEvents, repeated_us: int = 0
+    jobs: Packed[EndedJob], n_nodes: int, node_events: NodeEvents, uncounted_us: int = 0
 ) -> str:
     """Return schedule.csv, which has a single row (see `totals`)."""
-    values = totals(jobs, n_nodes, node_events, repeated_us)
+    values = totals(jobs, n_nodes, node_events, uncounted_us)
     return ",".join(values) + "\n" + ",".join(values.values()) + "\n"
 
 
 def totals(
-    jobs: Packed[EndedJob], n_nodes: int, node_events: NodeEvents, repeated_us: int = 0
+    jobs: Packed[EndedJob], n_nodes: int, node_events: NodeEvents, uncounted_us: int = 0
 ) -> dict[str, str]:
     """Return the totals of a schedule by name. As in Batsim, every resubmission counts as a job.
 
-    ``repeated_us`` is the node time that a sum over jobs counts repeatedly because jobs share nodes
-    (see `measures.sharing`). It is subtracted.
+    ``uncounted_us`` is the node time in a sum over jobs that does not count as computing. It is
+    subtracted. The node was down, or several jobs shared it (see `measures.sharing`).
 
     Unavailable nodes are counted up to the makespan. Batsim counts them up to the last machine
     event. The two columns of wall-clock time are 0, so that equal runs produce equal files.
@@ -92,7 +92,7 @@ def totals(
     start_us, end_us, submit_us = (jobs.column(f"{n}_us")[ran] for n in ("start", "end", "submit"))
     finish_us = np.where(end_us > start_us, end_us, start_us + NULL_RUN_US)
     makespan = int(finish_us.max(initial=0))
-    computing = dot(end_us - start_us, jobs.column("n_nodes")[ran].tolist()) - repeated_us
+    computing = dot(end_us - start_us, jobs.column("n_nodes")[ran].tolist()) - uncounted_us
     down = _unavailable_us(node_events, makespan)
     waits = (start_us - submit_us) / US_PER_S
     turnarounds = (finish_us - submit_us) / US_PER_S

@@ -61,8 +61,8 @@ def attempts_in_order(jobs: Chains, reference: Reference) -> Iterator[Finding]:
     """Check the attempts of each job: their numbers are 0, 1, 2 ..., and they do not overlap.
 
     No attempt may follow a successful one. If killed jobs are resubmitted, the last attempt of a
-    job must not be killed. Jobs that never complete are an exception. They may be killed, but all
-    at the same time.
+    job must not be killed. Jobs that never complete are an exception. They may be killed, but at
+    the time at which rebat killed them, or if this time is unknown, all at the same time.
     """
     again = reference.resubmits
     if again is None:
@@ -83,11 +83,13 @@ def attempts_in_order(jobs: Chains, reference: Reference) -> Iterator[Finding]:
         if job_id not in endless:
             text = f"job {last.key} was killed, but not resubmitted"
             yield Finding("attempts", last.line, text)
-        elif abs((last.left_us or 0) - horizon_us) > ROUNDING_US + reference.slack_us:
-            text = (
-                f"job {last.key}, which never completes, was ended at {seconds(last.left_us or 0)}"
-            )
-            text += f", but other such jobs at {seconds(horizon_us)}"
+            continue
+        left_us, known_us = last.left_us or 0, reference.ended_us.get(job_id)
+        expected_us = horizon_us if known_us is None else known_us
+        if abs(left_us - expected_us) > ROUNDING_US + reference.slack_us:
+            text = f"job {last.key}, which never completes, was ended at {seconds(left_us)}"
+            who = "other such jobs" if known_us is None else "by rebat"
+            text += f", but {who} at {seconds(expected_us)}"
             yield Finding("attempts", last.line, text)
 
 

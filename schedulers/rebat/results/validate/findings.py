@@ -89,8 +89,10 @@ class Reference(msgspec.Struct, frozen=True):
         it.
     hung_us
         Time (us) for which an attempt hangs on its nodes after a failure, by id (``7``, ``7#1``).
-    ended
-        Ids of jobs that never complete, and that the scheduler therefore killed.
+    queued_us
+        Time (us) at which rebat queued each attempt, by id. Empty if this is unknown.
+    ended_us
+        Time (us) at which rebat killed each job that never completes, by id.
     """
 
     n_nodes: int | None = None
@@ -100,14 +102,16 @@ class Reference(msgspec.Struct, frozen=True):
     resubmits: bool | None = None
     six_digits: bool | None = None
     by_rebat: bool | None = None
-    ended: frozenset[str] = frozenset()
+    ended_us: Mapping[str, int] = {}
     hung_us: Mapping[str, int] = {}
+    queued_us: Mapping[str, int] = {}
 
     @property
     def endless(self) -> frozenset[str]:
         """Ids of jobs that never complete. They may be killed without a resubmission."""
         jobs = self.workload.jobs if self.workload else ()
-        return self.ended | {job.id for job in jobs if traits_of(job.extra).eternal}
+        eternal = {job.id for job in jobs if traits_of(job.extra).eternal}
+        return frozenset(self.ended_us.keys() | eternal)
 
 
 def seconds(us: int) -> str:

@@ -78,11 +78,14 @@ def resubmission_errors(
             if number:
                 yield from _profile(row, name, profiles)
             before = attempts.get(number - 1)
-            if before and not (before.state == SUCCESS and before.job_id in reference.hung_us):
-                yield from _submission(row, before, instants, slack_us)
+            if before:
+                queued_us = reference.queued_us.get(row.job_id)
+                moments = instants if queued_us is None else [queued_us]
+                yield from _submission(row, before, moments, slack_us)
             if errors is not None and number and row.state in (SUCCESS, FAILED):
                 yield from _state(row, max(0, errors - failed))
-            failed += row.state == FAILED
+            # an attempt that completes while it hangs does not count: its job runs again
+            failed += row.state == FAILED and row.job_id not in reference.hung_us
 
 
 def _by_rebat(jobs: Chains, original: ProfileOf, reference: Reference) -> bool:
@@ -119,9 +122,8 @@ def _submission(
 ) -> Iterator[Finding]:
     """Check that a job is resubmitted when its previous attempt ends.
 
-    If the job waited for a stolen node, it is resubmitted later, when a job ends or when a node
-    fails or is repaired. A job that starts on another number of nodes is rejected, resubmitted and
-    started at the same time.
+    If the job waited, it is resubmitted later, at one of ``instants`` (if these are known). A job
+    that starts on another number of nodes is rejected, resubmitted and started at the same time.
     """
     if row.submit_us is None:
         return
@@ -137,7 +139,11 @@ def _submission(
 
 
 def _instants(jobs: Chains, reference: Reference) -> list[int]:
-    """Return the sorted times at which jobs end or nodes fail or are repaired."""
+    """Return the sorted times at which jobs end or nodes fail or are repaired.
+
+    At these times, the wait for a node ends. A policy may also end it at another time, for example
+    because a node is excluded no longer. Only the tables of rebat contain these times.
+    """
     ends = {row.left_us for attempts in jobs.values() for row in attempts.values()}
     events = {event.at_us for event in reference.events}
     return sorted({us for us in ends if us is not None} | events)

@@ -19,8 +19,11 @@ from rebat.core.nodes import NodeSet
 from rebat.models.failures.events import MachineEvent
 from rebat.results.files.batsim_files import JobRecord
 
-_END, _REPAIR, _FAILURE, _START = range(4)
-"""Order of events at the same time: release, repair, failure, start."""
+_END, _REPAIR, _START, _FAILURE = range(4)
+"""Order of events at the same time.
+
+If a job starts on a node that fails at the same time, the job must end (or hang) at this time.
+"""
 
 
 class Clash(msgspec.Struct, frozen=True):
@@ -155,6 +158,6 @@ def _failure(
     hung_us: Mapping[str, int],
 ) -> Iterator[Clash]:
     for number, node in machine.holders(nodes).items():
-        end_us, allowed_us = rows[number].end_us, slack_us + hung_us.get(rows[number].job_id, 0)
-        if end_us is not None and end_us > at_us + allowed_us:
+        left_us, allowed_us = rows[number].left_us, slack_us + hung_us.get(rows[number].job_id, 0)
+        if left_us is not None and left_us > at_us + allowed_us:
             yield Clash("dead node", at_us, node, rows[number])

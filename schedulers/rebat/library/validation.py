@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Validation of a run's files, including the tables in which rebat records its decisions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from rebat.core.attempts import Cause, resubmission_id
+from rebat.core.errors import RebatError
+from rebat.core.recovery import HUNG
+from rebat.policies.presets import preset
+from rebat.results.files.batsim_files import JobsFile, read_jobs
+from rebat.results.files.recorded import read_source
+from rebat.results.files.rows import Rows
+from rebat.results.files.tables import table_in
+from rebat.results.validate.findings import Finding, Reference
+from rebat.results.validate.latency import Latency, latency
+from rebat.results.validate.validate import validate
+
+
+class Validation(msgspec.Struct, frozen=True):
+    """A validated table, its findings, and the latency that explains findings, if there is one."""
+
+    table: JobsFile
+    findings: list[Finding]
+    latency: Latency | None
+
+
+def validate_files(jobs: Path, reference: Reference) -> Validation:
+    """Validate a jobs.csv or the folder of a run.
+
+    Data that ``reference`` does not contain are read from the tables of rebat in the folder.
+    """
+    table = read_jobs(jobs)
+    folder = table.path.parent
+    reference = _completed(reference, folder)
+    findings = validate(table, reference)
+    recorded = bool(read_source(folder).format)
+    return Validation(table, findings, None if recorded else latency(table, reference, findings))
+
+
+def _completed(reference: Reference, folder: Path) -> Reference:
+    """Return a reference with the data in the tables of rebat in a folder."""
+    by_rebat: bool | None = None
+    if read_source(folder).format:
+        by_rebat = False
+    elif table_in(folder, "rebat_jobs").is_file():
+        by_rebat = True
+    queued_us, ended_us = _attempts(folder)
+    return msgspec.structs.replace(
+        reference,
+        resubmits=by_rebat if reference.resubmits is None else reference.resubmits,
+        by_rebat=by_rebat if reference.by_rebat is None else reference.by_rebat,
+        six_digits=_six_digits(folder) if reference.six_digits is None else reference.six_digits,
+        ended_us=ended_us,
+        queued_us=queued_us,
+        hung_us=_hung_us(folder),
+    )
+
+
+def _attempts(folder: Path) -> tuple[dict[str, int], dict[str, int]]:
+    """Return when each attempt was queued, and when rebat ended each job without an end (us)."""
+    path = table_in(folder, "rebat_attempts")
+    if not path.is_file():
+        return {}, {}
+    rows = Rows(path, ("job_id", "attempt", "queued_time", "finish_time", "cause"))
+    queued_us = rows.times("queued_time").tolist()
+    end_us = rows.times("finish_time", empty=0).tolist()
+    ends = zip(rows.names("job_id"), end_us, rows.texts("cause"), strict=True)
+    ended_us = {job: us for job, us, cause in ends if cause == Cause.HORIZON}
+    return dict(zip(_ids(rows), queued_us, strict=True)), ended_us
+
+
+def _hung_us(folder: Path) -> dict[str, int]:
+    """Return how long (us) each attempt hung after a failure, by id."""
+    path = folder / "rebat_recoveries.csv"
+    if not path.is_file():
+        return {}
+    columns = [f"{name}_seconds" for name in HUNG]
+    rows = Rows(path, ("job_id", "attempt", *columns))
+    stages = zip(*(rows.times(name).tolist() for name in columns), strict=True)
+    return dict(zip(_ids(rows), map(sum, stages), strict=True))
+
+
+def _ids(rows: Rows) -> list[str]:
+    """Return the id of each attempt as in jobs.csv."""
+    attempts = zip(rows.names("job_id"), rows.counts("attempt").tolist(), strict=True)
+    return [resubmission_id(job, number) if number else job for job, number in attempts]
+
+
+def _six_digits(folder: Path) -> bool | None:
+    """Return whether the policy in the summary writes six digits, or None if this is unknown."""
+    try:
+        summary = msgspec.json.decode((folder / "summary.json").read_bytes())
+        return bool(preset(str(summary["policy"])).session.dialect.digits == "six")
+    except (OSError, msgspec.DecodeError, KeyError, TypeError, RebatError):
+        return None

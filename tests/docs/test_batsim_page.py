@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The commands for a real Batsim are run with ``rebat simulate`` in Batsim's place."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.docs.pages import DOCS, blocks
+
+BATSIM = """#!/bin/bash
+# Batsim refuses an output in a folder that does not exist.
+set -eu
+options=("$@")
+for ((at = 0; at < $#; at++)); do
+    if [ "${{options[at]}}" = -e ]; then test -d "$(dirname "${{options[at + 1]}}x")"; fi
+done
+if [[ " $* " == *" --ee "* ]]; then
+    test -z "${{options[-1]}}"  # the text after the address
+    exec {python} -m rebat simulate --protocol 5 "${{@:1:$#-1}}"
+fi
+exec {python} -m rebat simulate "$@"
+"""
+
+
+@pytest.fixture
+def batsim(tmp_path: Path, monkeypatch) -> None:
+    """Put a program called batsim on the PATH."""
+    program = tmp_path / "bin/batsim"
+    program.parent.mkdir()
+    program.write_text(BATSIM.format(python=sys.executable))
+    program.chmod(0o755)
+    for folder in (Path(sys.executable).parent, program.parent):
+        monkeypatch.setenv("PATH", str(folder), prepend=os.pathsep)
+
+
+@pytest.mark.usefixtures("batsim")
+def test_the_first_example_works_when_it_is_followed_literally(tmp_path: Path) -> None:
+    """The platform, the workload and the failures are for the same number of nodes."""
+    page = (DOCS / "how-to/batsim.md").read_text()
+    before = page.count("\n", 0, page.index("## Batsim 4 and 5"))
+    example = [block for block in blocks(DOCS / "how-to/batsim.md") if block.line < before]
+    assert sum("batsim -p" in block.text for block in example) == 2
+    printed = ""
+    for block in example:
+        done = subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", block.text], cwd=tmp_path, capture_output=True,
+            text=True, timeout=300, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, f"{block.text}\n{done.stdout}\n{done.stderr}"
+        assert "warning" not in done.stderr
+        printed += done.stdout
+    assert printed.count("The runs are equal: 1138 jobs.") == 2
+    assert "out/batsim4_jobs.csv: valid: 1138 rows, 0 findings" in printed
