@@ -27,7 +27,7 @@ from rebat.library.advice.design import FITTED, AdvisedSite, period_text
 from rebat.library.advice.owners import WorkOwner, losers
 from rebat.library.advice.rounds import Evidence
 from rebat.results.catalogue import metric as row_of
-from rebat.results.intervals import FEWEST, Interval
+from rebat.results.intervals import FEWEST, Interval, ratio_of_means
 from rebat.results.verdict import change_text
 
 MOST_CLASSES = 3
@@ -170,7 +170,7 @@ def _under_fitted(site: AdvisedSite, evidence: Evidence, best: EffectOfChoice) -
     setting = setting_of(evidence.runs, FITTED)
     if setting is None:
         return ""
-    ratio = evidence.runs.ratio(setting, policy, site.policy, FLOW)
+    ratio = ratio_of_means(*evidence.runs.paired(setting, policy, site.policy, FLOW))
     return "" if ratio is None else f" Under the fitted law: mean flow {change_text(ratio)}."
 
 

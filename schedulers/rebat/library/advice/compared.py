@@ -19,7 +19,14 @@ from rebat.library.advice.design import (
 )
 from rebat.papers.common.runs_index import RunIndex, Setting
 from rebat.papers.common.sweeps import numbers_of
-from rebat.results.intervals import FEWEST, BySeed, Interval, interval, minus
+from rebat.results.intervals import (
+    FEWEST,
+    BySeed,
+    Interval,
+    interval,
+    minus,
+    ratio_of_means,
+)
 
 FLOW, LARGEST, USEFUL = "flow_mean_s", "flow_max_s", "useful_utilisation"
 
@@ -44,9 +51,7 @@ def failures_cost(site: AdvisedSite, runs: RunIndex[str]) -> EffectOfChoice:
     for name, of in [(FLOW, None), (LARGEST, None), *((FLOW, c) for c in classes if c != "all")]:
         without = runs.mean(calm, site.policy, name, of)
         values = runs.values(failing, site.policy, name, of)
-        ratio = (
-            interval({seed: value / without for seed, value in values.items()}) if without else None
-        )
+        ratio = ratio_of_means(values, dict.fromkeys(values, without or 0.0))
         if ratio is not None:
             n_changed = sum(value != without for value in values.values())
             changes[name, of] = _with_support(ratio, n_changed)
@@ -161,9 +166,9 @@ def _ratios(
     wanted: Sequence[tuple[str, str | None]],
 ) -> Iterator[tuple[tuple[str, str | None], Interval]]:
     for name, of in wanted:
-        ratio = runs.ratio(setting, ours, base, name, of)
+        mine, theirs = runs.paired(setting, ours, base, name, of)
+        ratio = ratio_of_means(mine, theirs)
         if ratio is not None:
-            mine, theirs = runs.paired(setting, ours, base, name, of)
             n_changed = sum(mine[seed] != theirs[seed] for seed in mine)
             yield (name, of), _with_support(ratio, n_changed)
 
