@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 
 from rebat.library.advice.design import (
+    ASSUMED,
     FACTORS,
     OTHER_RULES,
     PERIODS,
@@ -29,6 +30,8 @@ from rebat.results.intervals import (
 )
 
 FLOW, LARGEST, USEFUL = "flow_mean_s", "flow_max_s", "useful_utilisation"
+WASTE, TOTAL = "platform_waste_failure", "platform_total"
+OVERHEAD = ("platform_checkpoint", "platform_recovery")
 
 
 class EffectOfChoice(msgspec.Struct, frozen=True):
@@ -66,6 +69,51 @@ def cost_in_points(site: AdvisedSite, runs: RunIndex[str]) -> Interval:
     cost = interval({seed: without - value for seed, value in values.items()})
     assert cost is not None
     return cost
+
+
+class SimulatedLosses(msgspec.Struct, frozen=True):
+    """Shares of the node time of the machine under today's policy, with intervals over seeds.
+
+    Attributes
+    ----------
+    without
+        Work destroyed by failures if no job writes checkpoints.
+    with_all
+        Work destroyed by failures if all jobs write Young/Daly checkpoints.
+    less
+        ``without`` - ``with_all``, paired by seed.
+    overhead
+        Time to write and to read the checkpoints of all jobs.
+    net
+        ``less`` - ``overhead``, paired by seed.
+    """
+
+    without: Interval
+    with_all: Interval
+    less: Interval
+    overhead: Interval
+    net: Interval
+
+
+def simulated_losses(site: AdvisedSite, runs: RunIndex[str]) -> SimulatedLosses:
+    """Return what failures destroy if no job writes checkpoints, and if all jobs do."""
+    settings = [item for item in runs.settings if item.grid == ASSUMED]
+    no_job = next(item for item in settings if item.scenario.checkpoint is None)
+    all_jobs = next(item for item in settings if item.scenario.checkpoint is not None)
+
+    def shares(setting: Setting, *names: str) -> BySeed:
+        parts = [runs.values(setting, site.policy, name) for name in names]
+        totals = runs.values(setting, site.policy, TOTAL)
+        return {
+            seed: sum(part.get(seed, 0.0) for part in parts) / total
+            for seed, total in totals.items()
+        }
+
+    without, with_all = shares(no_job, WASTE), shares(all_jobs, WASTE)
+    overhead = minus(shares(all_jobs, *OVERHEAD), shares(no_job, *OVERHEAD))
+    less = minus(without, with_all)
+    estimates = [interval(each) for each in (without, with_all, less, overhead)]
+    return SimulatedLosses(*filter(None, [*estimates, interval(minus(less, overhead))]))
 
 
 def settings_of_today(runs: RunIndex[str]) -> tuple[Setting, Setting]:
