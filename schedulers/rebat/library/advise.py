@@ -15,12 +15,13 @@ from rebat.core.files import write_text
 from rebat.core.jobs import Workload
 from rebat.library.advice.answer import AnsweredQuestion
 from rebat.library.advice.answers import answers
+from rebat.library.advice.compared import notes_on_waits
 from rebat.library.advice.design import NONE, YOUNG_DALY, AdvisedSite, site_of
 from rebat.library.advice.losses import RecordedLosses
 from rebat.library.advice.owners import owners_of
 from rebat.library.advice.page import assumptions, report_of
 from rebat.library.advice.rounds import gather
-from rebat.library.remarks import of_record_end
+from rebat.library.remarks import of_partitions, of_record_end
 from rebat.library.signatures import lists, options_in
 from rebat.library.workloads import LoadedWorkload, as_file, load_workload
 from rebat.models.failures.recorded import Recorded
@@ -168,9 +169,11 @@ def advised(
     if out.exists() and any(out.iterdir()) and not (out / OVERVIEW).exists():
         raise InputError("contains other files", str(out), "a new folder, or an earlier advice")
     site = site_of(workload, policy, options, checkpoints=checkpoints, past=past, folder=out)
+    print_remarks(of_partitions(workload))
     if options.mtbf_s is None:
         _note_end(site)
     evidence = gather(site, out, minutes, most_seeds, workers)
+    print_remarks(notes_on_waits(site, evidence.runs))
     owners = owners_of(site, out, range(min(evidence.n_seeds, FEWEST)))
     answered = answers(site, evidence, owners)
     report = report_of(site, evidence, answered, owners)

@@ -18,6 +18,7 @@ from rebat.library.advice.design import (
     AdvisedSite,
     with_options,
 )
+from rebat.library.remarks import Remark, of_waits
 from rebat.papers.common.runs_index import RunIndex, Setting
 from rebat.papers.common.sweeps import numbers_of
 from rebat.results.intervals import (
@@ -114,6 +115,15 @@ def simulated_losses(site: AdvisedSite, runs: RunIndex[str]) -> SimulatedLosses:
     less = minus(without, with_all)
     estimates = [interval(each) for each in (without, with_all, less, overhead)]
     return SimulatedLosses(*filter(None, [*estimates, interval(minus(less, overhead))]))
+
+
+def notes_on_waits(site: AdvisedSite, runs: RunIndex[str]) -> list[Remark]:
+    """Return a note if the simulated mean wait of today's policy is far from the recorded wait."""
+    machine = site.workload.machine or {}
+    recorded_s = site.recorded.wait_s if site.recorded else machine.get("mean_wait_s")
+    failing, _ = settings_of_today(runs)
+    simulated_s = runs.mean(failing, site.policy, "service_wait_mean_s")
+    return [*of_waits(recorded_s, {site.policy: simulated_s})]
 
 
 def settings_of_today(runs: RunIndex[str]) -> tuple[Setting, Setting]:

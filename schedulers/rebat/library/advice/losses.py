@@ -71,6 +71,8 @@ class RecordedLosses(msgspec.Struct, frozen=True, kw_only=True):
         Number of these attempts.
     down_h
         Node-hours in which nodes were down, or None if the record has no node events.
+    wait_s
+        Mean time between submission and end in which a job held no nodes.
     groups
         The losses by month, user, queue and size.
     """
@@ -80,6 +82,7 @@ class RecordedLosses(msgspec.Struct, frozen=True, kw_only=True):
     lost_h: float
     attempts: int
     down_h: float | None
+    wait_s: float
     groups: list[LostBy]
 
     @property
@@ -145,6 +148,7 @@ def recorded_losses(past: Path, workload: Workload, events: DownEvents) -> Recor
         lost_h=math.fsum(lost_h.tolist()),
         attempts=int(failed.sum()),
         down_h=down_h if len(outages.begin_us) else None,
+        wait_s=float((run.start_us - run.queued_us).sum()) / 1e6 / len(set(run.job_id)),
         groups=[
             group
             for kind, labels in names.items()

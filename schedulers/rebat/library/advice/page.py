@@ -17,6 +17,7 @@ from rebat.library.advice.compared import (
     USEFUL,
     EffectOfChoice,
     failures_cost,
+    notes_on_waits,
     period_title,
     periods,
     rules,
@@ -28,6 +29,7 @@ from rebat.library.advice.design import NONE, SPARES, YOUNG_DALY, AdvisedSite, p
 from rebat.library.advice.losses import MONTH_H
 from rebat.library.advice.owners import WorkOwner
 from rebat.library.advice.rounds import Evidence
+from rebat.library.remarks import of_partitions
 from rebat.papers.common.parts import Picture, Report, Table
 from rebat.papers.common.sweeps import lines_of, sweeps
 from rebat.results.catalogue import metric
@@ -60,7 +62,10 @@ def report_of(
             f"rebat {rebat.__version__}, {counted(evidence.n_runs, 'simulation')}",
             f"workload {site.workload.name}, sha256 {site.workload.sha256}",
         ],
-        remarks=[f"Assumptions: {'; '.join(assumptions(site))}."],
+        remarks=[
+            f"Assumptions: {'; '.join(assumptions(site))}.",
+            *(f"Note: {note.text}." for note in notes_on_waits(site, evidence.runs)),
+        ],
         figures_note="Points are means over seeds; lines and bands are their 95 % intervals.",
         claims=False,
         findings=[f"{answer.question} {answer.sentence}" for answer in answers],
@@ -92,7 +97,7 @@ def assumptions(site: AdvisedSite) -> list[str]:
         phrases.append("each seed starts at a different time of the failure record")
     elif failures is not None:
         phrases.append(f"failures follow the law {failures.label() or 'of the MTBF'}")
-    return phrases
+    return phrases + [note.text for note in of_partitions(site.workload)]
 
 
 # ---- pictures
