@@ -14,7 +14,7 @@ from rebat.core.errors import InputError
 from rebat.library.training.case import TrainingCase, failures_of
 from rebat.library.training.simulated import run_once, simulated, workload_of
 from rebat.models.ettr import ettr, spare_nodes
-from tests.oracles.training import end_of_job
+from tests.oracles.training import end_of_job, one_job_with_spares, ratio_with_error
 
 MINUTE = 60
 
@@ -133,6 +133,70 @@ def test_too_few_spares_make_the_job_wait():
     assert many.shares["waiting"] < 0.01
 
 
+@pytest.mark.parametrize("failing", ["all", "job"])
+def test_which_nodes_fail_decides_the_ettr(failing):
+    """With few spare nodes, the engine agrees with a slow simulation of the same assumption."""
+    of_spares = TrainingCase(
+        nodes=100, law=failures_of(130, None, "6h"), interval_s=1800, write_s=60, load_s=300,
+        stages={"detect": "5min"}, spares=2, failing=failing,
+    )  # fmt: skip
+    simulation = simulated(of_spares, seed=7, runs=20, failures=150)
+    error = (simulation.high - simulation.low) / (2 * 2.093)
+    rate = 130 / 1000 / 86_400
+    expected, expected_error = ratio_with_error(
+        lambda rng: one_job_with_spares(
+            of_spares.job(), (100, 2), rate, 6 * 3600, 1000, rng, failing == "job"
+        ),
+        20,
+    )
+    assert abs(simulation.ettr - expected) < 3 * (error**2 + expected_error**2) ** 0.5
+    assert error < 0.015
+    others = {"all": "job", "job": "all"}[failing]
+    other = simulated(msgspec.structs.replace(of_spares, failing=others), 7, 5, 150)
+    assert (other.ettr > simulation.ettr + 0.03) == (failing == "all")
+
+
+def test_each_failure_hits_the_job_if_only_its_nodes_fail():
+    law = failures_of(None, "fleet:rate=40,causes=gpu=3+host=1,software=host,lemons=0.05,rack=4,"
+                      "rack_share=0.2,repair=uniform:1h:9h", None)  # fmt: skip
+    stages = {"detect": "uniform:1min:9min", "reschedule": "gpu=2min/0", "init": "uniform:10s:60s"}
+    of_spares = TrainingCase(nodes=200, law=law, interval_s=900, stages=stages, spares=3,
+                             failing="job")  # fmt: skip
+    for seed in range(5):
+        result = run_once(of_spares, workload_of(of_spares, 80), seed)
+        failures = [nodes for _, up, nodes in result.ledger.node_events if not up]
+        assert len(failures) > 50
+        assert len(failures) == sum(result.ledger.interrupted.values())
+
+
+def test_the_text_states_what_decides_the_answer(capsys):
+    words = ["goodput", "--nodes", "64", "--rate", "20", "--interval", "30min", "--runs", "5",
+             "--failures", "5"]  # fmt: skip
+    main(words)
+    assert "repair time of a node: 6.6 h on average (--repair 90%*" in capsys.readouterr().out
+    for failing, words_of in (("all", "including spare nodes"), ("job", "only the nodes on which")):
+        main([*words, "--spares", "1", "--failing", failing, "--repair", "2h"])
+        text = capsys.readouterr().out
+        assert words_of in text and f"(--failing {failing})" in text
+        assert "2 h on average (--repair 2h)" in text
+
+
+def test_the_page_has_one_number_per_case_and_other_seeds_per_point(tmp_path, monkeypatch):
+    seeds: list[int] = []
+
+    def counted(case, seed, runs, *others):
+        seeds.extend(range(seed, seed + runs))
+        return simulated(case, seed, runs, *others)
+
+    monkeypatch.setattr("rebat.library.goodput.simulated", counted)
+    result = rebat.goodput(64, rate=20, interval="30min", spares=2, runs=5, failures=5)
+    result.write(tmp_path / "page.html")
+    assert len(seeds) > 40 and len(seeds) == len(set(seeds))
+    text = (tmp_path / "page.html").read_text()
+    own = f"{result.record['ettr']:.4f} [{result.record['ettr_low']:.4f}"
+    assert text.count(own) == 3  # the sentence, and a row of each table
+
+
 def test_the_record():
     result = rebat.goodput(
         128, rate=6.5, detect="5min", load="10min", interval="1h", write="30s", runs=5, failures=20
@@ -187,6 +251,12 @@ def test_the_command_prints_json_and_writes_a_page(capsys, tmp_path):
         ({"rate": 6.5, "tiers": "memory=1/1+disk=1/1+remote=1/1"}, "disk survives no more"),
         ({"rate": 6.5, "tiers": "remote=0/1"}, "has no interval"),
         ({"rate": 6.5, "tiers": "auto", "load": 3}, "have no effect with tiers"),
+        ({"rate": 6.5, "interval": "1h", "failing": "job"}, "failing: has no effect"),
+        ({"rate": 6.5, "interval": "1h", "failing": "no"}, "failing: is no .expected all or job"),
+        (
+            {"model": "rsc-1:shape=2", "interval": "1h", "spares": 2, "failing": "job"},
+            "failing: is job .expected all",
+        ),
     ],
 )
 def test_bad_input(options, error):

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import heapq
+
 import numpy as np
 from numpy.random import Generator
 
@@ -24,6 +26,44 @@ def one_job(job, n_failures: int, rng: Generator) -> tuple[float, float]:
             left -= period
             productive += job.interval_s
     return productive, total
+
+
+def one_job_with_spares(job, nodes: tuple[int, int], rate, repair_s, n_failures, rng, only_job):
+    """Return productive and total time of a job on n nodes with s spare nodes.
+
+    Each node fails at the given rate while it is up (``only_job``: while the job runs on it).
+    """
+    n, everything, t, down = nodes[0], sum(nodes), 0.0, []
+    period, productive = job.interval_s + job.write_s, 0.0
+
+    def next_event(n_fail: int, until: float) -> str:
+        """Advance to the next failure, repair or end, and return which of these it is."""
+        nonlocal t
+        fails = t + rng.exponential(1 / (rate * n_fail)) if n_fail else np.inf
+        repaired = down[0] if down else np.inf
+        t = min(fails, repaired, until)
+        if t == until:
+            return "end"
+        if t == repaired:
+            heapq.heappop(down)
+            return "repair"
+        heapq.heappush(down, t + repair_s)
+        return "failure"
+
+    def idle(until: float) -> None:
+        while next_event(0 if only_job else everything - len(down), until) != "end":
+            pass
+
+    for _ in range(n_failures):
+        while everything - len(down) < n:
+            next_event(0 if only_job else everything - len(down), np.inf)
+        began, hit = t, False
+        while not hit:
+            up = n if only_job else everything - len(down)
+            hit = next_event(up, np.inf) == "failure" and rng.random() < n / up
+        productive += max(0, t - began - job.load_s) // period * job.interval_s
+        idle(t + job.detect_s)
+    return productive, t
 
 
 def one_job_of_two_tiers(tiers, n_failures: int, rng: Generator, safe: bool):

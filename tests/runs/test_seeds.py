@@ -59,6 +59,17 @@ def test_each_seed_is_the_run_of_that_seed(workload: Path, tmp_path: Path) -> No
             assert row["low"] == row["ratio_low"] == row["differs"] == ""
 
 
+def test_a_ratio_is_that_of_the_means_beside_it(workload: Path) -> None:
+    seeds = run_seeds(asked(workload, 6))
+    means = {}
+    for row in rows(seeds):
+        means[row.metric, row.policy] = row.value.mean
+        if row.ratio is not None:
+            base = means[row.metric, "baseline"]
+            assert row.ratio.mean == pytest.approx(row.value.mean / base)
+    assert len(means) > 50
+
+
 def test_workers_change_nothing(workload: Path) -> None:
     alone, together = run_seeds(asked(workload, 2)), run_seeds(asked(workload, 2, workers=2))
     assert seeds_csv(alone) == seeds_csv(together)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``rebat advise``: five questions of an operator, answered by simulations."""
+"""``rebat advise``: six questions of an operator, answered by simulations."""
 
 from __future__ import annotations
 
@@ -41,9 +41,16 @@ SCENARIO = (
     help="Policy that is most similar to the cluster's current scheduler.",
 )
 @click.option(
-    "--no-checkpoints",
-    is_flag=True,
-    help="Simulate jobs without checkpoints (default: checkpoints at the Young/Daly period).",
+    "--past",
+    type=FOLDER,
+    help="Recorded schedule of these jobs, written by 'rebat workload import --schedule'. The work that failures destroyed is computed from it.",
+)
+@click.option(
+    "--checkpoints",
+    default="none",
+    show_default=True,
+    metavar="none|young-daly|FILE",
+    help="Checkpoints that the jobs write today. none: no job. young-daly: all jobs, at their Young/Daly periods. FILE: a CSV file with the columns user, queue or job, and period, cost, recovery; jobs without a row write no checkpoints.",
 )
 @click.option(
     "--minutes",
@@ -74,7 +81,8 @@ SCENARIO = (
 def advise(
     workload: Path,
     policy: str,
-    no_checkpoints: bool,
+    past: Path | None,
+    checkpoints: str,
     minutes: float,
     most_seeds: int,
     workers: int | None,
@@ -82,29 +90,31 @@ def advise(
     out: Path,
     **scenario: Any,
 ) -> None:
-    """Answer five questions about a cluster, from its jobs and its failures.
+    """Answer six questions about a cluster, from its jobs and its failures.
 
-    What do failures cost today? Which job sizes, users and queues bear this cost? Which scheduler
-    rule would reduce this cost, and which jobs would then wait longer? How many spare nodes should
-    the cluster have? How often should jobs checkpoint? Each answer is a sentence with a 95 %
-    interval and a figure. If fewer than five seeds complete, there is no answer.
+    What do failures cost today? What would checkpoints of all jobs save? Which job sizes, users and
+    queues bear the cost? Which scheduler rule would reduce it, and which jobs would then wait
+    longer? How many spare nodes should the cluster have? How often should jobs checkpoint? With
+    --past, the first answer begins with the recorded losses. All other numbers are simulated, with
+    95 % intervals. If fewer than five seeds complete, they are missing.
 
     \b
     Example:
-      rebat advise jobs.json --failures site.events --minutes 10 --out advice
+      rebat advise jobs.json --past past --failures site.events --minutes 10 --out advice
     """
     from rebat.library.advise import RECORD, advised
     from rebat.library.checks import check_options
     from rebat.library.workloads import load_workload
     from rebat.runs.options import ScenarioOptions
 
-    checkpoint = "none" if no_checkpoints else "young-daly"
-    options = ScenarioOptions(**scenario, checkpoint=checkpoint)  # type: ignore[arg-type]
+    options = ScenarioOptions(**scenario, checkpoint="young-daly")
     check_options(options, used_options())
     advice = advised(
         load_workload(workload),
         options,
         policy=policy,
+        past=past,
+        checkpoints=checkpoints,
         minutes=minutes,
         most_seeds=most_seeds,
         workers=workers,

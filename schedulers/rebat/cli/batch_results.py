@@ -11,7 +11,7 @@ import msgspec
 
 from rebat.console.tables import Sheet
 from rebat.core.units import format_duration
-from rebat.results.intervals import interval, paired_ratio
+from rebat.results.intervals import interval, ratio_of_means
 from rebat.results.verdict import change_text, runs_text
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def verdict(cases: Sequence[BatchCase], results: Results) -> list[str]:
             jobs = f"jobs of {format_duration(base.duration_s)}, {len(expected)} seeds"
             lines.append(f"{_label(base)}: mean completion time {mean} ({jobs})")
         for case in (c for c in cases if c.duration_s == base.duration_s and c != base):
-            ratio = paired_ratio(_by_seed(results, case), expected)
+            ratio = ratio_of_means(_by_seed(results, case), expected)
             if ratio is not None:
                 lines.append(
                     f"{_label(case)} against {_label(base)}: completion time {change_text(ratio)} "
@@ -122,7 +122,7 @@ def _means(case: BatchCase, cases: Sequence[BatchCase], results: Results) -> Bat
     estimate = interval(completion)
     assert estimate is not None  # each case has at least one seed
     base = BatchCase(*cases[0][:2], case.duration_s)
-    ratio = None if case == base else paired_ratio(completion, _by_seed(results, base))
+    ratio = None if case == base else ratio_of_means(completion, _by_seed(results, base))
     change = None if ratio is None else ratio.minus(1.0)
     return BatchMeans(
         duration_s=case.duration_s,

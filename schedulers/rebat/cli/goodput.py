@@ -66,6 +66,13 @@ _RANDOM = "a duration like 30s, random, or by cause (see 'Training clusters' in 
     help="Simulate this number of spare nodes (default: unlimited).",
 )
 @click.option(
+    "--failing",
+    type=click.Choice(("all", "job")),
+    default="all",
+    show_default=True,
+    help="With --spares, the nodes that can fail. all: all nodes that are up, including spare nodes and the nodes of a waiting job. job: only the nodes on which the job runs.",
+)
+@click.option(
     "--tiers",
     help="Tiers of checkpoints instead of --interval, --write and --load: auto, or TIER=WRITE/LOAD[@INTERVAL] joined by +, like peer=1s/30s+remote=30s/2min.",
 )

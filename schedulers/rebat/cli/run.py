@@ -214,7 +214,7 @@ def run(
     with atomic_folder(out, force) as folder:
         result = comparison.run()
         result.write_into(folder, drawn, form)
-    print_remarks(remarks.of_results(result.runs))
+    print_remarks([*remarks.of_results(result.runs), *comparison.of_waits(result)])
     for failure in failure_lines(result.failed):
         print_line(f"rebat: error: {failure}")
     saved = f"the results are in {out}"

@@ -113,6 +113,18 @@ def logarithmic(axes: Any, extent: float) -> None:
     axes.xaxis.set_minor_formatter(NullFormatter())
 
 
+def at_least(axes: Any, extent: float, direction: str) -> None:
+    """Extend the axis ``x`` or ``y`` around its centre, so that it covers at least ``extent``.
+
+    Otherwise, tiny differences fill an entire panel.
+    """
+    limits = getattr(axes, f"get_{direction}lim")()
+    low, high = sorted(limits)
+    if high - low < extent:
+        middle = (low + high) / 2
+        getattr(axes, f"set_{direction}lim")(middle - extent / 2, middle + extent / 2)
+
+
 def written(figure: Any, sink: IO[Any], **options: Any) -> None:
     """Draw a figure into a file. Print no warnings, and write the complete numbers at ticks."""
     for axes in figure.axes:

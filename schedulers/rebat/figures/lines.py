@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from rebat.figures.boxes import svg_of
-from rebat.figures.canvas import label, logarithmic, new_figure, policy_colours, time_unit
+from rebat.figures.canvas import at_least, label, logarithmic, new_figure, policy_colours, time_unit
 from rebat.results.catalogue import metric
 from rebat.results.intervals import Interval
 
@@ -19,6 +19,10 @@ Lines = Mapping[str, Line]
 
 WIDE = 20.0
 """If the largest value is at least this multiple of the smallest, the axis is logarithmic."""
+
+
+NARROWEST_AXIS = 0.02
+"""Minimum range of an axis of shares: 2 points."""
 
 
 class Panel(NamedTuple):
@@ -86,6 +90,8 @@ def _draw(place: Any, panel: Panel, shades: Mapping[str, Any]) -> None:
     every = [x for line in panel.lines.values() for x, _ in line]
     if min(every) > 0 and max(every) / min(every) >= WIDE:
         logarithmic(place, max(every) / min(every))
+    if row.unit == "share":
+        at_least(place, NARROWEST_AXIS, "y")
     title = f"{row.title.strip()} ({unit})" if unit else row.title.strip()
     place.set_title("\n".join(filter(None, (panel.title, title))), fontsize=10)
     place.grid(alpha=0.3)

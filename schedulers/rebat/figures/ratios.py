@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rebat.figures.boxes import svg_of
-from rebat.figures.canvas import label, new_figure, policy_colours
+from rebat.figures.canvas import at_least, label, new_figure, policy_colours
 from rebat.results.catalogue import RATIOS, metric
 from rebat.results.intervals import Interval
 from rebat.results.seeds import MetricRow
@@ -15,6 +15,9 @@ from rebat.results.seeds import MetricRow
 Ratios = Mapping[str, Mapping[str, Interval]]
 """Ratios by title of the metric, then by policy."""
 
+
+NARROWEST_AXIS = 0.02
+"""Minimum range of an axis of ratios or of differences of shares: 2 % or 2 points."""
 
 NARROWEST = 7.0
 """Minimum width of a figure, in inches."""
@@ -62,6 +65,7 @@ def _drawn(by_title: Ratios, base: str, over: str, neutral: float = 1.0) -> Any:
         for at, policy in enumerate(policies):
             if policy in ratios:
                 point(axis, ratios[policy], at, shades[policy])
+        at_least(axis, NARROWEST_AXIS, "x")
         axis.set_title(title, fontsize=10)
         axis.locator_params(axis="x", nbins=4)
     axes[0].set_yticks(range(len(policies)), [label(name) for name in policies])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``rebat.advise``: simulations that answer five questions of an operator."""
+"""``rebat.advise``: simulations and records that answer six questions of an operator."""
 
 from __future__ import annotations
 
@@ -13,13 +13,16 @@ from rebat.console.output import print_remarks
 from rebat.core.errors import InputError
 from rebat.core.files import write_text
 from rebat.core.jobs import Workload
-from rebat.library.advice.answers import AnsweredQuestion, answers
-from rebat.library.advice.design import AdvisedSite, site_of
+from rebat.library.advice.answer import AnsweredQuestion
+from rebat.library.advice.answers import answers
+from rebat.library.advice.compared import notes_on_waits
+from rebat.library.advice.design import NONE, YOUNG_DALY, AdvisedSite, site_of
+from rebat.library.advice.losses import RecordedLosses
 from rebat.library.advice.owners import owners_of
 from rebat.library.advice.page import assumptions, report_of
 from rebat.library.advice.rounds import gather
-from rebat.library.remarks import of_record_end
-from rebat.library.signatures import keyword, lists, options_in
+from rebat.library.remarks import of_partitions, of_record_end
+from rebat.library.signatures import lists, options_in
 from rebat.library.workloads import LoadedWorkload, as_file, load_workload
 from rebat.models.failures.recorded import Recorded
 from rebat.papers.common.page import html, markdown
@@ -32,12 +35,16 @@ PAGE, TEXT, RECORD = "advice.html", "advice.md", "advice.json"
 
 
 class Advice(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of `advise`: the answers to five questions.
+    """The result of `advise`: the answers to six questions.
 
     Attributes
     ----------
     answers
         For each question: its text, a sentence, whether it is answered, and the numbers.
+    checkpoints
+        The checkpoints of the jobs today.
+    recorded
+        What failures cost in the recorded schedule (`RecordedLosses`), or None.
     assumed
         The assumptions of the simulations.
     page
@@ -51,6 +58,8 @@ class Advice(msgspec.Struct, frozen=True, kw_only=True):
     mtbf_s: float
     seeds: int
     runs: int
+    checkpoints: str
+    recorded: RecordedLosses | None
     answers: list[AnsweredQuestion]
     assumed: list[str]
     page: Path
@@ -69,7 +78,6 @@ class Advice(msgspec.Struct, frozen=True, kw_only=True):
 
 @lists(
     [
-        keyword("checkpoint", "young-daly", str),
         *options_in(ScenarioOptions, "checkpoint_cost", "recovery_cost", "nodes", "cores_per_node"),
     ]
 )
@@ -78,13 +86,15 @@ def advise(
     *,
     failures: FailureOptions,
     policy: str = "easy",
+    past: str | Path | None = None,
+    checkpoints: str | Path = NONE,
     minutes: float = 10.0,
     most_seeds: int = 30,
     workers: int | None = None,
     out: str | Path = "advice",
     **options: Any,
 ) -> Advice:
-    """Simulate the recorded jobs of a cluster, and answer five questions about it.
+    """Simulate the recorded jobs of a cluster, and answer six questions about it.
 
     Parameters
     ----------
@@ -94,6 +104,13 @@ def advise(
         From `rebat.failures`. Set ``file`` for the recorded failures of the cluster.
     policy : str
         The policy that represents the cluster's current scheduler.
+    past : str or Path, optional
+        The recorded schedule of these jobs, written by ``rebat workload import --schedule``. The
+        recorded losses are computed from it.
+    checkpoints : {"none", "young-daly"} or Path
+        The checkpoints that the jobs write today: no job, all jobs at their Young/Daly periods, or
+        a CSV file with the columns ``user``, ``queue`` or ``job``, and ``period``, ``cost``,
+        ``recovery``.
     minutes : float
         Time for simulations in minutes. Seeds are added until the intervals are narrow or this time
         is over.
@@ -105,8 +122,7 @@ def advise(
         Folder of the page, the numbers and all runs. After an interruption, the same call continues
         the simulations.
     **options
-        ``checkpoint``, ``checkpoint_cost``, ``recovery_cost``, ``nodes``, ``cores_per_node``, as
-        in `rebat.run`. The default of ``checkpoint`` is ``"young-daly"``.
+        ``checkpoint_cost``, ``recovery_cost``, ``nodes``, ``cores_per_node``, as in `rebat.run`.
 
     Raises
     ------
@@ -117,12 +133,16 @@ def advise(
     """
     from rebat.library.run import scenario_options_of
 
+    if "checkpoint" in options:
+        raise InputError("is not an option of advise", "checkpoint", "checkpoints=...")
     loaded = _with_file(workload, Path(out))
-    scenario = scenario_options_of(failures, {"checkpoint": "young-daly", **options})
+    scenario = scenario_options_of(failures, {"checkpoint": YOUNG_DALY, **options})
     return advised(
         loaded,
         scenario,
         policy=policy,
+        past=None if past is None else Path(past),
+        checkpoints=str(checkpoints),
         minutes=minutes,
         most_seeds=most_seeds,
         workers=workers,
@@ -135,6 +155,8 @@ def advised(
     options: ScenarioOptions,
     *,
     policy: str,
+    past: Path | None,
+    checkpoints: str,
     minutes: float,
     most_seeds: int,
     workers: int | None,
@@ -143,14 +165,15 @@ def advised(
     """Simulate, answer, and write the page and the numbers to ``out``."""
     if minutes <= 0:
         raise InputError(f"is {minutes:g}", "minutes", "more than 0")
-    if options.checkpoint != "none":
-        check_without_checkpoints(workload)
+    check_without_checkpoints(workload)
     if out.exists() and any(out.iterdir()) and not (out / OVERVIEW).exists():
         raise InputError("contains other files", str(out), "a new folder, or an earlier advice")
-    site = site_of(workload, policy, options)
+    site = site_of(workload, policy, options, checkpoints=checkpoints, past=past, folder=out)
+    print_remarks(of_partitions(workload))
     if options.mtbf_s is None:
         _note_end(site)
     evidence = gather(site, out, minutes, most_seeds, workers)
+    print_remarks(notes_on_waits(site, evidence.runs))
     owners = owners_of(site, out, range(min(evidence.n_seeds, FEWEST)))
     answered = answers(site, evidence, owners)
     report = report_of(site, evidence, answered, owners)
@@ -164,6 +187,8 @@ def advised(
         mtbf_s=site.mtbf_s,
         seeds=evidence.n_seeds,
         runs=evidence.n_runs,
+        checkpoints=checkpoints,
+        recorded=site.recorded,
         answers=answered,
         assumed=assumptions(site),
         page=out / PAGE,

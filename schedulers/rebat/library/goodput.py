@@ -13,7 +13,7 @@ from rebat.console.json_text import json_text
 from rebat.console.progress import Count, compiling_notice, counting_bar
 from rebat.core.files import write_text
 from rebat.core.units import format_duration, parse_duration
-from rebat.library.training.case import TrainingCase, failures_of
+from rebat.library.training.case import ALL, FAILING, TrainingCase, failures_of
 from rebat.library.training.page import report_of
 from rebat.library.training.simulated import (
     FAILURES,
@@ -42,7 +42,11 @@ POINTS = (0.25, 0.5, 1.0, 2.0, 4.0)
 """Checkpoint intervals shown in the figure, as multiples of the interval of the case."""
 
 FEWER = (10, 60)
-"""Number of simulations for a point of a figure, and expected failures in each of them."""
+"""Number of simulations for a point of a figure, and expected failures in each of them.
+
+The case itself is not simulated again, and each point has other seeds. Otherwise, all points would
+have similar errors.
+"""
 
 EVERY_S = 2.0
 """Time between progress lines, in seconds, if standard error is not a terminal."""
@@ -66,6 +70,7 @@ class Goodput(msgspec.Struct, frozen=True):
     simulation: SimulatedJob | None
     target: float
     seed: int
+    runs: int = RUNS
 
     @property
     def record(self) -> dict[str, Any]:
@@ -106,6 +111,9 @@ class Goodput(msgspec.Struct, frozen=True):
                 "needed": spare_nodes(in_repair, self.target),
                 "simulated": case.spares,
                 "enough": None if case.spares is None else enough_spares(in_repair, case.spares),
+                "failing": None if case.spares is None else case.failing,
+                "repair": case.law.repair,
+                "mean_repair_s": case.law.mean_repair_s,
             },
         }
 
@@ -138,6 +146,12 @@ class Goodput(msgspec.Struct, frozen=True):
                 f"{spares['simulated']} spare nodes are simulated: they suffice "
                 f"{spares['enough']:.1%} of the time; the closed form has no shortage of nodes"
             )
+            failing = self.case.failing
+            texts.append(f"assumption: {FAILING[failing]} (--failing {failing})")
+        texts.append(
+            f"repair time of a node: {format_duration(spares['mean_repair_s'])} on average "
+            f"(--repair {spares['repair']})"
+        )
         return texts
 
     @property
@@ -184,7 +198,7 @@ class Goodput(msgspec.Struct, frozen=True):
         """Simulate further intervals and numbers of spare nodes, and write a page with figures."""
         case = self.case
         intervals_s = [] if case.tiers else [case.period_s * factor for factor in POINTS]
-        n_spares = spares_shown(spare_nodes(case.mean_in_repair, 0.999), case.nodes)
+        n_spares = spares_shown(spare_nodes(case.mean_in_repair, 0.999), case.nodes, case.spares)
         cases = {("interval", s): replace(case, interval_s=s) for s in intervals_s}
         cases |= {("spares", n): replace(case, spares=n) for n in n_spares}
         simulations = self._simulations(cases)
@@ -197,30 +211,40 @@ class Goodput(msgspec.Struct, frozen=True):
         write_text(file, html(report))
 
     def _simulations(self, cases: dict[Point, TrainingCase]) -> dict[Point, SimulatedJob]:
-        """Simulate the cases in which the job advances."""
+        """Simulate the cases in which the job advances, except the case that is already known."""
         cases = {point: case for point, case in cases.items() if not never_advances(case)}
+        others = {point: case for point, case in cases.items() if not self._has(case)}
         simulations: dict[Point, SimulatedJob] = {}
-        total = sum(FEWER[0] * expected_failures(case, FEWER[1]) for case in cases.values())
+        total = sum(FEWER[0] * expected_failures(case, FEWER[1]) for case in others.values())
         with counting_bar("failures", total, EVERY_S) as on_done:
-            for point, case in cases.items():
+            for number, (point, case) in enumerate(others.items()):
                 n_done = sum(s.failures for s in simulations.values())
                 counted = _from(n_done, total, on_done)
-                simulations[point] = simulated(case, self.seed, *FEWER, counted)
-        return simulations
+                seed = self.seed + self.runs + number * FEWER[0]
+                simulations[point] = simulated(case, seed, *FEWER, counted)
+        if self.simulation is not None:
+            simulations |= dict.fromkeys(cases.keys() - others.keys(), self.simulation)
+        return {point: simulations[point] for point in cases}
+
+    def _has(self, case: TrainingCase) -> bool:
+        """Return whether the simulation of this result is that of another case."""
+        own = replace(self.case, interval_s=self.case.interval_s or case.interval_s)
+        return self.simulation is not None and case == own and case.period_s == self.case.period_s
 
 
 def _from(begin: int, total: int, on_done: Count) -> OnFailures:
     return lambda done, of: on_done(begin + done, max(total, begin + done))
 
 
-def spares_shown(most: int, nodes: int) -> list[int]:
-    """Return the numbers of spare nodes in the figure.
+def spares_shown(most: int, nodes: int, own: int | None = None) -> list[int]:
+    """Return the numbers of spare nodes in the figure, with that of the case if there is one.
 
-    >>> spares_shown(15, 2048), spares_shown(2, 1)
-    ([0, 3, 6, 9, 12, 15], [0, 1])
+    >>> spares_shown(15, 2048), spares_shown(2, 1), spares_shown(15, 2048, 4)
+    ([0, 3, 6, 9, 12, 15], [0, 1], [0, 3, 4, 6, 9, 12, 15])
     """
     most = min(most, nodes)
-    return sorted({round(most * k / (N_SPARES - 1)) for k in range(N_SPARES)})
+    shown = {round(most * k / (N_SPARES - 1)) for k in range(N_SPARES)}
+    return sorted(shown if own is None else shown | {own})
 
 
 def goodput(
@@ -238,6 +262,7 @@ def goodput(
     spares: int | None = None,
     repair: str | None = None,
     tiers: str | None = None,
+    failing: str = ALL,
     target: float = 0.99,
     seed: int = 0,
     runs: int = RUNS,
@@ -266,6 +291,9 @@ def goodput(
     tiers : str, optional
         Tiers of checkpoints, in the form of ``rebat run --tiers`` or ``auto``. They replace
         ``interval``, ``write`` and ``load``.
+    failing : {"all", "job"}
+        With ``spares``, which nodes can fail: all nodes that are up, including spare nodes and the
+        nodes of a waiting job, or only the nodes on which the job runs.
     repair : random duration, optional
         Repair time of a node.
     target : float
@@ -292,10 +320,11 @@ def goodput(
         stages={name: str(text) for name, text in stages.items() if str(text) != "0"},
         spares=spares,
         tiers=USUAL if tiers == "auto" else tiers,
+        failing=failing,
     )
     if never_advances(case):
-        return Goodput(case, None, target, seed)
+        return Goodput(case, None, target, seed, runs)
     total = runs * expected_failures(case, failures)
     with compiling_notice(), counting_bar("failures", total, EVERY_S) as on_done:
         simulation = simulated(case, seed, runs, failures, on_done)
-    return Goodput(case, simulation, target, seed)
+    return Goodput(case, simulation, target, seed, runs)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,6 +13,8 @@ from rebat.core.attempts import job_name
 from rebat.core.counted import counted
 from rebat.core.jobs import Workload
 from rebat.core.units import format_duration, to_s
+from rebat.library.calibration.distance import OFFSET_S
+from rebat.library.node_names import names_in
 from rebat.models.checkpoint import n_below_period
 from rebat.models.failures.events import AVAILABLE, UNAVAILABLE, GenericEvent, read_event_file
 from rebat.models.failures.law import Law
@@ -26,6 +28,12 @@ from rebat.runs.spec import CheckpointModel, Checkpoints
 
 LATE = 0.1
 """Share of a failure record by which the submissions must be longer, for a note."""
+
+MOST = 5
+"""Maximum number of partitions that a note lists."""
+
+FAR = 2.0
+"""Ratio of a simulated and a recorded mean wait (each plus one minute) from which a note is due."""
 
 SLURM = ("sacctmgr", "sacct")
 """Formats of failure records that rebat can import together with a workload."""
@@ -51,6 +59,51 @@ def of_input(workload: Workload, options: FailureOptions, n_nodes: int) -> Itera
         together = options.correlation
         jobs = hopeless_jobs(workload, n_nodes, mtbf_s, together.group, together.cascade)
         yield from _of_overload(workload, jobs)
+
+
+def of_partitions(workload: Workload) -> Iterator[Remark]:
+    """Note that a simulation treats recorded partitions with different nodes as one machine."""
+    partitions = (workload.machine or {}).get("partitions")
+    if not isinstance(partitions, dict):
+        return
+    nodes = {str(name): frozenset(names_in(text)) for name, text in partitions.items()}
+    if len(set(nodes.values())) < 2:
+        return
+    largest = sorted(nodes, key=lambda name: -len(nodes[name]))
+    listed = ", ".join(f"{name}: {counted(len(nodes[name]), 'node')}" for name in largest[:MOST])
+    more = f", and {len(nodes) - MOST} more" if len(nodes) > MOST else ""
+    yield Remark(
+        "note",
+        f"the record has {len(nodes)} partitions with different nodes ({listed}{more}), but the "
+        "simulated machine is a single pool of nodes: a job can start on the nodes of any "
+        "partition. So simulated waits can be much shorter than in reality. 'rebat calibrate' "
+        "compares simulated and recorded waits, and also simulates separate partitions",
+    )
+
+
+def of_waits(recorded_s: float | None, simulated_s: Mapping[str, float | None]) -> Iterator[Remark]:
+    """Note that the recorded mean wait is far from the simulated mean waits of all policies.
+
+    Parameters
+    ----------
+    recorded_s : float, optional
+        Recorded mean wait.
+    simulated_s : dict of float
+        Simulated mean wait of each policy.
+    """
+    waits = {name: wait_s for name, wait_s in simulated_s.items() if wait_s is not None}
+    if recorded_s is None or not waits:
+        return
+    ratios = [(wait_s + OFFSET_S) / (recorded_s + OFFSET_S) for wait_s in waits.values()]
+    if all(max(ratio, 1 / ratio) >= FAR for ratio in ratios):
+        listed = ", ".join(f"{format_duration(w)} under {name}" for name, w in waits.items())
+        yield Remark(
+            "note",
+            f"the recorded mean wait of the jobs is {format_duration(recorded_s)}, but the "
+            f"simulated mean wait is {listed}. The simulation lacks something that decides waits "
+            "in reality, for example partitions, priorities or limits of users. 'rebat calibrate' "
+            "finds a configuration that is nearer to the record",
+        )
 
 
 def of_operations(file: Path | None, events: Sequence[GenericEvent]) -> Iterator[Remark]:

@@ -130,8 +130,10 @@ def run(
             explain=explain,
         )
         _warn(comparison.remarks)
-        print_remarks((kind, python_spelling(text)) for kind, text in comparison.of_checkpoints)
+        notes = [*comparison.of_partitions, *comparison.of_checkpoints]
+        print_remarks((kind, python_spelling(text)) for kind, text in notes)
         result = comparison.run()
+        print_remarks(comparison.of_waits(result))
         _warn(remarks.of_results(result.runs))
         _warn(Remark("warning", f"failed: {line}") for line in failure_lines(result.failed))
         return result

@@ -160,7 +160,10 @@ def _seeds(seeds: Seeds) -> str:
 
 
 def _intervals(base: str) -> str:
-    return f"mean [95 % interval]; changes against {base}, paired by seed; = not significant"
+    return (
+        f"mean [95 % interval]; changes against {base}: ratios of the means, paired by seed; "
+        "= not significant"
+    )
 
 
 def _why_not(rows: Sequence[MetricRow]) -> str:

@@ -65,13 +65,24 @@ class Study(msgspec.Struct, frozen=True, kw_only=True):
         if self.uses_law_mtbf and self.options.mtbf is not None:
             notes.append(remarks.of_law_mtbf(self.options.mtbf))
             notes += _of_record(self.options, self.options.mtbf, self.workload)
-        return notes + self.of_checkpoints
+        return notes + self.of_partitions + self.of_checkpoints
 
     @property
     def of_checkpoints(self) -> list[Remark]:
         """A note about jobs that are too short for a checkpoint, if there are any."""
         model, n_nodes = self.stage.scenario.checkpoint, self.stage.n_nodes
         return [*remarks.of_checkpoints(self.workload, model, n_nodes)]
+
+    @property
+    def of_partitions(self) -> list[Remark]:
+        """A note if recorded partitions with different nodes are simulated as one machine."""
+        return [*remarks.of_partitions(self.workload)]
+
+    def of_waits(self, result: Result) -> list[Remark]:
+        """Return a note if all simulated mean waits are far from the recorded mean wait."""
+        waits_s = {p: result.seeds.mean(p)("service_wait_mean_s") for p in result.policies}
+        recorded_s = (self.workload.machine or {}).get("mean_wait_s")
+        return [*remarks.of_waits(recorded_s, waits_s)]
 
     @property
     def provenance(self) -> dict[str, Any]:

@@ -6,6 +6,8 @@
 - A mean of more values has the bias-corrected and accelerated bootstrap interval (Efron 1987).
 - The interval of a median lies between two order statistics. It is valid for any distribution of
   the values.
+- A ratio of two means has Student's t interval of its logarithm, with the standard error of the
+  paired jackknife.
 
 ``docs/explanation/intervals.md`` shows how often each interval contains the true value.
 """
@@ -13,7 +15,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from math import comb
+from math import comb, exp, fsum, log
 from statistics import fmean, median, stdev
 from string import ascii_letters
 
@@ -182,8 +184,39 @@ def _rank(n: int) -> int:
     return rank
 
 
-def paired_ratio(ours: BySeed, base: BySeed) -> Interval | None:
-    """Return the mean over seeds of ours / base, with its interval. Omit seeds with base 0."""
+def ratio_of_means(ours: BySeed, base: BySeed) -> Interval | None:
+    """Return the mean of ours / the mean of base over the seeds that both have, with its interval.
+
+    Return None if there are no such seeds, or if the mean of base is 0. There is no interval if a
+    mean without one of the seeds is 0 or has another sign.
+
+    >>> ratio_of_means({0: 1.0, 1: 5.0}, {0: 2.0, 1: 2.0})
+    Interval(mean=1.5, low=None, high=None, n=2, single=None)
+    """
+    seeds = sorted(ours.keys() & base.keys())
+    n, our_sum, base_sum = len(seeds), fsum(ours[s] for s in seeds), fsum(base[s] for s in seeds)
+    if not base_sum:
+        return None
+    ratio = our_sum / base_sum
+    if n < FEWEST:
+        return Interval(ratio, n=n)
+    if not any(ours[seed] for seed in seeds):
+        return Interval(0.0, 0.0, 0.0, n)
+    sums = [(our_sum - ours[seed], base_sum - base[seed]) for seed in seeds]
+    if any(our * ratio * other <= 0 for our, other in sums):
+        return Interval(ratio, n=n)
+    logs = [log(our / other / ratio) for our, other in sums]
+    error = (n - 1) * stdev(logs) / n**0.5
+    factor = exp(students_quantile(n, CONFIDENCE) * error)
+    low, high = sorted((ratio / factor, ratio * factor))
+    return Interval(ratio, low, high, n)
+
+
+def mean_of_ratios(ours: BySeed, base: BySeed) -> Interval | None:
+    """Return the mean over seeds of ours / base, with its interval. Omit seeds with base 0.
+
+    Reports of papers use this mean. Tables that also show the two means use `ratio_of_means`.
+    """
     return interval(ratios(ours, base))
 
 

@@ -12,7 +12,7 @@ import msgspec
 
 from rebat.core.csv_text import name_field
 from rebat.core.files import write_json, write_text
-from rebat.results.intervals import BySeed, Interval, interval, paired_ratio
+from rebat.results.intervals import BySeed, Interval, interval, ratio_of_means
 from rebat.results.measures.backlog import are_comparable, of_window
 from rebat.results.metric import Name
 
@@ -90,7 +90,7 @@ def rows(seeds: Seeds, metrics: Sequence[Name] | None = None) -> Iterator[Metric
             ours = seeds.of(policy, metric)
             value = interval(list(ours.values()))
             if value is not None:
-                ratio = None if policy == base else paired_ratio(ours, reference)
+                ratio = None if policy == base else ratio_of_means(ours, reference)
                 comparable = same.get(policy) if of_window(metric[0]) else None
                 yield MetricRow(metric, policy, value, ratio, comparable)
 

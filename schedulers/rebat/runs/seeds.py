@@ -16,7 +16,7 @@ import msgspec
 from rebat.core.errors import InputError, PolicyError, RebatError, one_line
 from rebat.executors.resources import Resources
 from rebat.executors.table import EXECUTORS
-from rebat.results.intervals import interval, paired_ratio, relative_width
+from rebat.results.intervals import interval, ratio_of_means, relative_width
 from rebat.results.measures.summary import RunSummary, as_json
 from rebat.results.metric import Name, flat_metrics, metric_names
 from rebat.results.seeds import Seeds
@@ -113,7 +113,7 @@ def _too_wide(seeds: Seeds, narrow: Narrow) -> bool:
         raise InputError(problem, "--until-metric", ", ".join(names))
     base, *others = seeds.policies
     reference = seeds.of(base, narrow.metric)
-    ratios = [paired_ratio(seeds.of(name, narrow.metric), reference) for name in others]
+    ratios = [ratio_of_means(seeds.of(name, narrow.metric), reference) for name in others]
     widths = map(relative_width, ratios or [interval(list(reference.values()))])
     return any(width is None or width > narrow.width for width in widths)
 

@@ -7,8 +7,10 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from rebat.accounting.attempts import (
@@ -30,7 +32,7 @@ from rebat.workloads.accounted_schedule import AccountedAttempts, accounted_sche
 from rebat.workloads.calendar import zone
 from rebat.workloads.columns import TraceColumns, counted
 from rebat.workloads.recorded import ImportedWorkload
-from rebat.workloads.trace import placed, trace_options
+from rebat.workloads.trace import PlacedTrace, placed, trace_options
 
 MAX_LISTED = 10
 """Maximum number of corrections that the notes list."""
@@ -84,9 +86,10 @@ def import_accounting(
         trace = replace(trace, machine=machine, n_nodes=n_nodes)
     for note in _notes(table, jobs, node_events, list(cuts.values())):
         trace = trace.noting(note)
+    waits = dict(zip(trace.lines.tolist(), _waits_s(table, jobs), strict=True)) if machine else {}
     record = AccountedAttempts(table, jobs, cuts, downs) if schedule else None
     del table, jobs  # free the memory of these columns
-    done = placed(trace, chosen)
+    done = _with_wait(placed(trace, chosen), waits)
     attempts = None if record is None else accounted_schedule(record, done)
     return ImportedWorkload(done.workload, attempts, tuple(cuts.values()))
 
@@ -150,6 +153,25 @@ def _run_times(table: AttemptTable, jobs: JoinedJobs, cuts: dict[int, Correction
                 run_s[position] = min(run_s[position], cuts[row].length_s)
     run_s[~jobs.started] = -1.0
     return run_s
+
+
+def _waits_s(table: AttemptTable, jobs: JoinedJobs) -> Any:
+    """Return for each job how long it held no nodes between submission and end (seconds)."""
+    owner = np.repeat(np.arange(len(jobs.n_attempts)), jobs.n_attempts)
+    queued_s = np.roll(table.column("end_s")[jobs.attempts], 1)
+    first = np.diff(owner, prepend=-1) != 0
+    queued_s[first] = jobs.submit_s[owner[first]]
+    gaps_s = np.nan_to_num(table.column("start_s")[jobs.attempts] - queued_s)
+    return np.bincount(owner, np.maximum(gaps_s, 0.0), len(jobs.n_attempts)).tolist()
+
+
+def _with_wait(done: PlacedTrace, waits_s: dict[int, float]) -> PlacedTrace:
+    """Return a workload whose machine states the recorded mean wait of the jobs."""
+    if not waits_s or done.workload.machine is None:
+        return done
+    mean_s = fmean(waits_s[line] for line in done.jobs.lines.tolist())
+    machine = {**done.workload.machine, "mean_wait_s": round(mean_s, 3)}
+    return done._replace(workload=msgspec.structs.replace(done.workload, machine=machine))
 
 
 def _id(job: str, raw: str) -> str:

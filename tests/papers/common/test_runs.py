@@ -18,7 +18,7 @@ from rebat.papers.common.runs import METRICS, labels_of, n_of
 from rebat.papers.common.runs_index import RunIndex, Setting, simulations
 from rebat.papers.node_stealing.differences import counterpart, gain, parsed
 from rebat.papers.simulations import REPORTS, maker
-from rebat.results.intervals import interval, marked, paired_ratio
+from rebat.results.intervals import interval, marked, mean_of_ratios
 from rebat.results.scenario import USUAL_CHECKPOINTS, ScenarioLabel
 from tests.campaign.builders import campaign_file, run_here
 
@@ -76,7 +76,7 @@ def test_runs_are_in_the_files_order_with_ratios_to_the_first(tmp_path: Path) ->
     flow = METRICS[1]
     ratio = runs.ratio(setting, "h111", "easy", flow.metric)
     ours = runs.values(setting, "h111", flow.metric)
-    assert ratio == paired_ratio(ours, runs.values(setting, "easy", flow.metric))
+    assert ratio == mean_of_ratios(ours, runs.values(setting, "easy", flow.metric))
     assert marked(ratio) in text and "3 seeds" in text
     for words in ("wait, mean", "bounded slowdown, mean", "useful utilisation"):
         assert words in text

@@ -1,70 +1,50 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Answers to five questions of an operator, each in one sentence with an interval."""
+"""Answers to six questions of an operator, each in one sentence with an interval."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-import msgspec
-
 from rebat.core.counted import counted
+from rebat.library.advice.answer import (
+    AnsweredQuestion,
+    figure_of,
+    figures_of,
+    points_text,
+    too_few,
+)
 from rebat.library.advice.compared import (
     FLOW,
     LARGEST,
     USEFUL,
     EffectOfChoice,
-    cost_in_points,
     failures_cost,
     period_title,
     periods,
     rules,
     setting_of,
-    settings_of_today,
     spares,
     title_of,
 )
+from rebat.library.advice.costs import cost_answer, saving_answer
 from rebat.library.advice.design import FITTED, AdvisedSite, period_text
 from rebat.library.advice.owners import WorkOwner, losers
 from rebat.library.advice.rounds import Evidence
 from rebat.results.catalogue import metric as row_of
-from rebat.results.intervals import FEWEST, Interval
+from rebat.results.intervals import ratio_of_means
 from rebat.results.verdict import change_text
 
 MOST_CLASSES = 3
 """Maximum number of size classes that a sentence names."""
 
 
-class Figure(msgspec.Struct, frozen=True):
-    """A number on which an answer is based: a change, with its 95 % interval if available."""
-
-    name: str
-    metric: str
-    mean: float
-    low: float | None
-    high: float | None
-    n: int
-    kind: str = "ratio"
-    """Kind of the change: ``ratio`` to the reference, or ``difference`` from it."""
-
-
-class AnsweredQuestion(msgspec.Struct, frozen=True):
-    """A question, its answer, and the numbers on which the answer is based.
-
-    ``answered`` is False if the intervals do not allow an answer.
-    """
-
-    question: str
-    sentence: str
-    answered: bool
-    figures: list[Figure]
-
-
 def answers(
     site: AdvisedSite, evidence: Evidence, owners: Sequence[WorkOwner]
 ) -> list[AnsweredQuestion]:
-    """Return the five answers."""
+    """Return the six answers."""
     return [
-        _cost(site, evidence),
+        cost_answer(site, evidence),
+        saving_answer(site, evidence),
         _who_pays(site, evidence, owners),
         _which_rule(site, evidence),
         _spare_nodes(site, evidence),
@@ -72,28 +52,7 @@ def answers(
     ]
 
 
-# ---- 1. what do failures cost today
-
-
-def _cost(site: AdvisedSite, evidence: Evidence) -> AnsweredQuestion:
-    question = "What do failures cost today?"
-    cost = failures_cost(site, evidence.runs)
-    failing, _ = settings_of_today(evidence.runs)
-    points = cost_in_points(site, evidence.runs)
-    wasted = evidence.runs.interval(failing, site.policy, "platform_waste_failure")
-    flow = cost.changes[FLOW, None]
-    figures = [*_figures([cost]), _figure(cost.title, USEFUL, points, "difference")]
-    if points.low is None:
-        return _too_few(question, figures, evidence)
-    hours = f"{wasted.mean / 3600:,.0f} node-hours of work" if wasted else "no work"
-    sentence = (
-        f"Failures cost {_points(points)} of useful utilisation and {hours} under {site.policy}, "
-        f"and change the mean flow by {change_text(flow)}."
-    )
-    return AnsweredQuestion(question, sentence, True, figures)
-
-
-# ---- 2. which jobs bear the cost
+# ---- which jobs bear the cost
 
 
 def _who_pays(
@@ -101,37 +60,53 @@ def _who_pays(
 ) -> AnsweredQuestion:
     question = "Which jobs bear the cost of the failures?"
     cost = failures_cost(site, evidence.runs)
-    figures = _figures([cost])
+    figures = figures_of([cost])
     by_class = {of: change for (name, of), change in cost.changes.items() if name == FLOW and of}
     paying = sorted(
         (of for of, change in by_class.items() if change.low is not None and change.low > 1),
         key=lambda of: -by_class[of].mean,
     )
+    recorded = _worst_in_record(site)
     if all(change.low is None for change in by_class.values()):
-        return _too_few(question, figures, evidence)
+        reason = too_few(question, figures, evidence).sentence
+        return AnsweredQuestion(question, f"{recorded}{reason}", bool(recorded), figures)
     texts = [
         f"jobs of {of} nodes (mean flow {change_text(by_class[of])})"
         for of in paying[:MOST_CLASSES]
     ]
-    sentence = (
-        f"The cost is highest for {', then for '.join(texts)}."
+    sentence = recorded + (
+        f"Simulated, the mean flow grows most for {', then for '.join(texts)}."
         if texts
-        else "No size class has a significantly longer mean flow because of failures."
+        else "Simulated, no size class has a significantly longer mean flow because of failures."
     )
     for owner in losers(owners):
         sentence += f" {owner.text}"
     return AnsweredQuestion(question, sentence, True, figures)
 
 
-# ---- 3. which rule would help
+def _worst_in_record(site: AdvisedSite) -> str:
+    """Return a sentence on the size class, user and queue that lost the most in the record."""
+    record = site.recorded
+    if record is None or not record.lost_h:
+        return ""
+    texts = []
+    for kind in ("size", "user", "queue"):
+        if (group := record.worst(kind)) is not None:
+            name = f"jobs of {group.name} nodes" if kind == "size" else f"{kind} {group.name}"
+            share = f"{group.lost_h / record.lost_h:.1%} of the lost work"
+            texts.append(f"{name} ({group.lost_h:,.0f} node-hours, {share})")
+    return f"In the record, these lost most: {', '.join(texts)}. " if texts else ""
+
+
+# ---- which rule would help
 
 
 def _which_rule(site: AdvisedSite, evidence: Evidence) -> AnsweredQuestion:
     question = "Which scheduler rule would help, and which jobs would it hurt?"
     compared = rules(site, evidence.runs)
-    figures = _figures(compared)
+    figures = figures_of(compared)
     if all(item.changes[FLOW, None].low is None for item in compared):
-        return _too_few(question, figures, evidence)
+        return too_few(question, figures, evidence)
     helping = [
         item for item in compared if item.significant(FLOW) and item.changes[FLOW, None].mean < 1
     ]
@@ -170,7 +145,7 @@ def _under_fitted(site: AdvisedSite, evidence: Evidence, best: EffectOfChoice) -
     setting = setting_of(evidence.runs, FITTED)
     if setting is None:
         return ""
-    ratio = evidence.runs.ratio(setting, policy, site.policy, FLOW)
+    ratio = ratio_of_means(*evidence.runs.paired(setting, policy, site.policy, FLOW))
     return "" if ratio is None else f" Under the fitted law: mean flow {change_text(ratio)}."
 
 
@@ -178,15 +153,15 @@ def _policy_of(title: str, site: AdvisedSite) -> str:
     return next(policy for policy in site.rules if title_of(policy) == title)
 
 
-# ---- 4. spare nodes
+# ---- spare nodes
 
 
 def _spare_nodes(site: AdvisedSite, evidence: Evidence) -> AnsweredQuestion:
     question = "How many spare nodes are worth keeping?"
     compared = spares(site, evidence.runs)
-    figures = _figures([item for _, item in compared])
+    figures = figures_of([item for _, item in compared])
     if all(item.changes[FLOW, None].low is None for _, item in compared):
-        return _too_few(question, figures, evidence)
+        return too_few(question, figures, evidence)
     helping = [
         pair
         for pair in compared
@@ -207,22 +182,18 @@ def _spare_nodes(site: AdvisedSite, evidence: Evidence) -> AnsweredQuestion:
     return AnsweredQuestion(question, sentence, True, figures)
 
 
-# ---- 5. checkpoint periods
+# ---- checkpoint periods
 
 
 def _periods(site: AdvisedSite, evidence: Evidence) -> AnsweredQuestion:
     question = "How often should jobs checkpoint?"
     compared = periods(site, evidence.runs)
-    if not compared:
-        return AnsweredQuestion(
-            question, "Not answered: jobs have no checkpoints, or free checkpoints.", False, []
-        )
     figures = [
-        _figure(period_title(factor), USEFUL, change, "difference")
+        figure_of(period_title(factor), USEFUL, change, "difference")
         for factor, change in compared.items()
     ]
     if all(change.low is None for change in compared.values()):
-        return _too_few(question, figures, evidence)
+        return too_few(question, figures, evidence)
     better = {f: c for f, c in compared.items() if c.low is not None and c.low > 0}
     never = compared.get(None)
     if better:
@@ -232,7 +203,7 @@ def _periods(site: AdvisedSite, evidence: Evidence) -> AnsweredQuestion:
             if factor is None
             else f"Every {period_text(site, factor)} ({factor:g} times the Young/Daly period)"
         )
-        gain = f"useful utilisation is {_points(better[factor])} higher"
+        gain = f"useful utilisation is {points_text(better[factor])} higher"
         sentence = f"{advice}: {gain} than with the Young/Daly period."
     else:
         sentence = (
@@ -240,24 +211,12 @@ def _periods(site: AdvisedSite, evidence: Evidence) -> AnsweredQuestion:
             "better."
         )
         if never is not None:
-            change = _points(never, signed=True)
+            change = points_text(never, signed=True)
             sentence += f" Without checkpoints, useful utilisation changes by {change}."
     return AnsweredQuestion(question, sentence, True, figures)
 
 
-# ---- texts and figures
-
-
-def _figures(compared: Sequence[EffectOfChoice]) -> list[Figure]:
-    return [
-        _figure(item.title, name if of is None else f"{name}:{of}", change)
-        for item in compared
-        for (name, of), change in item.changes.items()
-    ]
-
-
-def _figure(name: str, metric: str, change: Interval, kind: str = "ratio") -> Figure:
-    return Figure(name, metric, change.mean, change.low, change.high, change.n, kind)
+# ---- texts
 
 
 def _flow_and_useful(item: EffectOfChoice) -> str:
@@ -266,25 +225,3 @@ def _flow_and_useful(item: EffectOfChoice) -> str:
         for name in (FLOW, USEFUL)
         if (name, None) in item.changes
     )
-
-
-def _points(change: Interval, signed: bool = False) -> str:
-    sign = "+" if signed else ""
-    text = f"{100 * change.mean:{sign}.2f} points"
-    if change.low is None or change.high is None:
-        return text
-    unsure = "" if change.excludes(0.0) else " (not significant)"
-    return f"{text} [{100 * change.low:{sign}.2f}, {100 * change.high:{sign}.2f}]{unsure}"
-
-
-def _too_few(question: str, figures: list[Figure], evidence: Evidence) -> AnsweredQuestion:
-    """Return the question without an answer, because too few seeds ran or show any change."""
-    if evidence.n_seeds >= FEWEST:
-        text = f"No answer: fewer than {FEWEST} of {evidence.n_seeds} seeds show any change."
-        return AnsweredQuestion(question, text, False, figures)
-    seeds = f"{evidence.n_seeds} seed" + ("s are" if evidence.n_seeds > 1 else " is")
-    text = f"No answer: {seeds} too few for an interval"
-    if evidence.seconds_per_seed:
-        minutes = (FEWEST - evidence.n_seeds) * evidence.seconds_per_seed / 60
-        text += f"; {FEWEST} seeds need about {max(1, round(minutes))} min more"
-    return AnsweredQuestion(question, f"{text}.", False, figures)

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 
 from rebat.library.advice.design import (
+    ASSUMED,
     FACTORS,
     OTHER_RULES,
     PERIODS,
@@ -17,11 +18,21 @@ from rebat.library.advice.design import (
     AdvisedSite,
     with_options,
 )
+from rebat.library.remarks import Remark, of_waits
 from rebat.papers.common.runs_index import RunIndex, Setting
 from rebat.papers.common.sweeps import numbers_of
-from rebat.results.intervals import FEWEST, BySeed, Interval, interval, minus
+from rebat.results.intervals import (
+    FEWEST,
+    BySeed,
+    Interval,
+    interval,
+    minus,
+    ratio_of_means,
+)
 
 FLOW, LARGEST, USEFUL = "flow_mean_s", "flow_max_s", "useful_utilisation"
+WASTE, TOTAL = "platform_waste_failure", "platform_total"
+OVERHEAD = ("platform_checkpoint", "platform_recovery")
 
 
 class EffectOfChoice(msgspec.Struct, frozen=True):
@@ -44,9 +55,7 @@ def failures_cost(site: AdvisedSite, runs: RunIndex[str]) -> EffectOfChoice:
     for name, of in [(FLOW, None), (LARGEST, None), *((FLOW, c) for c in classes if c != "all")]:
         without = runs.mean(calm, site.policy, name, of)
         values = runs.values(failing, site.policy, name, of)
-        ratio = (
-            interval({seed: value / without for seed, value in values.items()}) if without else None
-        )
+        ratio = ratio_of_means(values, dict.fromkeys(values, without or 0.0))
         if ratio is not None:
             n_changed = sum(value != without for value in values.values())
             changes[name, of] = _with_support(ratio, n_changed)
@@ -61,6 +70,60 @@ def cost_in_points(site: AdvisedSite, runs: RunIndex[str]) -> Interval:
     cost = interval({seed: without - value for seed, value in values.items()})
     assert cost is not None
     return cost
+
+
+class SimulatedLosses(msgspec.Struct, frozen=True):
+    """Shares of the node time of the machine under today's policy, with intervals over seeds.
+
+    Attributes
+    ----------
+    without
+        Work destroyed by failures if no job writes checkpoints.
+    with_all
+        Work destroyed by failures if all jobs write Young/Daly checkpoints.
+    less
+        ``without`` - ``with_all``, paired by seed.
+    overhead
+        Time to write and to read the checkpoints of all jobs.
+    net
+        ``less`` - ``overhead``, paired by seed.
+    """
+
+    without: Interval
+    with_all: Interval
+    less: Interval
+    overhead: Interval
+    net: Interval
+
+
+def simulated_losses(site: AdvisedSite, runs: RunIndex[str]) -> SimulatedLosses:
+    """Return what failures destroy if no job writes checkpoints, and if all jobs do."""
+    settings = [item for item in runs.settings if item.grid == ASSUMED]
+    no_job = next(item for item in settings if item.scenario.checkpoint is None)
+    all_jobs = next(item for item in settings if item.scenario.checkpoint is not None)
+
+    def shares(setting: Setting, *names: str) -> BySeed:
+        parts = [runs.values(setting, site.policy, name) for name in names]
+        totals = runs.values(setting, site.policy, TOTAL)
+        return {
+            seed: sum(part.get(seed, 0.0) for part in parts) / total
+            for seed, total in totals.items()
+        }
+
+    without, with_all = shares(no_job, WASTE), shares(all_jobs, WASTE)
+    overhead = minus(shares(all_jobs, *OVERHEAD), shares(no_job, *OVERHEAD))
+    less = minus(without, with_all)
+    estimates = [interval(each) for each in (without, with_all, less, overhead)]
+    return SimulatedLosses(*filter(None, [*estimates, interval(minus(less, overhead))]))
+
+
+def notes_on_waits(site: AdvisedSite, runs: RunIndex[str]) -> list[Remark]:
+    """Return a note if the simulated mean wait of today's policy is far from the recorded wait."""
+    machine = site.workload.machine or {}
+    recorded_s = site.recorded.wait_s if site.recorded else machine.get("mean_wait_s")
+    failing, _ = settings_of_today(runs)
+    simulated_s = runs.mean(failing, site.policy, "service_wait_mean_s")
+    return [*of_waits(recorded_s, {site.policy: simulated_s})]
 
 
 def settings_of_today(runs: RunIndex[str]) -> tuple[Setting, Setting]:
@@ -161,9 +224,9 @@ def _ratios(
     wanted: Sequence[tuple[str, str | None]],
 ) -> Iterator[tuple[tuple[str, str | None], Interval]]:
     for name, of in wanted:
-        ratio = runs.ratio(setting, ours, base, name, of)
+        mine, theirs = runs.paired(setting, ours, base, name, of)
+        ratio = ratio_of_means(mine, theirs)
         if ratio is not None:
-            mine, theirs = runs.paired(setting, ours, base, name, of)
             n_changed = sum(mine[seed] != theirs[seed] for seed in mine)
             yield (name, of), _with_support(ratio, n_changed)
 

@@ -12,10 +12,13 @@ import msgspec
 from rebat.core.cores import groups_of
 from rebat.core.errors import InputError
 from rebat.core.units import format_duration
-from rebat.library.workloads import LoadedWorkload
+from rebat.library.advice.checkpointing import read_checkpoints, with_checkpoints_of
+from rebat.library.advice.losses import DownEvents, RecordedLosses, recorded_losses
+from rebat.library.workloads import LoadedWorkload, as_file
 from rebat.models.checkpoint import young_daly_period_s
 from rebat.models.failures.events import MachineEvent, machine_mtbf_s
 from rebat.models.failures.fitting import UpTimes
+from rebat.models.failures.law import Law
 from rebat.models.failures.recorded import Recorded
 from rebat.models.failures.renewal import MAX_SIGMA, SHAPES, Renewal
 from rebat.models.failures.samples import Fitted, fits, samples
@@ -43,8 +46,18 @@ YEAR_S = 365 * 86_400.0
 
 LONGEST_RECORD_S = 100 * YEAR_S
 
-TODAY, OTHER_RULES, SPARES, PERIODS, FITTED = "today", "rules", "spares", "periods", "fitted law"
+TODAY, ASSUMED, OTHER_RULES, SPARES, PERIODS, FITTED = (
+    "today",
+    "checkpoints of no job and of all jobs",
+    "rules",
+    "spares",
+    "periods",
+    "fitted law",
+)
 """Names of the grids."""
+
+NONE, YOUNG_DALY = "none", "young-daly"
+"""Checkpoints of a site that need no table: no job writes checkpoints, or all jobs do."""
 
 
 class AdvisedSite(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,7 +70,7 @@ class AdvisedSite(msgspec.Struct, frozen=True, kw_only=True):
     policy
         The policy that represents the current scheduler of the cluster.
     options
-        Machine, failures and checkpoints.
+        Machine, failures, and the Young/Daly checkpoints that all jobs could write.
     n_nodes
         Number of nodes (not cores) of the machine.
     mtbf_s
@@ -66,6 +79,14 @@ class AdvisedSite(msgspec.Struct, frozen=True, kw_only=True):
         Mean number of nodes that are down.
     fitted
         A law that is fitted to the recorded failures, or None if the options already contain a law.
+    checkpoints
+        The checkpoints of the jobs today: `NONE`, `YOUNG_DALY`, or the file of a table.
+    today
+        The jobs with the checkpoints of the table, or None if there is no table.
+    n_checkpointed
+        Number of jobs with checkpoints in the table.
+    recorded
+        What failures cost in the recorded schedule, or None if there is no recorded schedule.
     """
 
     workload: LoadedWorkload
@@ -75,6 +96,17 @@ class AdvisedSite(msgspec.Struct, frozen=True, kw_only=True):
     mtbf_s: float
     down_nodes: float
     fitted: Renewal | None = None
+    checkpoints: str = NONE
+    today: LoadedWorkload | None = None
+    n_checkpointed: int = 0
+    recorded: RecordedLosses | None = None
+
+    @property
+    def usual(self) -> CheckpointModel:
+        """The Young/Daly checkpoints that all jobs could write."""
+        model = self.options.scenario().checkpoint
+        assert isinstance(model, CheckpointModel)
+        return model
 
     @property
     def rules(self) -> list[str]:
@@ -103,6 +135,13 @@ def today(site: AdvisedSite, seeds: Iterable[int]) -> Iterator[RunSpec]:
     yield from (_spec(site, TODAY, site.policy, failed) for failed in failing)
 
 
+def _assumed(site: AdvisedSite, seeds: Iterable[int]) -> Iterator[RunSpec]:
+    """Yield today's policy if no job writes checkpoints, and if all jobs do."""
+    for seed in seeds:
+        for model in (None, site.usual):
+            yield _of_all(site, ASSUMED, seed, model)
+
+
 def _other_rules(site: AdvisedSite, seeds: Iterable[int]) -> Iterator[RunSpec]:
     for seed in seeds:
         failing = scenario(site, seed)
@@ -119,16 +158,10 @@ def _spares(site: AdvisedSite, seeds: Iterable[int]) -> Iterator[RunSpec]:
 
 def _periods(site: AdvisedSite, seeds: Iterable[int]) -> Iterator[RunSpec]:
     for seed in seeds:
-        failing = scenario(site, seed)
-        model = failing.checkpoint
-        if not isinstance(model, CheckpointModel):
-            return
         for factor in FACTORS:
-            longer = msgspec.structs.replace(model, mtbf_s=model.mtbf_s * factor**2)
-            changed = msgspec.structs.replace(failing, checkpoint=longer)
-            yield _spec(site, PERIODS, site.policy, changed)
-        never = msgspec.structs.replace(failing, checkpoint=None)
-        yield _spec(site, PERIODS, site.policy, never)
+            longer = msgspec.structs.replace(site.usual, mtbf_s=site.usual.mtbf_s * factor**2)
+            yield _of_all(site, PERIODS, seed, longer)
+        yield _of_all(site, PERIODS, seed, None)
 
 
 def _fitted(site: AdvisedSite, seeds: Iterable[int]) -> Iterator[RunSpec]:
@@ -142,12 +175,17 @@ def _fitted(site: AdvisedSite, seeds: Iterable[int]) -> Iterator[RunSpec]:
         yield from (_spec(site, FITTED, policy, drawn) for policy in site.rules)
 
 
-GRIDS = (today, _other_rules, _spares, _periods, _fitted)
+GRIDS = (today, _assumed, _other_rules, _spares, _periods, _fitted)
 
 
 def scenario(site: AdvisedSite, seed: int) -> Scenario:
-    """Return the scenario of a site with this seed."""
-    return msgspec.structs.replace(site.options, seed=seed).scenario()
+    """Return the scenario of a site with this seed, and with the checkpoints of today."""
+    every_job = msgspec.structs.replace(site.options, seed=seed).scenario()
+    return every_job if site.checkpoints == YOUNG_DALY else _with_model(every_job, None)
+
+
+def _with_model(conditions: Scenario, model: CheckpointModel | None) -> Scenario:
+    return msgspec.structs.replace(conditions, checkpoint=model)
 
 
 def with_options(policy: str, **options: object) -> str:
@@ -162,14 +200,22 @@ def with_options(policy: str, **options: object) -> str:
 
 
 def _spec(site: AdvisedSite, grid: str, policy: str, conditions: Scenario) -> RunSpec:
+    """Return a run with the checkpoints of today."""
     return RunSpec(
         grid=grid,
         workload=site.workload.name,
         policy=policy,
-        source=site.workload.origin,
+        source=(site.today or site.workload).origin,
         scenario=conditions,
         folder=str(Path.cwd()),
     )
+
+
+def _of_all(site: AdvisedSite, grid: str, seed: int, model: CheckpointModel | None) -> RunSpec:
+    """Return a run of today's policy in which all jobs write the same kind of checkpoints."""
+    conditions = _with_model(scenario(site, seed), model)
+    spec = _spec(site, grid, site.policy, conditions)
+    return msgspec.structs.replace(spec, source=site.workload.origin)
 
 
 # ---- the site's failures
@@ -206,13 +252,31 @@ def _family(times: UpTimes, name: str) -> Fitted | None:
     return next((fit for fit in fits(times) if fit.family == name), None)
 
 
-def site_of(workload: LoadedWorkload, policy: str, options: ScenarioOptions) -> AdvisedSite:
+def site_of(
+    workload: LoadedWorkload,
+    policy: str,
+    options: ScenarioOptions,
+    *,
+    checkpoints: str = NONE,
+    past: Path | None = None,
+    folder: Path = Path(),
+) -> AdvisedSite:
     """Describe the cluster of a workload, with its failures and a law fitted to them.
+
+    Parameters
+    ----------
+    checkpoints : str
+        The checkpoints of the jobs today: `NONE`, `YOUNG_DALY`, or the file of a table.
+    past : Path, optional
+        The recorded schedule of the workload.
+    folder : Path
+        Folder for the workload with the checkpoints of the table.
 
     Raises
     ------
     InputError
-        If there are no failures, or if they do not depend on the seed.
+        If there are no failures, or if they do not depend on the seed. If the table of checkpoints
+        or the recorded schedule is invalid.
     """
     n_nodes = groups_of(options.nodes or workload.n_nodes, options.cores_per_node)
     options = _with_law(options, n_nodes).with_law_mtbf(n_nodes)
@@ -221,15 +285,35 @@ def site_of(workload: LoadedWorkload, policy: str, options: ScenarioOptions) -> 
         expected = "--failures EVENTS, --law or --mtbf, so that failures differ between seeds"
         raise InputError("is missing", "failures", expected)
     first_year = list(law.events(n_nodes, 0, YEAR_S))
-    return AdvisedSite(
+    mtbf_s = options.mtbf_s or machine_mtbf_s(first_year) or YEAR_S
+    site = AdvisedSite(
         workload=workload,
         policy=policy,
-        options=options,
+        options=msgspec.structs.replace(options, mtbf=mtbf_s),
         n_nodes=n_nodes,
-        mtbf_s=options.mtbf_s or machine_mtbf_s(first_year) or YEAR_S,
+        mtbf_s=mtbf_s,
         down_nodes=_mean_down(first_year),
         fitted=fitted_law(law, n_nodes) if isinstance(law, Recorded) else None,
+        checkpoints=checkpoints,
+        recorded=None if past is None else recorded_losses(past, workload, _recorded_events(law)),
     )
+    if checkpoints in (NONE, YOUNG_DALY):
+        return site
+    rows = read_checkpoints(Path(checkpoints), site.usual)
+    today, count = with_checkpoints_of(workload, rows, n_nodes, mtbf_s)
+    return msgspec.structs.replace(site, today=as_file(today, folder), n_checkpointed=count)
+
+
+def _recorded_events(law: Law) -> DownEvents:
+    """Return a function that returns the recorded failures of n nodes until a time in seconds."""
+
+    def events(n_nodes: int, until_s: float) -> list[MachineEvent]:
+        if not isinstance(law, Recorded):
+            return []
+        in_order = msgspec.structs.replace(law, turn=False)
+        return list(in_order.events(n_nodes, 0, until_s))
+
+    return events
 
 
 def _with_law(options: ScenarioOptions, n_nodes: int) -> ScenarioOptions:
@@ -255,9 +339,7 @@ def _mean_down(events: Sequence[MachineEvent]) -> float:
 
 def period_text(site: AdvisedSite, factor: float = 1.0) -> str:
     """Return a text that states the checkpoint periods of jobs of three sizes."""
-    model = scenario(site, 0).checkpoint
-    assert isinstance(model, CheckpointModel)
-    texts = []
+    model, texts = site.usual, []
     for size in dict.fromkeys(max(1, math.ceil(site.n_nodes * part)) for part in (0.01, 0.1, 1.0)):
         period_s = young_daly_period_s(size, site.n_nodes, model.mtbf_s, model.cost_s)
         minutes = max(1, round(factor * period_s / 60))

@@ -10,26 +10,30 @@ from rebat.core.counted import counted
 from rebat.core.units import format_duration
 from rebat.figures.lines import Panel, lines_svg
 from rebat.figures.ratios import ratio_title, ratios_svg
-from rebat.library.advice.answers import AnsweredQuestion
+from rebat.library.advice.answer import AnsweredQuestion
 from rebat.library.advice.compared import (
     FLOW,
     LARGEST,
     USEFUL,
     EffectOfChoice,
     failures_cost,
+    notes_on_waits,
     period_title,
     periods,
     rules,
     setting_of,
+    simulated_losses,
 )
-from rebat.library.advice.design import SPARES, AdvisedSite, period_text
+from rebat.library.advice.costs import hours, period_hours, period_of, today_text
+from rebat.library.advice.design import NONE, SPARES, YOUNG_DALY, AdvisedSite, period_text
+from rebat.library.advice.losses import MONTH_H
 from rebat.library.advice.owners import WorkOwner
 from rebat.library.advice.rounds import Evidence
+from rebat.library.remarks import of_partitions
 from rebat.papers.common.parts import Picture, Report, Table
 from rebat.papers.common.sweeps import lines_of, sweeps
 from rebat.results.catalogue import metric
-from rebat.results.intervals import marked, spread
-from rebat.runs.spec import CheckpointModel
+from rebat.results.intervals import Interval, marked, spread
 
 MOST_OWNERS = 10
 """Maximum number of rows in each of the tables of users and queues."""
@@ -58,7 +62,10 @@ def report_of(
             f"rebat {rebat.__version__}, {counted(evidence.n_runs, 'simulation')}",
             f"workload {site.workload.name}, sha256 {site.workload.sha256}",
         ],
-        remarks=[f"Assumptions: {'; '.join(assumptions(site))}."],
+        remarks=[
+            f"Assumptions: {'; '.join(assumptions(site))}.",
+            *(f"Note: {note.text}." for note in notes_on_waits(site, evidence.runs)),
+        ],
         figures_note="Points are means over seeds; lines and bands are their 95 % intervals.",
         claims=False,
         findings=[f"{answer.question} {answer.sentence}" for answer in answers],
@@ -67,24 +74,30 @@ def report_of(
 
 def assumptions(site: AdvisedSite) -> list[str]:
     """Return the assumptions of the simulations, each as a phrase."""
-    model, failures = site.options.scenario().checkpoint, site.options.failure_law()
+    model, failures = site.usual, site.options.failure_law()
     phrases = [
         "jobs are submitted at the recorded times and run as long as recorded",
         "the scheduler has no priorities, fair share or advance reservations",
         "a job that a failure interrupts is requeued at the head of the queue",
     ]
-    if isinstance(model, CheckpointModel):
-        phrases.append(
-            f"all jobs write checkpoints of {format_duration(model.cost_s)} by Young/Daly "
-            f"({period_text(site)})"
-        )
+    every_job = (
+        f"all jobs write checkpoints of {format_duration(model.cost_s)} by Young/Daly "
+        f"({period_text(site)})"
+    )
+    if site.checkpoints == NONE:
+        phrases.append("today, no job writes checkpoints (--checkpoints none)")
+    elif site.checkpoints == YOUNG_DALY:
+        phrases.append(f"today, {every_job}")
     else:
-        phrases.append("jobs write no checkpoints" if model is None else "checkpoints cost nothing")
+        phrases.append(
+            f"{today_text(site)}: the recorded run times of these jobs include their checkpoints"
+        )
+    phrases.append(f"the alternative: {every_job}, and their run times grow by this time")
     if site.fitted is not None:
         phrases.append("each seed starts at a different time of the failure record")
     elif failures is not None:
         phrases.append(f"failures follow the law {failures.label() or 'of the MTBF'}")
-    return phrases
+    return phrases + [note.text for note in of_partitions(site.workload)]
 
 
 # ---- pictures
@@ -141,6 +154,8 @@ def _by_class(title: str, cost: EffectOfChoice, over: str) -> Picture:
 
 
 def _tables(site: AdvisedSite, evidence: Evidence, owners: Sequence[WorkOwner]) -> Iterator[Table]:
+    yield _of_losses(site, evidence)
+    yield from _of_record(site)
     wanted = ((USEFUL, None), (FLOW, None), (LARGEST, None))
     rows = [
         [item.title, *(marked(item.changes.get(where)) for where in wanted)]
@@ -161,7 +176,73 @@ def _tables(site: AdvisedSite, evidence: Evidence, owners: Sequence[WorkOwner]) 
         ]
         if len(listed) > 1:
             columns = [kind, "share of node time", "share of lost node time", "failures per run"]
-            yield Table("", f"{kind.capitalize()}s that lose the most work", columns, cells)
+            yield Table(
+                "", f"{kind.capitalize()}s that lose the most work, simulated", columns, cells
+            )
+
+
+def _of_losses(site: AdvisedSite, evidence: Evidence) -> Table:
+    """Return the recorded loss and the simulated losses under both assumptions."""
+    losses = simulated_losses(site, evidence.runs)
+    simulated = (
+        ("simulated, no job writes checkpoints", losses.without),
+        ("simulated, all jobs write Young/Daly checkpoints", losses.with_all),
+        ("difference of both", losses.less),
+        ("time to write and read these checkpoints", losses.overhead),
+        ("net saving", losses.net),
+    )
+    per_month = MONTH_H / period_hours(site)
+    rows = [
+        [
+            name,
+            hours(site, share),
+            f"{_mean_hours(site, share) * per_month:,.0f}",
+            f"{share.mean:.2%}",
+        ]
+        for name, share in simulated
+    ]
+    if (record := site.recorded) is not None:
+        cells = [f"{record.lost_h:,.0f} node-hours", f"{record.per_month_h:,.0f}"]
+        rows.insert(0, ["recorded", *cells, f"{record.lost_h / record.total_h:.2%}"])
+        if record.down_h is not None:
+            cells = [f"{record.down_h:,.0f} node-hours", f"{record.down_h * per_month:,.0f}"]
+            share_down = f"{record.down_h / record.total_h:.2%}"
+            rows.insert(1, ["recorded, nodes that were down", *cells, share_down])
+    columns = ["", f"in {period_of(site)}", "node-hours per month (30 d)", "share of node time"]
+    return Table("", "Work destroyed by failures", columns, rows)
+
+
+def _mean_hours(site: AdvisedSite, share: Interval) -> float:
+    return share.mean * site.n_nodes * period_hours(site)
+
+
+def _of_record(site: AdvisedSite) -> Iterator[Table]:
+    """Yield the recorded losses by month, size, user and queue."""
+    if site.recorded is None:
+        return
+    total_h = site.recorded.lost_h
+    for kind in ("month", "size", "user", "queue"):
+        groups = [group for group in site.recorded.groups if group.kind == kind]
+        shown = groups if kind in ("month", "size") else groups[:MOST_OWNERS]
+        rows = [
+            [
+                group.name,
+                str(group.attempts),
+                f"{group.lost_h:,.0f}",
+                f"{group.lost_h / total_h:.1%}" if total_h else "-",
+                f"{group.lost_h / group.used_h:.1%}" if group.used_h else "-",
+            ]
+            for group in shown
+        ]
+        columns = [
+            kind,
+            "attempts ended by failures",
+            "node-hours destroyed",
+            "share of all lost work",
+            "share of the node-hours used",
+        ]
+        if rows:
+            yield Table("", f"Work destroyed by failures in the record, by {kind}", columns, rows)
 
 
 def _points(value: float) -> str:

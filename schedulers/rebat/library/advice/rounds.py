@@ -16,7 +16,7 @@ from rebat.console.progress import campaign_bar
 from rebat.core.errors import PolicyError
 from rebat.library.advice.design import OTHER_RULES, AdvisedSite, specs, today
 from rebat.papers.common.runs_index import RunIndex, simulations
-from rebat.results.intervals import FEWEST, relative_width
+from rebat.results.intervals import FEWEST, ratio_of_means, relative_width
 from rebat.runs.simulating import units
 from rebat.runs.spec import RunSpec
 
@@ -113,7 +113,7 @@ def _campaign(runs: Iterable[RunSpec]) -> Campaign:
 def _narrow(site: AdvisedSite, runs: RunIndex[str]) -> bool:
     (setting,) = (item for item in runs.settings if item.grid == OTHER_RULES)
     widths = [
-        relative_width(runs.ratio(setting, policy, site.policy, "flow_mean_s"))
+        relative_width(ratio_of_means(*runs.paired(setting, policy, site.policy, "flow_mean_s")))
         for policy in site.rules[1:]
     ]
     return all(width is not None and width <= NARROW for width in widths)

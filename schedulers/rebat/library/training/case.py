@@ -28,6 +28,15 @@ from rebat.models.tiers import (
     pattern_of,
 )
 
+ALL, ONLY_JOB = "all", "job"
+"""Which nodes can fail."""
+
+FAILING = {
+    ALL: "all nodes that are up can fail, including spare nodes and the nodes of a waiting job",
+    ONLY_JOB: "only the nodes on which the job runs can fail",
+}
+"""The assumptions in words."""
+
 USUAL_REPAIR = "90%*uniform:1h:3h+10%*uniform:1d:3d"
 
 
@@ -51,6 +60,9 @@ class TrainingCase(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     tiers : str, optional
         Tiers of checkpoints (`models.tiers`), which replace the interval and the times to write and
         load.
+    failing : {"all", "job"}
+        Which nodes can fail if there are spare nodes: all nodes that are up, including spare nodes
+        and the nodes of a waiting job, or only the nodes on which the job runs.
     spares : int, optional
         Number of spare nodes. None means that a replacement is always available at the end of the
         stages.
@@ -64,6 +76,7 @@ class TrainingCase(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     stages: dict[str, str] = {}
     spares: int | None = None
     tiers: str | None = None
+    failing: str = ALL
 
     def __post_init__(self) -> None:
         for name in ("write_s", "load_s"):
@@ -79,11 +92,23 @@ class TrainingCase(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             raise InputError(
                 f"is {self.spares}", "spares", f"0 to {self.nodes}, the nodes of the job"
             )
+        self._check_failing()
         for name, text in self.stages.items():
             try:
                 parse_stage(text)
             except InputError as error:
                 raise error.at(name) from None
+
+    def _check_failing(self) -> None:
+        if self.failing not in FAILING:
+            raise InputError(f"is {self.failing}", "failing", " or ".join(FAILING))
+        if self.failing == ONLY_JOB and self.spares is None:
+            raise InputError("has no effect", "failing", "spares as well")
+        law = self.law
+        constant = law.shape == 1 and law.new_factor == 1 and not law.switch_rate
+        if self.failing == ONLY_JOB and not constant:
+            expected = f"{ALL}: the law has no constant failure rate, or failures of switches"
+            raise InputError(f"is {ONLY_JOB}", "failing", expected)
 
     def _check_tiers(self) -> None:
         if self.interval_s is not None or self.write_s or self.load_s:

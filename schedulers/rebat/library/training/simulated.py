@@ -10,9 +10,11 @@ from statistics import fmean
 import msgspec
 
 from rebat.core.jobs import Job, Workload
+from rebat.core.recovery import Recovery
 from rebat.core.units import to_s, to_us
 from rebat.engine.engine import OnProgress
-from rebat.library.training.case import TrainingCase
+from rebat.library.training.case import ONLY_JOB, TrainingCase
+from rebat.library.training.job_failures import failures_of_job
 from rebat.models.tiers import profile_fields
 from rebat.policies.presets import scheduler
 from rebat.results.intervals import interval
@@ -132,14 +134,17 @@ def run_once(
     case: TrainingCase, workload: Workload, seed: int, on_progress: OnProgress | None = None
 ) -> RunResult:
     """Simulate one job with the failures of a seed."""
-    law = case.law
+    law, events = case.law, None
     if case.spares is None:
         law = msgspec.structs.replace(law, software="+".join(law.cause_shares), repair="1h")
+    elif case.failing == ONLY_JOB:
+        recovery = Recovery(**case.stages, seed=seed)
+        events = failures_of_job(law, case.nodes, case.spares, recovery, seed)
     return simulate(
         workload,
         policy_of(case, seed),
         n_nodes=workload.n_nodes,
-        machine_events=law.events(workload.n_nodes, seed),
+        machine_events=events or law.events(workload.n_nodes, seed),
         max_attempts=2**31,
         on_progress=on_progress,
     )

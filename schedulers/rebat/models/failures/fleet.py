@@ -237,14 +237,18 @@ class Fleet(Law, frozen=True, dict=True):
     def _node_hits(self, n_nodes: int, seed: int, up_us: npt.NDArray[np.int64]) -> Iterator[_Hit]:
         """Yield the failures of nodes and racks, including failures of nodes that are down."""
         rng, rates = stream(seed, "failures", "fleet"), self.node_rates(n_nodes, seed)
-        names = list(self.weights)
-        causes = np.cumsum(list(self.weights.values()))
         weibull = self.shape != 1
         hits = self._weibull_hits(rates, seed, up_us) if weibull else self._poisson_hits(rates, rng)
         for at_us, node in hits:
-            cause = names[int(np.searchsorted(causes, rng.random() * causes[-1], side="right"))]
-            rack = self.rack if self.rack_share and rng.random() < self.rack_share else 1
-            yield at_us, node - node % rack, rack, cause, self._repair_us(cause, rng)
+            cause, size, repair_us = self.draw_failure(rng)
+            yield at_us, node - node % size, size, cause, repair_us
+
+    def draw_failure(self, rng: Generator) -> tuple[str, int, int]:
+        """Draw the cause of a failure, the number of nodes in its group, and the repair (us)."""
+        names, causes = list(self.weights), np.cumsum(list(self.weights.values()))
+        cause = names[int(np.searchsorted(causes, rng.random() * causes[-1], side="right"))]
+        rack = self.rack if self.rack_share and rng.random() < self.rack_share else 1
+        return cause, rack, self._repair_us(cause, rng)
 
     def _switch_hits(self, n_nodes: int, seed: int) -> Iterator[_Hit]:
         rng = stream(seed, "failures", "fleet", "switches")

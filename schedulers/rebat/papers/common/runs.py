@@ -69,10 +69,10 @@ def report(
     return Report(
         title="Policies compared",
         lead=(
-            "Values are means over seeds with 95 % intervals. Ratios are relative to the first "
-            "policy of the file, and paired by seed. The mark = means that the interval contains "
-            "1. If a workload was generated with several seeds, values are first averaged over "
-            "the seeds of the failures."
+            "Values are means over seeds with 95 % intervals. A ratio is a mean of ratios: for "
+            "each seed, the value is divided by the value of the first policy of the file. The "
+            "mark = means that the interval contains 1. If a workload was generated with several "
+            "seeds, values are first averaged over the seeds of the failures."
         ),
         judgements=[],
         tables=[

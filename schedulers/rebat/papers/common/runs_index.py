@@ -14,8 +14,8 @@ from rebat.results.intervals import (
     BySeed,
     Interval,
     interval,
+    mean_of_ratios,
     minus,
-    paired_ratio,
     relative,
 )
 from rebat.results.measures.backlog import are_comparable
@@ -205,8 +205,8 @@ class RunIndex(Index[Setting, Case]):
     def ratio(
         self, setting: Setting, ours: Case, base: Case, metric: str, of: str | None = None
     ) -> Interval | None:
-        """Return the ratio of a policy's values to those of another policy, paired by seed."""
-        return paired_ratio(*self.paired(setting, ours, base, metric, of))
+        """Return the mean of the ratios to the values of another policy with the same seed."""
+        return mean_of_ratios(*self.paired(setting, ours, base, metric, of))
 
     def paired(
         self, setting: Setting, ours: Case, base: Case, metric: str, of: str | None = None
