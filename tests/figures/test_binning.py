@@ -13,7 +13,7 @@ from matplotlib.image import imread
 
 from rebat.figures import gantt, runs
 from rebat.figures.binning import Rectangles, binned, coverage, tail_us
-from rebat.figures.canvas import png_of
+from rebat.figures.canvas import content_of
 from rebat.figures.causes import CAUSE_COLOURS
 from rebat.results.measures.timeline import timeline_of
 from rebat.session.ledger import Ledger
@@ -79,7 +79,7 @@ def test_small_machines_have_the_chart_in_full_and_others_an_image(
     assert gantt.worth_drawing(made.ledger, n_nodes) is small
     assert figure.axes[-1].get_xlim()[1] > 10
     for one in (figure, runs.utilisation_figure(runs.timelines_of(ledgers, n_nodes))):
-        assert imread(BytesIO(png_of(one))).std() > 0.01
+        assert imread(BytesIO(content_of(one))).std() > 0.01
 
 
 @pytest.mark.parametrize("n_nodes", [8, 500])
@@ -91,5 +91,5 @@ def test_a_window_is_what_is_shown(n_nodes: int) -> None:
 
 def test_a_run_without_attempts_can_be_drawn() -> None:
     nothing = {"none": Ledger()}
-    assert png_of(runs.gantt_figure(nothing, 500))
-    assert png_of(runs.utilisation_figure(runs.timelines_of(nothing, 500)))
+    assert content_of(runs.gantt_figure(nothing, 500))
+    assert content_of(runs.utilisation_figure(runs.timelines_of(nothing, 500)))

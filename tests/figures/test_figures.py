@@ -11,7 +11,7 @@ import pytest
 
 from rebat.figures import flows, gantt
 from rebat.figures.boxes import in_time_units
-from rebat.figures.canvas import colours, png_of, time_unit
+from rebat.figures.canvas import colours, content_of, time_unit
 from rebat.results.measures.recoveries import down_intervals
 from rebat.runs.single import RunResult
 from rebat.session.ledger import Ledger
@@ -20,7 +20,7 @@ from tests.scenarios import fails, machine, run
 
 def drawn(figure: Any) -> Any:
     """Draw a figure and return it."""
-    assert png_of(figure).startswith(b"\x89PNG")
+    assert content_of(figure).startswith(b"\x89PNG")
     return figure
 
 

@@ -10,7 +10,7 @@ import pytest
 import rebat
 from rebat.cli.main import main
 from rebat.core.errors import InputError
-from rebat.figures.canvas import png_of
+from rebat.figures.canvas import content_of
 from rebat.figures.flagship import flagship_figure, flagship_svg
 from rebat.models.tiers import add_tiers, parse_tiers
 from rebat.session.ledger import Ledger
@@ -29,7 +29,7 @@ def ledger(policy: str) -> Ledger:
 def test_the_time_line_shows_nodes_losses_and_ettr() -> None:
     ledgers = {name: ledger(name) for name in ("easy:detect=3", "easy:detect=3,init=2")}
     figure = flagship_figure(ledgers, "1")
-    assert png_of(figure).startswith(b"\x89PNG")
+    assert content_of(figure).startswith(b"\x89PNG")
     titles = [axis.get_title(loc="left") for axis in figure.axes]
     assert titles == [
         "easy:detect=3: job 1",
@@ -56,7 +56,7 @@ def test_the_same_runs_are_drawn_with_the_same_bytes() -> None:
 
 def test_a_job_that_waits_forever_has_empty_panels() -> None:
     never = run("easy", machine(4, (5, 10), (4, 10))).ledger
-    assert png_of(flagship_figure({"easy": never}, "1")).startswith(b"\x89PNG")
+    assert content_of(flagship_figure({"easy": never}, "1")).startswith(b"\x89PNG")
 
 
 OPTIONS = ["run", "toy", "-p", "easy:detect=5s", "--failures", "toy"]

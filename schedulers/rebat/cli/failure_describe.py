@@ -63,7 +63,7 @@ SIGNIFICANT = 0.05
 @click.option(
     "--figure",
     type=FILE,
-    help="Write a PNG figure: recorded times with the fitted laws, and failures over time.",
+    help="Write a figure (.png, .svg, .pdf or .eps): recorded times with the fitted laws, and failures over time.",
 )
 @json_option
 def describe(

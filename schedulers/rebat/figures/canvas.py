@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 import io
+import re
 import warnings
 from collections.abc import Iterable
 from pathlib import Path
 from typing import IO, Any
 
+from rebat.core.errors import InputError
 from rebat.core.files import atomic_path
 
 COLOURS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#bbbbbb")
@@ -136,15 +138,40 @@ def written(figure: Any, sink: IO[Any], **options: Any) -> None:
         figure.savefig(sink, **options)
 
 
+METADATA: dict[str, dict[str, str | None]] = {
+    "png": {"Software": None},
+    "svg": {"Date": None, "Creator": None},
+    "pdf": {"CreationDate": None, "Creator": None, "Producer": None},
+    "eps": {},
+}
+"""Formats of figures. Without these entries, files of equal figures would differ."""
+
+
 def save(figure: Any, path: Path) -> None:
-    """Write a figure as PNG, atomically."""
-    data = png_of(figure)
+    """Write a figure in the format of the file's suffix, atomically.
+
+    Raises
+    ------
+    InputError
+        If the suffix is not one of `METADATA`.
+    """
+    form = path.suffix.lower().removeprefix(".")
+    if form not in METADATA:
+        expected = f"a file name that ends in .{', .'.join(METADATA)}"
+        raise InputError("is not the name of a figure", str(path), expected)
+    data = content_of(figure, form)
     with atomic_path(path) as temporary:
         temporary.write_bytes(data)
 
 
-def png_of(figure: Any) -> bytes:
-    """Return a figure as the content of a PNG file."""
+def content_of(figure: Any, form: str = "png") -> bytes:
+    """Return a figure as the content of a file in one of the formats of `METADATA`."""
+    import matplotlib as mpl
+
     buffer = io.BytesIO()
-    written(figure, buffer, format="png", dpi=110, metadata={"Software": None})
-    return buffer.getvalue()
+    with mpl.rc_context({"svg.hashsalt": "rebat"}):
+        written(figure, buffer, format=form, dpi=110, metadata=METADATA[form])
+    data = buffer.getvalue()
+    return (
+        re.sub(rb"^%%(CreationDate|Title): .*\n", b"", data, flags=re.M) if form == "eps" else data
+    )

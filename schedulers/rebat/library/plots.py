@@ -7,7 +7,7 @@ from base64 import b64encode
 from pathlib import Path
 from typing import Any
 
-from rebat.figures.canvas import png_of, save
+from rebat.figures.canvas import content_of, save
 
 
 class Plot:
@@ -25,16 +25,22 @@ class Plot:
         self.figure, self.about = figure, about
 
     def save(self, path: str | Path) -> None:
-        """Write the figure as PNG."""
+        """Write the figure. The suffix of the file name sets the format.
+
+        Raises
+        ------
+        InputError
+            If the suffix is not .png, .svg, .pdf or .eps.
+        """
         save(self.figure, Path(path))
 
     def html(self) -> str:
         """Return an HTML image element that contains the figure."""
-        data = b64encode(png_of(self.figure)).decode()
+        data = b64encode(content_of(self.figure)).decode()
         return f'<img alt="{self.about}" src="data:image/png;base64,{data}">'
 
     def _repr_png_(self) -> bytes:
-        return png_of(self.figure)
+        return content_of(self.figure)
 
     def __repr__(self) -> str:
         return f"<plot: {self.about}>"
