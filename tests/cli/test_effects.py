@@ -93,6 +93,27 @@ def test_a_window_after_the_end_is_told(tmp_path: Path, capsys) -> None:
     assert told(capsys, tmp_path / "other", "--window", "10:30") == []
 
 
+def test_the_mtbf_of_an_event_file_sets_the_checkpoint_period(tmp_path: Path, capsys) -> None:
+    """By hand: one failure, and the last event is at 6 s."""
+    options = ["--failures", "toy", "--checkpoint", "young-daly", "--checkpoint-cost", "1s"]
+    lines = told(capsys, tmp_path / "out", *options)
+    assert (
+        "checkpoint periods use the MTBF of toy.events: 6 s (6 s); --mtbf overrides it" in lines[0]
+    )
+    main(["run", "toy", "-p", "baseline", *options, "--mtbf", "6s", "--out", str(tmp_path / "b")])
+    runs = [(tmp_path / name / "baseline/jobs.csv").read_bytes() for name in ("out", "b")]
+    assert runs[0] == runs[1]
+
+
+def test_an_event_file_without_failures_has_no_mtbf(tmp_path: Path, capsys) -> None:
+    (tmp_path / "f.events").write_text("")
+    command = ["run", "toy", "-p", "baseline", "--failures", str(tmp_path / "f.events")]
+    with pytest.raises(SystemExit) as ended:
+        main([*command, "--checkpoint", "young-daly", "--out", str(tmp_path / "out")])
+    assert ended.value.code == 2
+    assert "contains no failure after time 0, so its MTBF is unknown" in capsys.readouterr().err
+
+
 def test_a_selection_of_no_job_is_told(tmp_path: Path, capsys) -> None:
     (line,) = told(capsys, tmp_path / "out", "--select", "0.01:0.05")
     assert "--select matches no job of" in line

@@ -113,8 +113,34 @@ def test_checkpoints_are_not_added_twice(capsys) -> None:
         told = refused(capsys, *command, *options)
         assert "workload synthetic-small: profile delay2819.963296@1 already has chec" in told
     told = refused(capsys, "advise", SMALL, "--mtbf", "9h", "--out", "again")
-    assert "already has checkpoints (expected no additional checkpoints" in told
+    assert "already has checkpoints (expected no --checkpoint: " in told
+    assert "'rebat workload prepare WORKLOAD --drop-checkpoints -o FILE'" in told
     assert not list(Path().iterdir())
+
+
+def test_checkpoints_can_be_dropped_and_replaced(folder: Path, capsys) -> None:
+    plain = synthetic(0, 100)
+    write_workload(plain, Path("plain.json"))
+    options = ["--checkpoint", "young-daly", "--mtbf", "20min", "--nodes", "128"]
+    main(["workload", "prepare", "plain.json", *options, "-o", "often.json"])
+    main(["workload", "prepare", "often.json", "--drop-checkpoints", "-o", "dropped.json"])
+    dropped = read_workload(Path("dropped.json"))
+    assert times(dropped) == times(plain) != times(read_workload(Path("often.json")))
+    other = ["--checkpoint", "young-daly", "--mtbf", "5h", "--nodes", "128"]
+    main(["workload", "prepare", "often.json", "--drop-checkpoints", *other, "-o", "again.json"])
+    main(["workload", "prepare", "plain.json", *other, "-o", "once.json"])
+    assert times(read_workload(Path("again.json"))) == times(read_workload(Path("once.json")))
+    told = refused(
+        capsys, "workload", "prepare", "plain.json", "--drop-checkpoints", "-o", "x.json"
+    )
+    assert "--drop-checkpoints: has no effect: the workload has no checkpoints" in told
+
+
+def times(workload: Workload) -> list[tuple[str, int | None, float]]:
+    """Return id, walltime and run time of each job."""
+    return [
+        (job.id, job.walltime_us, workload.profiles[job.profile]["delay"]) for job in workload.jobs
+    ]
 
 
 BAD_PREPARATIONS = {

@@ -8,13 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rebat.core.errors import InputError
+from rebat.core.jobs import Job, Workload
 from rebat.core.units import to_us
 from rebat.models.checkpoint import (
     Checkpointing,
+    add_perfect,
     add_young_daly,
+    checkpointed_profile,
     checkpointing_of,
     n_below_period,
     with_checkpoints_us,
+    without_checkpoints,
     work_in_us,
     young_daly_period_s,
 )
@@ -25,12 +29,39 @@ from rebat.models.interruptions import (
     since_last_checkpoint,
 )
 from rebat.models.remaining import Remaining, resumed, resumed_length_us
+from rebat.models.tiers import add_tiers, parse_tiers
 from tests.scenarios import machine
 
 # T = 100, C = 10, R = 7. An original checkpoints over [100, 110), [210, 220) ...
 ORIGINAL = Checkpointing(100, 10, 7, 100, 0)
 # A resubmission that recovers for 7, works 40, checkpoints until 57, then regularly.
 RESUMED = Checkpointing(100, 10, 7, 40, 7)
+
+
+@given(
+    st.lists(st.integers(1, 10**6), min_size=1, max_size=9),
+    st.sampled_from(["ceil", "floor"]),
+    st.sampled_from([600, 3600, 90_000]),
+)
+def test_checkpoints_are_dropped(lengths_s, rounding, mtbf_s) -> None:
+    workload = Workload(
+        "w",
+        8,
+        tuple(Job(str(n), 1 + n % 8, 0, to_us(2 * s), f"d{n}") for n, s in enumerate(lengths_s)),
+        {f"d{n}": {"type": "delay", "delay": s} for n, s in enumerate(lengths_s)},
+    )
+    tiers = parse_tiers("memory=1s/17s@5min+peer=5s/31s@10min+remote=60s/62s@30min")
+    for longer in (
+        add_young_daly(workload, n_nodes=8, mtbf_s=mtbf_s, rounding=rounding),
+        add_perfect(workload),
+        add_tiers(workload, tiers, n_nodes=8, mtbf_s=mtbf_s, light_share=(0.3, 0.6), software="s"),
+    ):
+        plain = without_checkpoints(longer)
+        assert checkpointed_profile(plain) is None
+        for job, expected in zip(plain.jobs, workload.jobs, strict=True):
+            assert job.walltime_us == expected.walltime_us
+            profile = plain.profiles[job.profile]
+            assert profile == workload.profiles[expected.profile]
 
 
 @pytest.mark.parametrize(

@@ -155,8 +155,13 @@ def flex(file: Path, out: Path, own_spares: str | None, **options: Any) -> None:
     mtbf="Mean time between failures of the entire machine, for the checkpoint period.",
     seed="Seed of the silent errors.",
 )
-def prepare(file: Path, out: Path, **options: Any) -> None:
-    """Add checkpoints and silent errors to a workload.
+@click.option(
+    "--drop-checkpoints",
+    is_flag=True,
+    help="Remove the checkpoints of the workload first, from run times and walltimes too.",
+)
+def prepare(file: Path, out: Path, drop_checkpoints: bool, **options: Any) -> None:
+    """Add checkpoints and silent errors to a workload, or remove its checkpoints.
 
     The result is the workload that 'rebat run' simulates with the same options. Use the prepared
     workload on a real Batsim and for 'rebat validate --workload', without these options.
@@ -169,24 +174,32 @@ def prepare(file: Path, out: Path, **options: Any) -> None:
 
     from rebat.library.checks import check_preparation
     from rebat.library.remarks import of_checkpoints
+    from rebat.models.checkpoint import without_checkpoints
     from rebat.runs.options import ScenarioOptions
-    from rebat.runs.staging import prepared
+    from rebat.runs.staging import has_checkpoints, prepared
     from rebat.workloads.load import load_workload, save_workload
 
     scenario = ScenarioOptions(**options)
     check_preparation(scenario, used_options())
-    loaded = load_workload(file)
+    original = load_workload(file)
+    loaded, notes = original, list[str]()
+    if drop_checkpoints:
+        if not has_checkpoints(original):
+            problem = "has no effect: the workload has no checkpoints"
+            raise InputError(problem, "--drop-checkpoints", "no --drop-checkpoints")
+        loaded, notes = without_checkpoints(original), ["without the checkpoints of its source"]
     n_nodes = scenario.nodes or loaded.n_nodes
     with_additions = prepared(loaded, scenario.scenario())
-    if with_additions is loaded:
-        expected = "--checkpoint, --silent-errors or --silent-error-probability"
+    if with_additions is original:
+        expected = "--checkpoint, --drop-checkpoints, --silent-errors or --silent-error-probability"
         raise InputError("no preparation is requested", str(file), expected)
     for remark in of_checkpoints(loaded, scenario.scenario().checkpoint, n_nodes):
         click.echo(f"  {remark.text}")
-    note = f"prepared for {n_nodes} nodes: {_in_words(scenario)}"
+    if words := _in_words(scenario):
+        notes.append(f"prepared for {n_nodes} nodes: {words}")
     save_workload(
         msgspec.structs.replace(
-            with_additions, n_nodes=n_nodes, notes=(*with_additions.notes, note)
+            with_additions, n_nodes=n_nodes, notes=(*with_additions.notes, *notes)
         ),
         out,
     )

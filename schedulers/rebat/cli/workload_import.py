@@ -274,14 +274,6 @@ def _corrections_in(
 
 
 def _print_import(imported: Workload, out: Path) -> None:
-    from rebat.models.checkpoint import n_below_period
-
     for note in imported.notes:
         click.echo(f"  {note}")
-    if imported.jobs:
-        short = n_below_period(imported, imported.n_nodes, 86_400, 300) / len(imported.jobs)
-        click.echo(
-            f"  {short:.1%} of the jobs are shorter than a Young/Daly period for an MTBF of 1 d "
-            "and checkpoints of 5 min"
-        )
     click.echo(f"{out}: {counted(len(imported.jobs), 'job')}, {counted(imported.n_nodes, 'node')}")

@@ -119,9 +119,9 @@ def of_operations(file: Path | None, events: Sequence[GenericEvent]) -> Iterator
         )
 
 
-def of_law_mtbf(mtbf_s: float) -> Remark:
-    """Note that the checkpoint periods are computed from the MTBF of the failure law."""
-    text = f"checkpoint periods use the MTBF of the failure law: {mtbf_s:.12g} s"
+def of_law_mtbf(mtbf_s: float, source: str) -> Remark:
+    """Note that the checkpoint periods are computed from the MTBF of a failure law or file."""
+    text = f"checkpoint periods use the MTBF of {source}: {mtbf_s:.12g} s"
     return Remark("note", f"{text} ({format_duration(mtbf_s)}); --mtbf overrides it")
 
 

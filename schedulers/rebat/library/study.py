@@ -63,7 +63,9 @@ class Study(msgspec.Struct, frozen=True, kw_only=True):
         notes = [*remarks.of_input(self.stage.workload, self.options, self.stage.n_nodes)]
         notes += remarks.of_operations(self.options.operations, self.stage.operations)
         if self.uses_law_mtbf and self.options.mtbf is not None:
-            notes.append(remarks.of_law_mtbf(self.options.mtbf))
+            file = self.options.failures
+            source = "the failure law" if file is None else file.name
+            notes.append(remarks.of_law_mtbf(self.options.mtbf, source))
             notes += _of_record(self.options, self.options.mtbf, self.workload)
         return notes + self.of_partitions + self.of_checkpoints
 
@@ -164,8 +166,8 @@ class Study(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _of_record(options: ScenarioOptions, mtbf_s: float, workload: Workload) -> Iterator[Remark]:
-    law = options.law
-    if isinstance(law, Recorded):
+    law = options.single_law()
+    if isinstance(law, Recorded | Trace):
         begin_s = options.begin or 0.0
         yield from remarks.of_record_end(
             law.file, mtbf_s, law.length_s, workload, begin_s, "--mtbf"

@@ -13,16 +13,17 @@ checkpoint therefore counts as progress.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from functools import cache, lru_cache
 from typing import Any, Literal
 
 import msgspec
 
-from rebat.core.compact_jobs import compact
+from rebat.core.compact_jobs import compact, with_times
 from rebat.core.errors import InputError
 from rebat.core.jobs import Job, Workload
 from rebat.core.options import YoungDaly
-from rebat.core.units import MAX_SECONDS, US_PER_S, to_s, to_us
+from rebat.core.units import FOREVER_US, MAX_SECONDS, US_PER_S, to_s, to_us
 from rebat.models.interruptions import CheckpointPattern
 from rebat.models.lengthened import check_delay, lengthened_workload
 from rebat.models.light import LightCheckpoints, light_of
@@ -264,6 +265,44 @@ def add_perfect(workload: Workload) -> Workload:
         for name, profile in workload.profiles.items()
     }
     return msgspec.structs.replace(workload, profiles=profiles)
+
+
+def without_checkpoints(workload: Workload) -> Workload:
+    """Return the workload with run times and walltimes that include no checkpoints.
+
+    This reverses `add_young_daly`, `add_perfect` and `rebat.models.tiers.add_tiers`.
+    """
+    by_profile = {name: checkpointing_of(fields) for name, fields in workload.profiles.items()}
+    profiles = {
+        name: _plain(fields, c) if (c := by_profile[name]) else fields
+        for name, fields in workload.profiles.items()
+    }
+
+    def times() -> Iterator[tuple[int | None, str]]:
+        for job in workload.jobs:
+            c, walltime_us = by_profile[job.profile], job.walltime_us
+            if c is not None and walltime_us is not None and walltime_us < FOREVER_US:
+                walltime_us = _plain_us(c, walltime_us)
+            yield walltime_us, job.profile
+
+    return with_times(workload, times(), profiles)
+
+
+def _plain(profile: dict[str, Any], c: Checkpointing) -> dict[str, Any]:
+    fields = {
+        name: value
+        for name, value in profile.items()
+        if name not in (*_TIMES, "checkpoint_rounding") and not name.startswith("light_")
+    }
+    return fields | {"delay": to_s(_plain_us(c, to_us(profile["delay"])))}
+
+
+def _plain_us(c: Checkpointing, length_us: int) -> int:
+    """Return a run time without the checkpoints of all tiers."""
+    work_us = work_in_us(c, length_us)
+    for tier in reversed(c.light.tiers if c.light else ()):
+        work_us -= work_us // (tier.period_us + tier.cost_us) * tier.cost_us
+    return work_us
 
 
 def checkpointed_profile(workload: Workload) -> str | None:

@@ -169,7 +169,7 @@ class ScenarioOptions(FailureOptions, frozen=True, kw_only=True):
         Literal["none", "young-daly", "perfect", "tiers:auto"],
         _doc(
             "Checkpoints of the jobs. young-daly: every job writes checkpoints at its Young/Daly "
-            "period, and takes longer by their cost (equations 1 and 2 of Du et al. 2024). "
+            "period (see --checkpoint-rounding), and takes longer by their cost. "
             "perfect: an interrupted job loses no work, and checkpoints cost no time. "
             "tiers:auto: checkpoints in the storage tiers of --tiers, at their best intervals."
         ),
@@ -282,13 +282,14 @@ class ScenarioOptions(FailureOptions, frozen=True, kw_only=True):
     def uses_law_mtbf(self) -> bool:
         """Whether checkpoint periods use an MTBF that depends on the number of nodes."""
         young_daly = self.checkpoint in ("young-daly", "tiers:auto") and self.mtbf_s is None
-        return young_daly and isinstance(self.law, Recorded | Scaled | Fleet)
+        return young_daly and isinstance(self.single_law(), Recorded | Scaled | Fleet | Trace)
 
     def with_law_mtbf(self, n_nodes: int | None) -> ScenarioOptions:
         """Return these options. If they use the law's MTBF, set it for this number of nodes."""
-        if not self.uses_law_mtbf or self.law is None:
+        law = self.single_law()
+        if not self.uses_law_mtbf or law is None:
             return self
-        return msgspec.structs.replace(self, mtbf=self.law.mtbf_on(n_nodes))
+        return msgspec.structs.replace(self, mtbf=law.mtbf_on(n_nodes))
 
     def _checkpoint(self) -> Checkpoints | None:
         if self.checkpoint == "none":

@@ -266,7 +266,8 @@ def check_without_checkpoints(workload: Workload) -> None:
         raise InputError(
             f"profile {name} already has checkpoints",
             f"workload {workload.name}",
-            "no additional checkpoints: the jobs then write the checkpoints of their profiles",
+            "no --checkpoint: the jobs then write these checkpoints. To replace them, run 'rebat "
+            "workload prepare WORKLOAD --drop-checkpoints -o FILE' first",
         )
 
 

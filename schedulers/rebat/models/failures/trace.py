@@ -11,12 +11,13 @@ from rebat.core.cores import groups_of
 from rebat.core.errors import InputError
 from rebat.core.files import file_hash
 from rebat.core.nodes import NodeSet
-from rebat.core.units import FOREVER_US
+from rebat.core.units import FOREVER_US, to_s
 from rebat.models.failures.events import (
     MachineEvent,
     Numbers,
     check_alternation,
     down_intervals,
+    machine_mtbf_s,
     read_events,
 )
 from rebat.models.failures.law import Law, Outage
@@ -67,6 +68,31 @@ class Trace(Law, frozen=True):
         except InputError as error:
             raise error.at(self.file) from None
         return events
+
+    def mtbf_on(self, n_nodes: int | None) -> float:
+        """Return the mean time between the failures of the file, from time 0 to its last event.
+
+        Raises
+        ------
+        InputError
+            If the file contains no failure after time 0.
+        """
+        mtbf_s = machine_mtbf_s(self._lines)
+        if not mtbf_s:
+            problem = "contains no failure after time 0, so its MTBF is unknown"
+            raise InputError(problem, self.file, "--mtbf as well")
+        return mtbf_s
+
+    @property
+    def length_s(self) -> float:
+        """Time of the last event, in seconds."""
+        return to_s(max((event.at_us for event in self._lines), default=0))
+
+    @property
+    def _lines(self) -> list[MachineEvent]:
+        path = Path(self.file)
+        with rejecting_records(path):
+            return read_events(path)
 
     def outages(self, n_nodes: int, seed: int) -> Iterator[Outage]:
         """Yield outages of single nodes. A node that is never repaired stays down forever."""
