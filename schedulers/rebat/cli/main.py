@@ -95,6 +95,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "bound": ("rebat.cli.bound:bound", "Print lower bounds on a makespan, and proved ratios."),
     "policy": ("rebat.cli.policy:policy", "Write a user-defined policy, and check it."),
     "policies": ("rebat.cli.policies:policies", "List the policies with their sources."),
+    "warmup": ("rebat.cli.engine_option:warmup", "Compile the simulation loop once."),
     "completion": (
         "rebat.cli.completion:completion",
         "Print the completion script of bash, zsh or fish.",

@@ -11,6 +11,7 @@ import click
 from rebat.cli.command_line import RecordedCommand, arguments_of, given_options
 from rebat.cli.completing import complete_metric, complete_metrics, complete_policy
 from rebat.cli.effects import used_options
+from rebat.cli.engine_option import engine_option
 from rebat.cli.json_output import json_option, print_json, reject_with_json
 from rebat.cli.scenario_options import LAW, PREPARATION, scenario_options, with_options
 from rebat.cli.types import (
@@ -135,6 +136,7 @@ SEED_OPTIONS = (
     help="Record the plans of the policies, for the command 'rebat explain'.",
 )
 @click.option("--force", is_flag=True, help="Replace an earlier result in the folder --out.")
+@engine_option
 def run(
     workload: Path,
     policies: tuple[str, ...],

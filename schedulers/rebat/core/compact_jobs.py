@@ -69,6 +69,28 @@ class CompactJobs(Sequence[Job]):
         """Return the submission times in microseconds."""
         return np.array(self._submit_us, dtype=np.int64)
 
+    def columns(self) -> tuple[npt.NDArray[np.int64], ...]:
+        """Return number of nodes, submission, walltime (us, -1: none), profile and extra fields.
+
+        The last two columns are positions in `profile_names` and `extra_fields`.
+        """
+        values = (self._n_nodes, self._submit_us, self._walltime_us, self._profiles, self._extras)
+        return tuple(np.array(column, dtype=np.int64) for column in values)
+
+    @property
+    def profile_names(self) -> list[str]:
+        """The names of the profiles, by position."""
+        return self._profile_names
+
+    @property
+    def extra_fields(self) -> list[dict[str, Any]]:
+        """The distinct additional fields of jobs, by position."""
+        return self._extra_fields
+
+    def id_at(self, place: int) -> str:
+        """Return the id of a job. ``place`` is not checked."""
+        return self._id(place)
+
     def ids(self) -> Iterator[str]:
         """Yield the ids of the jobs."""
         return map(self._id, range(len(self)))

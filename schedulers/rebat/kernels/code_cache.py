@@ -73,8 +73,14 @@ class KernelCache(FunctionCache):  # type: ignore[misc]
 @cache
 def sources_stamp() -> str:
     """Return the hash of the sources of all kernels."""
-    files = sorted(Path(__file__).parent.glob("*.py"))
+    here = Path(__file__).parent
+    files = sorted([*here.glob("*.py"), *here.with_name("sim").glob("loop.py")])
     return sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
+
+
+def in_cache(function: Callable[..., Any]) -> bool:
+    """Return whether the cache contains machine code of a function."""
+    return bool(KernelCache(function)._cache_file._load_index())
 
 
 def machine_code(function: Callable[..., Any], **options: Any) -> Any:

@@ -57,6 +57,15 @@ class Kernel:
         return compiled
 
 
+def is_ready(function: Any) -> bool:
+    """Return whether a kernel is compiled, or its machine code is in the cache on disk."""
+    if not isinstance(function, Kernel) or "compiled" in vars(function):
+        return True
+    from rebat.kernels.code_cache import in_cache
+
+    return in_cache(function._function)
+
+
 def _compiled(function: Function, **options: Any) -> Any:
     return function if os.environ.get(PLAIN) == "1" else Kernel(function, options)
 

@@ -44,6 +44,8 @@ from rebat.results.measures.summary import Layout, Measures, RunSummary, as_json
 from rebat.session.ledger import Ledger
 from rebat.session.plan_record import PlanRecord, PlanRecorder
 from rebat.session.session import Session
+from rebat.sim.choose import compiled_outcome, how_of
+from rebat.sim.simulate import Events, Outcome
 
 RUN_FILES = (
     "jobs.csv",
@@ -100,6 +102,7 @@ def simulate(
     max_attempts: int = MAX_ATTEMPTS,
     on_warning: OnWarning | None = None,
     explain: bool = False,
+    how: str | None = None,
 ) -> RunResult:
     """Run one policy to the end of the workload.
 
@@ -118,11 +121,14 @@ def simulate(
         Called once, while the simulation runs, if a job is unlikely to complete.
     explain : bool
         Whether to record the plans (see `session.plan_record`).
+    how : str, optional
+        Way to simulate: auto, compiled or reference (see `sim.choose`). The results are equal.
 
     Raises
     ------
     InputError
-        If the machine cannot run the workload or the events.
+        If the machine cannot run the workload or the events. If ``how`` is compiled and the
+        compiled loop does not cover the run.
     Abort
         If jobs can never start because they request more nodes than are ever up.
     """
@@ -131,29 +137,45 @@ def simulate(
         preset = preset.carrying_out()
     if operations:
         engine_options = msgspec.structs.replace(engine_options, forward_unknown_events=True)
-    engine = Engine(
+    count, events = n_nodes or workload.n_nodes, Events(machine_events)
+    outcome = compiled_outcome(
         workload,
-        n_nodes=n_nodes,
-        events=machine_events,
-        operations=operations,
+        preset,
+        events,
+        how=how_of(how),
+        n_nodes=count,
+        max_attempts=max_attempts,
         options=engine_options,
+        operations=bool(operations),
+        explain=explain,
+        on_progress=on_progress,
     )
-    options = msgspec.structs.replace(
-        preset.session, cores_per_node=cores_per_node, max_attempts=max_attempts
-    )
-    recorder = PlanRecorder() if explain else None
-    session = Session(preset.make(), options, uptime_us, recorder)
-    engine.run(session.handle, _watching(session, on_progress, on_warning))
+    if outcome is None:
+        engine = Engine(
+            workload,
+            n_nodes=n_nodes,
+            events=events.all,
+            operations=operations,
+            options=engine_options,
+        )
+        options = msgspec.structs.replace(
+            preset.session, cores_per_node=cores_per_node, max_attempts=max_attempts
+        )
+        recorder = PlanRecorder() if explain else None
+        session = Session(preset.make(), options, uptime_us, recorder)
+        engine.run(session.handle, _watching(session, on_progress, on_warning))
+        plans = recorder.result() if recorder else None
+        outcome = Outcome(session.ledger, engine.ended, plans, engine.dead_us)
+        del engine, session  # free memory before the summary is computed
+    elif on_warning and (text := stuck_job(outcome.ledger.interrupted, max_attempts)):
+        on_warning(text)
     layout = Layout(cores_per_node=cores_per_node, owners=owners_of(workload))
     if isinstance(preset, Preset):
-        layout = layout_of(preset, workload, engine.n_nodes, layout)
-    n_nodes, ledger, ended, dead_us = (
-        engine.n_nodes, session.ledger, engine.ended, engine.dead_us,
-    )  # fmt: skip
-    del engine, session  # free memory before the summary is computed
-    summary, rows = summarise(ledger, n_nodes, measures or Measures(), layout)
-    plans = recorder.result() if recorder else None
-    return RunResult(preset.name, summary, rows, ledger, ended, plans, dead_us)
+        layout = layout_of(preset, workload, count, layout)
+    summary, rows = summarise(outcome.ledger, count, measures or Measures(), layout)
+    return RunResult(
+        preset.name, summary, rows, outcome.ledger, outcome.jobs, outcome.plans, outcome.dead_us
+    )
 
 
 def _watching(

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The option ``--engine``, and ``rebat warmup``."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import click
+
+VARIABLE = "REBAT_ENGINE"
+"""See `rebat.sim.choose`; processes started by this command inherit the variable."""
+
+
+def _remember(context: click.Context, _: click.Parameter, value: str | None) -> None:
+    if value:
+        os.environ[VARIABLE] = value
+        context.call_on_close(lambda: os.environ.pop(VARIABLE, None))
+
+
+def engine_option(command: Any) -> Any:
+    """Add the option ``--engine`` to a command."""
+    return click.option(
+        "--engine",
+        type=click.Choice(["auto", "compiled", "reference"]),
+        expose_value=False,
+        callback=_remember,
+        help=(
+            "How to simulate; all results are equal. compiled: only with the compiled loop, which "
+            "covers list scheduling of rigid jobs with requeueing or stealing. reference: with the "
+            f"session that all policies use. auto: compiled if possible. [default: {VARIABLE}, or "
+            "auto]"
+        ),
+    )(command)
+
+
+@click.command()
+def warmup() -> None:
+    """Compile the loop and the kernels, so that later runs are fast.
+
+    The machine code is stored next to the package. Without this command, a run uses the compiled
+    loop only if the loop is already compiled, or if the workload is so large that compiling it
+    saves time.
+
+    \b
+    Example:
+      rebat warmup
+    """
+    from rebat.console.output import print_line
+    from rebat.library.failures import failures
+    from rebat.library.run import run
+    from rebat.sim.choose import ready
+
+    if not ready():
+        print_line("rebat: compiling the loop (less than a minute) ...")
+    os.environ[VARIABLE] = "compiled"
+    try:
+        run("toy", ["baseline"], failures=failures(file="toy"))
+    finally:
+        del os.environ[VARIABLE]
+    click.echo("the loop is compiled")

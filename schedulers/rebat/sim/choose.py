@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The choice between the compiled loop and the reference (engine and session)."""
+
+from __future__ import annotations
+
+import os
+from typing import Literal, cast, get_args
+
+from rebat.core.compact_jobs import compact
+from rebat.core.errors import InputError
+from rebat.core.jobs import Workload
+from rebat.engine.options import EngineOptions
+from rebat.policies.own_policy import OwnPolicy
+from rebat.policies.preset import Preset
+from rebat.sim import loop
+from rebat.sim.eligible import why_not_policy, why_not_run, why_not_workload
+from rebat.sim.simulate import Events, OnProgress, Outcome, Uncovered, simulate
+
+How = Literal["auto", "compiled", "reference"]
+"""Ways to simulate a run: compiled (an error if it is not covered), reference, or auto."""
+
+VARIABLE = "REBAT_ENGINE"
+"""Environment variable with the default way."""
+
+PAYS = 200_000
+"""Number of jobs from which compiling the loop takes less time than it saves."""
+
+
+def how_of(how: str | None = None) -> How:
+    """Return the way to simulate. The default is the value of `VARIABLE`, otherwise auto."""
+    value = how or os.environ.get(VARIABLE) or "auto"
+    if value not in get_args(How):
+        where = "--engine" if how else VARIABLE
+        raise InputError(f"is {value!r}", where, ", ".join(get_args(How)))
+    return cast(How, value)
+
+
+def ready() -> bool:
+    """Return whether the machine code of the loop is in memory or in the cache on disk."""
+    from rebat.kernels.jit import is_ready
+
+    return is_ready(loop.run)
+
+
+def compiled_outcome(
+    workload: Workload,
+    preset: object,
+    events: Events,
+    *,
+    how: How,
+    n_nodes: int,
+    max_attempts: int,
+    options: EngineOptions,
+    operations: bool,
+    explain: bool,
+    on_progress: OnProgress | None,
+) -> Outcome | None:
+    """Return the outcome of a run on the compiled loop, or None if the reference must simulate it.
+
+    Raises
+    ------
+    InputError
+        If ``how`` is compiled and the loop does not cover the run.
+    """
+    if how == "reference":
+        return None
+    reason = _why_not(workload, preset, options, operations, explain)
+    if not reason and how == "auto" and len(workload.jobs) < PAYS and not ready():
+        return None
+    if not reason:
+        assert isinstance(preset, Preset)
+        try:
+            return simulate(
+                workload, preset.point, events, n_nodes=n_nodes, max_attempts=max_attempts,
+                on_progress=on_progress,
+            )  # fmt: skip
+        except Uncovered as error:
+            reason = str(error)
+    if how == "compiled":
+        problem = f"does not cover this run: {reason}"
+        raise InputError(problem, "--engine compiled", "--engine auto or reference")
+    return None
+
+
+def _why_not(
+    workload: Workload, preset: object, options: EngineOptions, operations: bool, explain: bool
+) -> str:
+    if not isinstance(preset, Preset):
+        return "a custom policy" if isinstance(preset, OwnPolicy) else "a policy in memory"
+    return (
+        why_not_policy(preset.point)
+        or why_not_run(options, preset.session, operations=operations, explain=explain)
+        or why_not_workload(workload, compact(workload.jobs))
+    )

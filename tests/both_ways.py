@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Random runs on the compiled loop and on the reference must have the same records.
+
+``python -m tests.both_ways 20000`` makes 20,000 runs. The test suite makes fewer, and runs the loop
+as plain Python, because compiling it takes longer.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections import Counter
+
+import msgspec
+
+from rebat.core.errors import RebatError
+from rebat.core.jobs import Workload
+from rebat.core.options import MAX_ATTEMPTS
+from rebat.core.units import to_us
+from rebat.library.policy_check.random_inputs import outages, workload
+from rebat.models.failures.events import MachineEvent
+from rebat.policies.planning.list_scheduling import MAINTENANCE
+from rebat.policies.presets import preset
+from rebat.results.files.batsim_csv import jobs_csv
+from rebat.results.files.run_csv import attempts_csv
+from rebat.runs.single import RunResult, simulate
+from rebat.sim.eligible import CRITERIA, ORDERS, RELEASES, TIES, VICTIM_RULES
+from rebat.sim.simulate import Events
+from tests.coincidences import line_per_node
+
+LEDGER = (
+    "interrupted", "given_up", "rejections", "node_events", "failures_that_hit", "steals",
+    "steals_off", "refusals",
+)  # fmt: skip
+
+
+class Case:
+    """A workload, its failures and a policy that the loop covers, drawn from a seed."""
+
+    def __init__(self, seed: int) -> None:
+        self._rng = rng = random.Random(seed)
+        self.n_nodes = rng.choice([2, 4, 10])
+        self.workload = self._workload()
+        self.events = [
+            msgspec.structs.replace(event, cause=None) for event in outages(rng, self.n_nodes)
+        ]
+        if rng.random() < 0.3:
+            self.events = line_per_node(self.events)
+        self.lazily = rng.random() < 0.3
+        self.max_attempts = rng.choice([1, 2, MAX_ATTEMPTS, MAX_ATTEMPTS])
+        self.policy = f"baseline:{','.join(self._options())}"
+
+    def _workload(self) -> Workload:
+        """Return a workload of rigid delays, without checkpoints in tiers."""
+        rng = self._rng
+        while True:
+            made = workload(rng, self.n_nodes)
+            used = [made.profiles[job.profile] for job in made.jobs]
+            if all(p["type"] == "delay" and "light_period" not in p for p in used):
+                break
+        walltimes, fails = rng.random() < 0.5, rng.random() < 0.3
+        jobs = tuple(
+            msgspec.structs.replace(
+                job,
+                id=str(rng.randint(0, 999) * 100 + number),  # text and number sort differently
+                extra={"priority_class": rng.randint(0, 2)} if rng.random() < 0.5 else {},
+                n_nodes=job.n_nodes + (self.n_nodes if rng.random() < 0.05 else 0),
+                walltime_us=job.walltime_us or (to_us(15) if walltimes else None),
+            )
+            for number, job in enumerate(made.jobs)
+        )
+        profiles = {
+            name: {**fields, "ret": 1} if fails and number % 3 == 0 else fields
+            for number, (name, fields) in enumerate(made.profiles.items())
+            if fields["type"] == "delay"
+        }
+        return msgspec.structs.replace(made, jobs=jobs, profiles=profiles)
+
+    def _options(self) -> list[str]:
+        rng, depth = self._rng, self._rng.choice(["greedy", "easy", "2", "all", "all"])
+        options = {"depth": depth, "order": rng.choice([*ORDERS])}
+        if depth == "all":
+            options["maintenance"] = rng.choice([*MAINTENANCE])
+        elif depth != "greedy":
+            options["reserve"] = rng.choice(["blocked", "first"])
+        if rng.random() < 0.3:
+            options["margin"] = rng.choice(["-3", "5"])
+        if rng.random() < 0.6:
+            limited = any(job.walltime_us is None for job in self.workload.jobs)
+            criteria = [name for name in CRITERIA if not (limited and name == "smaller-flow")]
+            options |= {
+                "react": "stealing",
+                "victim": rng.choice([*VICTIM_RULES]),
+                "criterion": rng.choice(criteria),
+                "release": rng.choice([*RELEASES]),
+                "tie": rng.choice([*TIES]),
+            }
+        return [f"{name}={value}" for name, value in options.items()]
+
+    def run(self, how: str) -> RunResult | str:
+        """Return the result, or the error if the run cannot continue."""
+        events: list[MachineEvent] | Events = self.events
+        given = Events(events).all if not self.lazily else _Lazily(self.events)
+        try:
+            return simulate(
+                self.workload, preset(self.policy), n_nodes=self.n_nodes, machine_events=given,
+                max_attempts=self.max_attempts, how=how,
+            )  # fmt: skip
+        except RebatError as error:
+            return str(error)
+
+
+class _Lazily:
+    """Events that do not prolong a simulation, like those of a failure law."""
+
+    def __init__(self, events: list[MachineEvent]) -> None:
+        self._events = events
+
+    def __iter__(self):
+        return iter(Events(self._events).all)
+
+
+def play(seed: int) -> str:
+    """Run a case both ways; return what was compared."""
+    case = Case(seed)
+    expected, ours = case.run("reference"), case.run("compiled")
+    if isinstance(expected, str) or isinstance(ours, str):
+        assert isinstance(expected, str) and isinstance(ours, str), (expected, ours)
+        assert "does not cover this run: a run that cannot continue" in ours
+        return "stuck"
+    assert [*ours.ledger.attempts] == [*expected.ledger.attempts]
+    assert [*ours.jobs] == [*expected.jobs]
+    assert [*jobs_csv(ours.jobs)] == [*jobs_csv(expected.jobs)]
+    assert [*attempts_csv(ours.ledger)] == [*attempts_csv(expected.ledger)]
+    for name in LEDGER:
+        assert getattr(ours.ledger, name) == getattr(expected.ledger, name), name
+    assert [*ours.ledger.interrupted] == [*expected.ledger.interrupted]
+    assert ours.summary == expected.summary
+    return "steals" if ours.ledger.steals else "requeues" if ours.ledger.interrupted else "plain"
+
+
+def main(count: int, first: int = 0) -> None:
+    """Run this number of cases; stop at the first that fails."""
+    kinds: Counter[str] = Counter()
+    for seed in range(first, first + count):
+        try:
+            kinds[play(seed)] += 1
+        except BaseException:
+            print(f"case {seed}: {Case(seed).policy}")
+            raise
+    print(f"{count} cases agree: {dict(sorted(kinds.items()))}")
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:]))

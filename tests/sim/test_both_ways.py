@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The compiled loop and the reference produce the same bytes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rebat.cli.main import main
+from rebat.core.compact_jobs import compact
+from rebat.policies.presets import preset
+from rebat.sim.eligible import why_not_policy, why_not_workload
+from rebat.workloads.generate import synthetic
+from tests.both_ways import Case, play
+
+FAILING = ["--mtbf", "30min", "--downtime", "10min"]
+
+
+def test_random_runs_have_equal_records() -> None:
+    """As plain Python. ``python -m tests.both_ways`` makes more runs, compiled."""
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.both_ways", "250", "100000"],
+        env={**os.environ, "NUMBA_DISABLE_JIT": "1"}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "250 cases agree" in done.stdout and "'steals'" in done.stdout
+
+
+@pytest.mark.parametrize("begin", [[], ["--begin", "2h"]])
+def test_all_files_of_a_run_have_the_same_bytes(begin: list[str], tmp_path: Path) -> None:
+    """Compiled. The first of these runs compiles the loop."""
+    policies = ["-p", "baseline", "-p", "sfsj", "-p", "easy", "-p", "greedy:order=shortest"]
+    for how in ("compiled", "reference"):
+        command = ["run", "synthetic-small", *policies, *FAILING, *begin, "--figures"]
+        main([*command, "--engine", how, "--out", str(tmp_path / how)])
+    files = [p.relative_to(tmp_path / "compiled") for p in (tmp_path / "compiled").rglob("*.*")]
+    assert len(files) > 20
+    for file in files:
+        if file.name != "provenance.json":  # it contains the command line
+            ours, expected = (tmp_path / how / file for how in ("compiled", "reference"))
+            assert ours.read_bytes() == expected.read_bytes(), file
+    assert "REBAT_ENGINE" not in os.environ
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        (["-p", "batsched-easy"], "placement=named"),
+        (["-p", "h212"], "timing=proactive"),
+        (["-p", "h111:semantics=authors"], "semantics=authors"),
+        (["-p", "easy:order=lpt"], "order=lpt"),
+        (["-p", "easy:detect=5s"], "stages of recovery"),
+        (["-p", "easy:react=replacement"], "react=replacement"),
+        (["-p", "easy", "--explain"], "--explain"),
+    ],
+)
+def test_what_is_not_covered_is_refused_with_the_reason(options, reason, tmp_path, capsys) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(
+            [
+                "run",
+                "synthetic-small",
+                *options,
+                "--engine",
+                "compiled",
+                "--out",
+                str(tmp_path / "o"),
+            ]
+        )
+    assert ended.value.code == 2
+    told = capsys.readouterr().err
+    assert "--engine compiled: does not cover this run: " in told and reason in told
+    assert "(expected --engine auto or reference)" in told
+
+
+def test_a_workload_that_is_not_covered() -> None:
+    case = Case(0)
+    assert why_not_policy(preset(case.policy).point) == ""
+    workload = synthetic(0, 10)
+    assert why_not_workload(workload, compact(workload.jobs)) == ""
+    composed = {"c": {"type": "composed", "seq": ["a"]}, "a": {"type": "delay", "delay": 1}}
+    job = workload.jobs[0]
+    other = type(workload)("w", 4, (type(job)("1", 1, 0, None, "c"),), composed)
+    assert why_not_workload(other, compact(other.jobs)) == "profiles other than delays"
+
+
+def test_the_random_test_can_fail(monkeypatch) -> None:
+    """Without the end of the failed attempts, the records differ."""
+    import rebat.sim.simulate as module
+
+    monkeypatch.setattr(module, "CAUSES", (module.CAUSES[2], *module.CAUSES[1:]))
+    with pytest.raises(AssertionError):
+        for seed in range(5):
+            play(seed)
