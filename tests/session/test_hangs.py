@@ -110,9 +110,13 @@ def test_other_jobs_wait_for_the_nodes_of_a_job_that_hangs() -> None:
     ]
 
 
-def test_a_job_that_completes_in_the_simulator_while_it_hangs_has_not_completed() -> None:
-    """The job fails a second before its end. Its node stays held until the hang ends."""
-    result = run("easy:detect=10", machine(1, (1, 20, 0, 60), (1, 5, 1)), fails(0, 19, 19.5))
+@pytest.mark.parametrize("repaired", [19.5, 20])
+def test_a_job_that_completes_in_the_simulator_while_it_hangs_has_not_completed(repaired) -> None:
+    """The job fails a second before its end. Its node stays held until the hang ends.
+
+    The node is held if the message with the end also contains the repair, in any order.
+    """
+    result = run("easy:detect=10", machine(1, (1, 20, 0, 60), (1, 5, 1)), fails(0, 19, repaired))
     assert story(result) == [
         ("1", 0, 20, "node failure", 0),
         ("1#1", 29, 49, "completed", 20),

@@ -69,6 +69,7 @@ class Intake:
             if not self._acknowledges(event):
                 self._take_in[type(event)](self, event)
                 relevant = True
+        self._transactions.hangs.begin_waits()
         return relevant
 
     def _acknowledges(self, event: Event) -> bool:
