@@ -131,6 +131,17 @@ def test_a_walltime_ends_a_job_that_hangs() -> None:
     assert story(result) == [("1", 0, 20, "walltime", 0)]
 
 
+def test_an_eternal_job_that_hangs_worked_until_its_failure() -> None:
+    """It fails at 10 s. The last other job ends at 11 s, so it ends with its hang."""
+    first, other = (jobs := machine(2, (1, 30), (1, 11))).jobs
+    eternal = msgspec.structs.replace(first, extra={"eternal": True})
+    workload = msgspec.structs.replace(jobs, jobs=(eternal, other))
+    result = run("easy:detect=3", workload, fails(0, 10, 90))
+    assert story(result)[1] == ("1", 0, 13, "horizon", 10)
+    check_run(result)
+    assert result.summary.platform.useful == 10 + 11
+
+
 def test_without_checkpoints_later_attempts_initialise_too() -> None:
     events = [*fails(0, 5, 5.5), *fails(0, 16, 16.5)]
     result = run("easy:init=3", machine(1, (1, 20, 0, 60)), events)

@@ -116,7 +116,9 @@ class Intake:
         stopping = self._jobs.stopping.get(event.job_id)
         checkpointing = self._registry.work[event.job_id].checkpointing
         recovery_us = checkpointing.first_recovery_us if checkpointing else 0
-        worked_us = max(0, event.at_us - running.start_us - recovery_us)
+        hang = self._transactions.hangs.hanging.get(event.job_id)
+        until_us = hang.at_us if hang else event.at_us
+        worked_us = max(0, until_us - running.start_us - recovery_us)
         hung = self._transactions.hangs.completed(running) if stopping is None else None
         if hung:
             worked_us = max(0, hung.remaining.useful_us)
