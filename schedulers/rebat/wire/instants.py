@@ -11,7 +11,8 @@ two of these messages, the schedule is wrong. If the node of the job fails at th
 Therefore, this module holds a message with events of an event file until Batsim has sent all
 messages of its instant. It finds out with a *probe*: a request that Batsim answers at the same
 simulated time, after everything else that happens at this time. If the answer arrives with other
-events, or after them, it sends another probe.
+events, or after them, it sends another probe. On a platform with network latency, the answer
+arrives later. Then the instant is over, and only further events of an event file need a probe.
 
 Batsim 4
     A call has a minimum delay of 10 microseconds. However, Batsim acknowledges the registration of
@@ -90,6 +91,8 @@ class WholeInstants:
         self._name = ""
         self._n_answers = 0
         """Number of answers to the probe that have not arrived."""
+        self._probed_us = -1
+        """Time of the last probe."""
         self._news = False
         """Whether a probe is needed: events arrived that no probe follows."""
         self._down: set[int] = set()
@@ -109,7 +112,7 @@ class WholeInstants:
         return Reply(more.now_us, (*begun.decisions, *more.decisions))
 
     def _take(self, message: Message) -> Reply:
-        probing = self._n_answers > 0
+        probing = self._n_answers > 0 and message.now_us == self._probed_us
         events = [event for event in message.events if not self._is_answer(event)]
         n_answers = len(message.events) - len(events)
         self._n_answers -= n_answers
@@ -135,7 +138,7 @@ class WholeInstants:
     def _probe(self, now_us: int) -> tuple[Decision, ...]:
         """Return the decisions of a probe."""
         self.n_probes += 1
-        self._news = False
+        self._news, self._probed_us = False, now_us
         name = f"instant-{self.n_probes}"
         self._name = f"{PROBES}!{name}"
         if self._calls:
