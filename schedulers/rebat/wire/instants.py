@@ -24,9 +24,10 @@ Batsim 5
 Batsim 5 can report the beginning of the simulation together with the first jobs. The session
 receives the beginning separately, as from Batsim 4.
 
-The module also restores the order of the events of an instant: the failures and repairs of a node
-alternate. Batsim 5 sorts the lines of an event file only by time, and its sort is not stable.
-Therefore, a failure can precede the repair that ends the previous outage of the node.
+The module also restores the order of the events of an instant: repairs are first, and the failures
+and repairs of a node alternate. Batsim 5 sorts the lines of an event file only by time, and its
+sort is not stable. Therefore, a failure can precede the repair that ends the previous outage of the
+node.
 """
 
 from __future__ import annotations
@@ -173,12 +174,13 @@ class WholeInstants:
     def _alternating(self, events: list[Event]) -> tuple[Event, ...]:
         """Return the events in an order in which the failures and repairs of a node alternate.
 
-        An event that is impossible in the present state of its nodes comes after the event that
-        makes it possible. If there is none, it comes last.
+        As in Batsim 4, repairs come first. However, an event that is impossible in the present
+        state of its nodes comes after the event that makes it possible. If there is none, it comes
+        last.
         """
         ordered: list[Event] = []
         waiting: list[Event] = []
-        for event in events:
+        for event in sorted(events, key=lambda event: not isinstance(event, NodesRejuvenated)):
             if not self._takes_effect(event):
                 waiting.append(event)
                 continue
