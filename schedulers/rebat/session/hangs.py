@@ -156,6 +156,6 @@ class Hangs:
         the end of the attempt.
         """
         completed, self._completed = self._completed, []
-        for stopping in completed:
+        for stopping in sorted(completed, key=lambda stopping: stopping.running.attempt.serial):
             assert isinstance(stopping.stop.then, Wait)
             self._waits.begin(stopping, stopping.stop.then)
