@@ -110,9 +110,13 @@ def test_other_jobs_wait_for_the_nodes_of_a_job_that_hangs() -> None:
     ]
 
 
-def test_a_job_that_completes_in_the_simulator_while_it_hangs_has_not_completed() -> None:
-    """The job fails a second before its end. Its node stays held until the hang ends."""
-    result = run("easy:detect=10", machine(1, (1, 20, 0, 60), (1, 5, 1)), fails(0, 19, 19.5))
+@pytest.mark.parametrize("repaired", [19.5, 20])
+def test_a_job_that_completes_in_the_simulator_while_it_hangs_has_not_completed(repaired) -> None:
+    """The job fails a second before its end. Its node stays held until the hang ends.
+
+    The node is held if the message with the end also contains the repair, in any order.
+    """
+    result = run("easy:detect=10", machine(1, (1, 20, 0, 60), (1, 5, 1)), fails(0, 19, repaired))
     assert story(result) == [
         ("1", 0, 20, "node failure", 0),
         ("1#1", 29, 49, "completed", 20),
@@ -125,6 +129,17 @@ def test_a_job_that_completes_in_the_simulator_while_it_hangs_has_not_completed(
 def test_a_walltime_ends_a_job_that_hangs() -> None:
     result = run("easy:detect=10", machine(1, (1, 30, 0, 20)), fails(0, 19, 19.5))
     assert story(result) == [("1", 0, 20, "walltime", 0)]
+
+
+def test_an_eternal_job_that_hangs_worked_until_its_failure() -> None:
+    """It fails at 10 s. The last other job ends at 11 s, so it ends with its hang."""
+    first, other = (jobs := machine(2, (1, 30), (1, 11))).jobs
+    eternal = msgspec.structs.replace(first, extra={"eternal": True})
+    workload = msgspec.structs.replace(jobs, jobs=(eternal, other))
+    result = run("easy:detect=3", workload, fails(0, 10, 90))
+    assert story(result)[1] == ("1", 0, 13, "horizon", 10)
+    check_run(result)
+    assert result.summary.platform.useful == 10 + 11
 
 
 def test_without_checkpoints_later_attempts_initialise_too() -> None:

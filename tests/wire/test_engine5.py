@@ -29,6 +29,7 @@ from rebat.runs.single import simulate
 from tests.batsim5 import play5, replay_on_engine, rows4
 from tests.coincidences import Case
 from tests.recordings import cases5
+from tests.scenarios import machine
 from tests.wire.test_batsim5 import plain
 
 FINER = {"near_finer", "thirds"}
@@ -94,6 +95,20 @@ def test_jobs_that_fail_also_fail_after_an_interruption() -> None:
         assert sorted(rows) == sorted(jobs_csv(embedded(case).jobs)), (seed, case.policy)
         failed += sum("#" in row.split(",")[0] and "COMPLETED_FAILED" in row for row in rows)
     assert failed > 20
+
+
+def test_a_job_that_runs_again_is_queued_after_jobs_submitted_at_the_same_time() -> None:
+    """Job 1 ends with a silent error when job 3 is submitted. Batsim 5 reports its end last."""
+    case = Case(0)
+    case.policy, case.cores, case.n_nodes = "easy:silent_errors=retry", 1, 2
+    case.events, case.operations = [], []
+    workload = machine(2, (1, 10), (1, 50, 5), (1, 20, 10))
+    workload.profiles["10s"] |= {"ret": 1, "silent_errors": 1}
+    case.workload = workload
+    engine, _ = play5(case)
+    rows = [*jobs_csv(embedded(case).jobs)]
+    assert rows4(engine) == rows
+    assert [row.split(",")[0] for row in rows[1:]] == ["1", "3", "1#1", "2"]
 
 
 def test_the_beginning_and_the_first_jobs_in_one_message() -> None:

@@ -99,6 +99,25 @@ def test_the_answer_must_arrive_alone() -> None:
     assert session.heard[1:] == [Message(5, (FAILURE, end))]
 
 
+@pytest.mark.parametrize("protocol", [4, 5])
+def test_an_answer_at_a_later_time_ends_the_instant(protocol) -> None:
+    """On a platform with latency, each probe delays the decisions. A new instant needs a probe."""
+    session = Session()
+    instants = WholeInstants(session.handle, protocol=protocol)
+    instants(begins())
+    answer = [acknowledgement, call][protocol - 4]
+    answers = (lambda n: (answer(n),)) if protocol == 4 else (lambda n: (answer(n), answer(n)))
+    end, over = e.NoMoreStaticJobs(at_us=6), e.NoMoreExternalEvents(at_us=8)
+    later = msgspec.structs.replace(OTHER, at_us=7)
+    instants(Message(5, (FAILURE,)))
+    probe, rejection = (PROBE, REJECTION) if protocol == 4 else (["CallMeLater"] * 2, [])
+    assert kinds(instants(Message(6, (*answers(1), end)))) == rejection
+    assert kinds(instants(Message(7, (later,)))) == probe
+    assert kinds(instants(Message(8, (*answers(2), REPAIR)))) == rejection + probe
+    assert kinds(instants(Message(9, (*answers(3), over)))) == rejection
+    assert session.heard[1:] == [Message(6, (FAILURE, end)), Message(9, (REPAIR, later, over))]
+
+
 def test_the_beginning_is_heard_alone() -> None:
     session = Session(RejectJob(at_us=0, job_id="w0!1"))
     instants = WholeInstants(session.handle, protocol=5)
@@ -129,12 +148,14 @@ def test_the_probe_of_batsim_5_is_two_calls() -> None:
     [
         ((FAILURE, REPAIR), (REPAIR, FAILURE)),
         ((REPAIR, FAILURE), (REPAIR, FAILURE)),
-        ((FAILURE, OTHER, REPAIR), (OTHER, REPAIR, FAILURE)),
+        ((FAILURE, OTHER, REPAIR), (REPAIR, FAILURE, OTHER)),
         ((FAILURE, FAILURE, REPAIR), (REPAIR, FAILURE, FAILURE)),
     ],
 )
 def test_failures_and_repairs_of_a_node_alternate(reported, order) -> None:
     """Batsim 5 reported the failure of a node before its repair at the same time, in two messages.
+
+    As in Batsim 4, all repairs come before the failures, which keep the reported order.
 
     What is impossible in any order stays in the instant, and the session reports an error.
     """
@@ -148,6 +169,15 @@ def test_failures_and_repairs_of_a_node_alternate(reported, order) -> None:
     instants(Message(5, (call(2), call(2))))
     instants(Message(5, (call(3), call(3))))
     assert session.heard[2:] == [Message(5, order)]
+
+
+@pytest.mark.parametrize("reported", [(FAILURE, REPAIR), (REPAIR, FAILURE)])
+def test_an_outage_without_length_begins_with_the_failure(reported) -> None:
+    session = Session()
+    instants = WholeInstants(session.handle, protocol=5, probes=False)
+    instants(begins())
+    instants(Message(5, reported))
+    assert session.heard[1:] == [Message(5, (FAILURE, REPAIR))]
 
 
 @pytest.mark.parametrize("flags", [(False, True), (True, False)])

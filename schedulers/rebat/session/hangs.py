@@ -64,6 +64,7 @@ class Hangs:
         self._stages = self._recovery.stages
         self.hanging: dict[str, Hang] = {}
         """Failed attempts by id. They stay here after their hang until they are stopped."""
+        self._completed: list[Stopping] = []
 
     def report(
         self, hit: Mapping[str, Failure]
@@ -139,9 +140,22 @@ class Hangs:
         return Stopping(stop, remaining, running, self._board.now_us)
 
     def wait(self, stopping: Stopping) -> None:
-        """Hold the nodes of an attempt that completed while it hung, then requeue its job."""
-        assert isinstance(stopping.stop.then, Wait)
+        """Hold the nodes of an attempt that completed while it hung, then requeue its job.
+
+        The hold begins in `begin_waits`.
+        """
         self._registry.need_registration(stopping.stop.attempt_id)
         self._jobs.stop(stopping)
         del self._jobs.stopping[stopping.stop.attempt_id]
-        self._waits.begin(stopping, stopping.stop.then)
+        self._completed.append(stopping)
+
+    def begin_waits(self) -> None:
+        """Begin the holds after the last event of a message.
+
+        The nodes are those that are up then. Their failures and repairs can come before or after
+        the end of the attempt.
+        """
+        completed, self._completed = self._completed, []
+        for stopping in sorted(completed, key=lambda stopping: stopping.running.attempt.serial):
+            assert isinstance(stopping.stop.then, Wait)
+            self._waits.begin(stopping, stopping.stop.then)

@@ -55,6 +55,7 @@ class Intake:
         self._board, self._jobs, self._claims = board, jobs, claims
         self._registry, self._transactions = registry, transactions
         self._hit: dict[str, Failure] = {}
+        self._retried: list[Running] = []
 
     def take(self, events: Iterable[Event]) -> bool:
         """Update the state with the events of a message. Return whether a decision is needed.
@@ -69,7 +70,16 @@ class Intake:
             if not self._acknowledges(event):
                 self._take_in[type(event)](self, event)
                 relevant = True
+        if relevant:
+            self._settle()
         return relevant
+
+    def _settle(self) -> None:
+        """Carry out what ends of jobs cause, after the last event: events have no fixed order."""
+        retried, self._retried = self._retried, []
+        for running in sorted(retried, key=lambda running: running.attempt.serial):
+            self._retry(running)
+        self._transactions.hangs.begin_waits()
 
     def _acknowledges(self, event: Event) -> bool:
         """Return whether an event only acknowledges a decision."""
@@ -115,7 +125,9 @@ class Intake:
         stopping = self._jobs.stopping.get(event.job_id)
         checkpointing = self._registry.work[event.job_id].checkpointing
         recovery_us = checkpointing.first_recovery_us if checkpointing else 0
-        worked_us = max(0, event.at_us - running.start_us - recovery_us)
+        hang = self._transactions.hangs.hanging.get(event.job_id)
+        until_us = hang.at_us if hang else event.at_us
+        worked_us = max(0, until_us - running.start_us - recovery_us)
         hung = self._transactions.hangs.completed(running) if stopping is None else None
         if hung:
             worked_us = max(0, hung.remaining.useful_us)
@@ -135,7 +147,7 @@ class Intake:
         cause = _CAUSES.get(event.state, Cause.JOB_FAILED)
         if cause == Cause.JOB_FAILED and self._board.options.silent_errors == "retry":
             self._record(running, event, Cause.SILENT_ERROR, 0)
-            self._retry(running)
+            self._retried.append(running)
             return
         self._record(running, event, cause, worked_us)
         self._jobs.over(running.attempt.job_id)

@@ -11,7 +11,8 @@ two of these messages, the schedule is wrong. If the node of the job fails at th
 Therefore, this module holds a message with events of an event file until Batsim has sent all
 messages of its instant. It finds out with a *probe*: a request that Batsim answers at the same
 simulated time, after everything else that happens at this time. If the answer arrives with other
-events, or after them, it sends another probe.
+events, or after them, it sends another probe. On a platform with network latency, the answer
+arrives later. Then the instant is over, and only further events of an event file need a probe.
 
 Batsim 4
     A call has a minimum delay of 10 microseconds. However, Batsim acknowledges the registration of
@@ -23,9 +24,10 @@ Batsim 5
 Batsim 5 can report the beginning of the simulation together with the first jobs. The session
 receives the beginning separately, as from Batsim 4.
 
-The module also restores the order of the events of an instant: the failures and repairs of a node
-alternate. Batsim 5 sorts the lines of an event file only by time, and its sort is not stable.
-Therefore, a failure can precede the repair that ends the previous outage of the node.
+The module also restores the order of the events of an instant: repairs are first, and the failures
+and repairs of a node alternate. Batsim 5 sorts the lines of an event file only by time, and its
+sort is not stable. Therefore, a failure can precede the repair that ends the previous outage of the
+node.
 """
 
 from __future__ import annotations
@@ -90,6 +92,8 @@ class WholeInstants:
         self._name = ""
         self._n_answers = 0
         """Number of answers to the probe that have not arrived."""
+        self._probed_us = -1
+        """Time of the last probe."""
         self._news = False
         """Whether a probe is needed: events arrived that no probe follows."""
         self._down: set[int] = set()
@@ -109,7 +113,7 @@ class WholeInstants:
         return Reply(more.now_us, (*begun.decisions, *more.decisions))
 
     def _take(self, message: Message) -> Reply:
-        probing = self._n_answers > 0
+        probing = self._n_answers > 0 and message.now_us == self._probed_us
         events = [event for event in message.events if not self._is_answer(event)]
         n_answers = len(message.events) - len(events)
         self._n_answers -= n_answers
@@ -135,7 +139,7 @@ class WholeInstants:
     def _probe(self, now_us: int) -> tuple[Decision, ...]:
         """Return the decisions of a probe."""
         self.n_probes += 1
-        self._news = False
+        self._news, self._probed_us = False, now_us
         name = f"instant-{self.n_probes}"
         self._name = f"{PROBES}!{name}"
         if self._calls:
@@ -170,12 +174,13 @@ class WholeInstants:
     def _alternating(self, events: list[Event]) -> tuple[Event, ...]:
         """Return the events in an order in which the failures and repairs of a node alternate.
 
-        An event that is impossible in the present state of its nodes comes after the event that
-        makes it possible. If there is none, it comes last.
+        As in Batsim 4, repairs come first. However, an event that is impossible in the present
+        state of its nodes comes after the event that makes it possible. If there is none, it comes
+        last.
         """
         ordered: list[Event] = []
         waiting: list[Event] = []
-        for event in events:
+        for event in sorted(events, key=lambda event: not isinstance(event, NodesRejuvenated)):
             if not self._takes_effect(event):
                 waiting.append(event)
                 continue
