@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from rebat.campaign.opening import open_campaign
+from rebat.results.intervals import FEWEST
 
 ROOT = Path(__file__).parents[2]
 CAMPAIGNS = ROOT / "campaigns"
@@ -38,6 +39,22 @@ def test_the_table_has_every_campaign() -> None:
 @pytest.mark.parametrize("name", sorted(counts().keys() - NEEDS_FILES))
 def test_the_table_says_how_many_runs_there_are(name: str) -> None:
     assert len(open_campaign(CAMPAIGNS / f"{name}.toml").distinct) == counts()[name]
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in sorted(counts().keys() - NEEDS_FILES) if name.endswith("/quick")]
+)
+def test_quick_campaigns_have_enough_seeds_for_verdicts(name: str) -> None:
+    """The samples are seeds, generated workloads or job sets."""
+    samples: dict[tuple[str, ...], set[object]] = {}
+    for unit in open_campaign(CAMPAIGNS / f"{name}.toml").units:
+        labels = dict(unit.labels)
+        workload, _, draw = str(labels.pop("workload", "")).partition("#")
+        sample = labels.pop("seed"), draw, labels.pop("set", None)
+        samples.setdefault((unit.grid, workload, *map(str, labels.values())), set()).add(sample)
+    once = {(None, "", None)}  # without random numbers
+    few = [case for case, found in samples.items() if len(found) < FEWEST and found != once]
+    assert samples and few == []
 
 
 @pytest.mark.parametrize("name", sorted(counts()))

@@ -5,18 +5,23 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import platform
+import re
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import rebat
 from rebat.cli.main import main
+from rebat.core.manifest import write_manifest
+from rebat.library.compared_files import compared
 from rebat.library.provenance import policy_files
-from rebat.library.reproduce import compared
 from tests.test_architecture import PACKAGE
 
 OPTIONS = ["--failures", "f.events", "-p", "baseline:order=rules/mine.py:small", "-p", "sfsj"]
@@ -143,10 +148,104 @@ def test_a_changed_file_is_named_with_its_first_line(here: Path, capsys) -> None
     unequal = [row for row in found["files"] if row["verdict"] != "equal"]
     assert unequal == [
         {"file": "sfsj/rebat_jobs.csv", "verdict": "differs", "line": 3, "before": "changed",
-         "now": lines[2].rstrip("\n")}
+         "now": lines[2].rstrip("\n"), "field": "", "difference": 0.0}
     ]  # fmt: skip
     assert not found["reproduced"]
     assert found["verdict"] == f"not reproduced: 1 of {len(found['files'])} files differ"
+
+
+def rewritten(path: Path, edit: Callable[[str], str]) -> None:
+    text = path.read_text()
+    assert edit(text) != text
+    path.write_text(edit(text))
+
+
+def next_number(text: str) -> str:
+    """Replace the mean flow of JSON by the next floating-point number."""
+    (value,) = re.findall(r'"mean_s": (\d+\.\d{9,}),', text)[:1]
+    return text.replace(value, repr(math.nextafter(float(value), math.inf)), 1)
+
+
+def test_other_last_digits_are_equal_up_to_rounding(here: Path, capsys) -> None:
+    main(["run", "synthetic-small", "-p", "easy", "-p", "sfsj", "--mtbf", "30min", "--downtime",
+          "10min", "--out", "small"])  # fmt: skip
+    rewritten(here / "small/sfsj/summary.json", next_number)
+    capsys.readouterr()
+    assert status("small", "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    rows = [row for row in found["files"] if row["verdict"] != "equal"]
+    (row,) = rows
+    assert (row["file"], row["verdict"]) == ("sfsj/summary.json", "equal up to rounding")
+    keys = ["metrics", "flows"]
+    assert row["field"].split(".")[:2] == keys and row["field"].endswith(".mean_s")
+    lines = (here / "small/sfsj/summary.json").read_text().splitlines()
+    assert row["before"] in lines[row["line"] - 1]
+    assert float(row["before"]) == math.nextafter(float(row["now"]), math.inf)
+    assert 0 < row["difference"] < 1e-15
+    assert found["reproduced"]
+    assert found["verdict"] == (
+        f"equal up to rounding: numbers in 1 of {len(found['files'])} files differ by at most "
+        f"{row['difference']:.2g} (relative; limit: 1e-09). The largest difference is in "
+        f"sfsj/summary.json, line {row['line']}: {row['field']}"
+    )
+
+
+def test_a_difference_above_the_limit_is_not_reproduced(here: Path, capsys) -> None:
+    """A line that differs only by rounding is not the line that is shown."""
+    main(["run", "synthetic-small", "-p", "sfsj", "--out", "small"])
+    path = here / "small/sfsj/summary.json"
+    rewritten(path, next_number)
+    rewritten(
+        path, lambda text: re.sub(r'(\n    "useful_utilisation": 0\.\d{6})\d', r"\g<1>", text)
+    )
+    capsys.readouterr()
+    assert status("small") == 1
+    text = capsys.readouterr().out
+    assert text.startswith("not reproduced: 1 of ")
+    assert text.count("useful_utilisation") == 2 and "mean_s" not in text
+
+
+@pytest.mark.parametrize(
+    ("name", "before", "now", "row"),
+    [
+        ("a.csv", "id,flow\n1,0.1\n2,5749.2543198799995\n", "id,flow\n1,0.1\n2,5749.25431988\n",
+         ("equal up to rounding", 3, "flow")),
+        ("a.csv", "id,flow\n1,0.1\n", "id,flow\n1,0.1000000002\n", ("differs", 2, "")),
+        ("a.csv", "id\n10000000001\n", "id\n10000000002\n", ("differs", 2, "")),
+        ("a.csv", "id,flow\n1,0.1\n", "id,flow\n1,0.1\n2,0.1\n", ("differs", 3, "")),
+        ("a.csv", "id,flow\n1,nan\n", "id,flow\n1,inf\n", ("differs", 2, "")),
+        ("a.json", '{\n  "a": {\n    "b: c": [\n      1.0,\n      0.3\n    ]\n  }\n}\n',
+         '{\n  "a": {\n    "b: c": [\n      1.0,\n      0.30000000000000004\n    ]\n  }\n}\n',
+         ("equal up to rounding", 5, "a.b: c")),
+        ("a.json", '{\n  "a": "0.3"\n}\n', '{\n  "a": "0.30000000000000004"\n}\n',
+         ("differs", 2, "")),
+        ("a.json", '{\n  "a": 0.3\n}\n', '{\n  "b": 0.3\n}\n', ("differs", 2, "")),
+        ("a.svg", "0.3", "0.30000000000000004", ("differs", 1, "")),
+        ("a.npz", b"\xff0.3", b"\xff0.30000000000000004", ("differs", None, "")),
+    ],
+)  # fmt: skip
+def test_files_are_compared_by_cells(
+    tmp_path: Path, name: str, before: str | bytes, now: str | bytes, row: tuple[Any, ...]
+) -> None:
+    for folder, content in (("before", before), ("now", now)):
+        (tmp_path / folder).mkdir()
+        data = content if isinstance(content, bytes) else content.encode()
+        (tmp_path / folder / name).write_bytes(data)
+        write_manifest(tmp_path / folder)
+    (found,) = compared(tmp_path / "before", tmp_path / "now")
+    assert (found.verdict, found.line, found.field) == row
+
+
+def test_parquet_files_are_compared_by_cells(tmp_path: Path) -> None:
+    for folder, value, codec in (("a", 0.3, "zstd"), ("b", 0.1 + 0.2, "zstd"), ("c", 0.3, "gzip")):
+        (tmp_path / folder).mkdir()
+        frame = pd.DataFrame({"job": [1, 2], "flow": [0.5, value]})
+        frame.to_parquet(tmp_path / folder / "jobs.parquet", compression=codec)
+        write_manifest(tmp_path / folder)
+    (row,) = compared(tmp_path / "a", tmp_path / "b")
+    assert (row.verdict, row.line, row.field) == ("equal up to rounding", 3, "flow")
+    (row,) = compared(tmp_path / "a", tmp_path / "c")
+    assert (row.verdict, row.line, row.difference) == ("equal", None, 0)
 
 
 def test_changed_inputs_and_versions_are_named_before_the_run(here: Path, capsys) -> None:

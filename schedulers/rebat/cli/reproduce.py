@@ -29,14 +29,18 @@ if TYPE_CHECKING:
 @click.option("--out", type=FOLDER, help="Keep the new result in this folder.")
 @json_option
 def reproduce(result: Path, inputs: Path | None, out: Path | None, as_json: bool) -> None:
-    """Run a result again and compare the bytes of all its files.
+    """Run a result again and compare all its files.
 
     OUT is a folder of 'rebat run --out'. Its file provenance.json contains the command, the
     versions and the hashes of the inputs. Relative paths of inputs start at the current folder. The
     command first prints the versions and inputs that have changed. Then it runs the recorded
     command, and prints a verdict and a row per file.
 
-    Exit status 0: all files are equal; 1: files differ; 2: an input is missing or unreadable.
+    A file is equal up to rounding if its texts are equal and its numbers have a relative difference
+    of at most 1e-9. Other versions of Python and numpy cause such differences.
+
+    Exit status 0: all files are equal, or equal up to rounding; 1: files differ; 2: an input is
+    missing or unreadable.
 
     \b
     Example:
@@ -57,15 +61,16 @@ def reproduce(result: Path, inputs: Path | None, out: Path | None, as_json: bool
         raise SystemExit(1)
 
 
+_COLUMNS = ["file", "verdict", "line", "field", "before", "now"]
+
+
 def _table(done: Reproduction) -> str:
     from rebat.console.tables import Sheet
 
-    rows = [
-        [row.file, row.verdict, "" if row.line is None else str(row.line), row.before, row.now]
-        for row in done.files
-    ]
-    caption = "" if done.reproduced else "line: the first line that differs"
-    columns = ["file", "verdict", "line", "before", "now"]
-    if done.reproduced:
-        rows, columns = [row[:2] for row in rows], columns[:2]
+    columns, caption = _COLUMNS[:2], ""
+    if done.rounded or not done.reproduced:
+        columns = _COLUMNS
+        caption = "line: the first different line, or the line with the largest rounding difference"
+    cells = [[getattr(row, name) for name in columns] for row in done.files]
+    rows = [["" if cell is None else str(cell) for cell in row] for row in cells]
     return Sheet("Files", caption, columns, rows, words=len(columns)).text()

@@ -9,7 +9,7 @@ from typing import Any
 from rebat.figures.boxes import svg_of
 from rebat.figures.canvas import at_least, label, new_figure, policy_colours
 from rebat.results.catalogue import RATIOS, metric
-from rebat.results.intervals import Interval
+from rebat.results.intervals import Interval, any_interval
 from rebat.results.seeds import MetricRow
 
 Ratios = Mapping[str, Mapping[str, Interval]]
@@ -53,6 +53,11 @@ def ratios_svg(by_title: Ratios, base: str, over: str, neutral: float = 1.0) -> 
     return svg_of(_drawn(by_title, base, over, neutral))
 
 
+def shows_intervals(by_title: Ratios) -> bool:
+    """Return whether a figure of these ratios shows at least one interval."""
+    return any_interval(ratio for ratios in by_title.values() for ratio in ratios.values())
+
+
 def _drawn(by_title: Ratios, base: str, over: str, neutral: float = 1.0) -> Any:
     shown = {title: ratios for title, ratios in by_title.items() if ratios}
     policies = list(dict.fromkeys(policy for ratios in shown.values() for policy in ratios))
@@ -71,7 +76,8 @@ def _drawn(by_title: Ratios, base: str, over: str, neutral: float = 1.0) -> Any:
     axes[0].set_yticks(range(len(policies)), [label(name) for name in policies])
     axes[0].set_ylim(len(policies) - 0.5, -0.5)
     figure.supxlabel(f"{'ratio to' if neutral else 'difference from'} {label(base)}", fontsize=10)
-    figure.suptitle(f"Means and 95 % intervals over {over}", fontsize=10)
+    shown_as = "Means and 95 % intervals" if shows_intervals(by_title) else "Means"
+    figure.suptitle(f"{shown_as} over {over}", fontsize=10)
     return figure
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Repetition of a run from its provenance, with a comparison of all files byte by byte."""
+"""Repetition of a run from its provenance, with a comparison of all files."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from itertools import zip_longest
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
 import rebat
 from rebat.core.errors import InputError
 from rebat.core.files import file_hash
-from rebat.core.manifest import MANIFEST, listed
+from rebat.core.manifest import MANIFEST
 from rebat.core.shipped import located
+from rebat.library.compared_files import BOUND, EQUAL, ROUNDED, ComparedFile, compared
 from rebat.library.provenance import (
     PROVENANCE,
     WORKLOAD,
@@ -35,34 +35,6 @@ _SHIPPED = {
 }
 """For each option, the kind and the file extensions of the inputs that rebat includes."""
 
-_LONGEST = 120
-"""Maximum number of characters of a line that are shown."""
-
-
-class ComparedFile(msgspec.Struct, frozen=True):
-    """A file of the result.
-
-    Attributes
-    ----------
-    file : str
-        Path of the file in the folder.
-    verdict : str
-        ``equal``, ``differs``, ``missing`` (not in the new result), or ``new`` (not in the earlier
-        one).
-    line : int, optional
-        The number of the first line that differs, or None for a binary file.
-    before : str
-        This line in the earlier result, or an empty text if the line does not exist.
-    now : str
-        This line in the new result, or an empty text if the line does not exist.
-    """
-
-    file: str
-    verdict: Literal["equal", "differs", "missing", "new"]
-    line: int | None = None
-    before: str = ""
-    now: str = ""
-
 
 class Reproduction(msgspec.Struct, frozen=True):
     """The comparison of a result with its repetition.
@@ -74,17 +46,29 @@ class Reproduction(msgspec.Struct, frozen=True):
     files: list[ComparedFile]
 
     @property
+    def rounded(self) -> list[ComparedFile]:
+        """The files that are equal up to rounding."""
+        return [row for row in self.files if row.verdict == ROUNDED]
+
+    @property
     def reproduced(self) -> bool:
-        """Whether all files are equal."""
-        return all(row.verdict == "equal" for row in self.files)
+        """Whether all files are equal, or equal up to rounding."""
+        return all(row.verdict in (EQUAL, ROUNDED) for row in self.files)
 
     @property
     def verdict(self) -> str:
         """The result in one line."""
-        n_unequal = sum(row.verdict != "equal" for row in self.files)
-        if not n_unequal:
+        n_unequal = sum(row.verdict not in (EQUAL, ROUNDED) for row in self.files)
+        if n_unequal:
+            return f"not reproduced: {n_unequal} of {len(self.files)} files differ"
+        if not self.rounded:
             return f"reproduced: all {len(self.files)} files are equal"
-        return f"not reproduced: {n_unequal} of {len(self.files)} files differ"
+        largest = max(self.rounded, key=lambda row: row.difference)
+        return (
+            f"{ROUNDED}: numbers in {len(self.rounded)} of {len(self.files)} files differ by at "
+            f"most {largest.difference:.2g} (relative; limit: {BOUND:g}). The largest difference "
+            f"is in {largest.file}, line {largest.line}: {largest.field}"
+        )
 
     @property
     def record(self) -> dict[str, Any]:
@@ -242,27 +226,3 @@ def _run(arguments: Sequence[str], folder: Path, place: Path | None) -> None:
     if before or not (folder / MANIFEST).exists():
         problem = f"the command ended with status {done.returncode} and wrote no result"
         raise InputError(problem, PROVENANCE, "the command of a result: " + " ".join(arguments))
-
-
-def compared(earlier: Path, new: Path) -> Iterator[ComparedFile]:
-    """Yield a row per file of two results, except the provenance."""
-    in_earlier, in_new = listed(earlier).keys(), listed(new).keys()
-    for name in sorted((in_earlier | in_new) - {PROVENANCE}):
-        if name not in in_new:
-            yield ComparedFile(name, "missing")
-        elif name not in in_earlier:
-            yield ComparedFile(name, "new")
-        else:
-            yield _compared(name, earlier / name, new / name)
-
-
-def _compared(name: str, before: Path, now: Path) -> ComparedFile:
-    if file_hash(before) == file_hash(now):  # do not read large files into memory
-        return ComparedFile(name, "equal")
-    try:
-        texts = before.read_bytes().decode().split("\n"), now.read_bytes().decode().split("\n")
-    except UnicodeDecodeError:
-        return ComparedFile(name, "differs")
-    lines = enumerate(zip_longest(*texts, fillvalue=""), 1)
-    line, (old, new) = next((at, pair) for at, pair in lines if pair[0] != pair[1])
-    return ComparedFile(name, "differs", line, old[:_LONGEST], new[:_LONGEST])

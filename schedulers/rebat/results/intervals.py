@@ -90,6 +90,11 @@ class Interval(msgspec.Struct, frozen=True):
         return None if self.low is None or self.high is None else self.high - self.low
 
 
+def any_interval(estimates: Iterable[Interval | None]) -> bool:
+    """Return whether at least one mean or median has an interval that a figure can show."""
+    return any(estimate is not None and estimate.width for estimate in estimates)
+
+
 def exact_number(value: float) -> Interval:
     """Return an `Interval` for a number without uncertainty."""
     return Interval(value, value, value, 0)

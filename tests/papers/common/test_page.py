@@ -68,6 +68,20 @@ def test_own_statements_are_counted_and_listed_apart() -> None:
     assert text.index("## Statements of rebat") < text.index("| here | rebat's")
 
 
+def test_claims_with_too_few_seeds_are_counted_separately() -> None:
+    """They do not count as claims that do not hold."""
+    few = [claim("a", TOO_FEW), claim("b", TOO_FEW)]
+    assert report(claim("c", HOLDS), claim("d", UNDECIDED), *few).verdict[0] == (
+        "Claims of the paper: 1 of 2 hold, 1 is undecided; 2 more have too few seeds."
+    )
+    only = report(*few)
+    assert only.verdict[0] == "Claims of the paper: 2 have too few seeds."
+    assert "the interval of a mean needs 5 seeds, the interval of a median 6." in markdown(only)
+    assert "needs 5 seeds" not in markdown(MIXED)
+    sizes = Judgement("here", "Table 1", "3", None, "", "Table 1", sizes=[INSIDE, TOO_FEW])
+    assert summary_of([sizes]) == ["Published values: 1 inside; 1 more has too few seeds."]
+
+
 def test_a_group_of_published_values_has_no_direction() -> None:
     group = Judgement("here", "Table 1", "3", None, "", "Table 1", sizes=[INSIDE, OUTSIDE, NEAR])
     assert summary_of([group]) == ["Published values: 1 inside, 1 near, 1 outside."]

@@ -126,7 +126,7 @@ def test_printed_values_are_drawn_beside_ours_counted_alike() -> None:
     assert (useful.mean, useful.n) == (pytest.approx(75.0), 2)
     assert [one.values["june-2017"]["h111"] for one in printed.PRINTED] == [80.69, 90.67, 63.4]
     (picture,) = printed.printed_pictures(runs, setting)
-    assert picture.note.endswith("95 % intervals as lines")
+    assert picture.note == "means over 2 seeds"
     for said in ("published", "as in the program", "as in the paper", "steals in the window"):
         assert f">{said}<" in picture.svg
     assert not [*printed.printed_pictures(runs, setting._replace(workload="one's own"))]
@@ -146,7 +146,7 @@ def test_verdicts_follow_their_rules(report: Path) -> None:
     assert verdicts
     for verdict in verdicts:
         if verdict.estimate and verdict.estimate.n:
-            assert verdict.direction == "fewer than 5 seeds"
+            assert verdict.direction == "too few seeds"
             assert verdict.estimate.low is None
 
 
@@ -163,7 +163,7 @@ def test_a_claim_holds_if_its_entire_interval_is_in_the_range() -> None:
     wrong = one(Rule("above 1.1", 1.1, 2.0), estimate)
     assert (wrong.direction, wrong.why) == ("contradicted", "")
     assert wrong.ours == "0.9000 [0.8000, 1.0500]"
-    assert one(Rule("below 1", 0.0, 1.0), Interval(0.9, n=4)).direction == "fewer than 5 seeds"
+    assert one(Rule("below 1", 0.0, 1.0), Interval(0.9, n=4)).direction == "too few seeds"
 
 
 @pytest.mark.parametrize(
@@ -198,7 +198,7 @@ def test_a_ratio_is_paired_and_holds_or_not() -> None:
     contradicted = verdicts((0.98, 0.97, 0.99, 0.98, 0.98))[rises]
     assert (contradicted.direction, contradicted.why) == ("contradicted", "")
     assert verdicts((1.05, 0.99, 1.06, 0.98, 1.0))[rises].direction == "undecided"
-    assert verdicts((1.02, 1.03, 1.02, 1.04))[rises].direction == "fewer than 5 seeds"
+    assert verdicts((1.02, 1.03, 1.02, 1.04))[rises].direction == "too few seeds"
 
 
 def test_the_published_gain_is_compared_with_the_interval() -> None:

@@ -4,16 +4,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 
-from rebat.results.intervals import FEWEST, Interval, spread
+from rebat.results.intervals import Interval, spread
 
 HOLDS, CONTRADICTED, UNDECIDED = "holds", "contradicted", "undecided"
-TOO_FEW = f"fewer than {FEWEST} seeds"
+TOO_FEW = "too few seeds"
 """Direction verdicts. A claim holds if rebat's entire interval is within the range that the claim
 allows. It is contradicted if the entire interval is outside the range. Otherwise it is undecided.
+Without an interval there is no verdict: there are too few seeds.
 """
 
 INSIDE, NEAR, OUTSIDE = "inside", "near", "outside"
@@ -102,7 +103,7 @@ class Judgement(msgspec.Struct, frozen=True):
             return "not published"
         if len(self.sizes) == 1:
             return self.sizes[0]
-        return ", ".join(f"{n} {place}" for place, n in _counted(self.sizes))
+        return _listed(self.sizes)
 
 
 def _digits(value: float) -> str:
@@ -124,11 +125,15 @@ def _counted(words: Sequence[str]) -> list[tuple[str, int]]:
 def summary_of(judgements: Sequence[Judgement]) -> list[str]:
     """Return the counts of verdicts as sentences.
 
-    There are sentences for the paper's claims, published values, and rebat's statements.
+    There are sentences for the paper's claims, published values, and rebat's statements. Claims and
+    values that have too few seeds for a verdict are counted separately.
 
     >>> judged = Judgement("june", "a", "above 0", None, HOLDS, "Table 1", sizes=["near"])
-    >>> summary_of([judged])
-    ['Claims of the paper: 1 of 1 holds.', 'Published values: 1 near.']
+    >>> few = Judgement("june", "b", "above 0", None, TOO_FEW, "Table 1")
+    >>> summary_of([judged, few])
+    ['Claims of the paper: 1 of 1 holds; 1 more has too few seeds.', 'Published values: 1 near.']
+    >>> summary_of([few])
+    ['Claims of the paper: 1 has too few seeds.']
     """
     claims = [j.direction for j in judgements if j.direction and not j.own]
     own = [j.direction for j in judgements if j.direction and j.own]
@@ -136,18 +141,28 @@ def summary_of(judgements: Sequence[Judgement]) -> list[str]:
     sentences = []
     for words, directions in (("Claims of the paper", claims), ("Statements of rebat", own)):
         if directions:
-            sentences.append(f"{words}: {_of(directions)}.")
+            sentences.append(f"{words}: {_split(directions, _of)}.")
     if sizes:
-        counts = ", ".join(f"{n} {word}" for word, n in _counted(sizes))
-        sentences.insert(1, f"Published values: {counts}.")
+        sentences.insert(1, f"Published values: {_split(sizes, _listed)}.")
     return sentences or ["No claim could be judged."]
+
+
+def _split(verdicts: Sequence[str], counts: Callable[[Sequence[str]], str]) -> str:
+    """Return the counts of verdicts, and the number of claims without a verdict."""
+    judged = [verdict for verdict in verdicts if verdict != TOO_FEW]
+    few = len(verdicts) - len(judged)
+    more = f"{few} {'more ' if judged else ''}{'has' if few == 1 else 'have'} {TOO_FEW}"
+    return "; ".join([*([counts(judged)] if judged else []), *([more] if few else [])])
+
+
+def _listed(sizes: Sequence[str]) -> str:
+    return ", ".join(f"{n} {word}" for word, n in _counted(sizes))
 
 
 def _of(directions: Sequence[str]) -> str:
     n, holds = len(directions), directions.count(HOLDS)
-    verb = {HOLDS: "", TOO_FEW: "has " if n == 1 else "have "}
     others = [
-        f"{count} {verb.get(word, 'is ' if count == 1 else 'are ')}{word}"
+        f"{count} {'is' if count == 1 else 'are'} {word}"
         for word, count in _counted(directions)
         if word != HOLDS
     ]

@@ -8,8 +8,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from rebat.core.page_style import PAGE_STYLE
-from rebat.papers.common.judgement import Judgement
+from rebat.papers.common.judgement import TOO_FEW, Judgement
 from rebat.papers.common.parts import Report
+from rebat.results.intervals import FEWEST
 
 HEADINGS = ("Claims of the paper and rebat's results", "Statements of rebat")
 """Headings of the two tables of claims."""
@@ -20,6 +21,11 @@ HOW_TO_READ = (
     "published value is inside if it lies in rebat's interval. It is near if it lies outside "
     "this interval, but within the range of 95 % of single runs. In all other cases it is "
     "outside."
+)
+
+TOO_FEW_SEEDS = (
+    f" There are too few seeds for a verdict if rebat's number has no interval: the interval of a "
+    f"mean needs {FEWEST} seeds, the interval of a median {FEWEST + 1}."
 )
 
 _TEMPLATE = """<!DOCTYPE html>
@@ -76,7 +82,7 @@ li, p, h1, h3 { overflow-wrap: anywhere }
 <td>{{ j.size }}</td><td>{{ j.rule }}</td><td>{{ j.paper }}</td></tr>
 {% endfor %}</table></div>
 {% endfor %}{% if r.pictures %}<h2>Figures</h2>
-<p>{{ r.figures_note }}</p>
+<p>{{ r.about_figures | join(" ") }}</p>
 {% for p in r.pictures %}<h3>{{ p.title }} <span class="paper">{{ p.paper }}</span></h3>
 {% if p.note %}<p class="note">{{ p.note }}</p>{% endif %}
 {% if p.key %}<p class="note key">{% for k in p.key %}<span><i class="{{ k.look }}"
@@ -105,7 +111,7 @@ def html(report: Report) -> str:
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
     page: str = environment.from_string(_TEMPLATE).render(
         r=report,
-        how_to_read=HOW_TO_READ,
+        how_to_read=_how_to_read(report),
         claims=_claims(report),
         columns=_columns(report),
         style=PAGE_STYLE,
@@ -137,6 +143,11 @@ def _claims(report: Report) -> list[tuple[str, list[Judgement]]]:
     return list(zip(HEADINGS, (report.of_paper(), report.of_paper(own=True)), strict=True))
 
 
+def _how_to_read(report: Report) -> str:
+    few = any(TOO_FEW in (j.direction, *j.sizes) for j in report.judgements)
+    return HOW_TO_READ + (TOO_FEW_SEEDS if few else "")
+
+
 def _columns(report: Report) -> list[str]:
     return [report.subject, "claim", "rebat", "direction", "published value", "rule", "paper"]
 
@@ -155,7 +166,7 @@ def _summary(report: Report) -> Iterator[str]:
         yield from (f"All settings: {report.shared}.", "") if report.shared else ()
         for text in report.verdict:
             yield from (f"**{text}**", "")
-        yield from (HOW_TO_READ, "")
+        yield from (_how_to_read(report), "")
     yield from (f"- {text}" for text in report.findings)
     if report.contradicted:
         yield from ("Contradicted:", "", *(_bullet(report, item) for item in report.contradicted))

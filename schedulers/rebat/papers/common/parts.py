@@ -41,7 +41,7 @@ class Picture(msgspec.Struct, frozen=True):
 
     ``paper`` names the corresponding figure of the paper. ``title`` is the caption, ``key`` the
     legend, ``note`` the unit and the number of seeds. ``svg`` may contain several panels. The page
-    places them in a row if they fit.
+    places them in a row if they fit. ``intervals`` states whether the figure shows intervals.
     """
 
     paper: str
@@ -49,6 +49,7 @@ class Picture(msgspec.Struct, frozen=True):
     svg: str
     note: str = ""
     key: Sequence[Key] = ()
+    intervals: bool = False
 
 
 BOXES_NOTE = (
@@ -81,6 +82,8 @@ class Report(msgspec.Struct, frozen=True):
         The heading of the first column of judgements.
     figures_note : str
         A sentence that explains the figures.
+    intervals_note : str
+        A sentence that explains the intervals in figures.
     unfinished : str
         A sentence on the progress of a campaign that is not complete, or an empty text.
     claims : bool
@@ -98,9 +101,16 @@ class Report(msgspec.Struct, frozen=True):
     remarks: Sequence[str] = ()
     subject: str = "workload"
     figures_note: str = BOXES_NOTE
+    intervals_note: str = ""
     unfinished: str = ""
     claims: bool = True
     findings: Sequence[str] = ()
+
+    @property
+    def about_figures(self) -> list[str]:
+        """The sentences that explain the figures."""
+        drawn = any(picture.intervals for picture in self.pictures)
+        return [*filter(None, (self.figures_note, self.intervals_note if drawn else ""))]
 
     @property
     def verdict(self) -> list[str]:
@@ -158,8 +168,12 @@ def means_note(over: str, rows: Iterable[Sequence[str]]) -> str:
     >>> means_note("1 seed", [["easy", "1.0"]])
     'means over 1 seed'
     """
-    brackets = any("[" in cell for _, *cells in rows for cell in cells)
-    return f"means over {over}" + (", 95 % intervals in brackets" if brackets else "")
+    return f"means over {over}" + (", 95 % intervals in brackets" if bracketed(rows) else "")
+
+
+def bracketed(rows: Iterable[Sequence[str]]) -> bool:
+    """Return whether rows of a table contain an interval, in any column except the first."""
+    return any("[" in cell for _, *cells in rows for cell in cells)
 
 
 # ---- format of numbers

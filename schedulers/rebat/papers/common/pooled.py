@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from statistics import fmean
 
-from rebat.papers.common.parts import Table
+from rebat.papers.common.parts import Table, bracketed
 from rebat.papers.common.runs_index import RunIndex, Setting
 from rebat.papers.common.tables import Column
 from rebat.results.intervals import FEWEST, BySeed, interval, marked, ratios
@@ -14,7 +14,7 @@ from rebat.results.scenario import ScenarioLabel
 
 NOTE = (
     "The ratio of a workload is the mean over its seeds. The table shows the mean over {n} "
-    "workloads with its interval: what to expect of another workload."
+    "workloads{interval}: what to expect of another workload."
 )
 
 
@@ -47,7 +47,9 @@ def _table(
         means = [[value for value in numbers if value is not None] for numbers in values]
         rows.append([label, *(marked(interval(numbers)) for numbers in means)])
     title = f"{settings[0].grid}: {column.heading}, ratio to {base} over all workloads"
-    note = NOTE.format(n=len(workloads)) + (f" Scenario: {', '.join(shared)}." if shared else "")
+    interval_text = " with its interval" if bracketed(rows) else ""
+    note = NOTE.format(n=len(workloads), interval=interval_text)
+    note += f" Scenario: {', '.join(shared)}." if shared else ""
     return Table("", title, ["scenario", *others], rows, note)
 
 

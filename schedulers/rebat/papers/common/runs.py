@@ -11,23 +11,24 @@ import msgspec
 
 from rebat.core.units import format_duration
 from rebat.figures.lines import Panel, lines_svg
-from rebat.figures.ratios import ratio_title, ratios_svg
+from rebat.figures.ratios import Ratios, ratio_title, ratios_svg, shows_intervals
 from rebat.papers.common.parts import (
     Picture,
     Report,
     ReportMaker,
     Table,
+    bracketed,
     means_note,
     percent,
     seeds_text,
 )
 from rebat.papers.common.pooled import pooled
 from rebat.papers.common.runs_index import RunIndex, Setting, simulations
-from rebat.papers.common.sweeps import lines_of, sweeps
+from rebat.papers.common.sweeps import SweptRuns, lines_of, sweeps
 from rebat.papers.common.tables import Column, column
 from rebat.results.catalogue import VERDICT
 from rebat.results.catalogue import metric as row_of
-from rebat.results.intervals import marked, spread
+from rebat.results.intervals import any_interval, marked, spread
 from rebat.results.measures.backlog import MOST_APART, NOT_COMPARABLE, WHY_NOT, of_window
 from rebat.results.verdict import change_text
 from rebat.runs.simulating import workload_of
@@ -60,30 +61,30 @@ METRICS = tuple(
 DRAWN = METRICS[:4]
 """Metrics of the figures and of the overview tables."""
 
+MARK = "The mark = means that the interval contains"
+
 
 def report(
     path: Path, tables: Sequence[Table], pictures: Sequence[Picture], provenance: Sequence[str]
 ) -> Report:
     """Return the report of a campaign's ``results.parquet``."""
     runs = RunIndex(simulations(path, str))
+    compared = [*pooled(runs, DRAWN), *_overview(runs), *_settings(runs)]
+    intervals = bracketed(row for table in compared for row in table.rows)
+    with_, mark = (" with 95 % intervals", f" {MARK} 1.") if intervals else ("", "")
     return Report(
         title="Policies compared",
         lead=(
-            "Values are means over seeds with 95 % intervals. A ratio is a mean of ratios: for "
-            "each seed, the value is divided by the value of the first policy of the file. The "
-            "mark = means that the interval contains 1. If a workload was generated with several "
-            "seeds, values are first averaged over the seeds of the failures."
+            f"Values are means over seeds{with_}. A ratio is a mean of ratios: for each seed, the "
+            f"value is divided by the value of the first policy of the file.{mark} If a workload "
+            "was generated with several seeds, values are first averaged over the seeds of the "
+            "failures."
         ),
         judgements=[],
-        tables=[
-            *pooled(runs, DRAWN),
-            *_overview(runs),
-            *_settings(runs),
-            *map(_without_number, tables),
-        ],
+        tables=[*compared, *map(_without_number, tables)],
         pictures=[*_sweep_pictures(runs), *_pictures(runs), *pictures],
         provenance=provenance,
-        figures_note="Points are means over seeds. Lines are their 95 % intervals.",
+        figures_note="Points are means over seeds.",
         claims=False,
         findings=[*findings(runs, [name for name, _ in VERDICT])],
     )
@@ -246,10 +247,21 @@ def _sweep_pictures(runs: RunIndex[str]) -> Iterator[Picture]:
             for column in DRAWN
             if (lines := lines_of(runs, sweep, column.metric))
         ]
-        svg = lines_svg(panels, sweep.title, sweep.is_time)
-        title = f"{sweep.fixed.grid}: {sweep.fixed.workload} over {sweep.title}"
-        note = f"{sweep.fixed_text}; means over {n_of(runs, sweep.fixed)}, bands: 95 % intervals"
-        yield Picture("", title, svg, note)
+        yield sweep_picture(runs, sweep, panels, sweep.fixed.workload)
+
+
+def sweep_picture(
+    runs: RunIndex[str], sweep: SweptRuns, panels: Sequence[Panel], subject: str
+) -> Picture:
+    """Return the picture of a sweep. Its note mentions bands only if there are intervals."""
+    drawn = any_interval(
+        mean for panel in panels for line in panel.lines.values() for _, mean in line
+    )
+    note = f"{sweep.fixed_text}; means over {n_of(runs, sweep.fixed)}"
+    note += ", bands: 95 % intervals" if drawn else ""
+    title = f"{sweep.fixed.grid}: {subject} over {sweep.title}"
+    svg = lines_svg(panels, sweep.title, sweep.is_time)
+    return Picture("", title, svg, note, intervals=drawn)
 
 
 def _pictures(runs: RunIndex[str]) -> Iterator[Picture]:
@@ -266,8 +278,14 @@ def _pictures(runs: RunIndex[str]) -> Iterator[Picture]:
         }
         if any(ratios.values()):
             title, over = f"{label}: ratios to {base}", n_of(runs, setting)
-            picture = ratios_svg(ratios, base, over)
-            yield Picture("", title, picture, f"{setting.label}; {over}")
+            yield ratio_picture(title, ratios, base, over, f"{setting.label}; {over}")
+
+
+def ratio_picture(title: str, ratios: Ratios, base: str, over: str, note: str) -> Picture:
+    """Return a picture of ratios. Its note mentions lines only if there are intervals."""
+    drawn = shows_intervals(ratios)
+    note += ", lines: 95 % intervals" if drawn else ""
+    return Picture("", title, ratios_svg(ratios, base, over), note, intervals=drawn)
 
 
 def workload_tables(units: Sequence[Unit]) -> Iterator[Table]:

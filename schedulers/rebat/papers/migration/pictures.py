@@ -14,7 +14,7 @@ from rebat.papers.common.tables import mean_of
 from rebat.papers.migration.groups import FORMS, WITHOUT, ComparedGroup, figure_4, table_2
 from rebat.papers.migration.published import FIGURE_3, FIGURE_3_LOAD, MIXED, STATES, TABLE_2
 from rebat.papers.migration.runs import MigrationCase, Runs
-from rebat.results.intervals import Interval, exact_number
+from rebat.results.intervals import Interval, any_interval, exact_number
 
 _SHARE = "share of node time"
 _PRINTED = ("paper, without", "paper, with")
@@ -27,7 +27,7 @@ def pictures(index: Runs) -> Iterator[Picture]:
         title = f"node time at {FIGURE_3_LOAD} % load"
         yield Picture("Figure 3", title, _figure_3(index, loads[FIGURE_3_LOAD]))
     if loads:
-        yield Picture("Figure 4", "share of node time in mixed nodes", _figure_4(index, loads))
+        yield _figure_4(index, loads)
     for load, pair in table_2(index).items():
         for partition, states in TABLE_2[load].items():
             svg = _table_2(index, partition, states, pair)
@@ -67,7 +67,7 @@ def _word(case: MigrationCase) -> str:
     return "without" if case == WITHOUT else case.label
 
 
-def _figure_4(index: Runs, loads: Mapping[int, ComparedGroup]) -> str:
+def _figure_4(index: Runs, loads: Mapping[int, ComparedGroup]) -> Picture:
     """Draw a group of bars per load. Whiskers are 95 % intervals. The paper's bars are grey."""
     series: dict[str, dict[int, Interval]] = {}
     for load, pair in loads.items():
@@ -76,6 +76,7 @@ def _figure_4(index: Runs, loads: Mapping[int, ComparedGroup]) -> str:
             if mean:
                 bars = series.setdefault(_word(run.case), {})
                 bars[load] = mean
+    drawn = any_interval(mean for bars in series.values() for mean in bars.values())
     for which, name in enumerate(_PRINTED):
         series[name] = {load: exact_number(MIXED[load][which]) for load in loads}
     figure = new_figure(max(1.0 + 1.2 * len(loads), 4.6), 3.8)
@@ -89,7 +90,8 @@ def _figure_4(index: Runs, loads: Mapping[int, ComparedGroup]) -> str:
     axis.grid(axis="y", alpha=0.3)
     axis.set_axisbelow(True)
     axis.spines[["top", "right"]].set_visible(False)
-    return svg_of(figure)
+    title = "share of node time in mixed nodes"
+    return Picture("Figure 4", title, svg_of(figure), intervals=drawn)
 
 
 def _bars(

@@ -72,8 +72,9 @@ def report(
         pictures=[*pictures.pictures(index), *more_pictures],
         provenance=provenance,
         subject="about",
-        figures_note="Bars are means over seeds, and whiskers are their 95 % intervals. In "
-        "pictures of cores, jobs that move have strong colours and are numbered.",
+        figures_note="Bars are means over seeds. In pictures of cores, jobs that move have strong "
+        "colours and are numbered.",
+        intervals_note="Whiskers are 95 % intervals.",
     )
 
 

@@ -11,9 +11,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from rebat.figures.ratios import ratios_svg
-from rebat.papers.common.parts import Picture, Report, ReportMaker, Table, means_note
-from rebat.papers.common.runs import DRAWN, n_of
+from rebat.papers.common.parts import Picture, Report, ReportMaker, Table, bracketed, means_note
+from rebat.papers.common.runs import DRAWN, MARK, n_of, ratio_picture
 from rebat.papers.common.runs_index import RunIndex, Setting, simulations
 from rebat.papers.node_stealing.runs import PROGRAM
 from rebat.results.intervals import BySeed, Interval, interval, marked, minus, ratios
@@ -26,6 +25,9 @@ def report(
 ) -> Report:
     """Return the report of a campaign's ``results.parquet``."""
     runs = RunIndex(simulations(path, str))
+    own = list(_tables(runs))
+    intervals = bracketed(row for table in own for row in table.rows)
+    mark = f" {MARK} 1 (no gain) or 0 (no effect)." if intervals else ""
     return Report(
         title="What causes the gain of node stealing",
         lead=(
@@ -33,14 +35,13 @@ def report(
             "differ in several rules. This report shows the ratio of node stealing to Baseline "
             "for two versions: with the rules of the paper, and with the rules of the program. "
             "Other rows show the effect of one rule: the change of this ratio if the version "
-            "uses this rule of the other version. Ratios and effects are paired by seed. The "
-            "mark = means that the interval contains 1 (no gain) or 0 (no effect)."
+            f"uses this rule of the other version. Ratios and effects are paired by seed.{mark}"
         ),
         judgements=[],
-        tables=[*_tables(runs), *tables],
+        tables=[*own, *tables],
         pictures=[*_pictures(runs), *pictures],
         provenance=provenance,
-        figures_note="Points are means over seeds. Lines are their 95 % intervals.",
+        figures_note="Points are means over seeds.",
         claims=False,
     )
 
@@ -148,8 +149,7 @@ def _pictures(runs: RunIndex[str]) -> Iterator[Picture]:
         if shown:
             title = f"{setting.label} ({setting.grid}): gain with each difference"
             over = n_of(runs, setting)
-            svg = ratios_svg(shown, "Baseline with the same axes", over)
-            yield Picture("", title, svg, over)
+            yield ratio_picture(title, shown, "Baseline with the same axes", over, over)
 
 
 REPORT = ReportMaker(report, True)

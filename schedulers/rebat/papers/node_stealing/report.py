@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from rebat.papers.common.parts import Picture, Report, ReportMaker, Table
+from rebat.papers.common.parts import Picture, Report, ReportMaker, Table, bracketed
 from rebat.papers.node_stealing.claims import judgements
 from rebat.papers.node_stealing.pictures import an_hour, pictures
 from rebat.papers.node_stealing.runs import index_of
@@ -21,6 +21,8 @@ def report(
 ) -> Report:
     """Return the report of a campaign's ``results.parquet``. The tables of workloads come first."""
     runs = index_of(path)
+    own = list(tables(runs))
+    drawn = bracketed(row for table in own for row in table.rows)
     return Report(
         title="Node stealing for failed jobs: evaluation repeated",
         lead=(
@@ -30,10 +32,10 @@ def report(
             "statistics of the paper's workloads, but other jobs. So compare trends, not exact "
             "values. Policies follow either the text of the paper (as in the paper) or the "
             "authors' program (as in the program). If a month was generated several times, means "
-            "and intervals are over the generated months."
+            f"{'and intervals ' if drawn else ''}are over the generated months."
         ),
         judgements=list(judgements(runs)),
-        tables=[*workloads, *tables(runs)],
+        tables=[*workloads, *own],
         pictures=[*pictures(runs), *more_pictures],
         provenance=provenance,
     )

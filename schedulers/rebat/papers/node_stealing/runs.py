@@ -88,7 +88,7 @@ def seeds_of(runs: RunIndex[str], names: Iterable[str], *settings: Setting) -> s
     return text.replace("seed", "draw") if runs.drawn.issuperset(settings) else text
 
 
-def seeds_note(runs: RunIndex[str], setting: Setting, shown: str = "in brackets") -> str:
-    """Return a note with the number of seeds of a setting."""
+def seeds_of_all(runs: RunIndex[str], setting: Setting) -> str:
+    """Return the number of seeds (or generated workloads) of a setting as text."""
     names = [a + name for a in semantics(runs, setting) for name in policies(runs, setting)]
-    return f"means over {seeds_of(runs, names, setting)}, 95 % intervals {shown}"
+    return seeds_of(runs, names, setting)

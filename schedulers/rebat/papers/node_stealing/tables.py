@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 from rebat.core.units import exact, format_duration
-from rebat.papers.common.parts import Table, number, percent
+from rebat.papers.common.parts import Table, means_note, number, percent
 from rebat.papers.common.runs_index import RunIndex, Setting
 from rebat.papers.node_stealing import published
 from rebat.papers.node_stealing.runs import (
@@ -19,7 +19,7 @@ from rebat.papers.node_stealing.runs import (
     main_of,
     main_settings,
     policies,
-    seeds_note,
+    seeds_of_all,
     semantics,
 )
 from rebat.results.intervals import spread
@@ -68,7 +68,7 @@ def _utilisation(runs: RunIndex[str], setting: Setting) -> Table:
     texts = {policy: percent(value) for policy, value in printed.items()}
     columns, rows = _compared(runs, setting, texts, {"": useful, "of all node time, ": of_all})
     title = f"{setting.workload}: useful utilisation ({setting.scenario.label})"
-    note = f"share of the node time that was up; {seeds_note(runs, setting)}"
+    note = f"share of the node time that was up; {means_note(seeds_of_all(runs, setting), rows)}"
     if setting.scenario.accounting == "program":
         note += "; checkpoints are counted as in the program: a final checkpoint is useful time"
     return Table("Tables 4, 7, 8", title, columns, rows, note)
@@ -90,8 +90,8 @@ def _idle(runs: RunIndex[str], setting: Setting) -> Table:
     title = f"{setting.workload}: time with at least one idle node ({setting.scenario.label})"
     note = (
         "share of time; nodes held for a failed job do not count as idle; published values are "
-        "measured over 20 days but divided by 30 days; " + seeds_note(runs, setting)
-    )
+        "measured over 20 days but divided by 30 days; "
+    ) + means_note(seeds_of_all(runs, setting), rows)
     return Table("Tables 5a, 8", title, columns, rows, note)
 
 
@@ -110,14 +110,13 @@ def _steals(runs: RunIndex[str], setting: Setting) -> Table:
     note = (
         "number of decisions to steal + number of other reactions (a node was free, or there was "
         "no victim), in the window; "
-    )
-    return Table("Tables 5b, 9", title, columns, rows, note + seeds_note(runs, setting))
+    ) + means_note(seeds_of_all(runs, setting), rows)
+    return Table("Tables 5b, 9", title, columns, rows, note)
 
 
 def _sweep(runs: RunIndex[str], family: Family) -> Table:
     """Return a table with the results for all MTBFs and downtimes of a family."""
-    rows = []
-    note = seeds = seeds_note(runs, family[0])
+    rows, apart = [], ""
     main = main_of(runs, family)
     for setting in family:
         for policy in (a + p for a in semantics(runs, setting) for p in policies(runs, setting)):
@@ -128,7 +127,7 @@ def _sweep(runs: RunIndex[str], family: Family) -> Table:
             useful = spread(estimate, "{:.2%}".format)
             if runs.comparable((setting, policy), (main, policy)) is False:
                 useful = f"{useful} {NOT_COMPARABLE}"
-                note = f"{seeds}; {WHY_NOT} (compared with {main.scenario.label})"
+                apart = f"; {WHY_NOT} (compared with {main.scenario.label})"
             spans = (setting.scenario.mtbf_s, setting.scenario.downtime_s)
             rows.append(
                 [
@@ -149,4 +148,5 @@ def _sweep(runs: RunIndex[str], family: Family) -> Table:
         "weighted mean flow",
     ]
     title = f"{main.workload}: all MTBFs and downtimes ({main.scenario.family_label})"
-    return Table("cf. Figures 9, 10, 11", title, columns, rows, note)
+    note = means_note(seeds_of_all(runs, family[0]), rows)
+    return Table("cf. Figures 9, 10, 11", title, columns, rows, note + apart)

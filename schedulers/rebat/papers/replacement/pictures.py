@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from rebat.figures.boxes import stacks, svg_of, whiskers
@@ -14,7 +14,7 @@ from rebat.papers.replacement.published import FIGURES
 from rebat.papers.replacement.published import SOURCES as PRINTED
 from rebat.papers.replacement.runs import SOURCES, ReplacementCase, Runs, free
 from rebat.papers.replacement.tables import NO_FAILURES
-from rebat.results.intervals import interval
+from rebat.results.intervals import Interval, any_interval, interval
 
 CASES = (NO_FAILURES, "failures", "failures, replacement")
 
@@ -25,7 +25,7 @@ def pictures(runs: Runs) -> Iterator[Picture]:
         setting = runs.main(workload)
         if setting is None:
             continue
-        yield Picture(makespans, f"{workload}: makespan", _makespans(runs, setting))
+        yield _makespans(runs, setting, makespans)
         shares = _sources(runs, setting)
         if shares:
             yield Picture(
@@ -33,49 +33,47 @@ def pictures(runs: Runs) -> Iterator[Picture]:
             )
 
 
-def _makespans(runs: Runs, setting: Setting) -> str:
+def _makespans(runs: Runs, setting: Setting, paper: str) -> Picture:
     """Draw a group of bars per policy. Whiskers are 95 % intervals."""
     plain = [c for c in runs.cases(setting) if not (c.replaces or c.other_axes or c.how)]
     figure = new_figure(1.5 + 1.5 * len(plain), 3.4)
     axis = figure.subplots()
+    drawn = False
     for place, (case, colour) in enumerate(zip(CASES, colours(len(CASES)), strict=True)):
-        _bars(axis, runs, setting, plain, place, case, colour)
+        medians = [_median(runs, setting, policy, case) for policy in plain]
+        _bars(axis, medians, place, case, colour)
+        drawn = drawn or any_interval(medians)
     axis.set_xticks(range(len(plain)), [case.label for case in plain])
     axis.set_ylabel("makespan (h)", fontsize=9)
     axis.legend(frameon=False, fontsize=7, bbox_to_anchor=(1, 1), loc="upper left")
     axis.grid(axis="y", alpha=0.3)
     axis.set_axisbelow(True)
     axis.spines[["top", "right"]].set_visible(False)
-    return svg_of(figure)
+    title = f"{setting.workload}: makespan"
+    return Picture(paper, title, svg_of(figure), intervals=drawn)
+
+
+def _median(runs: Runs, setting: Setting, policy: ReplacementCase, case: str) -> Interval | None:
+    if case == NO_FAILURES:
+        values = free(runs, setting, policy)
+    else:
+        failing = policy._replace(replaces=case != "failures")
+        values = runs.values(setting, failing, "makespan_s")
+    return interval(values, of_median=True)
 
 
 def _bars(
-    axis: Any,
-    runs: Runs,
-    setting: Setting,
-    plain: list[ReplacementCase],
-    place: int,
-    case: str,
-    colour: Any,
+    axis: Any, medians: Sequence[Interval | None], place: int, case: str, colour: Any
 ) -> None:
     width = 0.8 / len(CASES)
-    shown = []
-    for x, policy in enumerate(plain):
-        if case == NO_FAILURES:
-            values = free(runs, setting, policy)
-        else:
-            failing = policy._replace(replaces=case != "failures")
-            values = runs.values(setting, failing, "makespan_s")
-        middle = interval(values, of_median=True)
-        if middle:
-            shown.append((x + (place - 1) * width, middle))
+    shown = [(x + (place - 1) * width, y) for x, y in enumerate(medians) if y]
     if shown:
-        at, medians = zip(*shown, strict=True)
+        at, bars = zip(*shown, strict=True)
         axis.bar(
             at,
-            [median.mean / 3600 for median in medians],
+            [median.mean / 3600 for median in bars],
             width,
-            yerr=whiskers(medians, 3600),
+            yerr=whiskers(bars, 3600),
             error_kw={"linewidth": 0.6},
             color=colour,
             label=case,

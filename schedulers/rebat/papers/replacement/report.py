@@ -72,7 +72,8 @@ def report(
         ],
         pictures=[*pictures.pictures(runs), *more_pictures],
         provenance=provenance,
-        figures_note="Bars are medians over seeds, and whiskers are their intervals.",
+        figures_note="Bars are medians over seeds.",
+        intervals_note="Whiskers are 95 % intervals.",
     )
 
 

@@ -11,6 +11,7 @@ from rebat.figures.canvas import colours, new_figure
 from rebat.papers.common.parts import Picture
 from rebat.papers.torus.batches import CASES, HOUR_S, Batches, BatchSetting, PlacementCase
 from rebat.papers.torus.published import FIGURES
+from rebat.results.intervals import any_interval
 
 Lines = Mapping[str, Sequence[tuple[float, float]]]
 
@@ -22,7 +23,9 @@ def pictures(batches: Batches, densities: Lines) -> Iterator[Picture]:
         settings = batches.of_scale(scale_h, size)
         if settings:
             title = f"completion times, scale {scale_h:g} h, jobs of {size} nodes"
-            yield Picture(paper, title, _completion(batches, settings))
+            means = (batches.of(at, case) for at in settings for case in batches.cases(at))
+            svg, drawn = _completion(batches, settings), any_interval(means)
+            yield Picture(paper, title, svg, intervals=drawn)
 
 
 def _densities(densities: Lines) -> str:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from rebat.papers.common.parts import Report
+from rebat.papers.common.parts import Report, bracketed
 from rebat.papers.torus import conventions
 from rebat.papers.torus.batches import Batches, batches
 from rebat.papers.torus.claims import judgements
@@ -65,19 +65,23 @@ def report(
         If there are no results to report.
     """
     runs = Batches(batches(table), laws)
+    shown = [*conventions.tables(runs), *tables(runs)]
+    intervals = bracketed(row for table in shown for row in table.rows)
     return Report(
         title="Failure-aware placement on a torus: evaluation repeated",
         lead=(
             "I. Vardas, M. Ploumidis, M. Marazakis: Exploring the impact of node failures on the "
             "resource allocation for parallel jobs, 2022. This report simulates section 3: equal "
             f"jobs run one after another on a torus ({', '.join(runs.tori)}) whose nodes fail. "
-            "Values are means over seeds with 95 % confidence intervals. Gains are paired by seed."
+            f"Values are means over seeds{' with 95 % confidence intervals' if intervals else ''}. "
+            "Gains are paired by seed."
         ),
         remarks=REMARKS,
         judgements=list(judgements(runs)),
-        tables=[*conventions.tables(runs), *tables(runs)],
+        tables=shown,
         pictures=list(pictures(runs, densities)),
         provenance=[*provenance, "means are over the completed seeds"],
         subject="trace",
-        figures_note="Bars are means over seeds, and whiskers are 95 % confidence intervals.",
+        figures_note="Bars are means over seeds.",
+        intervals_note="Whiskers are 95 % confidence intervals.",
     )

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import msgspec
 
-from rebat.figures.lines import Panel, lines_svg
+from rebat.figures.lines import Panel
 from rebat.papers.common import runs as usual
 from rebat.papers.common.parts import Picture, Report, ReportMaker, Table
 from rebat.papers.common.runs_index import RunIndex, simulations
@@ -60,10 +60,7 @@ def ettr_pictures(runs: RunIndex[str]) -> Iterator[Picture]:
             if (lines := lines_of(runs, sweep, metric, of))
         ]
         if panels:
-            title = f"{sweep.fixed.grid}: ETTR of {sweep.fixed.workload} over {sweep.title}"
-            over = usual.n_of(runs, sweep.fixed)
-            note = f"{sweep.fixed_text}; means over {over}, bands: 95 % intervals"
-            yield Picture("", title, lines_svg(panels, sweep.title, sweep.is_time), note)
+            yield usual.sweep_picture(runs, sweep, panels, f"ETTR of {sweep.fixed.workload}")
 
 
 def _largest(runs: RunIndex[str], sweep: SweptRuns) -> list[str]:
