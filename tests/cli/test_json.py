@@ -142,6 +142,7 @@ NO_TABLE = {
     "operations": "the name of its file",
     "pybatsim-path": "a path",
     "completion": "a script",
+    "warmup": "a sentence",
     "policy new": "the names of its files",
     "campaign run": "a sentence; campaign status has the numbers",
     "campaign report": "the names of its files",

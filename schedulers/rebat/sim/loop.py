@@ -139,10 +139,10 @@ def goes_first(attempts: Any, jobs: Any, now: int, a: int, b: int, parameters: A
         return release > other_release
     if rule == LEAST_LOST_WORK:
         ran, other_ran = now - attempts[a, START], now - attempts[b, START]
-        kept = attempts[a, RECOVERY] + remaining(attempts, jobs, a, now)[0]
-        other_kept = attempts[b, RECOVERY] + remaining(attempts, jobs, b, now)[0]
-        lost = max(0, ran - kept) * jobs[i, SIZE]
-        other_lost = max(0, other_ran - other_kept) * jobs[j, SIZE]
+        saved = attempts[a, RECOVERY] + remaining(attempts, jobs, a, now)[0]
+        other_saved = attempts[b, RECOVERY] + remaining(attempts, jobs, b, now)[0]
+        lost = max(0, ran - saved) * jobs[i, SIZE]
+        other_lost = max(0, other_ran - other_saved) * jobs[j, SIZE]
         if lost != other_lost:
             return lost < other_lost
     if jobs[i, SIZE] != jobs[j, SIZE]:
@@ -170,10 +170,10 @@ def victim_of(
             continue
         if parameters[VICTIM] == FITS and jobs[attempts[a, JOB], SIZE] < n_more:
             continue
-        known = False
+        listed = False
         for i in range(n_spared):
-            known |= spared[i] == a
-        if known:
+            listed |= spared[i] == a
+        if listed:
             continue
         if best < 0 or goes_first(attempts, jobs, now, a, best, parameters):
             best = a
@@ -492,10 +492,10 @@ def run(  # noqa: PLR0912, PLR0915 (one loop)
                             n_free -= 1
                             free[node // pool.BLOCK] -= 1
                             continue
-                        a, known = owner[node] - 1, False
+                        a, listed = owner[node] - 1, False
                         for k in range(n_hit):
-                            known |= hit[k] == a
-                        if known:
+                            listed |= hit[k] == a
+                        if listed:
                             continue
                         k = n_hit
                         while k > first_hit and hit[k - 1] > a:  # ascending within an event
