@@ -4,16 +4,15 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import Any, get_args
 
 import click
 
-VARIABLE = "REBAT_ENGINE"
-"""See `rebat.sim.choose`; processes started by this command inherit the variable."""
+from rebat.sim.how import VARIABLE, How
 
 
 def _remember(context: click.Context, _: click.Parameter, value: str | None) -> None:
-    if value:
+    if value:  # processes started by this command inherit the variable
         os.environ[VARIABLE] = value
         context.call_on_close(lambda: os.environ.pop(VARIABLE, None))
 
@@ -22,7 +21,7 @@ def engine_option(command: Any) -> Any:
     """Add the option ``--engine`` to a command."""
     return click.option(
         "--engine",
-        type=click.Choice(["auto", "compiled", "reference"]),
+        type=click.Choice(get_args(How)),
         expose_value=False,
         callback=_remember,
         help=(

@@ -87,13 +87,9 @@ class CompactJobs(Sequence[Job]):
         """The distinct additional fields of jobs, by position."""
         return self._extra_fields
 
-    def id_at(self, place: int) -> str:
-        """Return the id of a job. ``place`` is not checked."""
-        return self._id(place)
-
     def ids(self) -> Iterator[str]:
         """Yield the ids of the jobs."""
-        return map(self._id, range(len(self)))
+        return map(self.id_at, range(len(self)))
 
     def profile_uses(self) -> dict[str, int]:
         """Return the number of jobs of each profile, in the order of its first job."""
@@ -135,14 +131,15 @@ class CompactJobs(Sequence[Job]):
             raise IndexError(place)
         return self.at(place % len(self))
 
-    def _id(self, place: int) -> str:
+    def id_at(self, place: int) -> str:
+        """Return the id of a job. ``place`` is not checked."""
         return self._ids[self._id_ends[place] : self._id_ends[place + 1]].decode()
 
     def at(self, place: int) -> Job:
         """Return a job. ``place`` must be from 0 to n - 1; it is not checked."""
         walltime_us = self._walltime_us[place]
         return Job(
-            self._id(place),
+            self.id_at(place),
             self._n_nodes[place],
             self._submit_us[place],
             None if walltime_us == _NO_WALLTIME else walltime_us,

@@ -115,6 +115,10 @@ def logarithmic(axes: Any, extent: float) -> None:
     axes.xaxis.set_minor_formatter(NullFormatter())
 
 
+NARROWEST_AXIS = 0.02
+"""Minimum range of an axis of ratios or of differences of shares: 2 % or 2 points."""
+
+
 def at_least(axes: Any, extent: float, direction: str) -> None:
     """Extend the axis ``x`` or ``y`` around its centre, so that it covers at least ``extent``.
 

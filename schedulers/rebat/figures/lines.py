@@ -7,7 +7,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from rebat.figures.boxes import svg_of
-from rebat.figures.canvas import at_least, label, logarithmic, new_figure, policy_colours, time_unit
+from rebat.figures.canvas import (
+    NARROWEST_AXIS,
+    at_least,
+    label,
+    logarithmic,
+    new_figure,
+    policy_colours,
+    time_unit,
+)
 from rebat.results.catalogue import metric
 from rebat.results.intervals import Interval
 
@@ -19,10 +27,6 @@ Lines = Mapping[str, Line]
 
 WIDE = 20.0
 """If the largest value is at least this multiple of the smallest, the axis is logarithmic."""
-
-
-NARROWEST_AXIS = 0.02
-"""Minimum range of an axis of shares: 2 points."""
 
 
 class Panel(NamedTuple):

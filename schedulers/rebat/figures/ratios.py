@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rebat.figures.boxes import svg_of
-from rebat.figures.canvas import at_least, label, new_figure, policy_colours
+from rebat.figures.canvas import NARROWEST_AXIS, at_least, label, new_figure, policy_colours
 from rebat.results.catalogue import RATIOS, metric
 from rebat.results.intervals import Interval, any_interval
 from rebat.results.seeds import MetricRow
@@ -15,9 +15,6 @@ from rebat.results.seeds import MetricRow
 Ratios = Mapping[str, Mapping[str, Interval]]
 """Ratios by title of the metric, then by policy."""
 
-
-NARROWEST_AXIS = 0.02
-"""Minimum range of an axis of ratios or of differences of shares: 2 % or 2 points."""
 
 NARROWEST = 7.0
 """Minimum width of a figure, in inches."""

@@ -44,7 +44,8 @@ from rebat.results.measures.summary import Layout, Measures, RunSummary, as_json
 from rebat.session.ledger import Ledger
 from rebat.session.plan_record import PlanRecord, PlanRecorder
 from rebat.session.session import Session
-from rebat.sim.choose import compiled_outcome, how_of
+from rebat.sim.choose import compiled_outcome
+from rebat.sim.how import how_of
 from rebat.sim.simulate import Events, Outcome
 
 RUN_FILES = (

@@ -3,9 +3,6 @@
 
 from __future__ import annotations
 
-import os
-from typing import Literal, cast, get_args
-
 from rebat.core.compact_jobs import compact
 from rebat.core.errors import InputError
 from rebat.core.jobs import Workload
@@ -14,25 +11,11 @@ from rebat.policies.own_policy import OwnPolicy
 from rebat.policies.preset import Preset
 from rebat.sim import loop
 from rebat.sim.eligible import why_not_policy, why_not_run, why_not_workload
+from rebat.sim.how import How
 from rebat.sim.simulate import Events, OnProgress, Outcome, Uncovered, simulate
-
-How = Literal["auto", "compiled", "reference"]
-"""Ways to simulate a run: compiled (an error if it is not covered), reference, or auto."""
-
-VARIABLE = "REBAT_ENGINE"
-"""Environment variable with the default way."""
 
 PAYS = 200_000
 """Number of jobs from which compiling the loop takes less time than it saves."""
-
-
-def how_of(how: str | None = None) -> How:
-    """Return the way to simulate. The default is the value of `VARIABLE`, otherwise auto."""
-    value = how or os.environ.get(VARIABLE) or "auto"
-    if value not in get_args(How):
-        where = "--engine" if how else VARIABLE
-        raise InputError(f"is {value!r}", where, ", ".join(get_args(How)))
-    return cast(How, value)
 
 
 def ready() -> bool:

@@ -383,12 +383,11 @@ def run(  # noqa: PLR0912, PLR0915 (one loop)
         plan_t, plan_f, overdue, entered, left, hit, spared,
     ) = room  # fmt: skip
     n_attempts = n_records = n_nodes_used = n_hits = n_given_up = n_changed = n_ends = 0
-    n_queue = n_holds = n_overdue = n_running = next_job = next_line = opened = sequence = 0
+    n_queue = n_holds = n_overdue = n_running = next_job = next_line = opened = 0
     n_free, n_down, unfinished, base_n, plan_n = n_nodes, 0, n_jobs, 1, 1
     base_f[0] = n_nodes
     plan_f[0] = n_nodes
-    sequence = 2
-    job_sequence, line_sequence = 1, 2
+    job_sequence, line_sequence, sequence = 1, 2, 2
     outcome = DONE
     while unfinished > 0:
         # ---- the next time
@@ -653,10 +652,9 @@ def run(  # noqa: PLR0912, PLR0915 (one loop)
             base_n = counts.forget(base_t, base_f, base_n, now)
             if depth == ALL and upkeep != REBUILD:
                 plan_n = counts.forget(plan_t, plan_f, plan_n, now)
-                settled = before  # both compress and append begin with the earlier reservations
-                if counts.any_before(start, settled, now + (1 if n_late else 0)):
+                if counts.any_before(start, before, now + (1 if n_late else 0)):
                     copy_profile(base_t, base_f, base_n, plan_t, plan_f)
-                    plan_n = counts.place(plan_t, plan_f, base_n, size, duration, start, 0, settled)
+                    plan_n = counts.place(plan_t, plan_f, base_n, size, duration, start, 0, before)
                 elif n_late:
                     for i in range(n_late):
                         nodes_held = jobs[attempts[overdue[i], JOB], SIZE]
@@ -666,11 +664,6 @@ def run(  # noqa: PLR0912, PLR0915 (one loop)
                         plan_t, plan_f, plan_n, size, duration, start, before, opened
                     )
                 if before < n_queue or upkeep == APPEND:
-                    if upkeep == COMPRESS and counts.any_before(start, before, now):
-                        copy_profile(base_t, base_f, base_n, plan_t, plan_f)
-                        plan_n = counts.place(
-                            plan_t, plan_f, base_n, size, duration, start, 0, before
-                        )
                     plan_n = counts.place(
                         plan_t, plan_f, plan_n, size, duration, start, before, n_queue
                     )
