@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import Any
 
@@ -12,7 +12,7 @@ import msgspec
 from rebat.core.errors import InputError
 from rebat.core.jobs import Job, duration_us
 from rebat.core.nodes import NodeSet
-from rebat.core.packed import Packed, Packing
+from rebat.core.table import Schema, Table
 from rebat.core.units import MAX_SECONDS, to_us
 
 SUCCESS = "COMPLETED_SUCCESSFULLY"
@@ -82,12 +82,26 @@ def again(job: EndedJob, place: int) -> EngineJob:
     return EngineJob(*_fields_of(job), submitted=True, place=place)
 
 
-ENDED = Packing(EndedJob, ("n_nodes", "submit_us", "start_us", "end_us"), ("state",))
+def _ended(columns: Mapping[str, Sequence[Any]]) -> Iterator[EndedJob]:
+    """Yield the jobs of rows."""
+    walltimes = [None if us < 0 else us for us in columns["walltime_us"]]
+    named = {**columns, "walltime_us": walltimes, "registered": map(bool, columns["registered"])}
+    return map(EndedJob, *(named[name] for name in EndedJob.__struct_fields__))
 
 
-def ended_jobs(jobs: Iterable[EndedJob] = ()) -> Packed[EndedJob]:
-    """Return ended jobs in the compact form in which the engine stores them."""
-    return Packed(ENDED, jobs)
+ENDED = Schema(
+    EndedJob,
+    numbers=("n_nodes", "submit_us", "walltime_us", "start_us", "end_us", "registered"),
+    codes=("state", "profile", "workload", "metadata"),
+    texts=("id",),
+    rare=(),
+    rows=_ended,
+)
+
+
+def ended_jobs(jobs: Iterable[EndedJob] = ()) -> Table[EndedJob]:
+    """Return ended jobs as the table in which the engine stores them."""
+    return Table(ENDED, jobs)
 
 
 def registered_job(job_id: str, fields: dict[str, Any]) -> EngineJob:

@@ -11,7 +11,7 @@ from rebat.core.counted import counted
 from rebat.core.events import CallRequested, Event, JobCompleted, JobSubmitted
 from rebat.core.jobs import Job, duration_us, job_fields, with_parts
 from rebat.core.nodes import NodeSet
-from rebat.core.packed import Packed
+from rebat.core.table import Table
 from rebat.core.units import to_s
 from rebat.engine.aborts import Abort, AbortRule
 from rebat.engine.jobs import (
@@ -43,7 +43,7 @@ class EngineState:
         self.options = options
         self.n_nodes = n_nodes
         self.now_us = 0
-        self.ended: Packed[EndedJob] = ended_jobs()
+        self.ended: Table[EndedJob] = ended_jobs()
         self.profiles: dict[str, dict[str, dict[str, Any]]] = {}
         self._uses: dict[str, dict[str, int]] = {}
         self._pool = NodePool(n_nodes)

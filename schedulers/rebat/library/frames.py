@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rebat.core.units import FOREVER_US, to_s
-from rebat.results.files.run_csv import ATTEMPT_COLUMNS, attempt_values
+from rebat.results.files.columns import plain_columns
+from rebat.results.files.run_csv import attempt_columns
 from rebat.results.measures.jobs import JobRow
 from rebat.results.measures.owners import GROUP_COLUMNS, group_rows
 from rebat.results.measures.recoveries import down_intervals
@@ -47,7 +48,7 @@ def attempts(results: Sequence[RunResult]) -> DataFrame:
     import pandas as pd
 
     parts = [
-        pd.DataFrame(map(attempt_values, result.ledger.attempts), columns=list(ATTEMPT_COLUMNS))
+        pd.DataFrame(plain_columns(attempt_columns(result.ledger), slice(None)))
         for result in results
     ]
     return _with_policies(parts, results)

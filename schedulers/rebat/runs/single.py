@@ -17,7 +17,7 @@ from rebat.core.compact_jobs import compact
 from rebat.core.files import write_json, write_lines, write_text
 from rebat.core.jobs import Workload
 from rebat.core.options import MAX_ATTEMPTS, SessionOptions
-from rebat.core.packed import Packed
+from rebat.core.table import Table
 from rebat.core.traits import OWNERS, traits_of
 from rebat.engine.engine import Engine, OnProgress
 from rebat.engine.jobs import EndedJob
@@ -27,14 +27,15 @@ from rebat.models.overload import stuck_job
 from rebat.policies.own_policy import OwnPolicy
 from rebat.policies.partitions import open_to
 from rebat.policies.presets import Preset
-from rebat.results.files.batsim_csv import jobs_csv, schedule_csv
+from rebat.results.files.batsim_csv import jobs_columns, jobs_csv, schedule_csv
 from rebat.results.files.plans import write_plans
 from rebat.results.files.run_csv import (
-    attempts_csv,
+    attempt_columns,
     groups_csv,
     holds_csv,
     node_events_csv,
     recoveries_csv,
+    row_columns,
     rows_csv,
 )
 from rebat.results.files.tables import write_table
@@ -83,7 +84,7 @@ class RunResult(msgspec.Struct):
     summary: RunSummary
     rows: JobRows
     ledger: Ledger
-    jobs: Packed[EndedJob]
+    jobs: Table[EndedJob]
     plans: PlanRecord | None = None
     dead_us: int = 0
 
@@ -236,10 +237,10 @@ def write_run(
     if result.jobs:
         uncounted_us = repeated_us(ledger) + result.dead_us
         totals = schedule_csv(result.jobs, n_nodes, ledger.node_events, uncounted_us)
-        write_table(folder, "jobs", jobs_csv(result.jobs), form)
+        write_table(folder, "jobs", jobs_columns(result.jobs), len(result.jobs), form)
         write_text(folder / "schedule.csv", totals)
-    write_table(folder, "rebat_jobs", rows_csv(result.rows), form)
-    write_table(folder, "rebat_attempts", attempts_csv(result.ledger), form)
+    write_table(folder, "rebat_jobs", row_columns(result.rows), len(result.rows), form)
+    write_table(folder, "rebat_attempts", attempt_columns(ledger), len(ledger.attempts), form)
     for owner in OWNERS:
         if result.rows.column(owner).any():
             write_lines(folder / f"rebat_{owner}s.csv", groups_csv(result.rows, owner))

@@ -3,14 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Literal, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from rebat.core.attempts import INTERRUPTED, Attempt, Cause
+from rebat.core.attempts import INTERRUPTED, Attempt, Cause, resubmission_id
 from rebat.core.nodes import NodeSet
-from rebat.core.packed import Packed, Packing
+from rebat.core.table import Schema, Table
 from rebat.models.checkpoint import Checkpointing
 from rebat.models.remaining import Remaining
 
@@ -82,7 +82,19 @@ class Hold(msgspec.Struct, gc=False):
 
 Why = Literal["ended", "hit", "given up"]
 
-ATTEMPTS = Packing(
+
+def _records(columns: Mapping[str, Sequence[Any]]) -> Iterator[AttemptRecord]:
+    """Yield the records of rows."""
+    job_ids = columns["job_id"]
+    pairs = zip(job_ids, columns["number"], strict=True)
+    ids = [resubmission_id(job, number) if number else job for job, number in pairs]
+    named = {**columns, "id": ids, "stages": [stages or {} for stages in columns["stages"]]}
+    attempts = map(Attempt, *(named[name] for name in Attempt.__struct_fields__))
+    named |= {"attempt": list(attempts), "imaged": list(map(bool, columns["imaged"]))}
+    return map(AttemptRecord, *(named[name] for name in AttemptRecord.__struct_fields__))
+
+
+ATTEMPTS = Schema(
     AttemptRecord,
     numbers=(
         "start_us",
@@ -100,15 +112,20 @@ ATTEMPTS = Packing(
         "attempt.job_serial",
         "attempt.number",
         "attempt.priority",
+        "attempt.priority_class",
+        "attempt.walltime_us",
     ),
-    names=("cause", "state", "why", "checkpointing"),
-    text="attempt.job_id",
+    codes=("cause", "state", "why", "checkpointing", "profile", "lost_to", "failure"),
+    texts=("attempt.job_id",),
+    rare=("stages",),
+    rows=_records,
 )
+"""The columns of attempts. An id is that of the job and the number of the attempt."""
 
 
-def attempts_of(records: Iterable[AttemptRecord] = ()) -> Packed[AttemptRecord]:
-    """Return records of attempts in the compact form in which a ledger stores them."""
-    return Packed(ATTEMPTS, records)
+def attempts_of(records: Iterable[AttemptRecord] = ()) -> Table[AttemptRecord]:
+    """Return records of attempts as the table of a ledger."""
+    return Table(ATTEMPTS, records)
 
 
 class Part(NamedTuple):
@@ -132,7 +149,7 @@ class Part(NamedTuple):
 class Ledger(msgspec.Struct):
     """Records of a simulation: attempts in the order of their ends, machine events, and others."""
 
-    attempts: Packed[AttemptRecord] = msgspec.field(default_factory=attempts_of)
+    attempts: Table[AttemptRecord] = msgspec.field(default_factory=attempts_of)
     interrupted: dict[str, int] = {}
     """For each job, the number of attempts that failures interrupted."""
     given_up: list[str] = []

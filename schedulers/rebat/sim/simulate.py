@@ -17,7 +17,7 @@ from rebat.core.compact_jobs import compact
 from rebat.core.errors import InputError
 from rebat.core.jobs import Workload, delay_us
 from rebat.core.nodes import NodeSet
-from rebat.core.packed import Packed
+from rebat.core.table import Table
 from rebat.core.traits import traits_of
 from rebat.core.units import FOREVER_US
 from rebat.engine.jobs import FAILED, KILLED, REJECTED, SUCCESS, WALLTIME, EndedJob, ended_jobs
@@ -118,7 +118,7 @@ class Outcome(msgspec.Struct):
     """
 
     ledger: Ledger
-    jobs: Packed[EndedJob]
+    jobs: Table[EndedJob]
     plans: PlanRecord | None = None
     dead_us: int = 0
 

@@ -12,7 +12,7 @@ import pytest
 from rebat.core.csv_text import csv_field
 from rebat.core.jobs import Job, Workload
 from rebat.core.nodes import NodeSet
-from rebat.core.packed import Packed
+from rebat.core.table import Table
 from rebat.core.units import to_us
 from rebat.engine.jobs import EndedJob, ended_jobs
 from rebat.models.failures.events import read_events
@@ -43,7 +43,7 @@ FLAT = {
 """Number of hosts of recordings on platforms without latency."""
 
 
-def engine_jobs(path: Path) -> Packed[EndedJob]:
+def engine_jobs(path: Path) -> Table[EndedJob]:
     """Return the jobs in one of Batsim's tables."""
     return ended_jobs(map(engine_job, csv.DictReader(io.StringIO(path.read_text()))))
 

@@ -4,13 +4,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 import rebat
 from rebat.cli.main import main
+from rebat.core.csv_text import csv_field
 from rebat.core.errors import InputError
 from rebat.results.files.batsim_files import read_jobs
+from rebat.results.files.columns import Names, Reals, Seconds, Words
 from rebat.results.files.rows import Rows
 from rebat.results.files.tables import row_reader, table_in, write_table
 from rebat.results.files.timelines import read_timeline
@@ -64,22 +68,33 @@ def test_readers_read_both(folders, tmp_path: Path, capsys) -> None:
     assert "differ" not in capsys.readouterr().out.splitlines()[0]
 
 
+def names(*texts: str, **fields: Any) -> Names:
+    return Names(lambda part: texts[part], **fields)
+
+
 def test_guarded_names_are_plain_in_parquet(tmp_path: Path) -> None:
-    lines = ["job_id,cause,start_time", '"a,""b",\'=1+1,1.500000', "'=x,,"]
+    start_us = np.array([1_500_000, -1])
+    columns = {
+        "job_id": names('a,"b', "=x"),
+        "cause": Words(np.array([1, 0]), ["", "=1+1"]),
+        "start_time": Seconds(start_us, start_us < 0),
+    }
     for form in ("csv", "parquet"):
-        write_table(tmp_path, "rebat_jobs", lines, form)
+        write_table(tmp_path, "rebat_jobs", columns, 2, form)
+    text = (tmp_path / "rebat_jobs.csv").read_text()
+    assert text == 'job_id,cause,start_time\n"a,""b",\'=1+1,1.500000\n\'=x,,\n'
     for ending in ("csv", "parquet"):
         rows = Rows(tmp_path / f"rebat_jobs.{ending}", ("job_id",))
         assert rows.names("job_id") == ['a,"b', "=x"]
         assert rows.names("cause") == ["=1+1", ""]
         assert rows.times("start_time", empty=-1).tolist() == [1_500_000, -1]
-    write_table(tmp_path, "jobs", ["job_id,profile", "'=x,p"], "parquet")
+    write_table(tmp_path, "jobs", {"job_id": names("'=x", field=csv_field)}, 1, "parquet")
     assert Rows(tmp_path / "jobs.parquet", ()).texts("job_id") == ["'=x"]
 
 
 def test_errors_name_the_row(folders, tmp_path: Path) -> None:
-    lines = ["job_id,start_time", "1,5.0", "2,-1.0"]
-    write_table(tmp_path, "rebat_jobs", lines, "parquet")
+    columns = {"job_id": names("1", "2"), "start_time": Reals(np.array([5.0, -1.0]))}
+    write_table(tmp_path, "rebat_jobs", columns, 2, "parquet")
     with pytest.raises(InputError, match=r"rebat_jobs.parquet:3: start_time is '-1.000000'"):
         Rows(tmp_path / "rebat_jobs.parquet", ()).times("start_time")
     (tmp_path / "rebat_jobs.parquet").write_bytes(b"no")

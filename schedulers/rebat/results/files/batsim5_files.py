@@ -3,36 +3,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+
+import numpy as np
 
 from rebat.core.attempts import job_name
 from rebat.core.batsim5 import complete
-from rebat.core.packed import Packed
+from rebat.core.table import Table
 from rebat.engine.jobs import REJECTED, EndedJob
-from rebat.results.files.batsim_csv import JOB_COLUMNS, NodeEvents, columns_of_run, totals
+from rebat.results.files.batsim_csv import NodeEvents, columns_of_run, totals
+from rebat.results.files.columns import Names, Words, csv_lines, fixed
 
 VERSION5 = "5.0.0-rc2-rebat"
 _ONLY_IN_4 = ("scheduling_time", "simulation_time")
 
 
-def jobs_csv5(jobs: Iterable[EndedJob]) -> Iterator[str]:
+def jobs_csv5(jobs: Table[EndedJob]) -> Iterator[str]:
     """Yield the lines of jobs.csv. It has a row per Batsim job or resubmission, sorted by end.
 
     Like Batsim, the file does not quote names. The energy of static jobs is -1.
     """
-    yield JOB_COLUMNS
-    yield from map(_row, jobs)
+    profile, workload = jobs.column("profile"), jobs.column("workload")
+    names = jobs.values("profile")
+    pairs, which = np.unique(workload * len(names) + profile, return_inverse=True)
+    complete_names = [
+        complete(names[pair % len(names)], jobs.values("workload")[pair // len(names)])
+        for pair in pairs.tolist()
+    ]
+    energy = np.where(jobs.having("state", REJECTED), 2, jobs.column("registered"))
+    columns = {
+        "job_id": Names(lambda part: list(map(job_name, jobs.texts("id", part))), str),
+        "workload_name": Words(workload, jobs.values("workload"), str),
+        "profile": Words(which, complete_names, str),
+        **columns_of_run(jobs),
+        "consumed_energy": Words(energy, ["-1.000000", "0.000000", ""], str),
+        "metadata": fixed("", len(jobs)),
+    }
+    return csv_lines(columns, len(jobs))
 
 
-def _row(job: EndedJob) -> str:
-    profile = complete(job.profile, job.workload)
-    energy = "0.000000" if job.registered else "-1.000000"
-    if job.state == REJECTED:
-        energy = ""
-    return f"{job_name(job.id)},{job.workload},{profile},{columns_of_run(job)},{energy},"
-
-
-def schedule_json(jobs: Packed[EndedJob], n_nodes: int, node_events: NodeEvents) -> str:
+def schedule_json(jobs: Table[EndedJob], n_nodes: int, node_events: NodeEvents) -> str:
     """Return schedule.json: an object with the totals of the schedule, one field per line."""
     values = totals(jobs, n_nodes, node_events) | {"batsim_version": f'"{VERSION5}"'}
     rows = (f'  "{name}": {value}' for name, value in values.items() if name not in _ONLY_IN_4)

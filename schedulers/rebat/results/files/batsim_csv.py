@@ -15,62 +15,83 @@ import numpy.typing as npt
 from rebat.core.attempts import job_name
 from rebat.core.csv_text import csv_field
 from rebat.core.nodes import NodeSet
-from rebat.core.packed import Packed
+from rebat.core.table import Table
 from rebat.core.units import US_PER_S, to_s
-from rebat.engine.jobs import REJECTED, SUCCESS, EndedJob
+from rebat.engine.jobs import REJECTED, SUCCESS, EndedJob, ended_jobs
 from rebat.results.files.batsim_files import NULL_RUN_US
+from rebat.results.files.columns import (
+    Column,
+    Names,
+    Nodes,
+    Reals,
+    Seconds,
+    Whole,
+    Words,
+    csv_lines,
+)
 from rebat.results.measures.recoveries import down_intervals
 from rebat.results.measures.sharing import dot
-
-JOB_COLUMNS = (
-    "job_id,workload_name,profile,submission_time,requested_number_of_resources,requested_time,"
-    "success,final_state,starting_time,execution_time,finish_time,waiting_time,turnaround_time,"
-    "stretch,allocated_resources,consumed_energy,metadata"
-)
 
 
 def jobs_csv(jobs: Iterable[EndedJob]) -> Iterator[str]:
     """Yield the lines of jobs.csv. It has a row per Batsim job or resubmission, sorted by end."""
-    yield JOB_COLUMNS
-    yield from map(_row, jobs)
+    table = jobs if isinstance(jobs, Table) else ended_jobs(jobs)
+    return csv_lines(jobs_columns(table), len(table))
 
 
-def _row(job: EndedJob) -> str:
-    names = ",".join(map(csv_field, (job_name(job.id), job.workload, job.profile)))
-    metadata = job.metadata.replace('"', '""')
-    energy = "" if job.state == REJECTED else "-1.000000"
-    return f'{names},{columns_of_run(job)},{energy},"{metadata}"'
+def jobs_columns(jobs: Table[EndedJob]) -> dict[str, Column]:
+    """Return the columns of jobs.csv."""
+    rejected = jobs.having("state", REJECTED)
+    return {
+        "job_id": Names(lambda part: list(map(job_name, jobs.texts("id", part))), csv_field),
+        "workload_name": Words(jobs.column("workload"), jobs.values("workload"), csv_field),
+        "profile": Words(jobs.column("profile"), jobs.values("profile"), csv_field),
+        **columns_of_run(jobs),
+        "consumed_energy": Words(rejected.astype(int), ["-1.000000", ""]),
+        "metadata": Words(jobs.column("metadata"), jobs.values("metadata"), _quoted),
+    }
 
 
-def columns_of_run(job: EndedJob) -> str:
-    """Return the values from ``submission_time`` to ``allocated_resources``, joined by commas."""
-    walltime = -1.0 if job.walltime_us is None else to_s(job.walltime_us)
-    head = (
-        f"{to_s(job.submit_us):.6f},{job.n_nodes},{walltime:.6f},"
-        f"{int(job.state == SUCCESS)},{job.state}"
-    )
-    if job.state == REJECTED:
-        return f"{head},,,,,,,"
-    finish_us = _finish_us(job)
-    run, turnaround = to_s(finish_us - job.start_us), to_s(finish_us - job.submit_us)
-    return (
-        f"{head},{to_s(job.start_us):.6f},{run:.6f},{to_s(finish_us):.6f},"
-        f"{to_s(job.start_us - job.submit_us):.6f},{turnaround:.6f},{turnaround / run:.6f},"
-        f"{job.nodes}"
-    )
+def _quoted(text: str) -> str:
+    return '"' + text.replace('"', '""') + '"'
 
 
-def _finish_us(job: EndedJob) -> int:
-    """Return the end of a job. As in Batsim, add `NULL_RUN_US` if the run time is 0."""
-    return job.end_us if job.end_us > job.start_us else job.start_us + NULL_RUN_US
+def columns_of_run(jobs: Table[EndedJob]) -> dict[str, Column]:
+    """Return the columns from ``submission_time`` to ``allocated_resources``."""
+    start_us, submit_us, walltime_us = map(jobs.column, ("start_us", "submit_us", "walltime_us"))
+    rejected = jobs.having("state", REJECTED)
+    finish_us = _finish_us(start_us, jobs.column("end_us"))
+    run_us, turnaround_us = finish_us - start_us, finish_us - submit_us
+    stretch = (turnaround_us / US_PER_S) / (run_us / US_PER_S)
+    return {
+        "submission_time": Seconds(submit_us),
+        "requested_number_of_resources": Whole(jobs.column("n_nodes")),
+        "requested_time": Seconds(np.where(walltime_us < 0, -US_PER_S, walltime_us)),
+        "success": Whole(jobs.having("state", SUCCESS)),
+        "final_state": Words(jobs.column("state"), jobs.values("state")),
+        "starting_time": Seconds(start_us, rejected),
+        "execution_time": Seconds(run_us, rejected),
+        "finish_time": Seconds(finish_us, rejected),
+        "waiting_time": Seconds(start_us - submit_us, rejected),
+        "turnaround_time": Seconds(turnaround_us, rejected),
+        "stretch": Reals(np.where(rejected, np.nan, stretch)),
+        "allocated_resources": Nodes(jobs.nodes()),
+    }
 
+
+def _finish_us(start_us: Ints, end_us: Ints) -> Ints:
+    """Return the ends of jobs. As in Batsim, add `NULL_RUN_US` if the run time is 0."""
+    return np.where(end_us > start_us, end_us, start_us + NULL_RUN_US)
+
+
+Ints = npt.NDArray[np.int64]
 
 NodeEvents = Sequence[tuple[int, bool, NodeSet]]
 """An event: time, whether the nodes are up after the event, and the nodes."""
 
 
 def schedule_csv(
-    jobs: Packed[EndedJob], n_nodes: int, node_events: NodeEvents, uncounted_us: int = 0
+    jobs: Table[EndedJob], n_nodes: int, node_events: NodeEvents, uncounted_us: int = 0
 ) -> str:
     """Return schedule.csv, which has a single row (see `totals`)."""
     values = totals(jobs, n_nodes, node_events, uncounted_us)
@@ -78,7 +99,7 @@ def schedule_csv(
 
 
 def totals(
-    jobs: Packed[EndedJob], n_nodes: int, node_events: NodeEvents, uncounted_us: int = 0
+    jobs: Table[EndedJob], n_nodes: int, node_events: NodeEvents, uncounted_us: int = 0
 ) -> dict[str, str]:
     """Return the totals of a schedule by name. As in Batsim, every resubmission counts as a job.
 
@@ -90,7 +111,7 @@ def totals(
     """
     ran = ~jobs.having("state", REJECTED)
     start_us, end_us, submit_us = (jobs.column(f"{n}_us")[ran] for n in ("start", "end", "submit"))
-    finish_us = np.where(end_us > start_us, end_us, start_us + NULL_RUN_US)
+    finish_us = _finish_us(start_us, end_us)
     makespan = int(finish_us.max(initial=0))
     computing = dot(end_us - start_us, jobs.column("n_nodes")[ran].tolist()) - uncounted_us
     down = _unavailable_us(node_events, makespan)

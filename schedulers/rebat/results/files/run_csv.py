@@ -9,37 +9,28 @@ from math import isnan
 from types import NoneType
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from rebat.core.attempts import job_name
 from rebat.core.csv_text import name_field
 from rebat.core.recovery import STAGES
 from rebat.core.units import to_s
-from rebat.results.measures.jobs import JOB_COLUMNS, JobRows, lost_us
+from rebat.results.files.columns import (
+    Column,
+    Names,
+    Nodes,
+    Reals,
+    Seconds,
+    Whole,
+    Words,
+    csv_lines,
+)
+from rebat.results.measures.jobs import JOB_COLUMNS, JobRows, losses_us
 from rebat.results.measures.owners import GROUP_COLUMNS, group_rows
 from rebat.results.measures.recoveries import since_checkpoint_us
-from rebat.results.measures.timeline import checkpoint_times
-from rebat.session.ledger import AttemptRecord, Ledger
-
-ATTEMPT_COLUMNS = (
-    "job_id",
-    "attempt",
-    "size",
-    "submission_time",
-    "queued_time",
-    "start_time",
-    "finish_time",
-    "cause",
-    "why",
-    "kept_seconds",
-    "lost_later_seconds",
-    "lost_seconds",
-    "nodes",
-    "recovery_seconds",
-    "first_period_seconds",
-    "period_seconds",
-    "checkpoint_seconds",
-)
-"""Columns of rebat_attempts.csv, see `attempt_values`."""
-
+from rebat.results.measures.timeline import pattern_of
+from rebat.session.ledger import Ledger
 
 RECOVERY_COLUMNS = (
     "job_id",
@@ -76,11 +67,21 @@ def recoveries_csv(ledger: Ledger) -> Iterator[str]:
         )
 
 
-def rows_csv(rows: JobRows, columns: Sequence[str] = JOB_COLUMNS) -> Iterator[str]:
-    """Yield rebat_jobs.csv with the given columns and a row per original job."""
-    yield ",".join(columns)
-    for values in rows.values(columns):
-        yield _line(values)
+def row_columns(rows: JobRows, names: Sequence[str] = JOB_COLUMNS) -> dict[str, Column]:
+    """Return the named columns of rebat_jobs.csv, which has a row per original job."""
+    return {name: _column(rows.column(name)) for name in names}
+
+
+def rows_csv(rows: JobRows, names: Sequence[str] = JOB_COLUMNS) -> Iterator[str]:
+    """Yield the lines of rebat_jobs.csv with the named columns."""
+    return csv_lines(row_columns(rows, names), len(rows))
+
+
+def _column(values: npt.NDArray[Any]) -> Column:
+    """Return an array as a column of a file."""
+    if values.dtype.kind == "f":
+        return Reals(values)
+    return Whole(values) if values.dtype.kind == "i" else Names(lambda part: values[part].tolist())
 
 
 def groups_csv(rows: JobRows, column: str) -> Iterator[str]:
@@ -91,14 +92,12 @@ def groups_csv(rows: JobRows, column: str) -> Iterator[str]:
 
 
 def attempts_csv(ledger: Ledger) -> Iterator[str]:
-    """Yield rebat_attempts.csv: a row per attempt, sorted by end."""
-    yield ",".join(ATTEMPT_COLUMNS)
-    for record in ledger.attempts:
-        yield _line(attempt_values(record))
+    """Yield the lines of rebat_attempts.csv: a row per attempt, sorted by end."""
+    return csv_lines(attempt_columns(ledger), len(ledger.attempts))
 
 
-def attempt_values(record: AttemptRecord) -> tuple[Any, ...]:
-    """Return the values of an attempt in the order of `ATTEMPT_COLUMNS`.
+def attempt_columns(ledger: Ledger) -> dict[str, Column]:
+    """Return the columns of rebat_attempts.csv.
 
     - ``attempt``: number of the attempt. The first attempt of a job is 0.
     - ``start_time``, ``nodes``: empty if the attempt never ran.
@@ -116,26 +115,32 @@ def attempt_values(record: AttemptRecord) -> tuple[Any, ...]:
 
     The last three columns are empty if the attempt writes no periodic checkpoints.
     """
-    attempt, ran = record.attempt, record.start_us >= 0
-    recovery_us, pattern = checkpoint_times(record.checkpointing)
-    return (
-        job_name(attempt.job_id),
-        attempt.number,
-        attempt.n_nodes,
-        to_s(attempt.submit_us),
-        to_s(attempt.queued_us),
-        to_s(record.start_us) if ran else None,
-        to_s(record.end_us) if record.end_us >= 0 else None,
-        str(record.cause),
-        record.why,
-        to_s(max(0, record.useful_us)),
-        to_s(record.lost_us),
-        to_s(lost_us(record)),
-        str(record.nodes or ""),
-        to_s(recovery_us),
-        *map(to_s, pattern or ()),
-        *(() if pattern else (None, None, None)),
+    attempts = ledger.attempts
+    column, start_us, end_us = (
+        attempts.column,
+        attempts.column("start_us"),
+        attempts.column("end_us"),
     )
+    recovery_us, first_us, period_us, cost_us = pattern_of(attempts)
+    return {
+        "job_id": Names(lambda part: list(map(job_name, attempts.texts("job_id", part)))),
+        "attempt": Whole(column("number")),
+        "size": Whole(column("n_nodes")),
+        "submission_time": Seconds(column("submit_us")),
+        "queued_time": Seconds(column("queued_us")),
+        "start_time": Seconds(start_us, start_us < 0),
+        "finish_time": Seconds(end_us, end_us < 0),
+        "cause": Words(column("cause"), attempts.values("cause")),
+        "why": Words(column("why"), attempts.values("why")),
+        "kept_seconds": Seconds(np.maximum(0, column("useful_us"))),
+        "lost_later_seconds": Seconds(column("lost_us")),
+        "lost_seconds": Seconds(losses_us(attempts)),
+        "nodes": Nodes(attempts.nodes()),
+        "recovery_seconds": Seconds(recovery_us),
+        "first_period_seconds": Seconds(first_us, period_us < 0),
+        "period_seconds": Seconds(period_us, period_us < 0),
+        "checkpoint_seconds": Seconds(cost_us, period_us < 0),
+    }
 
 
 HOLD_COLUMNS = ("job_id", "start_time", "finish_time", "nodes")

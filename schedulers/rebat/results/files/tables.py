@@ -4,45 +4,29 @@
 from __future__ import annotations
 
 import csv
-import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
-from rebat.core.csv_text import original
 from rebat.core.errors import unknown_name
-from rebat.core.files import atomic_path, open_text, write_lines
+from rebat.core.files import atomic_path, open_text, write_bytes
 from rebat.core.parquet import arrow, opened
+from rebat.results.files.columns import (
+    ROWS,
+    Column,
+    Columns,
+    Reals,
+    Seconds,
+    Whole,
+    csv_parts,
+    plain_columns,
+)
 
 FORMATS = ("csv", "parquet")
 
 LONGEST_FIELD = 2**27
 """Maximum length of a field in characters. Python's default (2**17) is too short for node sets."""
-
-UNGUARDED = ("jobs",)
-"""Tables in Batsim's format. Their texts are not protected from evaluation in spreadsheets."""
-
-_TEXTS = (
-    "job_id",
-    "workload_name",
-    "profile",
-    "final_state",
-    "allocated_resources",
-    "metadata",
-    "cause",
-    "why",
-    "nodes",
-)
-_COUNTS = (
-    "attempt",
-    "attempts",
-    "size",
-    "failures",
-    "stolen",
-    "success",
-    "requested_number_of_resources",
-)
 
 
 def check_format(form: str, where: str) -> None:
@@ -53,15 +37,29 @@ def check_format(form: str, where: str) -> None:
         arrow(Path(where))
 
 
-def write_table(folder: Path, name: str, lines: Iterable[str], form: str = "csv") -> None:
-    """Write a table from the lines of a CSV file with a header."""
+def write_table(folder: Path, name: str, columns: Columns, n: int, form: str = "csv") -> None:
+    """Write a table with n rows."""
     if form == "csv":
-        write_lines(folder / f"{name}.csv", lines)
+        write_bytes(folder / f"{name}.csv", csv_parts(columns, n))
         return
-    with tempfile.NamedTemporaryFile("w", encoding="utf-8", newline="", suffix=".csv") as text:
-        text.writelines(f"{line}\n" for line in lines)
-        text.flush()
-        _convert(Path(text.name), folder / f"{name}.parquet", name not in UNGUARDED)
+    path = folder / f"{name}.parquet"
+    pa, pq = arrow(path)
+    kinds = {column: _arrow_type(pa, values) for column, values in columns.items()}
+    with (
+        atomic_path(path) as temporary,
+        pq.ParquetWriter(temporary, pa.schema(kinds), compression="zstd") as writer,
+    ):
+        for first in range(0, n, ROWS):
+            values = plain_columns(columns, slice(first, min(first + ROWS, n)))
+            arrays = [pa.array(values[c], kinds[c], from_pandas=True) for c in columns]
+            writer.write_batch(pa.record_batch(arrays, schema=pa.schema(kinds)))
+
+
+def _arrow_type(pa: Any, column: Column) -> Any:
+    """Return the type of a column in a Parquet file."""
+    if isinstance(column, Whole):
+        return pa.int64()
+    return pa.float64() if isinstance(column, Seconds | Reals) else pa.string()
 
 
 def table_in(folder: Path, name: str) -> Path:
@@ -130,37 +128,3 @@ def _text(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.6f}"
     return "" if value is None else str(value)
-
-
-def _convert(source: Path, path: Path, guarded: bool) -> None:
-    """Convert a CSV file to Parquet, batch by batch."""
-    pa, pq = arrow(path)
-    with _batches(pa, source) as batches, atomic_path(path) as temporary:
-        schema = batches.schema
-        with pq.ParquetWriter(temporary, schema, compression="zstd") as writer:
-            for batch in batches:
-                columns = [_plain(pa, column, guarded) for column in batch.columns]
-                writer.write_batch(pa.record_batch(columns, schema=schema))
-
-
-def _batches(pa: Any, path: Path) -> Any:
-    """Open a CSV file as a stream of Arrow batches. Columns are texts, whole numbers or seconds."""
-    from pyarrow import csv as arrow_csv
-
-    with path.open(encoding="utf-8") as text:
-        header = text.readline().rstrip("\n").split(",")
-    kinds = {name: pa.float64() for name in header}
-    kinds |= {name: pa.string() for name in header if name in _TEXTS}
-    kinds |= {name: pa.int64() for name in header if name in _COUNTS}
-    return arrow_csv.open_csv(
-        path,
-        parse_options=arrow_csv.ParseOptions(newlines_in_values=True),
-        convert_options=arrow_csv.ConvertOptions(column_types=kinds),
-    )
-
-
-def _plain(pa: Any, column: Any, guarded: bool) -> Any:
-    """Return a column, without the characters that protect texts in spreadsheets."""
-    if not guarded or str(column.type) != "string":
-        return column
-    return pa.array([original(text) for text in column.to_pylist()], column.type)

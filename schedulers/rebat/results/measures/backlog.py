@@ -132,7 +132,7 @@ def backlog(
         )
         for part in stretches_of(window)
     )
-    submit_us = ledger.attempts.column("attempt.submit_us")
+    submit_us = ledger.attempts.column("submit_us")
 
     def total(jobs: npt.NDArray[np.bool_], *parts: tuple[Ints, Widths]) -> float:
         return node_us([(np.where(jobs, useful_us, 0), width) for useful_us, width in parts])
@@ -147,7 +147,7 @@ def backlog(
 
 def _nothing_waits(ledger: Ledger, window: Window) -> float:
     first, last = window
-    queued_us = ledger.attempts.column("attempt.queued_us")
+    queued_us = ledger.attempts.column("queued_us")
     start_us = ledger.attempts.column("start_us")
     waited = np.maximum(start_us, 0) > queued_us
     times_us, by = from_to(queued_us[waited], start_us[waited])

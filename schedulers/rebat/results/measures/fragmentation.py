@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from rebat.core.packed import Packed
+from rebat.core.table import Table
 from rebat.core.units import US_PER_S
 from rebat.models.blocks import Allotment
 from rebat.results.measures.platform import Window, free_steps
@@ -98,9 +98,9 @@ def _heads(ledger: Ledger) -> Iterator[Head]:
     its predecessor until its own start.
     """
     column = ledger.attempts.column
-    waited = column("start_us") > column("attempt.queued_us")
+    waited = column("start_us") > column("queued_us")
     names = ("priority", "queued_us", "serial", "n_nodes")
-    priority, queued_at, serial, size = (column(f"attempt.{name}")[waited] for name in names)
+    priority, queued_at, serial, size = (column(name)[waited] for name in names)
     order = np.lexsort((serial, queued_at, -priority))
     table = np.stack([queued_at, column("start_us")[waited], size])[:, order]
     for group in np.split(table, np.flatnonzero(np.diff(priority[order])) + 1, axis=1):
@@ -123,12 +123,12 @@ def _wanted(times: Ints, heads: Iterable[Head]) -> Ints:
 
 
 def _box_waste_us(
-    attempts: Packed[AttemptRecord], window: Window, allotted: Allotment | None
+    attempts: Table[AttemptRecord], window: Window, allotted: Allotment | None
 ) -> int:
     if allotted is None:
         return 0
     ran = attempts.column("start_us") >= 0
-    names = ("attempt.n_nodes", "start_us", "end_us")
+    names = ("n_nodes", "start_us", "end_us")
     requested, start, end = (attempts.column(name)[ran] for name in names)
     lengths = np.maximum(np.minimum(end, window[1]) - np.maximum(start, window[0]), 0)
     sizes, which = np.unique(requested, return_inverse=True)

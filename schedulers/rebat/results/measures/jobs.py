@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import compress, islice
+from itertools import islice
 from math import isnan
 from typing import Any, overload
 
@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rebat.core.attempts import INTERRUPTED, Cause, job_name
-from rebat.core.packed import Packed
+from rebat.core.table import Table
 from rebat.core.traits import OWNERS
 from rebat.core.units import FOREVER_US, US_PER_S, to_s
 from rebat.results.measures.sharing import widths
@@ -135,13 +135,13 @@ _CHUNK = 2**14
 def job_rows(ledger: Ledger, owners: Owners | None = None) -> JobRows:
     """Return the rows in the order of submission."""
     attempts = ledger.attempts
-    serials = attempts.column("attempt.job_serial")
+    serials = attempts.column("job_serial")
     _, first, job = np.unique(serials, return_index=True, return_inverse=True)
     molded = attempts.having("cause", Cause.MOLDED)
     rejected = attempts.having("cause", Cause.REJECTED)
     columns = _names(attempts, first, owners or {})
-    columns["size"] = attempts.column("attempt.n_nodes")[first].astype(np.int32)
-    columns["submission_time"] = attempts.column("attempt.submit_us")[first] / US_PER_S
+    columns["size"] = attempts.column("n_nodes")[first].astype(np.int32)
+    columns["submission_time"] = attempts.column("submit_us")[first] / US_PER_S
     columns |= _times(attempts, job, ~molded & ~rejected, len(first))
     for name in ("finish_time", "waiting_time", "flow"):
         columns[name][job[rejected]] = np.nan  # The job can be rejected after an attempt that ran.
@@ -154,7 +154,7 @@ def job_rows(ledger: Ledger, owners: Owners | None = None) -> JobRows:
 
 
 def _times(
-    attempts: Packed[AttemptRecord],
+    attempts: Table[AttemptRecord],
     job: npt.NDArray[np.int64],
     ran: npt.NDArray[np.bool_],
     n_jobs: int,
@@ -176,10 +176,10 @@ def _times(
         columns[name] = np.full(n_jobs, np.nan)
     columns["first_start"][of[::-1]] = column("start_us")[::-1] / US_PER_S
     columns["finish_time"][of] = column("end_us") / US_PER_S
-    columns["flow"][of] = (column("end_us") - column("attempt.submit_us")) / US_PER_S
-    wait_us = column("start_us") - column("attempt.queued_us")
+    columns["flow"][of] = (column("end_us") - column("submit_us")) / US_PER_S
+    wait_us = column("start_us") - column("queued_us")
     columns["waiting_time"] = _sums(of, wait_us / US_PER_S, n_jobs)
-    held_s = _products_s(column("end_us") - column("start_us"), column("attempt.n_nodes"))
+    held_s = _products_s(column("end_us") - column("start_us"), column("n_nodes"))
     columns["node_seconds"] = _sums(of, held_s, n_jobs)
     return columns
 
@@ -202,12 +202,12 @@ EXACT = 2.0**53
 
 
 def _resizes(
-    attempts: Packed[AttemptRecord], job: npt.NDArray[np.int64], n_jobs: int
+    attempts: Table[AttemptRecord], job: npt.NDArray[np.int64], n_jobs: int
 ) -> npt.NDArray[np.int32]:
     """Return how often the number of nodes of each job changed."""
     ran = attempts.column("start_us") >= 0
     order = np.argsort(job[ran], kind="stable")
-    of, sizes = job[ran][order], attempts.column("attempt.n_nodes")[ran][order]
+    of, sizes = job[ran][order], attempts.column("n_nodes")[ran][order]
     changed = (of[1:] == of[:-1]) & (sizes[1:] != sizes[:-1])
     return _counts(of[1:][changed], n_jobs)
 
@@ -217,18 +217,16 @@ def _counts(jobs: npt.NDArray[np.int64], n_jobs: int) -> npt.NDArray[np.int32]:
     return np.bincount(jobs, minlength=n_jobs).astype(np.int32)
 
 
-def _names(
-    attempts: Packed[AttemptRecord], first: npt.NDArray[np.int64], owners: Owners
-) -> Columns:
+def _names(attempts: Table[AttemptRecord], first: npt.NDArray[np.int64], owners: Owners) -> Columns:
     """Return job ids and owners. ``first`` is the position of the first attempt of each job."""
-    is_first = np.zeros(len(attempts), dtype=np.bool_)
-    is_first[first] = True
     rows = np.argsort(first)
 
+    texts = attempts.texts("job_id", first[rows])
+
     def column(text_of: Callable[[str], str]) -> npt.NDArray[Any]:
-        texts = _texts(map(text_of, compress(attempts.texts(), is_first.tolist())))
-        ordered = np.empty_like(texts)
-        ordered[rows] = texts
+        values = _texts(map(text_of, texts))
+        ordered = np.empty_like(values)
+        ordered[rows] = values
         return ordered
 
     if not owners:
@@ -256,24 +254,28 @@ def _wasted(ledger: Ledger, job: npt.NDArray[np.int64], n_jobs: int) -> Columns:
     If attempts share nodes, the node time is divided among them.
     """
     attempts = ledger.attempts
+    lost, sizes = losses_us(attempts), attempts.column("n_nodes")
     if not ledger.shared:
-        lost = attempts.having("cause", *_LOSSES)
-        wasted = np.zeros(n_jobs)
-        for row, record in zip(job[lost].tolist(), attempts.where(lost), strict=True):
-            wasted[row] += to_s(lost_us(record) * record.attempt.n_nodes)
-        return {"wasted_node_seconds": wasted}
-    width, columns = widths(ledger, (0, FOREVER_US)), Columns()
-    for name, length_us in (("node_seconds", _held_us), ("wasted_node_seconds", lost_us)):
-        values = [to_s(length_us(r)) * nodes for r, nodes in zip(attempts, width, strict=True)]
-        columns[name] = _sums(job, values, n_jobs)
+        return {"wasted_node_seconds": _sums(job, _products_s(lost, sizes), n_jobs)}
+    width, columns = np.array(widths(ledger, (0, FOREVER_US))), Columns()
+    start_us = attempts.column("start_us")
+    held_us = np.where(start_us >= 0, attempts.column("end_us") - start_us, 0)
+    for name, length_us in (("node_seconds", held_us), ("wasted_node_seconds", lost)):
+        columns[name] = _sums(job, length_us / US_PER_S * width, n_jobs)
     return columns
 
 
-def _held_us(record: AttemptRecord) -> int:
-    return record.end_us - record.start_us if record.start_us >= 0 else 0
-
-
 _LOSSES = INTERRUPTED | {Cause.SILENT_ERROR}
+
+
+def losses_us(attempts: Table[AttemptRecord]) -> npt.NDArray[np.int64]:
+    """Return the lost run time (us) of each attempt (see `lost_us`)."""
+    recoveries = [c.first_recovery_us if c else 0 for c in attempts.values("checkpointing")]
+    recovery_us = np.array(recoveries, dtype=np.int64)[attempts.column("checkpointing")]
+    ran_us = attempts.column("end_us") - attempts.column("start_us")
+    progress_us = attempts.column("useful_us") - attempts.column("lost_us")
+    lost = np.maximum(0, ran_us - recovery_us - progress_us)
+    return np.where(attempts.having("cause", *_LOSSES), lost, 0)
 
 
 def lost_us(record: AttemptRecord) -> int:

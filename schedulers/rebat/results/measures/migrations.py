@@ -68,7 +68,7 @@ def migrations(ledger: Ledger, window: Window) -> Migrations:
     cost_us, moved_us = 0, 0
     attempts = ledger.attempts
     imaged = attempts.column("imaged") != 0
-    serials = attempts.column("attempt.job_serial")
+    serials = attempts.column("job_serial")
     concerned = np.isin(serials, serials[imaged]) | (attempts.column("image_us") != 0)
     kept_us = dict.fromkeys((r.attempt.job_id for r in attempts.where(imaged)), 0)
     for record in attempts.where(concerned & (attempts.column("start_us") >= 0)):

@@ -190,7 +190,7 @@ def _wasted(
 ) -> Iterator[tuple[str, npt.NDArray[np.bool_]]]:
     """For each kind of waste, yield a mask of the attempts whose jobs have only wasted work."""
     attempts = ledger.attempts
-    serials = attempts.column("attempt.job_serial")
+    serials = attempts.column("job_serial")
     if walltime_kills == "wasted":
         yield "walltime", np.isin(serials, serials[attempts.having("cause", Cause.WALLTIME)])
     if ledger.given_up:
@@ -290,7 +290,7 @@ def free_steps(ledger: Ledger, n_nodes: int) -> Steps:
     """
     start_us, end_us = ledger.attempts.column("start_us"), ledger.attempts.column("end_us")
     ran, events = start_us >= 0, ledger.node_events
-    size = ledger.attempts.column("attempt.n_nodes")[ran]
+    size = ledger.attempts.column("n_nodes")[ran]
     changes = [(at, nodes.size if up else -nodes.size) for at, up, nodes in events]
     for hold, until in _holds(ledger):
         changes += [(hold.since_us, -hold.nodes.size), (until, hold.nodes.size)]

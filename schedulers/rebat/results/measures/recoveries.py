@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from rebat.core.attempts import OVER, SECOND_ORDER
 from rebat.core.nodes import NodeSet
-from rebat.core.packed import Packed
+from rebat.core.table import Table
 from rebat.core.units import FOREVER_US, US_PER_S
 from rebat.models.checkpoint_times import Patterns, checkpoint_time_us, checkpoint_times_us
 from rebat.results.measures.sharing import dot
@@ -69,9 +69,9 @@ def recoveries(ledger: Ledger) -> Recoveries | None:
         all_us = since_checkpoint_us(record) + sum(record.stages.values())
         lost[record.failure or UNKNOWN] += all_us * record.attempt.n_nodes / US_PER_S
     ran = attempts.column("start_us") >= 0
-    names = ("start_us", "end_us", "attempt.submit_us", "attempt.job_serial")
+    names = ("start_us", "end_us", "submit_us", "job_serial")
     start_us, end_us, submit_us, job = (attempts.column(name)[ran] for name in names)
-    sizes = attempts.column("attempt.n_nodes")[ran]
+    sizes = attempts.column("n_nodes")[ran]
     done = dot(_works_us(attempts)[ran], sizes.tolist())
     on_nodes = dot(end_us - start_us, sizes.tolist())
     last = len(job) - 1 - np.unique(job[::-1], return_index=True)[1]  # each job's last attempt
@@ -86,7 +86,7 @@ def recoveries(ledger: Ledger) -> Recoveries | None:
     )
 
 
-def _works_us(attempts: Packed[AttemptRecord]) -> npt.NDArray[np.int64]:
+def _works_us(attempts: Table[AttemptRecord]) -> npt.NDArray[np.int64]:
     over = attempts.having("cause", *OVER)
     useful_us = attempts.column("useful_us")
     kept_us = useful_us - attempts.column("lost_us")

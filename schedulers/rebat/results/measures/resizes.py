@@ -78,10 +78,10 @@ def resizes(ledger: Ledger, rows: JobRows, window: Window) -> Resizes:
     hit = stopped & attempts.having("cause", Cause.NODE_FAILURE)
     named = {word: stopped & attempts.having("why", word) for word in _WORDS}
     counts = {name: int(named[word].sum()) for word, name in _WORDS.items()}
-    counts["molded"] = int((molded & (attempts.column("attempt.number") == 0)).sum())
+    counts["molded"] = int((molded & (attempts.column("number") == 0)).sum())
     counts["requeued"] = int((hit & ~attempts.having("why", *_WORDS)).sum())
     waits = rows.column("waiting_time")
     waits = waits[~np.isnan(waits)]
     mean_wait_s = sum(waits.tolist()) / len(waits) if len(waits) else 0.0
-    jobs_hit = len(np.unique(attempts.column("attempt.job_serial")[hit]))
+    jobs_hit = len(np.unique(attempts.column("job_serial")[hit]))
     return Resizes(**counts, jobs_hit=jobs_hit, mean_wait_s=mean_wait_s)

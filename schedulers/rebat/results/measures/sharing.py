@@ -58,7 +58,7 @@ def widths(ledger: Ledger, window: tuple[int, int]) -> Widths:
 
     If an attempt shares nodes, this number is smaller than the size of the attempt.
     """
-    sizes: list[int] = ledger.attempts.column("attempt.n_nodes").tolist()
+    sizes: list[int] = ledger.attempts.column("n_nodes").tolist()
     if not ledger.shared:
         return sizes
     holds = _clipped(holds_of_attempts(ledger), window)

@@ -13,7 +13,7 @@ import numpy as np
 from rebat.core.attempts import Cause
 from rebat.core.errors import InputError
 from rebat.core.nodes import NodeSet
-from rebat.core.packed import Packed
+from rebat.core.table import Table
 from rebat.core.units import parse_duration, to_us
 from rebat.models.blocks import Allotment
 from rebat.models.checkpoint import Accounting
@@ -282,12 +282,12 @@ def summarise(
     return summary, rows
 
 
-def _span_us(attempts: Packed[AttemptRecord]) -> int:
+def _span_us(attempts: Table[AttemptRecord]) -> int:
     """Return the time from the first to the last submission."""
-    return int(np.ptp(attempts.column("attempt.submit_us"))) if attempts else 0
+    return int(np.ptp(attempts.column("submit_us"))) if attempts else 0
 
 
-def _ends_us(attempts: Packed[AttemptRecord], cause: Cause) -> list[int]:
+def _ends_us(attempts: Table[AttemptRecord], cause: Cause) -> list[int]:
     """Return the end times of the attempts that ended with this cause."""
     ends_us: list[int] = attempts.column("end_us")[attempts.having("cause", cause)].tolist()
     return ends_us

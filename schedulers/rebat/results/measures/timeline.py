@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from rebat.core.attempts import Cause, job_name
 from rebat.core.nodes import NodeSet
+from rebat.core.table import Table
 from rebat.models.checkpoint import Checkpointing
 from rebat.results.measures.recoveries import down_intervals
 from rebat.results.measures.sharing import holds_of_attempts, repeats
@@ -213,21 +214,22 @@ def timeline_of(name: str, ledger: Ledger, n_nodes: int) -> Timeline:
     records = ledger.attempts
     end_us = int(records.column("end_us").max(initial=0))
     outages, failures = outages_of(ledger.node_events, end_us)
-    no_nodes = np.empty((0, 2), dtype=np.int64)
+    sets, reasons = records.nodes(), records.values("why")
+    causes = np.array([CAUSES.index(cause) for cause in records.values("cause")], dtype=np.int64)
     return Timeline(
         name,
         n_nodes,
-        [job_name(record.attempt.job_id) for record in records],
-        records.column("attempt.number"),
-        records.column("attempt.submit_us"),
-        records.column("attempt.queued_us"),
+        list(map(job_name, records.texts("job_id"))),
+        records.column("number"),
+        records.column("submit_us"),
+        records.column("queued_us"),
         records.column("start_us"),
         records.column("end_us"),
-        np.array([CAUSES.index(record.cause) for record in records], dtype=np.int64),
-        [record.why for record in records],
+        causes[records.column("cause")],
+        [reasons[code] for code in records.column("why").tolist()],
         np.maximum(records.column("useful_us"), 0),
         records.column("lost_us"),
-        blocks_of([no_nodes if r.nodes is None else r.nodes.intervals for r in records]),
+        Blocks(np.repeat(np.arange(len(records)), sets.number), *sets.pairs().T),
         outages,
         failures,
         pattern_of(records),
@@ -236,13 +238,14 @@ def timeline_of(name: str, ledger: Ledger, n_nodes: int) -> Timeline:
     )
 
 
-def pattern_of(records: Sequence[AttemptRecord]) -> Pattern:
+def pattern_of(attempts: Table[AttemptRecord]) -> Pattern:
     """Return the checkpoint times of attempts."""
     rows = []
-    for record in records:
-        recovery_us, periods = checkpoint_times(record.checkpointing)
+    for checkpointing in attempts.values("checkpointing"):
+        recovery_us, periods = checkpoint_times(checkpointing)
         rows.append((recovery_us, *(periods or (-1, -1, -1))))
-    return Pattern(*np.array(rows, dtype=np.int64).reshape(-1, 4).T)
+    distinct = np.array(rows, dtype=np.int64).reshape(-1, 4)
+    return Pattern(*distinct[attempts.column("checkpointing")].T)
 
 
 def checkpoint_times(c: Checkpointing | None) -> tuple[int, tuple[int, int, int] | None]:

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Packed sequences, compact jobs and sets of ids behave like lists, tuples and sets."""
+"""Tables, compact jobs and sets of ids behave like lists, tuples and sets."""
 
 from __future__ import annotations
 
-import errno
-import os
 from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -14,55 +13,71 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rebat.core import id_set, packed
+from rebat.core import id_set, table
 from rebat.core.compact_jobs import CompactJobs
-from rebat.core.errors import InputError
 from rebat.core.id_set import IdSet
 from rebat.core.jobs import Job
 from rebat.core.nodes import NodeSet
-from rebat.core.packed import Packed, Packing
+from rebat.core.table import Ragged, Schema, Table
 
 
-class Item(msgspec.Struct, array_like=True):
-    """An item with a number, a text with few values, nodes, and a number that changes later."""
+class Item(msgspec.Struct):
+    """An item with a number, texts with few and with many values, nodes, and changing fields."""
 
     number: int
     state: str
+    name: str
     nodes: NodeSet | None = None
-    later: int = 0
+    later: int | None = 0
     note: str = ""
+    more: dict[str, int] = {}
 
 
-PACKING = Packing(Item, ("number", "later"), ("state",))
-NODES = st.none() | st.lists(st.integers(0, 200)).map(NodeSet.of)
-ITEMS = st.lists(st.builds(Item, st.integers(-(2**40), 2**40), st.sampled_from("abc"), NODES))
+def items_of(columns: Any) -> Iterator[Item]:
+    """Yield the items of rows."""
+    later = [None if value < 0 else value for value in columns["later"]]
+    more = [value or {} for value in columns["more"]]
+    named = {**columns, "later": later, "more": more}
+    return map(Item, *(named[name] for name in Item.__struct_fields__))
+
+
+SCHEMA = Schema(Item, ("number", "later"), ("state", "note"), ("name",), ("more",), items_of)
+NODES = st.none() | st.lists(st.integers(0, 200), min_size=1).map(NodeSet.of)
+ITEMS = st.lists(
+    st.builds(
+        Item, st.integers(-(2**40), 2**40), st.sampled_from("abc"), st.text(), NODES,
+        more=st.dictionaries(st.sampled_from("xy"), st.integers(0, 2)),
+    )
+)  # fmt: skip
 
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Use blocks of three items, and files in memory of at most 100 bytes."""
-    monkeypatch.setattr(packed, "BLOCK", 3)
-    monkeypatch.setattr(packed, "MOST_BYTES", 100)
+    """Use blocks of three items."""
+    monkeypatch.setattr(table, "BLOCK", 3)
+    monkeypatch.setattr(table, "STEP", 2)
 
 
 @given(items=ITEMS, data=st.data())
-def test_a_packed_sequence_is_a_list(items: list[Item], data: st.DataObject) -> None:
+def test_a_table_is_a_list(items: list[Item], data: st.DataObject) -> None:
     """This holds if items change at any time."""
-    ours, theirs = Packed(PACKING), []
+    ours, theirs = Table(SCHEMA), []
     for item in items:
         ours.append(msgspec.structs.replace(item))
         theirs.append(item)
         if data.draw(st.booleans()):
             place = data.draw(st.integers(0, len(theirs) - 1))
-            changes: dict[str, Any] = {"later": data.draw(st.integers(0, 9)), "note": "x" * place}
+            later = data.draw(st.none() | st.integers(0, 2**40))
+            changes: dict[str, Any] = {"later": later, "note": "x" * place, "more": {"z": place}}
             ours.amend(place, **changes)
             for name, value in changes.items():
                 setattr(theirs[place], name, value)
-        assert ours.column("later").tolist() == [item.later for item in theirs]
+        later = [-1 if item.later is None else item.later for item in theirs]
+        assert ours.column("later").tolist() == later
     assert len(ours) == len(theirs)
     assert [*ours] == theirs
-    assert ours == Packed(PACKING, theirs)
-    assert ours != Packed(PACKING, [*theirs, Item(0, "a")])
+    assert ours == Table(SCHEMA, theirs)
+    assert ours != Table(SCHEMA, [*theirs, Item(0, "a", "")])
     assert [ours[at] for at in range(-len(theirs), len(theirs))] == theirs * 2
     assert ours[1:7:2] == theirs[1:7:2]
     assert ours.column("number").tolist() == [item.number for item in theirs]
@@ -70,25 +85,34 @@ def test_a_packed_sequence_is_a_list(items: list[Item], data: st.DataObject) -> 
     assert [values[code] for code in ours.column("state").tolist()] == [i.state for i in theirs]
     assert ours.having("state", "a", "c").tolist() == [item.state in "ac" for item in theirs]
     mask = np.array(data.draw(st.lists(st.booleans(), min_size=len(items), max_size=len(items))))
-    assert [*ours.where(mask)] == [theirs[at] for at in np.flatnonzero(mask)]
+    chosen = np.flatnonzero(mask)
+    assert [*ours.where(mask)] == [theirs[at] for at in chosen]
+    assert ours.texts("name", chosen) == [theirs[at].name for at in chosen]
+    assert ours.texts("name", slice(1, 4)) == [item.name for item in theirs[1:4]]
+    assert [*ours.nodes().sets()] == [item.nodes for item in theirs]
+
+
+@given(items=ITEMS)
+def test_a_table_of_columns_has_the_same_items(items: list[Item]) -> None:
+    items = [msgspec.structs.replace(item, more={}) for item in items]
+    made = Table.of_columns(
+        SCHEMA,
+        {"number": [i.number for i in items], "later": 0, "note": 0,
+         "state": ["abc".index(i.state) for i in items]},
+        {"state": "abc", "note": [""]},
+        {"name": table.Texts([i.name for i in items])},
+        Ragged.of([i.nodes for i in items]),
+    )  # fmt: skip
+    assert [*made] == items
+    made.append(Item(1, "z", "new", later=2))
+    assert [*made] == [*items, Item(1, "z", "new", later=2)]
 
 
 def test_a_place_outside_is_an_error() -> None:
-    items = Packed(PACKING, [Item(1, "a")])
+    items = Table(SCHEMA, [Item(1, "a", "")])
     for place in (1, -2):
         with pytest.raises(IndexError):
             items[place]
-
-
-def test_a_full_disk_is_an_error_of_the_input(monkeypatch: pytest.MonkeyPatch) -> None:
-    items = Packed(PACKING, [Item(1, "a"), Item(2, "a")])
-
-    def full(content: bytes) -> int:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    monkeypatch.setattr(items._file, "write", full)
-    with pytest.raises(InputError, match=r"No space left on device.*TMPDIR"):
-        items.append(Item(3, "a"))
 
 
 IDS = st.from_regex(r"(w[01]!)?(0|[1-9]\d{0,16}|0\d|[a-c]|\d#1)", fullmatch=True)
