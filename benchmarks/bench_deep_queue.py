@@ -36,10 +36,10 @@ def deep_queue(n_jobs: int, seed: int = 0) -> Workload:
         f"deep-queue-{n_jobs}",
         N_NODES,
         ids=[str(number) for number in range(n_jobs)],
-        sizes=size.tolist(),
-        submit_us=[0] * n_jobs,
-        walltime_us=(walltime_s * US_PER_S).tolist(),
-        run_us=(run_s * US_PER_S).tolist(),
+        sizes=size,
+        submit_us=np.zeros(n_jobs),
+        walltime_us=walltime_s * US_PER_S,
+        run_us=run_s * US_PER_S,
     )
 
 

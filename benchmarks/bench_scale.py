@@ -19,9 +19,11 @@ from pathlib import Path
 
 import numpy as np
 
-from rebat.core.compact_jobs import CompactJobs
-from rebat.core.jobs import Job, Workload
-from rebat.core.units import to_us
+from rebat.core.distinct import distinct
+from rebat.core.job_table import Jobs
+from rebat.core.jobs import Workload
+from rebat.core.texts import Texts
+from rebat.core.units import US_PER_S
 from rebat.workloads.batsim_json import write_workload
 
 N_NODES, LOAD = 4096, 0.7
@@ -39,10 +41,14 @@ def jobs_of(count: int, seed: int = 0) -> Workload:
     gap_s = float((size * run_s).mean()) / (N_NODES * LOAD)
     submit_us = (np.cumsum(draw.exponential(gap_s, count)) * 1e6).round().astype(int)
     wall_s = (run_s * draw.uniform(1, 4, count)).round().astype(int)
-    columns = zip(size, submit_us, wall_s, run_s, strict=True)
-    jobs = CompactJobs(
-        Job(str(number), int(n), int(at), to_us(int(wall)), f"d{run}")
-        for number, (n, at, wall, run) in enumerate(columns)
+    rows, codes = distinct(run_s)
+    jobs = Jobs(
+        Texts.of(map(str, range(count))),
+        n_nodes=size,
+        submit_us=submit_us,
+        walltime_us=wall_s * US_PER_S,
+        profile_codes=codes,
+        profile_names=[f"d{run}" for run in run_s[rows].tolist()],
     )
     profiles = {f"d{run}": {"type": "delay", "delay": run} for run in set(run_s.tolist())}
     return Workload(f"random-{count}", N_NODES, jobs, profiles)

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables, compact jobs and sets of ids behave like lists, tuples and sets."""
+"""Tables behave like lists."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,12 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rebat.core import id_set, table
-from rebat.core.compact_jobs import CompactJobs
-from rebat.core.id_set import IdSet
-from rebat.core.jobs import Job
+from rebat.core import table
 from rebat.core.nodes import NodeSet
-from rebat.core.table import Ragged, Schema, Table
+from rebat.core.table import Ragged, Schema, Table, fields
+from rebat.core.texts import Texts
 
 
 class Item(msgspec.Struct):
@@ -41,7 +38,10 @@ def items_of(columns: Any) -> Iterator[Item]:
     return map(Item, *(named[name] for name in Item.__struct_fields__))
 
 
-SCHEMA = Schema(Item, ("number", "later"), ("state", "note"), ("name",), ("more",), items_of)
+SCHEMA = Schema(
+    Item, fields("number", "later"), fields("state", "note"), fields("name"), fields("more"),
+    items_of,
+)  # fmt: skip
 NODES = st.none() | st.lists(st.integers(0, 200), min_size=1).map(NodeSet.of)
 ITEMS = st.lists(
     st.builds(
@@ -87,8 +87,8 @@ def test_a_table_is_a_list(items: list[Item], data: st.DataObject) -> None:
     mask = np.array(data.draw(st.lists(st.booleans(), min_size=len(items), max_size=len(items))))
     chosen = np.flatnonzero(mask)
     assert [*ours.where(mask)] == [theirs[at] for at in chosen]
-    assert ours.texts("name", chosen) == [theirs[at].name for at in chosen]
-    assert ours.texts("name", slice(1, 4)) == [item.name for item in theirs[1:4]]
+    assert [*ours.texts("name", chosen)] == [theirs[at].name for at in chosen]
+    assert [*ours.texts("name", slice(1, 4))] == [item.name for item in theirs[1:4]]
     assert [*ours.nodes().sets()] == [item.nodes for item in theirs]
 
 
@@ -100,7 +100,7 @@ def test_a_table_of_columns_has_the_same_items(items: list[Item]) -> None:
         {"number": [i.number for i in items], "later": 0, "note": 0,
          "state": ["abc".index(i.state) for i in items]},
         {"state": "abc", "note": [""]},
-        {"name": table.Texts([i.name for i in items])},
+        {"name": Texts.of([i.name for i in items])},
         Ragged.of([i.nodes for i in items]),
     )  # fmt: skip
     assert [*made] == items
@@ -113,63 +113,3 @@ def test_a_place_outside_is_an_error() -> None:
     for place in (1, -2):
         with pytest.raises(IndexError):
             items[place]
-
-
-IDS = st.from_regex(r"(w[01]!)?(0|[1-9]\d{0,16}|0\d|[a-c]|\d#1)", fullmatch=True)
-
-
-@pytest.mark.parametrize("most_recent", [1, 3, 2**16])
-def test_a_set_of_ids_is_a_set(most_recent: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """This holds whether all, some or no texts are packed."""
-    monkeypatch.setattr(id_set, "_RECENT", most_recent)
-
-    @given(ids=st.lists(IDS), others=st.lists(IDS))
-    def check(ids: list[str], others: list[str]) -> None:
-        ours = IdSet(ids)
-        for text in (*ids, *others):
-            assert (text in ours) == (text in set(ids))
-
-    check()
-
-
-JOBS = st.lists(
-    st.builds(
-        Job, st.text(st.characters(codec="utf-8"), min_size=1), st.integers(1, 2**31 - 1),
-        st.integers(0, 10**17), st.none() | st.integers(1, 10**17), st.sampled_from(["p", "q"]),
-        st.dictionaries(st.sampled_from("ab"), st.integers(0, 2) | st.booleans()),
-    )
-)  # fmt: skip
-
-
-@given(jobs=JOBS)
-def test_compact_jobs_are_a_tuple(jobs: list[Job]) -> None:
-    ours, theirs = CompactJobs(jobs), tuple(jobs)
-    assert [*ours] == [*theirs]
-    assert ours == theirs
-    assert theirs == ours
-    assert ours != (*theirs, Job("x", 1, 0, None, "p"))
-    assert [ours[at] for at in range(-len(theirs), len(theirs))] == [*theirs, *theirs]
-    assert ours[1::2] == theirs[1::2]
-    assert all(type(a) is type(b) for one, other in zip(ours, theirs, strict=True)
-               for a, b in zip(one.extra.values(), other.extra.values(), strict=True))  # fmt: skip
-
-
-@given(jobs=JOBS)
-def test_columns_of_jobs(jobs: list[Job]) -> None:
-    ours = CompactJobs(jobs)
-    assert ours.submit_us().tolist() == [job.submit_us for job in jobs]
-    assert [*ours.ids()] == [job.id for job in jobs]
-    assert [*ours.profile_uses().items()] == [*Counter(job.profile for job in jobs).items()]
-    assert [*ours.with_extra()] == [job for job in jobs if job.extra]
-
-
-@given(jobs=JOBS)
-def test_compact_jobs_with_other_times_share_their_other_columns(jobs: list[Job]) -> None:
-    changed = [(None if number % 2 else number, f"p{number % 3}") for number in range(len(jobs))]
-    expected = [
-        msgspec.structs.replace(job, walltime_us=walltime_us, profile=profile)
-        for job, (walltime_us, profile) in zip(jobs, changed, strict=True)
-    ]
-    ours = CompactJobs(jobs)
-    assert [*ours.changed(changed)] == expected
-    assert [*ours] == jobs

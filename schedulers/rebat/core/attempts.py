@@ -85,6 +85,15 @@ def job_name(job_id: str) -> str:
     return job_id.partition("!")[2]
 
 
+def workload_name(job_id: str) -> str:
+    """Return the name of the workload of a job or an attempt.
+
+    >>> workload_name("w0!12")
+    'w0'
+    """
+    return job_id.partition("!")[0]
+
+
 def resubmission_id(job_id: str, number: int) -> str:
     """Return the id of a resubmission of a job. The first resubmission has number 1.
 

@@ -9,6 +9,8 @@ from graphlib import CycleError, TopologicalSorter
 from typing import Any, NamedTuple
 
 import msgspec
+import numpy as np
+import numpy.typing as npt
 
 from rebat.core.errors import InputError, short
 from rebat.core.units import MAX_SECONDS, US_PER_S, to_us
@@ -231,6 +233,28 @@ def delay_us(profile: dict[str, Any]) -> int:
         expected = f"seconds, from 0.000001 to {MAX_SECONDS:.0e}; Batsim refuses 0"
         raise InputError(f"is {short(profile['delay'])}", "delay", expected)
     return length_us
+
+
+def delays_us_of(profiles: Sequence[dict[str, Any]]) -> npt.NDArray[np.int64]:
+    """Return the durations of delay profiles in microseconds. For the errors, see `delay_us`."""
+    try:
+        times_us = times_us_of([profile["delay"] for profile in profiles], least_us=1)
+    except (KeyError, ValueError, OverflowError):
+        times_us = np.array([delay_us(profile) for profile in profiles], np.int64)
+    return times_us
+
+
+def times_us_of(values_s: list[Any], least_us: int = 0) -> npt.NDArray[np.int64]:
+    """Return times in microseconds. Raise ValueError if a value is not a valid time in seconds."""
+    if not set(map(type, values_s)) <= {int, float}:
+        raise ValueError
+    times_s = np.array(values_s, float)
+    if not ((times_s >= 0) & (times_s <= MAX_SECONDS)).all():
+        raise ValueError
+    times_us: npt.NDArray[np.int64] = np.rint(times_s * US_PER_S).astype(np.int64)
+    if (times_us < least_us).any():
+        raise ValueError
+    return times_us
 
 
 def number(

@@ -16,9 +16,12 @@ import numpy as np
 import numpy.typing as npt
 
 from rebat.core.nodes import NodeSet
+from rebat.core.texts import Texts
 
 T = TypeVar("T", bound=msgspec.Struct)
 Ints = npt.NDArray[np.int64]
+
+Value = str | Callable[[Any], Any]
 
 BLOCK = 16384
 """Number of structs that are appended before they are converted to columns."""
@@ -27,20 +30,26 @@ STEP = 4096
 """Number of structs that are created together when a table is read."""
 
 
+def fields(*paths: str) -> dict[str, Value]:
+    """Return fields as columns. The name of a column is the last part of the dotted name."""
+    return {path.rpartition(".")[2]: path for path in paths}
+
+
 class Schema(Generic[T]):
     """The columns of a table.
 
     Parameters
     ----------
     struct : type
-    numbers : sequence of str
-        Integer fields, as dotted names. The last part is the name of the column. None becomes -1.
-    codes : sequence of str
-        Fields with few distinct values. A column contains positions in the list of the values.
-    texts : sequence of str
-        Fields with many distinct texts.
-    rare : sequence of str
-        Fields that are empty in almost all structs. They are stored as objects.
+    numbers : dict
+        Columns of integers. For each, the value of a struct: the dotted name of a field, or a
+        function. None becomes -1.
+    codes : dict
+        Values of which there are few. A column contains positions in the list of the values.
+    texts : dict
+        Texts of which there are many.
+    rare : dict
+        Values that are empty in almost all structs. They are stored as objects.
     rows : callable
         Creates the structs from the values of each column.
     """
@@ -48,16 +57,19 @@ class Schema(Generic[T]):
     def __init__(
         self,
         struct: type[T],
-        numbers: Sequence[str],
-        codes: Sequence[str],
-        texts: Sequence[str],
-        rare: Sequence[str],
+        numbers: Mapping[str, Value],
+        codes: Mapping[str, Value],
+        texts: Mapping[str, Value],
+        rare: Mapping[str, Value],
         rows: Callable[[Mapping[str, Sequence[Any]]], Iterator[T]],
     ) -> None:
         self.struct, self.rows = struct, rows
         self.numbers, self.codes, self.texts, self.rare = (
-            {path.rpartition(".")[2]: attrgetter(path) for path in paths}
-            for paths in (numbers, codes, texts, rare)
+            {
+                name: attrgetter(value) if isinstance(value, str) else value
+                for name, value in of.items()
+            }
+            for of in (numbers, codes, texts, rare)
         )
 
 
@@ -112,35 +124,27 @@ class Ragged(NamedTuple):
 _NONE = np.empty((0, 2), dtype=np.int64)
 
 
-class Texts(Sequence[str]):
-    """Texts in little memory."""
+class Chosen(NamedTuple):
+    """For each row of a table, a text at a position in ``texts``."""
 
-    def __init__(self, texts: Sequence[str]) -> None:
-        self._text = "".join(texts)
-        self._ends = np.cumsum([0, *map(len, texts)], dtype=np.int32)
+    texts: Texts
+    places: Ints
 
-    def __len__(self) -> int:
-        return len(self._ends) - 1
-
-    def __getitem__(self, rows: Any) -> Any:
-        """Return the text of a row, or the list of the texts of a slice or an array of rows."""
-        if isinstance(rows, int):
-            return self._text[self._ends[rows] : self._ends[rows + 1]]
-        firsts, ends = self._ends[:-1][rows].tolist(), self._ends[1:][rows].tolist()
-        return [self._text[first:end] for first, end in zip(firsts, ends, strict=True)]
+    def take(self, rows: Ints) -> Texts:
+        """Return the texts of an array of rows."""
+        return self.texts.take(self.places[rows])
 
 
 class Block(msgspec.Struct):
     """Rows of a table as columns.
 
-    ``columns`` has the numbers and the codes, in the narrowest type that holds them. ``texts``
-    contains, for each column of texts, an object that returns the list of the texts of an array of
-    rows. ``rare`` has the values by column and row.
+    ``columns`` has the numbers and the codes, in the narrowest type that holds them. ``rare`` has
+    the values by column and row.
     """
 
     n: int
     columns: dict[str, npt.NDArray[Any]]
-    texts: dict[str, Any]
+    texts: Mapping[str, Texts | Chosen]
     nodes: Ragged
     rare: dict[str, dict[int, Any]] = {}
 
@@ -164,7 +168,7 @@ class Table(Sequence[T]):
         schema: Schema[T],
         columns: Mapping[str, Any],
         values: Mapping[str, Sequence[Any]],
-        texts: Mapping[str, Any],
+        texts: Mapping[str, Texts | Chosen],
         nodes: Ragged,
     ) -> Table[T]:
         """Return a table with these columns.
@@ -177,7 +181,7 @@ class Table(Sequence[T]):
         values : dict
             The distinct values of each column of codes.
         texts : dict
-            For each column of texts, an object that returns the texts of an array of rows.
+            The columns of texts.
         nodes : Ragged
         """
         table, n = cls(schema), len(nodes.first)
@@ -233,7 +237,7 @@ class Table(Sequence[T]):
             for name, get in schema.codes.items():
                 codes = self._values[name]
                 columns[name] = _narrow([codes.setdefault(get(x), len(codes)) for x in items])
-            texts = {name: Texts(list(map(get, items))) for name, get in schema.texts.items()}
+            texts = {name: Texts.of(map(get, items)) for name, get in schema.texts.items()}
             rare = {
                 name: {at: value for at, item in enumerate(items) if (value := get(item))}
                 for name, get in schema.rare.items()
@@ -265,11 +269,12 @@ class Table(Sequence[T]):
         chosen = np.array([value in values for value in self.values(name)] or [False])
         return chosen[self.column(name)]
 
-    def texts(self, name: str, rows: Ints | slice = slice(None)) -> list[str]:
+    def texts(self, name: str, rows: Ints | slice = slice(None)) -> Texts:
         """Return the texts of a column. ``rows`` is a slice or an array of ascending positions."""
         if isinstance(rows, slice):
             rows = np.arange(len(self))[rows]
-        return [text for block, places in self._parts(rows) for text in block.texts[name][places]]
+        parts = [block.texts[name].take(places) for block, places in self._parts(rows)]
+        return parts[0] if len(parts) == 1 else Texts.joined(parts)
 
     def nodes(self) -> Ragged:
         """Return the nodes of all items."""
@@ -339,7 +344,7 @@ class Table(Sequence[T]):
             for name, distinct in values.items():
                 columns[name] = [distinct[code] for code in columns[name]]
             for name, texts in block.texts.items():
-                columns[name] = texts[some]
+                columns[name] = [*texts.take(some)]
             for name in self._schema.rare:
                 held = block.rare.get(name, {})
                 columns[name] = [held.get(at) for at in some.tolist()]

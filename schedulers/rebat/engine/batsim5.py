@@ -20,9 +20,9 @@ from typing import Any, ClassVar
 from rebat.core import decisions as d
 from rebat.core import decisions5 as d5
 from rebat.core.batsim5 import complete
-from rebat.core.compact_jobs import compact
 from rebat.core.errors import InputError
 from rebat.core.events import JobCompleted, JobsKilled, Notified, SimulationBegan
+from rebat.core.job_table import Jobs
 from rebat.core.jobs import Workload, duration_us, with_parts
 from rebat.core.nodes import NodeSet
 from rebat.core.units import to_s, to_us
@@ -91,7 +91,7 @@ class Engine5(PeriodicCalls, Engine):
             for profile, fields in used_profiles(each).items():
                 self._all[f"{name}!{profile}"] = _with_complete_parts(fields, name)
             self._as_read |= self._all
-            self._add_static_jobs(name, compact(each.jobs))
+            self._add_static_jobs(name, Jobs.of(each.jobs))
 
     def _full_name(self, workload: str, profile: str) -> str:
         return f"{workload}!{profile}"

@@ -23,7 +23,6 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Any
 
-from rebat.core.compact_jobs import CompactJobs, compact
 from rebat.core.decisions import Reply
 from rebat.core.errors import InputError
 from rebat.core.events import (
@@ -37,6 +36,7 @@ from rebat.core.events import (
     SimulationBegan,
     SimulationEnded,
 )
+from rebat.core.job_table import Jobs
 from rebat.core.jobs import Workload, with_parts
 from rebat.core.units import to_s
 from rebat.engine.aborts import AbortRule
@@ -120,17 +120,16 @@ class Engine(Decisions):
 
     def _add_workloads(self, workload: Workload) -> None:
         self.profiles["w0"] = used_profiles(workload)
-        self._add_static_jobs("w0", compact(workload.jobs))
+        self._add_static_jobs("w0", Jobs.of(workload.jobs))
 
-    def _add_static_jobs(self, workload: str, jobs: CompactJobs) -> None:
+    def _add_static_jobs(self, workload: str, jobs: Jobs) -> None:
         """Add the jobs of a workload. If a job needs a network model, raise InputError."""
         for name, uses in jobs.profile_uses().items():
             profile = self._full_name(workload, name)
             try:
                 self._runnable(workload, profile)
             except InputError as error:
-                first = next(job for job in jobs if job.profile == name)
-                raise error.at(f"job {first.id}") from None
+                raise error.at(f"job {jobs.first_of(name).id}") from None
             self._use(workload, profile, uses)
         self._static.add(workload, jobs)
         self._unfinished += len(jobs)
@@ -349,7 +348,7 @@ def _hosts(n_nodes: int) -> list[dict[str, Any]]:
 def used_profiles(workload: Workload) -> dict[str, dict[str, Any]]:
     """Return the profiles that static jobs use. Batsim loads no other profiles."""
     used: dict[str, dict[str, Any]] = {}
-    for name in compact(workload.jobs).profile_uses():
+    for name in Jobs.of(workload.jobs).profile_uses():
         if name not in used:
             used |= with_parts(workload.profiles, name)
     return used

@@ -9,10 +9,11 @@ from typing import Any
 
 import msgspec
 
+from rebat.core.attempts import job_name
 from rebat.core.errors import InputError
 from rebat.core.jobs import Job, duration_us
 from rebat.core.nodes import NodeSet
-from rebat.core.table import Schema, Table
+from rebat.core.table import Schema, Table, fields
 from rebat.core.units import MAX_SECONDS, to_us
 
 SUCCESS = "COMPLETED_SUCCESSFULLY"
@@ -84,19 +85,25 @@ def again(job: EndedJob, place: int) -> EngineJob:
 
 def _ended(columns: Mapping[str, Sequence[Any]]) -> Iterator[EndedJob]:
     """Yield the jobs of rows."""
-    walltimes = [None if us < 0 else us for us in columns["walltime_us"]]
-    named = {**columns, "walltime_us": walltimes, "registered": map(bool, columns["registered"])}
+    pairs = zip(columns["workload"], columns["name"], strict=True)
+    named = {
+        **columns,
+        "id": [f"{workload}!{name}" for workload, name in pairs],
+        "walltime_us": [None if us < 0 else us for us in columns["walltime_us"]],
+        "registered": map(bool, columns["registered"]),
+    }
     return map(EndedJob, *(named[name] for name in EndedJob.__struct_fields__))
 
 
 ENDED = Schema(
     EndedJob,
-    numbers=("n_nodes", "submit_us", "walltime_us", "start_us", "end_us", "registered"),
-    codes=("state", "profile", "workload", "metadata"),
-    texts=("id",),
-    rare=(),
+    numbers=fields("n_nodes", "submit_us", "walltime_us", "start_us", "end_us", "registered"),
+    codes=fields("state", "profile", "workload", "metadata"),
+    texts={"name": lambda job: job_name(job.id)},
+    rare={},
     rows=_ended,
 )
+"""The columns of ended jobs. The texts are their names, like ``7#2``."""
 
 
 def ended_jobs(jobs: Iterable[EndedJob] = ()) -> Table[EndedJob]:

@@ -16,8 +16,8 @@ import msgspec
 import numpy as np
 from greenlet import GreenletExit, getcurrent, greenlet
 
-from rebat.core.compact_jobs import compact
 from rebat.core.errors import InputError
+from rebat.core.job_table import Jobs
 from rebat.core.jobs import Job, Workload
 from rebat.core.options import SessionOptions
 from rebat.core.units import to_us
@@ -93,7 +93,7 @@ class Episodes:
         for empty in (w for w in loaded if not w.jobs):
             raise InputError(f"{empty.name} has no jobs", "workload", "at least one job")
         self._workloads = [_sorted(self._prepared(w, own_checkpoints)) for w in loaded]
-        self._submits = [compact(w.jobs).submit_us().tolist() for w in self._workloads]
+        self._submits = [Jobs.of(w.jobs).submit_us.tolist() for w in self._workloads]
         self._n_first = [self._count(submits) for submits in self._submits]
 
     def _prepared(self, workload: Workload, own_checkpoints: bool) -> Workload:
@@ -146,7 +146,7 @@ class Episodes:
 def _sorted(workload: Workload) -> Workload:
     """Sort the jobs of a workload by submission, and store them as columns for the engine."""
     jobs = sorted(workload.jobs, key=lambda job: job.submit_us)
-    return msgspec.structs.replace(workload, jobs=compact(jobs))
+    return msgspec.structs.replace(workload, jobs=Jobs.of(jobs))
 
 
 def _earlier(job: Job, by_us: int) -> Job:

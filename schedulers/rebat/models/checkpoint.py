@@ -13,19 +13,22 @@ checkpoint therefore counts as progress.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from functools import cache, lru_cache
+from collections.abc import Sequence
+from functools import lru_cache
+from operator import itemgetter
 from typing import Any, Literal
 
 import msgspec
+import numpy as np
 
-from rebat.core.compact_jobs import compact, with_times
+from rebat.core.distinct import Column, distinct
 from rebat.core.errors import InputError
-from rebat.core.jobs import Job, Workload
+from rebat.core.job_table import Ints, Jobs
+from rebat.core.jobs import Workload
 from rebat.core.options import YoungDaly
 from rebat.core.units import FOREVER_US, MAX_SECONDS, US_PER_S, to_s, to_us
 from rebat.models.interruptions import CheckpointPattern
-from rebat.models.lengthened import check_delay, lengthened_workload
+from rebat.models.lengthened import check_delays, lengthened_workload
 from rebat.models.light import LightCheckpoints, light_of
 
 Rounding = Literal["ceil", "floor"]
@@ -165,41 +168,10 @@ def n_below_period(workload: Workload, n_nodes: int, mtbf_s: float, cost_s: floa
     """Return the number of ``delay`` jobs that are shorter than their Young/Daly period."""
     return sum(
         count
-        for name, size, count in compact(workload.jobs).sized_profiles()
+        for name, size, count in Jobs.of(workload.jobs).sized_profiles()
         if workload.profiles[name].get("type") == "delay"
         and workload.profiles[name]["delay"] < young_daly_period_s(size, n_nodes, mtbf_s, cost_s)
     )
-
-
-def _lengthened_us(length_us: int, period_s: float, cost_us: int, rounding: Rounding) -> int:
-    periods = to_s(length_us) / period_s
-    count = math.ceil(periods) if rounding == "ceil" else math.floor(periods)
-    return length_us + count * cost_us
-
-
-def _with_checkpoints(
-    job: Job,
-    profile: dict[str, Any],
-    period_s: float,
-    cost_s: float,
-    recovery_s: float,
-    rounding: Rounding,
-) -> dict[str, Any]:
-    check_delay(job, profile)
-    cost_us = to_us(cost_s)
-    delay_us = _lengthened_us(to_us(profile["delay"]), period_s, cost_us, rounding)
-    lengthened = {
-        **profile,
-        "delay": to_s(delay_us),
-        "checkpoint_period": period_s,
-        "checkpoint_cost": cost_s,
-        "recovery_cost": recovery_s,
-        "Tfirst": period_s,
-        "Rfirst": 0.0,
-    }
-    if rounding == "floor":
-        lengthened["checkpoint_rounding"] = rounding
-    return lengthened
 
 
 def add_young_daly(
@@ -226,20 +198,28 @@ def add_young_daly(
         also closes an incomplete last period, so every job writes at least one checkpoint. The text
         of section 6.1 matches rounding down: a job shorter than its period writes no checkpoint.
     """
-    cost_us = to_us(cost_s)
+    cost_us, round_ = to_us(cost_s), np.ceil if rounding == "ceil" else np.floor
 
-    @cache
-    def period_s(size: int) -> float:
+    def period_s_on(size: int) -> float:
         return young_daly_period_s(size, n_nodes, mtbf_s, cost_s)
 
-    def profile_of(job: Job) -> dict[str, Any]:
-        profile = workload.profiles[job.profile]
-        return _with_checkpoints(job, profile, period_s(job.n_nodes), cost_s, recovery_s, rounding)
+    def fields_on(size: int) -> dict[str, Any]:
+        fields = {
+            "checkpoint_period": period_s_on(size),
+            "checkpoint_cost": cost_s,
+            "recovery_cost": recovery_s,
+            "Tfirst": period_s_on(size),
+            "Rfirst": 0.0,
+        }
+        return fields | ({"checkpoint_rounding": rounding} if rounding == "floor" else {})
 
-    def walltime_us_of(walltime_us: int, size: int) -> int:
-        return _lengthened_us(walltime_us, period_s(size), cost_us, rounding)
+    def longer_us(lengths_us: Ints, sizes: Column) -> Ints:
+        rows, codes = distinct(sizes)
+        periods_s = np.array([period_s_on(size) for size in sizes[rows].tolist()])
+        counts: Ints = round_(lengths_us / US_PER_S / periods_s[codes]).astype(np.int64)
+        return lengths_us + counts * cost_us
 
-    return lengthened_workload(workload, profile_of, walltime_us_of)
+    return lengthened_workload(workload, fields_on, longer_us)
 
 
 def add_perfect(workload: Workload) -> Workload:
@@ -254,11 +234,7 @@ def add_perfect(workload: Workload) -> Workload:
     InputError
         If the profile of a job is not of type ``delay``.
     """
-    jobs = compact(workload.jobs)
-    for name in jobs.profile_uses():
-        if workload.profiles[name].get("type") != "delay":
-            first = next(job for job in jobs if job.profile == name)
-            check_delay(first, workload.profiles[name])
+    check_delays(workload)
     fields = {"checkpoint_period": to_s(1), "checkpoint_cost": 0, "recovery_cost": 0}
     profiles = {
         name: profile | fields if profile.get("type") == "delay" else profile
@@ -278,14 +254,17 @@ def without_checkpoints(workload: Workload) -> Workload:
         for name, fields in workload.profiles.items()
     }
 
-    def times() -> Iterator[tuple[int | None, str]]:
-        for job in workload.jobs:
-            c, walltime_us = by_profile[job.profile], job.walltime_us
-            if c is not None and walltime_us is not None and walltime_us < FOREVER_US:
-                walltime_us = _plain_us(c, walltime_us)
-            yield walltime_us, job.profile
-
-    return with_times(workload, times(), profiles)
+    jobs = Jobs.of(workload.jobs)
+    of_code = [by_profile[name] for name in jobs.profile_names]
+    rows, codes = distinct(jobs.profile_codes, jobs.walltime_us)
+    pairs = zip(jobs.profile_codes[rows].tolist(), jobs.walltime_us[rows].tolist(), strict=True)
+    plain_us = [
+        _plain_us(c, us) if (c := of_code[code]) and 0 <= us < FOREVER_US else us
+        for code, us in pairs
+    ]
+    walltime_us = np.array(plain_us, np.int64)[codes]
+    changed = jobs.changed(walltime_us, jobs.profile_codes, jobs.profile_names)
+    return msgspec.structs.replace(workload, jobs=changed, profiles=profiles)
 
 
 def _plain(profile: dict[str, Any], c: Checkpointing) -> dict[str, Any]:
@@ -351,6 +330,35 @@ def _checked(times_s: tuple[Any, ...], closing: bool) -> Checkpointing:
 
 _regular = lru_cache(maxsize=2**16)(_checked)
 """The same with a cache, because many jobs of a workload have the same checkpointing."""
+
+
+def checkpoint_kinds(
+    profiles: Sequence[dict[str, Any]],
+) -> tuple[list[Checkpointing | None], list[int]]:
+    """Return the distinct checkpointings of profiles, and the position of each profile's in them.
+
+    For the errors, see `checkpointing_of`.
+    """
+    kinds: list[Checkpointing | None] = []
+    codes, by_fields = [], dict[Any, int]()
+    for profile in profiles:
+        try:
+            times_s = _times_of(profile)
+        except KeyError:
+            times_s = tuple(map(profile.get, _TIMES))
+        light = repr(profile) if "light_period" in profile else None
+        key = (times_s, profile.get("checkpoint_rounding"), light)
+        try:
+            code = by_fields.setdefault(key, len(kinds))
+        except TypeError:  # a field is a list or an object
+            code = len(kinds)
+        if code == len(kinds):
+            kinds.append(checkpointing_of(profile))
+        codes.append(code)
+    return kinds, codes
+
+
+_times_of = itemgetter(*_TIMES)
 
 
 def derived_checkpointing(

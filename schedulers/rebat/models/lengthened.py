@@ -3,50 +3,63 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from typing import Any
 
-from rebat.core.compact_jobs import with_times
+import msgspec
+import numpy as np
+
+from rebat.core.distinct import Column, distinct
 from rebat.core.errors import InputError
-from rebat.core.jobs import Job, Workload
+from rebat.core.job_table import Ints, Jobs
+from rebat.core.jobs import Workload, delays_us_of
+from rebat.core.units import US_PER_S
 
 
-def check_delay(job: Job, profile: Mapping[str, Any]) -> None:
+def check_delays(workload: Workload) -> None:
     """Raise InputError if the profile of a job allows no checkpoints. Only delays allow them."""
-    if profile.get("type") != "delay":
-        raise InputError(
-            f"the profile type is {profile.get('type')!r}, which allows no checkpoints",
-            f"job {job.id}",
-            "a delay profile",
-        )
+    jobs = Jobs.of(workload.jobs)
+    for name in jobs.profile_names:
+        kind = workload.profiles[name].get("type")
+        if kind != "delay":
+            problem = f"the profile type is {kind!r}, which allows no checkpoints"
+            raise InputError(problem, f"job {jobs.first_of(name).id}", "a delay profile")
 
 
 def lengthened_workload(
     workload: Workload,
-    profile_of: Callable[[Job], dict[str, Any]],
-    walltime_us_of: Callable[[int, int], int],
+    fields_on: Callable[[int], dict[str, Any]],
+    longer_us: Callable[[Ints, Column], Ints],
 ) -> Workload:
     """Return the workload with lengthened profiles and walltimes.
 
     Parameters
     ----------
     workload : Workload
-    profile_of : callable
-        Function of a job that returns its longer profile. It is called once for each profile and
-        number of nodes.
-    walltime_us_of : callable
-        Function of a walltime (us) and a number of nodes that returns the longer walltime (us).
+    fields_on : callable
+        Function of a number of nodes that returns the checkpoint fields of a profile.
+    longer_us : callable
+        Function of times (us) and numbers of nodes, both of shape (n,), that returns the longer
+        times (us).
+
+    Raises
+    ------
+    InputError
+        If the profile of a job is not of type ``delay``, or a delay is invalid.
     """
-    profiles: dict[str, dict[str, Any]] = {}
-
-    def times() -> Iterator[tuple[int | None, str]]:
-        for job in workload.jobs:
-            name = f"{job.profile}@{job.n_nodes}"
-            if name not in profiles:
-                profiles[name] = profile_of(job)
-            walltime_us = job.walltime_us
-            if walltime_us is not None:
-                walltime_us = walltime_us_of(walltime_us, job.n_nodes)
-            yield walltime_us, name
-
-    return with_times(workload, times(), profiles)
+    check_delays(workload)
+    jobs, of_name = Jobs.of(workload.jobs), workload.profiles
+    delays_us = delays_us_of([of_name[name] for name in jobs.profile_names])
+    rows, codes = distinct(jobs.profile_codes, jobs.n_nodes)
+    before, sizes = jobs.profile_codes[rows], jobs.n_nodes[rows]
+    fields = {size: fields_on(size) for size in np.unique(sizes).tolist()}
+    delays_s = longer_us(delays_us[before], sizes) / US_PER_S
+    names = [jobs.profile_names[code] for code in before.tolist()]
+    profiles = {
+        f"{name}@{size}": {**of_name[name], "delay": delay_s, **fields[size]}
+        for name, size, delay_s in zip(names, sizes.tolist(), delays_s.tolist(), strict=True)
+    }
+    walltime_us, limited = jobs.walltime_us.copy(), jobs.walltime_us >= 0
+    walltime_us[limited] = longer_us(walltime_us[limited], jobs.n_nodes[limited])
+    changed = jobs.changed(walltime_us, codes, [*profiles])
+    return msgspec.structs.replace(workload, jobs=changed, profiles=profiles)

@@ -15,8 +15,8 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from rebat.core.attempts import job_name
-from rebat.core.compact_jobs import compact
 from rebat.core.errors import InputError
+from rebat.core.job_table import Jobs
 from rebat.core.jobs import Job, Workload, duration_us
 from rebat.core.units import FOREVER_US, to_s
 from rebat.models.checkpoint import checkpointing_of
@@ -80,7 +80,7 @@ def hopeless_jobs(
 
     worst = {  # most workloads have no such job, and few pairs of profile and size
         (profile, size)
-        for profile, size, _ in compact(workload.jobs).sized_profiles()
+        for profile, size, _ in Jobs.of(workload.jobs).sized_profiles()
         if size <= n_nodes
         and log_attempts(size, _span_s(workload, profile)) >= math.log(MANY_ATTEMPTS)
     }

@@ -15,7 +15,6 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Container, Iterable, Mapping, Sequence
-from functools import cache
 from operator import index
 from typing import Any
 
@@ -23,8 +22,9 @@ import msgspec
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rebat.core.compact_jobs import with_times
+from rebat.core.distinct import distinct
 from rebat.core.errors import InputError
+from rebat.core.job_table import Jobs
 from rebat.core.jobs import Workload, duration_us
 from rebat.core.streams import stream
 from rebat.core.units import to_s
@@ -265,52 +265,45 @@ def add_silent_errors(
     >>> add_silent_errors(workload, [0, 2]).profiles["d.err2"]
     {'type': 'delay', 'delay': 5, 'ret': 1, 'silent_errors': 2}
     """
+    jobs = Jobs.of(workload.jobs)
     if isinstance(errors, int | float):
-        times_s, sizes = job_times_s(workload), [job.n_nodes for job in workload.jobs]
-        job_set = _name_of_jobs(workload)
-        table = draw_failures(times_s, sizes, errors, [scenario], seed=seed, job_set=job_set)
-        failures = table[0].tolist()
+        times_s, job_set = job_times_s(workload), _name_of_jobs(jobs)
+        table = draw_failures(times_s, jobs.n_nodes, errors, [scenario], seed=seed, job_set=job_set)
+        failures = table[0]
     else:
-        failures = [index(f) for f in errors]
-    if len(failures) != len(workload.jobs):
+        failures = np.array([index(f) for f in errors], np.int64)
+    if len(failures) != len(jobs):
         counts = f"contains {len(failures)} failure counts"
-        raise InputError(counts, expected=f"{len(workload.jobs)} numbers, one per job")
-    if any(f < 0 for f in failures):
+        raise InputError(counts, expected=f"{len(jobs)} numbers, one per job")
+    if (failures < 0).any():
         raise InputError("has a negative number of failures", expected="0 or more for each job")
-    profiles = dict(workload.profiles)
-
-    @cache
-    def with_errors(name: str, f: int) -> str:
-        profile = workload.profiles[name]
-        if f == errors_left(profile):
-            return name
-        erring = _new_name(f"{name}.err{f}", profiles)
-        profiles[erring] = erring_profile(profile, f)
-        return erring
-
-    times = (
-        (job.walltime_us, with_errors(job.profile, f))
-        for job, f in zip(workload.jobs, failures, strict=True)
-    )
-    return with_times(workload, times, profiles)
+    profiles, names = dict(workload.profiles), []
+    rows, codes = distinct(jobs.profile_codes, failures)
+    for code, f in zip(jobs.profile_codes[rows].tolist(), failures[rows].tolist(), strict=True):
+        name = jobs.profile_names[code]
+        if f != errors_left(profile := workload.profiles[name]):
+            name = _new_name(f"{name}.err{f}", profiles)
+            profiles[name] = erring_profile(profile, f)
+        names.append(name)
+    changed = jobs.changed(jobs.walltime_us, codes, names)
+    return msgspec.structs.replace(workload, jobs=changed, profiles=profiles)
 
 
-def _name_of_jobs(workload: Workload) -> str:
+def _name_of_jobs(jobs: Jobs) -> str:
     """Return a name for the random stream of a workload's errors, computed from its jobs.
 
     The name does not depend on the file name or the run times. Therefore, the same jobs draw the
     same random numbers with and without checkpoints.
     """
-    jobs = [(job.id, job.n_nodes, job.submit_us) for job in workload.jobs]
-    return hashlib.sha256(msgspec.json.encode(jobs)).hexdigest()
+    rows = zip(jobs.ids, jobs.n_nodes.tolist(), jobs.submit_us.tolist(), strict=True)
+    return hashlib.sha256(msgspec.json.encode([*rows])).hexdigest()
 
 
 def job_times_s(workload: Workload) -> Floats:
     """Return the time of one uninterrupted attempt of each job, in seconds, shape (n,)."""
-    lengths = {
-        name: duration_us(workload.profiles, name) for name in {j.profile for j in workload.jobs}
-    }
-    return np.array([to_s(lengths[job.profile]) for job in workload.jobs], float)
+    jobs = Jobs.of(workload.jobs)
+    times_s = [to_s(duration_us(workload.profiles, name)) for name in jobs.profile_names]
+    return np.array(times_s, float)[jobs.profile_codes]
 
 
 def _new_name(wanted: str, taken: Container[str]) -> str:

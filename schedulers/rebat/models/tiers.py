@@ -10,15 +10,17 @@ from __future__ import annotations
 import math
 from functools import cache
 from itertools import pairwise
-from typing import Any
 
 import msgspec
+import numpy as np
 
+from rebat.core.distinct import Column
 from rebat.core.errors import InputError, unknown_name
-from rebat.core.jobs import Job, Workload
+from rebat.core.job_table import Ints
+from rebat.core.jobs import Workload
 from rebat.core.units import FOREVER_US, parse_duration, to_s, to_us
 from rebat.models.ettr_levels import Levels, best_pattern
-from rebat.models.lengthened import check_delay, lengthened_workload
+from rebat.models.lengthened import lengthened_workload
 from rebat.models.light import LightCheckpoints, Survives, light_of
 
 SURVIVES: dict[str, Survives | None] = {
@@ -241,28 +243,21 @@ def add_tiers(
         pattern = pattern_of(tiers, mtbf_s * n_nodes / size, light_share)
         return profile_fields(tiers, pattern, software, group)
 
-    def profile_of(job: Job) -> dict[str, Any]:
-        return _with_tiers(job, workload.profiles[job.profile], *fields_on(job.n_nodes))
+    def longer_us(lengths_us: Ints, sizes: Column) -> Ints:
+        longer_us = lengths_us.copy()
+        for size in np.unique(sizes).tolist():
+            rows = (sizes == size) & (lengths_us < FOREVER_US)
+            longer_us[rows] = _lengthened_us(lengths_us[rows], *fields_on(size))
+        return longer_us
 
-    def walltime_us_of(walltime_us: int, size: int) -> int:
-        if walltime_us >= FOREVER_US:
-            return walltime_us
-        return _lengthened_us(walltime_us, *fields_on(size))
-
-    return lengthened_workload(workload, profile_of, walltime_us_of)
-
-
-def _with_tiers(
-    job: Job, profile: dict[str, Any], fields: dict[str, object], light: LightCheckpoints | None
-) -> dict[str, Any]:
-    check_delay(job, profile)
-    delay_us = _lengthened_us(to_us(profile["delay"]), fields, light)
-    return profile | fields | {"delay": to_s(delay_us)}
+    return lengthened_workload(workload, lambda size: fields_on(size)[0], longer_us)
 
 
-def _lengthened_us(work_us: int, fields: dict[str, object], light: LightCheckpoints | None) -> int:
-    """Return the length of the work plus the checkpoints of its complete periods."""
+def _lengthened_us(
+    work_us: Ints, fields: dict[str, object], light: LightCheckpoints | None
+) -> Ints:
+    """Return the lengths of work plus the checkpoints of its complete periods."""
     for tier in light.tiers if light else ():
-        work_us += work_us // tier.period_us * tier.cost_us
+        work_us = work_us + work_us // tier.period_us * tier.cost_us
     period_us = to_us(float(str(fields["checkpoint_period"])))
     return work_us + work_us // period_us * to_us(float(str(fields["checkpoint_cost"])))

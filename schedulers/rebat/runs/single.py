@@ -13,8 +13,9 @@ import numpy.typing as npt
 
 import rebat
 from rebat.contract import Policy
-from rebat.core.compact_jobs import compact
+from rebat.core.distinct import distinct
 from rebat.core.files import write_json, write_lines, write_text
+from rebat.core.job_table import Jobs
 from rebat.core.jobs import Workload
 from rebat.core.options import MAX_ATTEMPTS, SessionOptions
 from rebat.core.table import Table
@@ -200,22 +201,28 @@ def _watching(
 
 def owners_of(workload: Workload) -> Owners:
     """Return the user and the queue of each job for which they are known."""
-    owners = {}
-    for job in compact(workload.jobs).with_extra():
-        traits = traits_of(job.extra)
-        if traits.user or traits.queue:
-            owners[f"w0!{job.id}"] = traits.user, traits.queue
-    return owners
+    jobs = Jobs.of(workload.jobs)
+    traits = [traits_of(extra) for extra in jobs.extra_fields]
+    owners = [(each.user, each.queue) for each in traits]
+    if not any(map(any, owners)):
+        return {}
+    codes = zip(jobs.ids, jobs.extra_codes.tolist(), strict=True)
+    return {job_id: owners[code] for job_id, code in codes if any(owners[code])}
 
 
 def layout_of(preset: Preset, workload: Workload, n_nodes: int, layout: Layout) -> Layout:
     """Add to a layout a preset's partitions, node power, and the node counts it allocates."""
     places = preset.partitions(n_nodes, layout.cores_per_node)
     requested = {}
-    for job in workload.jobs if places else ():
-        candidates = open_to(places, traits_of(job.extra), job.n_nodes)
-        if len(candidates) == 1:
-            requested[f"w0!{job.id}"] = candidates[0].name
+    if places:
+        jobs = Jobs.of(workload.jobs)
+        rows, codes = distinct(jobs.extra_codes, jobs.n_nodes)
+        kinds = map(jobs.at, rows.tolist())
+        open_ = [open_to(places, traits_of(job.extra), job.n_nodes) for job in kinds]
+        names = [candidates[0].name if len(candidates) == 1 else None for candidates in open_]
+        for job_id, code in zip(jobs.ids, codes.tolist(), strict=True):
+            if name := names[code]:
+                requested[f"w0!{job_id}"] = name
     return msgspec.structs.replace(
         layout,
         allotted=preset.allotted(n_nodes),

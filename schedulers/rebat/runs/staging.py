@@ -9,9 +9,9 @@ from functools import lru_cache
 import msgspec
 
 from rebat.core.attempts import check_ids
-from rebat.core.compact_jobs import compact
 from rebat.core.cores import groups_of
 from rebat.core.errors import InputError
+from rebat.core.job_table import Jobs
 from rebat.core.jobs import Workload
 from rebat.core.units import to_s, to_us
 from rebat.engine.engine import OnProgress
@@ -135,7 +135,7 @@ def staged(workload: Workload, scenario: Scenario) -> Stage:
     )
     count = groups_of(n_nodes, scenario.cores_per_node)
     if scenario.operations:
-        jobs = {job.id for job in workload.jobs}
+        jobs = {*Jobs.of(workload.jobs).ids}
         try:
             check_operations(scenario.operations.events, count, jobs)
         except InputError as error:
@@ -154,10 +154,10 @@ def prepared(workload: Workload, scenario: Scenario) -> Workload:
         If a job has the id of a resubmission of another job. If checkpoints would be added to
         profiles that already have checkpoints.
     """
-    jobs = compact(workload.jobs)
+    jobs = Jobs.of(workload.jobs)
     try:
-        if any("#" in job_id for job_id in jobs.ids()):  # a list of all ids would use much memory
-            check_ids([*jobs.ids()])
+        if b"#" in jobs.ids.data:
+            check_ids(jobs.ids)
     except InputError as error:
         raise error.at(f"workload {workload.name}") from None
     if jobs is not workload.jobs:
@@ -278,6 +278,6 @@ def _with_silent_errors(workload: Workload, errors: SilentErrors | None) -> Work
         return workload
     rate = errors.rate
     if errors.probability is not None:
-        sizes = [job.n_nodes for job in workload.jobs]
+        sizes = Jobs.of(workload.jobs).n_nodes
         rate = error_rate(job_times_s(workload), sizes, errors.probability)
     return workload if rate is None else add_silent_errors(workload, rate, seed=errors.seed)

@@ -8,9 +8,16 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from rebat.core.attempts import INTERRUPTED, Attempt, Cause, resubmission_id
+from rebat.core.attempts import (
+    INTERRUPTED,
+    Attempt,
+    Cause,
+    job_name,
+    resubmission_id,
+    workload_name,
+)
 from rebat.core.nodes import NodeSet
-from rebat.core.table import Schema, Table
+from rebat.core.table import Schema, Table, fields
 from rebat.models.checkpoint import Checkpointing
 from rebat.models.remaining import Remaining
 
@@ -85,10 +92,14 @@ Why = Literal["ended", "hit", "given up"]
 
 def _records(columns: Mapping[str, Sequence[Any]]) -> Iterator[AttemptRecord]:
     """Yield the records of rows."""
-    job_ids = columns["job_id"]
-    pairs = zip(job_ids, columns["number"], strict=True)
-    ids = [resubmission_id(job, number) if number else job for job, number in pairs]
-    named = {**columns, "id": ids, "stages": [stages or {} for stages in columns["stages"]]}
+    pairs = zip(columns["workload"], columns["name"], strict=True)
+    job_ids = [f"{workload}!{name}" for workload, name in pairs]
+    ids = [
+        resubmission_id(job_id, number) if number else job_id
+        for job_id, number in zip(job_ids, columns["number"], strict=True)
+    ]
+    stages = [stages or {} for stages in columns["stages"]]
+    named = {**columns, "job_id": job_ids, "id": ids, "stages": stages}
     attempts = map(Attempt, *(named[name] for name in Attempt.__struct_fields__))
     named |= {"attempt": list(attempts), "imaged": list(map(bool, columns["imaged"]))}
     return map(AttemptRecord, *(named[name] for name in AttemptRecord.__struct_fields__))
@@ -96,7 +107,7 @@ def _records(columns: Mapping[str, Sequence[Any]]) -> Iterator[AttemptRecord]:
 
 ATTEMPTS = Schema(
     AttemptRecord,
-    numbers=(
+    numbers=fields(
         "start_us",
         "end_us",
         "useful_us",
@@ -115,12 +126,15 @@ ATTEMPTS = Schema(
         "attempt.priority_class",
         "attempt.walltime_us",
     ),
-    codes=("cause", "state", "why", "checkpointing", "profile", "lost_to", "failure"),
-    texts=("attempt.job_id",),
-    rare=("stages",),
+    codes={
+        **fields("cause", "state", "why", "checkpointing", "profile", "lost_to", "failure"),
+        "workload": lambda record: workload_name(record.attempt.job_id),
+    },
+    texts={"name": lambda record: job_name(record.attempt.job_id)},
+    rare=fields("stages"),
     rows=_records,
 )
-"""The columns of attempts. An id is that of the job and the number of the attempt."""
+"""The columns of attempts. The texts are the names of the jobs."""
 
 
 def attempts_of(records: Iterable[AttemptRecord] = ()) -> Table[AttemptRecord]:

@@ -17,7 +17,6 @@ import msgspec
 from rebat.contract import Stop
 from rebat.core.attempts import Attempt, Running
 from rebat.core.errors import InputError
-from rebat.core.id_set import IdSet
 from rebat.models.remaining import Remaining
 
 
@@ -139,7 +138,7 @@ class Lifecycle:
         self.moving: dict[str, Stopping] = {}
         self._gone: list[str] = []
         self._state: dict[str, State] = {}
-        self._ended = IdSet()
+        self._ended: set[str] = set()
 
     @property
     def idle(self) -> bool:

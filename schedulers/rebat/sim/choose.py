@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from rebat.core.compact_jobs import compact
 from rebat.core.errors import InputError
+from rebat.core.job_table import Jobs
 from rebat.core.jobs import Workload
 from rebat.engine.options import EngineOptions
 from rebat.policies.own_policy import OwnPolicy
@@ -73,5 +73,5 @@ def _why_not(
     return (
         why_not_policy(preset.point)
         or why_not_run(options, preset.session, operations=operations, explain=explain)
-        or why_not_workload(workload, compact(workload.jobs))
+        or why_not_workload(workload, Jobs.of(workload.jobs))
     )

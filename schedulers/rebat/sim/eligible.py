@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from rebat.core.compact_jobs import CompactJobs
+from rebat.core.job_table import Jobs
 from rebat.core.jobs import Workload
 from rebat.core.options import SessionOptions
 from rebat.core.traits import traits_of
@@ -81,7 +81,7 @@ def why_not_run(
     )
 
 
-def why_not_workload(workload: Workload, jobs: CompactJobs) -> str:
+def why_not_workload(workload: Workload, jobs: Jobs) -> str:
     """Return why the loop does not cover a workload, or an empty text if it does."""
     used = [workload.profiles.get(name, {}) for name in jobs.profile_uses()]
     extras = [job.extra for job in jobs.with_extra()]
@@ -90,7 +90,7 @@ def why_not_workload(workload: Workload, jobs: CompactJobs) -> str:
             "profiles other than delays": any(p.get("type") != "delay" for p in used),
             "checkpoints in several tiers": any("light_period" in p for p in used),
             "names of profiles with #": any("#" in name for name in workload.profiles),
-            "ids of jobs with #": any("#" in job_id for job_id in jobs.ids()),
+            "ids of jobs with #": b"#" in jobs.ids.data,
             "jobs that are not rigid": any("shape" in extra for extra in extras),
             "eternal jobs": any(traits_of(extra).eternal for extra in extras),
         }

@@ -6,22 +6,21 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
-from typing import Any
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from rebat.core.attempts import Attempt, Cause, attempt_profile, job_name, resubmission_id
-from rebat.core.compact_jobs import compact
 from rebat.core.errors import InputError
-from rebat.core.jobs import Workload, delay_us
+from rebat.core.job_table import Jobs, submission_order
+from rebat.core.jobs import Workload, delays_us_of
 from rebat.core.nodes import NodeSet
 from rebat.core.table import Table
 from rebat.core.traits import traits_of
 from rebat.core.units import FOREVER_US
 from rebat.engine.jobs import FAILED, KILLED, REJECTED, SUCCESS, WALLTIME, EndedJob, ended_jobs
-from rebat.models.checkpoint import Checkpointing, checkpointing_of
+from rebat.models.checkpoint import Checkpointing, checkpoint_kinds
 from rebat.models.failures.events import ExternalEvent, MachineEvent, in_order
 from rebat.policies.context import SizeLimit
 from rebat.policies.planning.list_scheduling import (
@@ -187,63 +186,58 @@ class Submissions:
     """
 
     def __init__(self, workload: Workload) -> None:
-        jobs = self._jobs = compact(workload.jobs)
-        sizes, submit_us, walls_us, profiles, extras = jobs.columns()
-        order = self._order = np.argsort(submit_us, kind="stable")
-        self._sort_ties(submit_us[order])
-        self._profiles, self._names = profiles[order], jobs.profile_names
-        fields = [workload.profiles[name] for name in self._names]
-        self._checkpoints = [checkpointing_of(profile) for profile in fields]
-        rows = np.array([self._row(*pair) for pair in zip(fields, self._checkpoints, strict=True)])
+        jobs = self._jobs = Jobs.of(workload.jobs)
+        order = self._order = submission_order([("w0", jobs)])
+        self._profiles, self._names = jobs.profile_codes[order], jobs.profile_names
+        profiles = [workload.profiles[name] for name in self._names]
+        self._kinds, kinds = checkpoint_kinds(profiles)
+        self._kind_of = np.array(kinds, dtype=np.int64)
+        rows = np.zeros((len(profiles), loop.CLASS - loop.JOB_DELAY), dtype=np.int64)
+        rows[:, 0] = delays_us_of(profiles)
+        rows[:, 1] = [int(profile.get("ret", 0)) for profile in profiles]
+        patterns = np.array([self._pattern(c) for c in self._kinds], dtype=np.int64)
+        rows[:, 2:] = patterns.reshape(-1, 6)[self._kind_of]
         classes = [traits_of(extra).priority_class for extra in jobs.extra_fields]
         table = self.table = np.zeros((len(jobs), loop.N_JOB_COLUMNS), dtype=np.int64)
         if not len(jobs):
             return
-        table[:, loop.SUBMIT], table[:, loop.SIZE] = submit_us[order], sizes[order]
+        table[:, loop.SUBMIT], table[:, loop.SIZE] = jobs.submit_us[order], jobs.n_nodes[order]
+        walls_us = jobs.walltime_us
         table[:, loop.JOB_WALL] = np.where(walls_us < 0, FOREVER_US, walls_us)[order]
         table[:, loop.JOB_DELAY : loop.CLASS] = rows[self._profiles]
-        table[:, loop.CLASS] = np.array(classes, dtype=np.int64)[extras[order]]
-
-    def _sort_ties(self, submit_us: Ints) -> None:
-        """Sort jobs with equal submission times by their ids as text."""
-        edges = np.flatnonzero(np.diff(submit_us, prepend=-1, append=-1))
-        lengths = np.diff(edges)
-        for first in edges[:-1][lengths > 1].tolist():
-            last = int(edges[np.searchsorted(edges, first) + 1])
-            self._order[first:last] = sorted(self._order[first:last].tolist(), key=self._jobs.id_at)
+        table[:, loop.CLASS] = np.array(classes, dtype=np.int64)[jobs.extra_codes[order]]
 
     @staticmethod
-    def _row(profile: dict[str, Any], c: Checkpointing | None) -> tuple[int, ...]:
-        """Return the columns of a job that its profile determines."""
-        length = delay_us(profile), int(profile.get("ret", 0))
+    def _pattern(c: Checkpointing | None) -> tuple[int, ...]:
+        """Return the columns of a job that its checkpoints determine."""
         if c is None:
-            return (*length, 0, 0, 0, 0, 0, 0)
+            return (0, 0, 0, 0, 0, 0)
         pattern = c.pattern
         if c.never or c.image_us or pattern.recovery != pattern.restart:
             raise Uncovered("checkpoints of another kind")
         return (
-            *length, 1, pattern.period, pattern.cost, pattern.restart, pattern.first_period,
+            1, pattern.period, pattern.cost, pattern.restart, pattern.first_period,
             pattern.first_recovery,
         )  # fmt: skip
 
     def id(self, j: int) -> str:
         """Return the id of a job without its workload."""
-        return self._jobs.id_at(int(self._order[j]))
+        return self._jobs.ids[int(self._order[j])]
 
     def profile(self, j: int) -> str:
         """Return the name of a job's profile."""
         return self._names[int(self._profiles[j])]
 
     @cache  # noqa: B019 (the object lives as long as the run)
-    def _resumed(self, profile: int, first_us: int, recovery_us: int) -> Checkpointing | None:
-        c = self._checkpoints[profile]
+    def _resumed(self, kind: int, first_us: int, recovery_us: int) -> Checkpointing | None:
+        c = self._kinds[kind]
         if c is None:
             return None
         return msgspec.structs.replace(c, first_period_us=first_us, first_recovery_us=recovery_us)
 
     def checkpointing(self, j: int, first_us: int, recovery_us: int) -> Checkpointing | None:
         """Return the checkpoints of an attempt."""
-        return self._resumed(int(self._profiles[j]), first_us, recovery_us)
+        return self._resumed(int(self._kind_of[self._profiles[j]]), first_us, recovery_us)
 
 
 def parameters_of(point: Point, n_nodes: int, max_attempts: int) -> Ints:

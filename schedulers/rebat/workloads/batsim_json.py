@@ -9,19 +9,21 @@ Batsim 5's (`rebat.workloads.batsim5_json`).
 from __future__ import annotations
 
 import re
-import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
+import numpy.typing as npt
 
-from rebat.core.compact_jobs import NO_EXTRA, CompactJobs
+from rebat.core.distinct import distinct
 from rebat.core.errors import InputError, short
 from rebat.core.files import read_text, write_parts
-from rebat.core.id_set import IdSet
-from rebat.core.jobs import Job, Workload, check_profiles, delay_us, job_fields, number
+from rebat.core.job_table import NO_EXTRA, NO_WALLTIME, ExtraTable, Jobs
+from rebat.core.jobs import Job, Workload, check_profiles, delay_us, job_fields, number, times_us_of
 from rebat.core.shapes import check_shape, shape_of
+from rebat.core.texts import Texts
 from rebat.core.traits import traits_of
 from rebat.core.units import MAX_SECONDS, to_us
 from rebat.models.speedup import speedup_of
@@ -154,10 +156,9 @@ def workload_of(name: str, document: dict[str, Any]) -> Workload:
     n_nodes = _count(document, "nb_res")
     raw_profiles = _required(document, "profiles", dict, "an object of profiles by name")
     raw_jobs = _required(document, "jobs", (list, JsonList), "a list of jobs")
-    if is_five(raw_profiles):
-        raw_profiles, raw_jobs = profiles_of_five(raw_profiles), map(job_of_five, raw_jobs)
-    profiles = checked_profiles(raw_profiles)
-    jobs = CompactJobs(_jobs(raw_jobs, profiles, n_nodes))
+    five = is_five(raw_profiles)
+    profiles = checked_profiles(profiles_of_five(raw_profiles) if five else raw_profiles)
+    jobs = _jobs(raw_jobs, job_of_five if five else None, profiles, n_nodes)
     if not jobs:
         raise InputError("the workload contains no job", "jobs", "at least one job")
     machine = document.get("machine")
@@ -172,9 +173,83 @@ def workload_of(name: str, document: dict[str, Any]) -> Workload:
 
 
 def _jobs(
+    raw_jobs: list[Any] | JsonList,
+    convert: Callable[[Any], Any] | None,
+    profiles: dict[str, dict[str, Any]],
+    machine: int,
+) -> Jobs:
+    """Return the jobs as a table. If a block is not regular, check one job after the other."""
+    blocks = raw_jobs.blocks() if isinstance(raw_jobs, JsonList) else [raw_jobs]
+    columns = _Columns(profiles)
+    try:
+        for block in blocks:
+            columns.add([*map(convert, block)] if convert else block)
+        return columns.table(machine)
+    except (InputError, LookupError, TypeError, ValueError, OverflowError, msgspec.DecodeError):
+        return Jobs.of(_checked(map(convert, raw_jobs) if convert else raw_jobs, profiles, machine))
+
+
+class _Columns:
+    """The columns of jobs, which grow by a block of decoded JSON objects at a time.
+
+    Both methods raise one of several exceptions if a job is invalid, or valid in an unusual way.
+    """
+
+    def __init__(self, profiles: Iterable[str]) -> None:
+        self._names = [*profiles]
+        self._codes = {name: code for code, name in enumerate(self._names)}
+        self._ids: list[Texts] = []
+        self._numbers: list[npt.NDArray[np.int64]] = []
+        self._extras = ExtraTable()
+
+    def add(self, jobs: list[dict[str, Any]]) -> None:
+        """Add jobs."""
+        if not jobs:
+            return
+        ids = [job["id"] for job in jobs]
+        if _kinds(ids) != {str}:
+            _require(_kinds(ids) <= {str, int})
+            ids = [*map(str, ids)]
+        _require(are_ids(ids))
+        sizes = [job["res"] for job in jobs]
+        _require(_kinds(sizes) == {int} and min(sizes) >= 1 and max(sizes) <= MAX_NODES)
+        walls_s = [job.get("walltime", -1) for job in jobs]
+        limited = np.array(walls_s) != -1
+        walltime_us = np.full(len(jobs), NO_WALLTIME, np.int64)
+        limits_s = [walls_s[row] for row in np.flatnonzero(limited).tolist()]
+        walltime_us[limited] = times_us_of(limits_s, least_us=1)
+        submit_us = times_us_of([job["subtime"] for job in jobs])
+        profiles = np.array([self._codes[job["profile"]] for job in jobs])
+        extras = np.zeros(len(jobs), np.int64)
+        for row, job in enumerate(jobs):
+            if len(job) > 5 or (len(job) == 5 and "walltime" not in job):
+                fields = {key: job[key] for key in job if key not in _KNOWN}
+                extras[row] = self._extras.code(fields)
+        self._ids.append(Texts.of(ids))
+        self._numbers.append(np.stack([sizes, submit_us, walltime_us, profiles, extras]))
+
+    def table(self, machine: int) -> Jobs:
+        """Return the jobs, after checks that need all jobs."""
+        jobs = Jobs.joined(self._ids, self._numbers, self._names, self._extras.fields)
+        _require(jobs.ids.first_repeat() is None)
+        check_extras(jobs, machine)
+        return jobs
+
+
+def _require(regular: object) -> None:
+    if not regular:
+        raise ValueError
+
+
+def _kinds(values: list[Any]) -> set[type]:
+    return set(map(type, values))
+
+
+def _checked(
     raw_jobs: Iterable[Any], profiles: dict[str, dict[str, Any]], machine: int
 ) -> Iterator[Job]:
-    names = IdSet()
+    """Yield the jobs; raise InputError at the first invalid job."""
+    names: set[str] = set()
     for position, raw in enumerate(raw_jobs):
         job = _job(raw, position, profiles, machine)
         if job.id in names:
@@ -203,14 +278,24 @@ def _job(raw: Any, position: int, profiles: dict[str, dict[str, Any]], machine: 
         raise error.at(_nth(position)) from None
     try:
         job = _job_fields(job_id, raw, profiles)
-        check_extra(job, machine)
+        _check_extra(job, machine)
     except InputError as error:
         raise error.at(f"job {job_id}") from None
     return job
 
 
-def check_extra(job: Job, machine: int) -> None:
-    """Raise InputError for an invalid shape or trait of a job."""
+def check_extras(jobs: Jobs, machine: int) -> None:
+    """Raise InputError for the first job with an invalid shape or trait."""
+    rows, _ = distinct(jobs.extra_codes, jobs.n_nodes)
+    for row in rows.tolist():
+        job = jobs.at(row)
+        try:
+            _check_extra(job, machine)
+        except InputError as error:
+            raise error.at(f"job {job.id}") from None
+
+
+def _check_extra(job: Job, machine: int) -> None:
     if job.extra:
         check_shape(shape_of(job.extra), job.n_nodes, machine)
         traits_of(job.extra)
@@ -223,9 +308,7 @@ def _job_fields(job_id: str, raw: dict[str, Any], profiles: dict[str, dict[str, 
     if profile not in profiles:
         raise InputError(f"unknown profile {profile!r}", "profile", "a name listed in profiles")
     extra = {key: value for key, value in raw.items() if key not in _KNOWN}
-    return Job(
-        job_id, n_nodes, submit_us, _walltime_us(raw), sys.intern(profile), extra or NO_EXTRA
-    )
+    return Job(job_id, n_nodes, submit_us, _walltime_us(raw), profile, extra or NO_EXTRA)
 
 
 def _job_id(raw: dict[str, Any]) -> str:
@@ -243,6 +326,15 @@ def _job_id(raw: dict[str, Any]) -> str:
         expected = "an id without any of ( ) , | }"
         raise InputError(f"job id {text!r} contains {bad[0]!r}", "id", expected)
     return text
+
+
+def are_ids(texts: list[str]) -> bool:
+    """Return whether all texts are valid ids of jobs."""
+    if "".join(texts).isalnum() and all(texts):
+        return True
+    return all(
+        text.isalnum() or (text and "!" not in text and not refused_in(text)) for text in texts
+    )
 
 
 def refused_in(job_id: str) -> list[str]:

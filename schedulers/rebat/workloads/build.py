@@ -6,28 +6,40 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from rebat.core.compact_jobs import CompactJobs
-from rebat.core.jobs import Job, Workload, batsim_number
+import numpy as np
+import numpy.typing as npt
+
+from rebat.core.distinct import distinct
+from rebat.core.job_table import ExtraTable, Jobs
+from rebat.core.jobs import Workload, batsim_number
+from rebat.core.texts import Texts
 
 
-def delay_profiles(run_us: Sequence[int]) -> tuple[list[str], dict[str, dict[str, Any]]]:
+def delay_profiles(
+    run_us: npt.ArrayLike,
+) -> tuple[npt.NDArray[np.int64], dict[str, dict[str, Any]]]:
     """Return a Batsim delay profile for each distinct run time. Its name contains the run time.
 
     Returns
     -------
-    names : list of str
-        The profile of each job, in the order of ``run_us``.
+    codes : int64 array, shape (n,)
+        The position of each job's profile in ``profiles``, in the order of ``run_us``.
     profiles : dict
         The profiles by name, in order of first use.
 
     Examples
     --------
     >>> delay_profiles([487_000_000])
-    (['delay487'], {'delay487': {'type': 'delay', 'delay': 487}})
+    (array([0]), {'delay487': {'type': 'delay', 'delay': 487}})
     """
-    name_of = {us: f"delay{batsim_number(us)}" for us in run_us}
-    profiles = {name: {"type": "delay", "delay": batsim_number(us)} for us, name in name_of.items()}
-    return [name_of[us] for us in run_us], profiles
+    run_us = np.asarray(run_us, np.int64)
+    rows, codes = distinct(run_us)
+    seconds = [*map(batsim_number, run_us[rows].tolist())]
+    profiles = {f"delay{s}": {"type": "delay", "delay": s} for s in seconds}
+    places = {
+        name: place for place, name in enumerate(profiles)
+    }  # the longest round to equal names
+    return np.array([places[f"delay{s}"] for s in seconds], np.int64)[codes], profiles
 
 
 def delay_workload(
@@ -35,20 +47,28 @@ def delay_workload(
     n_nodes: int,
     *,
     ids: Sequence[str],
-    sizes: Sequence[int],
-    submit_us: Sequence[int],
-    walltime_us: Sequence[int | None],
-    run_us: Sequence[int],
+    sizes: npt.ArrayLike,
+    submit_us: npt.ArrayLike,
+    walltime_us: npt.ArrayLike,
+    run_us: npt.ArrayLike,
     extra: Sequence[dict[str, Any]] | None = None,
     notes: Sequence[str] = (),
 ) -> Workload:
     """Return a workload of delay jobs from columns of equal length.
 
-    Times are in microseconds. A walltime of None means no walltime. ``extra`` contains additional
+    Times are in microseconds. A walltime of -1 means no walltime. ``extra`` contains additional
     fields of the JSON of each job.
     """
-    names, profiles = delay_profiles(run_us)
-    more = [{}] * len(ids) if extra is None else extra
-    columns = zip(ids, sizes, submit_us, walltime_us, names, more, strict=True)
-    jobs = CompactJobs(Job(*row) for row in columns)
+    codes, profiles = delay_profiles(run_us)
+    extras, more = ExtraTable(), [{}] * len(ids) if extra is None else extra
+    jobs = Jobs(
+        Texts.of(ids),
+        n_nodes=sizes,
+        submit_us=submit_us,
+        walltime_us=walltime_us,
+        profile_codes=codes,
+        profile_names=[*profiles],
+        extra_codes=np.array([extras.code(fields) for fields in more], np.int32),
+        extra_fields=extras.fields,
+    )
     return Workload(name, n_nodes, jobs, profiles, tuple(notes))

@@ -127,13 +127,13 @@ def cluster_day(seed: int, options: ClusterDay | None = None) -> Workload:
     arrivals = _rng(seed, "arrivals").random(len(sizes)) * options.hours * 3600 * US_PER_S
     submit_us = np.sort(np.rint(arrivals).astype(np.int64))
     walltime_us = np.ceil(run_us / options.accuracy).astype(np.int64) + MARGIN_US
-    names, profiles = delay_profiles(run_us.tolist())
+    codes, profiles = delay_profiles(run_us)
+    names = [*profiles]
     extra = {"memory_mb": options.memory_mb}
+    columns = np.column_stack([sizes, submit_us, walltime_us, codes]).tolist()
     jobs = [
-        Job(str(number), *row, extra)
-        for number, row in enumerate(
-            zip(sizes.tolist(), submit_us.tolist(), walltime_us.tolist(), names, strict=True), 1
-        )
+        Job(str(number), size, at_us, limit_us, names[code], extra)
+        for number, (size, at_us, limit_us, code) in enumerate(columns, 1)
     ]
     jobs += _eternal(options, profiles)
     note = (

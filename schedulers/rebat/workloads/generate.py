@@ -232,10 +232,10 @@ def _assemble(
         name,
         n_nodes,
         ids=[str(number) for number in range(1, len(sizes) + 1)],
-        sizes=sizes.tolist(),
-        submit_us=submit_us.tolist(),
-        walltime_us=walltime_us.tolist(),
-        run_us=run_us.tolist(),
+        sizes=sizes,
+        submit_us=submit_us,
+        walltime_us=walltime_us,
+        run_us=run_us,
         notes=[note],
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import chain
 from typing import Any
 
 import msgspec
@@ -23,7 +24,11 @@ class JsonList:
         self._text = memoryview(raw)
 
     def __iter__(self) -> Iterator[Any]:
-        """Yield the elements.
+        """Yield the elements. For the errors, see `blocks`."""
+        return chain.from_iterable(self.blocks())
+
+    def blocks(self) -> Iterator[list[Any]]:
+        """Yield the elements in lists, one for each chunk.
 
         Raises
         ------
@@ -41,9 +46,9 @@ class JsonList:
             except msgspec.DecodeError:
                 size *= 2  # the end of the chunk is within an element
                 continue
-            yield from elements
+            yield elements
             start, size = between.end() - 1, CHUNK
-        yield from msgspec.json.decode(left + self._text[start:])
+        yield msgspec.json.decode(left + self._text[start:])
 
 
 def split_document(text: str, key: str) -> dict[str, Any]:

@@ -9,25 +9,24 @@ compressed form.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import numpy as np
 
-from rebat.core.compact_jobs import NO_EXTRA, CompactJobs
 from rebat.core.errors import InputError, short
 from rebat.core.files import atomic_path
-from rebat.core.id_set import IdSet
-from rebat.core.jobs import Job, Workload
+from rebat.core.job_table import NO_EXTRA, NO_WALLTIME, ExtraTable, Jobs
+from rebat.core.jobs import Workload
 from rebat.core.parquet import arrow, opened
+from rebat.core.texts import Texts
 from rebat.core.units import MAX_SECONDS, US_PER_S
 from rebat.workloads.batsim_json import (
     MAX_NODES,
-    check_extra,
+    are_ids,
+    check_extras,
     checked_profiles,
-    refused_in,
 )
 
 KEY = b"rebat.workload"
@@ -68,16 +67,19 @@ def is_workload(path: Path) -> bool:
 def write_parquet(workload: Workload, path: Path) -> None:
     """Write a workload. Raise InputError if pyarrow is not installed."""
     pa, pq = arrow(path)
-    jobs, encode = workload.jobs, msgspec.json.encode
-    extras = (encode(job.extra).decode() if job.extra else None for job in jobs)
+    jobs, encode = Jobs.of(workload.jobs), msgspec.json.encode
+    extras = [encode(fields).decode() if fields else None for fields in jobs.extra_fields]
+    profiles = pa.DictionaryArray.from_arrays(
+        jobs.profile_codes, pa.array(jobs.profile_names, pa.string())
+    )
     table = pa.table(
         {
-            "id": pa.array([job.id for job in jobs], pa.string()),
-            "submit_us": pa.array([job.submit_us for job in jobs], pa.int64()),
-            "walltime_us": pa.array([job.walltime_us for job in jobs], pa.int64()),
-            "n_nodes": pa.array([job.n_nodes for job in jobs], pa.int64()),
-            "profile": pa.array([job.profile for job in jobs], pa.string()).dictionary_encode(),
-            "extra": pa.array(extras, pa.string()),
+            "id": pa.array(jobs.ids, pa.string()),
+            "submit_us": jobs.submit_us,
+            "walltime_us": pa.array(jobs.walltime_us, mask=jobs.walltime_us == NO_WALLTIME),
+            "n_nodes": jobs.n_nodes.astype(np.int64),
+            "profile": profiles,
+            "extra": pa.array(extras, pa.string()).take(pa.array(jobs.extra_codes)),
         }
     )
     head = _Head(workload.n_nodes, workload.profiles, workload.notes, workload.machine)
@@ -99,25 +101,53 @@ def read_parquet(path: Path) -> Workload:
         schema = file.schema_arrow
         head = _head(schema.metadata or {}, str(path))
         _check_columns(schema, str(path))
-        jobs = CompactJobs(_all_jobs(file, str(path), head))
+        jobs = _jobs(file, str(path), head)
     if not jobs:
         raise InputError("the workload contains no job", str(path), "at least one job")
     name = path.name.removesuffix(".parquet")
     return Workload(name, head.n_nodes, jobs, head.profiles, head.notes, head.machine)
 
 
-def _all_jobs(file: Any, where: str, head: _Head) -> Iterator[Job]:
-    names = IdSet()
-    before = 0
+def _jobs(file: Any, where: str, head: _Head) -> Jobs:
+    """Return the jobs, after checking each block of rows, and all rows."""
+    ids, numbers, before = [], [], 0
+    profiles = {name: code for code, name in enumerate(head.profiles)}
+    extras = ExtraTable()
     for batch in file.iter_batches(batch_size=_ROWS, columns=list(COLUMNS)):
-        _check_rows(batch, where, before, head)
-        for row, job in enumerate(_jobs(batch, where, before, head.n_nodes), before + 1):
-            if job.id in names:
-                place = f"{where}: row {row}"
-                raise InputError(f"duplicate job id {job.id!r}", place, "unique ids")
-            names.add(job.id)
-            yield job
+        texts = _texts(batch.column("id"))
+        _check_rows(batch, texts, where, before, head)
+        coded = batch.column("profile")
+        codes = np.array([profiles.get(name, -1) for name in coded.dictionary.to_pylist()], int)
+        ids.append(texts)
+        numbers.append(
+            np.stack(
+                [
+                    batch.column("n_nodes").to_numpy(),
+                    batch.column("submit_us").to_numpy(),
+                    batch.column("walltime_us").fill_null(NO_WALLTIME).to_numpy(),
+                    codes[coded.indices.to_numpy()],
+                    _extras(batch.column("extra"), extras, where, before),
+                ]
+            )
+        )
         before += batch.num_rows
+    jobs = Jobs.joined(ids, numbers, [*profiles], extras.fields)
+    if (row := jobs.ids.first_repeat()) is not None:
+        problem = f"duplicate job id {jobs.ids[row]!r}"
+        raise InputError(problem, f"{where}: row {row + 1}", "unique ids")
+    try:
+        check_extras(jobs, head.n_nodes)
+    except InputError as error:
+        raise error.at(where) from None
+    return jobs
+
+
+def _texts(column: Any) -> Texts:
+    """Return a column of strings. A missing value becomes an empty text."""
+    _, ends, data = column.buffers()
+    bounds = np.frombuffer(ends, np.int32)[column.offset : column.offset + len(column) + 1]
+    content = data[int(bounds[0]) : int(bounds[-1])].to_pybytes() if data else b""
+    return Texts(content, bounds.astype(np.int64) - bounds[0])
 
 
 def _head(metadata: dict[bytes, bytes], where: str) -> _Head:
@@ -142,7 +172,7 @@ def _check_columns(schema: Any, where: str) -> None:
             raise InputError(f"column {name} is {present}", where, kind)
 
 
-def _check_rows(batch: Any, where: str, before: int, head: _Head) -> None:
+def _check_rows(batch: Any, ids: Texts, where: str, before: int, head: _Head) -> None:
     """Raise InputError for the first invalid value of each column."""
 
     def refuse(wrong: Any, name: str, expected: str) -> None:
@@ -163,46 +193,23 @@ def _check_rows(batch: Any, where: str, before: int, head: _Head) -> None:
     unknown = [name not in head.profiles for name in profiles.dictionary.to_pylist()]
     codes = profiles.indices.to_numpy()
     refuse(np.array(unknown, dtype=bool)[codes], "profile", "a profile of the workload")
-    ids = batch.column("id").to_pylist()
-    refuse(np.array([not _is_id(text) for text in ids]), "id", "a text without ( ) , | } and !")
+    if not are_ids([*ids]):
+        wrong = np.array([not are_ids([text]) for text in ids])
+        refuse(wrong, "id", "a text without ( ) , | } and !")
 
 
-def _is_id(text: str) -> bool:
-    return text.isalnum() or (text != "" and "!" not in text and not refused_in(text))
-
-
-def _jobs(batch: Any, where: str, before: int, machine: int) -> Iterator[Job]:
-    """Yield the jobs of a batch of rows. ``before`` is the number of rows before the batch."""
-    columns = {name: batch.column(name).to_pylist() for name in COLUMNS if name != "profile"}
-    profiles = batch.column("profile")
-    names, codes = profiles.dictionary.to_pylist(), profiles.indices.to_pylist()
-    for row, (job_id, submit_us, walltime_us, n_nodes, code, extra) in enumerate(
-        zip(
-            columns["id"],
-            columns["submit_us"],
-            columns["walltime_us"],
-            columns["n_nodes"],
-            codes,
-            columns["extra"],
-            strict=True,
-        ),
-        before + 1,
-    ):
-        fields = _extra(extra, f"{where}: row {row}") if extra else NO_EXTRA
-        job = Job(job_id, n_nodes, submit_us, walltime_us, names[code], fields)
-        if fields:
-            try:
-                check_extra(job, machine)
-            except InputError as error:
-                raise error.at(f"{where}: job {job_id}") from None
-        yield job
+def _extras(column: Any, table: ExtraTable, where: str, before: int) -> Any:
+    """Return the codes of the additional fields. ``before`` is the number of rows before these."""
+    coded = column.fill_null("").dictionary_encode()
+    rows = coded.indices.to_numpy()
+    codes = []
+    for code, text in enumerate(coded.dictionary.to_pylist()):
+        try:
+            codes.append(table.code(_decode(text) if text else NO_EXTRA))
+        except (msgspec.DecodeError, RecursionError):
+            place = f"{where}: row {before + int(np.argmax(rows == code)) + 1}"
+            raise InputError(f"extra is {short(text)}", place, "a JSON object") from None
+    return np.array(codes, np.int64)[rows]
 
 
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
-
-
-def _extra(text: str, where: str) -> dict[str, Any]:
-    try:
-        return _decode(text)
-    except (msgspec.DecodeError, RecursionError):
-        raise InputError(f"extra is {short(text)}", where, "a JSON object") from None

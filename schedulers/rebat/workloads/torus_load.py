@@ -104,10 +104,10 @@ def torus_load(seed: int, options: TorusLoad | None = None) -> Workload:
         f"torus-load-{options.load:g}-{seed}",
         options.nodes,
         ids=[str(number) for number in range(1, n_jobs + 1)],
-        sizes=size.tolist(),
-        submit_us=np.rint(submit_s * US_PER_S).astype(np.int64).tolist(),
-        walltime_us=(np.ceil(run_s * factor).astype(np.int64) * US_PER_S).tolist(),
-        run_us=(run_s.astype(np.int64) * US_PER_S).tolist(),
+        sizes=size,
+        submit_us=np.rint(submit_s * US_PER_S).astype(np.int64),
+        walltime_us=np.ceil(run_s * factor).astype(np.int64) * US_PER_S,
+        run_us=run_s.astype(np.int64) * US_PER_S,
         notes=[note],
     )
 

@@ -11,9 +11,11 @@ from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 
 from rebat.core.counted import counted as several
 from rebat.core.errors import InputError, unknown_name
+from rebat.core.job_table import NO_WALLTIME
 from rebat.core.jobs import Workload
 from rebat.core.sizes import MAX_NODES
 from rebat.core.traits import OWNERS
@@ -285,9 +287,9 @@ def _build(trace: TraceColumns, options: TraceOptions) -> Workload:
         trace.name,
         n_nodes,
         ids=_unique(trace.ids.tolist(), notes),
-        sizes=sizes.astype(np.int64).tolist(),
+        sizes=sizes.astype(np.int64),
         submit_us=_us(trace.submit_s - origin_s),
-        walltime_us=[None if us < 0 else us for us in walltime_us],
+        walltime_us=np.maximum(walltime_us, NO_WALLTIME),
         run_us=_us(trace.run_s),
         extra=_owners(trace),
         notes=notes,
@@ -343,6 +345,5 @@ def _unique(ids: list[str], notes: list[str]) -> list[str]:
     return names
 
 
-def _us(values_s: Floats) -> list[int]:
-    micro: list[int] = np.rint(values_s * US_PER_S).astype(np.int64).tolist()
-    return micro
+def _us(values_s: Floats) -> npt.NDArray[np.int64]:
+    return np.rint(values_s * US_PER_S).astype(np.int64)

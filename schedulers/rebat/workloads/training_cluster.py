@@ -146,10 +146,10 @@ def training_cluster(seed: int, options: TrainingCluster | None = None) -> Workl
         f"training-cluster-{seed}",
         options.nodes,
         ids=[str(number) for number in range(1, n_jobs + 1)],
-        sizes=nodes[kind].tolist(),
-        submit_us=np.rint(submit_s * US_PER_S).astype(np.int64).tolist(),
-        walltime_us=np.rint(run_us * factor).astype(np.int64).tolist(),
-        run_us=run_us.tolist(),
+        sizes=nodes[kind],
+        submit_us=np.rint(submit_s * US_PER_S).astype(np.int64),
+        walltime_us=np.rint(run_us * factor).astype(np.int64),
+        run_us=run_us,
         notes=[f"generated training cluster with {options.load:g} % load, seed {seed}"],
     )
     if options.classes > 1:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from rebat.core.csv_text import csv_line
 from rebat.core.nodes import NodeSet
 from rebat.core.table import Ragged
+from rebat.core.texts import Texts
 from rebat.core.units import to_s
 from rebat.results.files.columns import (
     Column,
@@ -72,7 +73,7 @@ def test_cells_are_as_python_writes_them(rows: list[tuple[Any, ...]]) -> None:
         "later": Seconds(time_us, time_us < 0),
         "real": Reals(np.array(reals, dtype=np.float64)),
         "nodes": Nodes(Ragged.of(nodes)),
-        "name": Names(lambda part: texts[part]),
+        "name": Names(lambda part: Texts.of(texts[part])),
         "word": Words(np.array(list(map(distinct.index, words)), dtype=np.int64), distinct),
         "more": Nodes(Ragged.of(nodes)),
     }
@@ -100,7 +101,7 @@ def test_parts_of_wide_rows_are_short() -> None:
     """The text of a file does not depend on its division into parts."""
     n = 40_000
     columns: dict[str, Column] = {
-        "name": Names(lambda part: ["x" * 5000] * len(range(n)[part])),
+        "name": Names(lambda part: Texts.of(["x" * 5000] * len(range(n)[part]))),
         "number": Whole(np.arange(n)),
     }
     for at, line in enumerate(csv_lines(columns, n)):

@@ -13,6 +13,7 @@ import rebat
 from rebat.cli.main import main
 from rebat.core.csv_text import csv_field
 from rebat.core.errors import InputError
+from rebat.core.texts import Texts
 from rebat.results.files.batsim_files import read_jobs
 from rebat.results.files.columns import Names, Reals, Seconds, Words
 from rebat.results.files.rows import Rows
@@ -69,7 +70,7 @@ def test_readers_read_both(folders, tmp_path: Path, capsys) -> None:
 
 
 def names(*texts: str, **fields: Any) -> Names:
-    return Names(lambda part: texts[part], **fields)
+    return Names(lambda part: Texts.of(texts[part]), **fields)
 
 
 def test_guarded_names_are_plain_in_parquet(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ def test_of_three_jobs_one_after_the_other() -> None:
     assert service_of(JobRows({"job_id": np.empty(0)})) is None
 
 
-OWNERS = {"w0!1": ("ann", "long"), "w0!2": ("bob", "short"), "w0!3": ("ann", "short")}
+OWNERS = {"1": ("ann", "long"), "2": ("bob", "short"), "3": ("ann", "short")}
 
 
 def owned(*jobs: tuple) -> JobRows:
@@ -49,7 +49,7 @@ def test_users_and_queues_of_three_jobs() -> None:
 
 
 def test_jobs_without_a_user_are_nobodys(tmp_path) -> None:
-    owners = {"w0!1": ("ann", ""), "w0!3": ("ann", "")}
+    owners = {"1": ("ann", ""), "3": ("ann", "")}
     rows = job_rows(run("baseline", machine(1, (1, 20), (1, 5), (1, 40))).ledger, owners)
     found = fairness(rows)
     assert found is not None
@@ -73,7 +73,7 @@ def test_jain_lies_between_one_for_all_and_all_alike(values: list[float]) -> Non
 @given(st.lists(st.tuples(st.integers(1, 50), st.sampled_from("abc")), min_size=1, max_size=25))
 def test_groups_hold_every_job_once_and_their_own_numbers(jobs: list[tuple[int, str]]) -> None:
     """The groups equal those of a plain loop over the rows."""
-    owners = {f"w0!{n}": (name, "") for n, (_, name) in enumerate(jobs, 1)}
+    owners = {f"{n}": (name, "") for n, (_, name) in enumerate(jobs, 1)}
     made = machine(1, *((1, length) for length, _ in jobs))
     rows = job_rows(run("baseline", made).ledger, owners)
     by_user: dict[str, list[float]] = {}

@@ -10,13 +10,17 @@ checkpoints.
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rebat.core.compact_jobs import with_times
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from rebat.core.distinct import distinct
 from rebat.core.errors import InputError, short
 from rebat.core.files import open_text
+from rebat.core.job_table import Jobs
 from rebat.core.jobs import Job, Workload
 from rebat.core.traits import traits_of
 from rebat.core.units import MAX_SECONDS, parse_duration
@@ -39,11 +43,17 @@ class CheckpointRow(NamedTuple):
     cost_s: float
     recovery_s: float
 
-    def describes(self, job: Job) -> bool:
-        """Return whether the row matches a job."""
-        traits = traits_of(job.extra)
-        values = {"job": job.id, "user": traits.user, "queue": traits.queue}
-        return all(values[name] == value for name, value in self.owners.items())
+    def describes(self, jobs: Jobs) -> npt.NDArray[np.bool_]:
+        """Return whether the row matches each job."""
+        owners = dict(self.owners)
+        job = owners.pop("job", None)
+        traits = [traits_of(extra) for extra in jobs.extra_fields]
+        fits = [all(getattr(each, name) == owners[name] for name in owners) for each in traits]
+        matches: npt.NDArray[np.bool_] = np.array(fits, dtype=bool)[jobs.extra_codes]
+        if job is not None:
+            place = jobs.ids.position(job)
+            matches &= np.arange(len(jobs)) == (-1 if place is None else place)
+        return matches
 
 
 def read_checkpoints(path: Path, usual: CheckpointModel) -> list[CheckpointRow]:
@@ -107,23 +117,22 @@ def with_checkpoints_of(
     InputError
         If a job with checkpoints has no profile of type ``delay``.
     """
-    profiles: dict[str, dict[str, Any]] = {}
-    n_jobs = 0
-
-    def times() -> Iterator[tuple[int | None, str]]:
-        nonlocal n_jobs
-        for job in workload.jobs:
-            matches = ((at, row) for at, row in enumerate(rows) if row.describes(job))
-            at, row = next(matches, (-1, None))
-            profile, name = workload.profiles[job.profile], job.profile
-            if row is not None:
-                n_jobs += 1
-                name = f"{job.profile}@{job.n_nodes}@{at}"
-                profile = _checkpointed(job, profile, row, n_nodes, mtbf_s)
-            profiles[name] = profile
-            yield job.walltime_us, name
-
-    return with_times(workload, times(), profiles), n_jobs
+    jobs = Jobs.of(workload.jobs)
+    chosen = np.full(len(jobs), -1)
+    for at in reversed(range(len(rows))):  # of several rows that match, the first counts
+        chosen[rows[at].describes(jobs)] = at
+    first, codes = distinct(jobs.profile_codes, np.where(chosen < 0, 0, jobs.n_nodes), chosen)
+    names, profiles = [], dict[str, dict[str, Any]]()
+    for job, at in zip(map(jobs.at, first.tolist()), chosen[first].tolist(), strict=True):
+        profile, name = workload.profiles[job.profile], job.profile
+        if at >= 0:
+            name = f"{name}@{job.n_nodes}@{at}"
+            profile = _checkpointed(job, profile, rows[at], n_nodes, mtbf_s)
+        names.append(name)
+        profiles[name] = profile
+    changed = jobs.changed(jobs.walltime_us, codes, names)
+    changed_workload = msgspec.structs.replace(workload, jobs=changed, profiles=profiles)
+    return changed_workload, int(np.count_nonzero(chosen >= 0))
 
 
 def _checkpointed(

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from rebat.core.attempts import job_name
 from rebat.core.batsim5 import complete
 from rebat.core.table import Table
+from rebat.core.units import US_PER_S
 from rebat.engine.jobs import REJECTED, EndedJob
 from rebat.results.files.batsim_csv import NodeEvents, columns_of_run, totals
-from rebat.results.files.columns import Names, Words, csv_lines, fixed
+from rebat.results.files.columns import Names, Seconds, Words, csv_lines, fixed
 
 VERSION5 = "5.0.0-rc2-rebat"
 _ONLY_IN_4 = ("scheduling_time", "simulation_time")
@@ -30,13 +30,13 @@ def jobs_csv5(jobs: Table[EndedJob]) -> Iterator[str]:
         complete(names[pair % len(names)], jobs.values("workload")[pair // len(names)])
         for pair in pairs.tolist()
     ]
-    energy = np.where(jobs.having("state", REJECTED), 2, jobs.column("registered"))
+    static = jobs.column("registered") == 0
     columns = {
-        "job_id": Names(lambda part: list(map(job_name, jobs.texts("id", part))), str),
+        "job_id": Names(lambda part: jobs.texts("name", part), str),
         "workload_name": Words(workload, jobs.values("workload"), str),
         "profile": Words(which, complete_names, str),
         **columns_of_run(jobs),
-        "consumed_energy": Words(energy, ["-1.000000", "0.000000", ""], str),
+        "consumed_energy": Seconds(np.where(static, -US_PER_S, 0), jobs.having("state", REJECTED)),
         "metadata": fixed("", len(jobs)),
     }
     return csv_lines(columns, len(jobs))

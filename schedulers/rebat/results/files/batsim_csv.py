@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from rebat.core.attempts import job_name
 from rebat.core.csv_text import csv_field
 from rebat.core.nodes import NodeSet
 from rebat.core.table import Table
@@ -43,11 +42,11 @@ def jobs_columns(jobs: Table[EndedJob]) -> dict[str, Column]:
     """Return the columns of jobs.csv."""
     rejected = jobs.having("state", REJECTED)
     return {
-        "job_id": Names(lambda part: list(map(job_name, jobs.texts("id", part))), csv_field),
+        "job_id": Names(lambda part: jobs.texts("name", part), csv_field),
         "workload_name": Words(jobs.column("workload"), jobs.values("workload"), csv_field),
         "profile": Words(jobs.column("profile"), jobs.values("profile"), csv_field),
         **columns_of_run(jobs),
-        "consumed_energy": Words(rejected.astype(int), ["-1.000000", ""]),
+        "consumed_energy": Seconds(np.full(len(jobs), -US_PER_S), rejected),
         "metadata": Words(jobs.column("metadata"), jobs.values("metadata"), _quoted),
     }
 

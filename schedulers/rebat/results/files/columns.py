@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from rebat.core.csv_text import csv_field, name_field
 from rebat.core.table import Ragged
+from rebat.core.texts import Texts
 from rebat.core.units import US_PER_S, to_s
 
 Bytes = npt.NDArray[np.uint8]
@@ -85,7 +86,7 @@ class Reals(NamedTuple):
         rounded, unsafe = self._rounded(values)
         cells = _signed(np.signbit(values), _six_decimals(rounded))
         if unsafe.any():
-            texts = _matrix([b"%.6f" % value for value in values[unsafe].tolist()])
+            texts = _matrix(Texts.of(f"{value:.6f}" for value in values[unsafe].tolist()))
             cells = _padded(cells, texts.shape[1])
             cells[unsafe] = _padded(texts, cells.shape[1])
         return _empty(cells, np.isnan(values))
@@ -122,10 +123,10 @@ class Words(NamedTuple):
     def cells(self, part: slice) -> Bytes:
         """Return the cells of some rows."""
         if len(self.distinct) == 1:
-            one = _matrix([self.field(self.distinct[0]).encode()])
+            one = _matrix(Texts.of(map(self.field, self.distinct)))
             return np.broadcast_to(one, (len(self.codes[part]), one.shape[1]))
         used, codes = np.unique(self.codes[part], return_inverse=True)
-        texts = [self.field(self.distinct[code]).encode() for code in used.tolist()]
+        texts = Texts.of(self.field(self.distinct[code]) for code in used.tolist())
         return _matrix(texts)[codes]
 
     def plain(self, part: slice) -> Any:
@@ -134,21 +135,21 @@ class Words(NamedTuple):
 
 
 class Names(NamedTuple):
-    """Texts with many distinct values. ``of`` returns the list of the texts of a slice."""
+    """Texts with many distinct values. ``of`` returns the texts of a slice."""
 
-    of: Callable[[slice], Sequence[str]]
+    of: Callable[[slice], Texts]
     field: Callable[[str], str] = name_field
 
     def cells(self, part: slice) -> Bytes:
         """Return the cells of some rows."""
         texts = self.of(part)
-        if not "".join(texts).isalnum():
-            texts = list(map(self.field, texts))
-        return _matrix([text.encode() for text in texts])
+        if not texts.data.isalnum():
+            texts = Texts.of(map(self.field, texts))
+        return _matrix(texts)
 
     def plain(self, part: slice) -> Any:
         """Return the values of some rows."""
-        return self.of(part)
+        return [*self.of(part)]
 
 
 class Nodes(NamedTuple):
@@ -299,11 +300,12 @@ def _empty(cells: Bytes, missing: Bools) -> Bytes:
     return cells
 
 
-def _matrix(texts: Sequence[bytes]) -> Bytes:
+def _matrix(texts: Texts) -> Bytes:
     """Return texts as cells."""
-    width = max(map(len, texts), default=0)
-    filled = b"".join([text.ljust(width, b"\xff") for text in texts])
-    return np.frombuffer(filled, np.uint8).reshape(len(texts), width)
+    lengths = np.diff(texts.bounds)
+    cells = np.full((len(texts), int(lengths.max(initial=0))), PAD, dtype=np.uint8)
+    cells[np.arange(cells.shape[1]) < lengths[:, None]] = np.frombuffer(texts.data, np.uint8)
+    return cells
 
 
 def _padded(cells: Bytes, width: int) -> Bytes:

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from rebat.core.attempts import job_name
 from rebat.core.csv_text import name_field
 from rebat.core.recovery import STAGES
+from rebat.core.texts import Texts
 from rebat.core.units import to_s
 from rebat.results.files.columns import (
     Column,
@@ -81,7 +82,11 @@ def _column(values: npt.NDArray[Any]) -> Column:
     """Return an array as a column of a file."""
     if values.dtype.kind == "f":
         return Reals(values)
-    return Whole(values) if values.dtype.kind == "i" else Names(lambda part: values[part].tolist())
+    return (
+        Whole(values)
+        if values.dtype.kind == "i"
+        else Names(lambda part: Texts.of(values[part].tolist()))
+    )
 
 
 def groups_csv(rows: JobRows, column: str) -> Iterator[str]:
@@ -123,7 +128,7 @@ def attempt_columns(ledger: Ledger) -> dict[str, Column]:
     )
     recovery_us, first_us, period_us, cost_us = pattern_of(attempts)
     return {
-        "job_id": Names(lambda part: list(map(job_name, attempts.texts("job_id", part)))),
+        "job_id": Names(lambda part: attempts.texts("name", part)),
         "attempt": Whole(column("number")),
         "size": Whole(column("n_nodes")),
         "submission_time": Seconds(column("submit_us")),

@@ -3,8 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import islice
+from collections.abc import Iterator, Mapping, Sequence
 from math import isnan
 from typing import Any, overload
 
@@ -12,8 +11,9 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from rebat.core.attempts import INTERRUPTED, Cause, job_name
+from rebat.core.attempts import INTERRUPTED, Cause
 from rebat.core.table import Table
+from rebat.core.texts import Texts
 from rebat.core.traits import OWNERS
 from rebat.core.units import FOREVER_US, US_PER_S, to_s
 from rebat.results.measures.sharing import widths
@@ -66,7 +66,7 @@ JOB_COLUMNS = tuple(
     name for name in JobRow.__struct_fields__ if name not in (*SIZE_COLUMNS[2:], *OWNERS)
 )
 Owners = Mapping[str, tuple[str, str]]
-"""User and queue of each job, by its Batsim id. An unknown name is empty."""
+"""User and queue of each job, by its name. An unknown name is empty."""
 
 
 Columns = dict[str, npt.NDArray[Any]]
@@ -124,9 +124,6 @@ def _row(values: tuple[Any, ...]) -> JobRow:
     fields: Any = [None if isinstance(v, float) and isnan(v) else v for v in values]
     return JobRow(*fields)
 
-
-SHORT = 12
-"""Maximum length of a text, in characters, in a column of fixed width."""
 
 _CHUNK = 2**14
 """Number of rows that are read in one step."""
@@ -219,33 +216,16 @@ def _counts(jobs: npt.NDArray[np.int64], n_jobs: int) -> npt.NDArray[np.int32]:
 
 def _names(attempts: Table[AttemptRecord], first: npt.NDArray[np.int64], owners: Owners) -> Columns:
     """Return job ids and owners. ``first`` is the position of the first attempt of each job."""
-    rows = np.argsort(first)
-
-    texts = attempts.texts("job_id", first[rows])
-
-    def column(text_of: Callable[[str], str]) -> npt.NDArray[Any]:
-        values = _texts(map(text_of, texts))
-        ordered = np.empty_like(values)
-        ordered[rows] = values
-        return ordered
-
+    order = np.argsort(first)
+    texts, rows = attempts.texts("name", first[order]), np.argsort(order)
+    columns = {"job_id": texts.array()[rows]}
     if not owners:
         nobody = np.broadcast_to(np.array("", dtype=object), len(first))  # takes no memory
-        return {"job_id": column(job_name), **dict.fromkeys(OWNERS, nobody)}
-    return {
-        "job_id": column(job_name),
-        "user": column(lambda job_id: owners.get(job_id, ("", ""))[0]),
-        "queue": column(lambda job_id: owners.get(job_id, ("", ""))[1]),
-    }
-
-
-def _texts(texts: Iterator[str]) -> npt.NDArray[Any]:
-    """Return texts as an array. Short texts have a fixed width, which takes less memory."""
-    parts: list[npt.NDArray[Any]] = [np.empty(0, dtype="U1")]
-    while chunk := list(islice(texts, _CHUNK)):
-        width = max(map(len, chunk))
-        parts.append(np.array(chunk, dtype=f"U{width}" if width <= SHORT else object))
-    return np.concatenate(parts)
+        return columns | dict.fromkeys(OWNERS, nobody)
+    for at, name in enumerate(OWNERS):
+        owned = Texts.of(owners.get(job_id, ("", ""))[at] for job_id in texts)
+        columns[name] = owned.array()[rows]
+    return columns
 
 
 def _wasted(ledger: Ledger, job: npt.NDArray[np.int64], n_jobs: int) -> Columns:

@@ -101,7 +101,7 @@ class Layout(msgspec.Struct, frozen=True):
         The partition of each job that can run in only one partition, by the job's Batsim id. Other
         jobs count for the partition in which they ended.
     owners : dict
-        User and queue of each job, by its Batsim id.
+        User and queue of each job, by its name.
     power : NodePower
     """
 

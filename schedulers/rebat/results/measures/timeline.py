@@ -219,7 +219,7 @@ def timeline_of(name: str, ledger: Ledger, n_nodes: int) -> Timeline:
     return Timeline(
         name,
         n_nodes,
-        list(map(job_name, records.texts("job_id"))),
+        [*records.texts("name")],
         records.column("number"),
         records.column("submit_us"),
         records.column("queued_us"),
