@@ -14,6 +14,9 @@ import numba
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 from numba.core.runtime import rtsys
 
+LOOP = "columns", "loop", "queue", "stops", "waits"
+"""Modules of `rebat.sim` with compiled functions."""
+
 
 class CacheFile(IndexDataCacheFile):  # type: ignore[misc]
     """A file of numba's cache with a checksum, so that damaged files are not loaded."""
@@ -74,7 +77,8 @@ class KernelCache(FunctionCache):  # type: ignore[misc]
 def sources_stamp() -> str:
     """Return the hash of the sources of all kernels."""
     here = Path(__file__).parent
-    files = sorted([*here.glob("*.py"), *here.with_name("sim").glob("loop.py")])
+    loop = (here.with_name("sim") / f"{name}.py" for name in LOOP)
+    files = [*sorted(here.glob("*.py")), *loop]
     return sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
 
 

@@ -9,9 +9,9 @@ from rebat.core.jobs import Workload
 from rebat.engine.options import EngineOptions
 from rebat.policies.own_policy import OwnPolicy
 from rebat.policies.preset import Preset
-from rebat.sim import loop
 from rebat.sim.eligible import why_not_policy, why_not_run, why_not_workload
 from rebat.sim.how import How
+from rebat.sim.loop import run
 from rebat.sim.simulate import Events, OnProgress, Outcome, Uncovered, simulate
 
 PAYS = 200_000
@@ -22,7 +22,7 @@ def ready() -> bool:
     """Return whether the machine code of the loop is in memory or in the cache on disk."""
     from rebat.kernels.jit import is_ready
 
-    return is_ready(loop.run)
+    return is_ready(run)
 
 
 def compiled_outcome(

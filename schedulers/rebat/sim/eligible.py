@@ -8,11 +8,12 @@ from rebat.core.jobs import Workload
 from rebat.core.options import SessionOptions
 from rebat.core.traits import traits_of
 from rebat.engine.options import EngineOptions
-from rebat.policies.placement.plans import AnyOptions
+from rebat.policies.placement.plans import AnyOptions, NamedOptions
+from rebat.policies.planning.fifo import FifoOptions
 from rebat.policies.planning.list_scheduling import ListOptions
 from rebat.policies.point import Point
 from rebat.policies.reactions.stealing import StealingOptions
-from rebat.sim import loop
+from rebat.sim import columns as loop
 
 ORDERS = {
     "fcfs": loop.FCFS,
@@ -20,6 +21,14 @@ ORDERS = {
     "largest": loop.LARGEST,
     "smallest": loop.SMALLEST,
     "priority": loop.BY_CLASS,
+    "fcfs-by-id": loop.BY_ID,
+    "lpt": loop.LONGEST_TIME,
+    "spt": loop.SHORTEST_TIME,
+    "hpa": loop.MOST_NODES,
+    "lpa": loop.FEWEST,
+    "la": loop.LARGEST_AREA,
+    "sa": loop.SMALLEST_AREA,
+    "ljf": loop.LARGE_FIRST,
 }
 """The queue orders that are functions of columns."""
 
@@ -35,7 +44,19 @@ CRITERIA = {
     "smaller-flow": loop.SMALLER_FLOW,
 }
 RELEASES = {"original": loop.OF_JOB, "resubmission": loop.OF_ATTEMPT}
-TIES = {"order": loop.BY_RELEASE, "run-time": loop.BY_START}
+TIES = {"order": loop.BY_RELEASE, "run-time": loop.BY_START, "id": loop.BY_TEXT}
+TIMINGS = {"now": loop.NOW, "proactive": loop.PROACTIVE, "next": loop.NEXT}
+DIALECT = {
+    loop.AUTHORS: ("semantics", "authors"),
+    loop.TWO_PASSES: ("passes", "two"),
+    loop.LOWEST_HELD: ("held", "lowest"),
+    loop.OTHERS_FIRST: ("ended", "others-first"),
+    loop.HIT_AS_VICTIM: ("hit", "victim"),
+    loop.CHOSEN_ONCE: ("chosen", "once"),
+    loop.PROGRAM_K3: ("k3", "program"),
+    loop.SIX_DIGITS: ("digits", "six"),
+}
+"""Parameters of the loop that are choices of the dialect: option and value."""
 
 
 def _first(reasons: dict[str, bool]) -> str:
@@ -44,21 +65,16 @@ def _first(reasons: dict[str, bool]) -> str:
 
 def why_not_policy(point: Point) -> str:
     """Return why the loop does not cover a scheduler, or an empty text if it does."""
-    common, dialect = point.common, point.dialect
+    common, planning, placement = point.common, point.planning, point.placement
     steals = [part for part in point.reactions if isinstance(part, StealingOptions)]
+    partitions = isinstance(planning, FifoOptions) and planning.partitions
     return _first(
         {
-            f"planning={point.planning.name}": not isinstance(point.planning, ListOptions),
-            f"placement={point.placement.name}": not isinstance(point.placement, AnyOptions),
+            f"planning={planning.name}": not isinstance(planning, ListOptions | FifoOptions),
+            f"placement={placement.name}": not isinstance(placement, AnyOptions | NamedOptions),
+            f"partitions={partitions}": bool(partitions),
             f"react={point.values['react']}": len(point.reactions) > len(steals),
             f"order={common.order}": common.order not in ORDERS,
-            "semantics=authors": dialect.semantics != "paper",
-            "passes=two": dialect.two_passes,
-            "digits=six": dialect.digits == "six",
-            "chosen=once": dialect.chosen == "once",
-            "k3=program": dialect.k3 == "program",
-            f"tie={dialect.tie}": dialect.tie not in TIES,
-            **{f"timing={part.timing}": part.timing != "now" for part in steals},
             **{f"victim={part.victim}": part.victim not in VICTIM_RULES for part in steals},
             **{f"criterion={part.criterion}": part.criterion not in CRITERIA for part in steals},
             "silent_errors=retry": common.silent_errors == "retry",

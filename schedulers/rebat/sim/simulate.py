@@ -18,11 +18,14 @@ from rebat.core.jobs import Workload, delays_us_of
 from rebat.core.nodes import NodeSet
 from rebat.core.table import Table
 from rebat.core.traits import traits_of
-from rebat.core.units import FOREVER_US
+from rebat.core.units import FOREVER_US, to_s, to_us
 from rebat.engine.jobs import FAILED, KILLED, REJECTED, SUCCESS, WALLTIME, EndedJob, ended_jobs
 from rebat.models.checkpoint import Checkpointing, checkpoint_kinds
 from rebat.models.failures.events import ExternalEvent, MachineEvent, in_order
+from rebat.models.six_digits import period_as_forwarded_s
 from rebat.policies.context import SizeLimit
+from rebat.policies.placement.plans import NamedOptions
+from rebat.policies.planning.fifo import FifoOptions
 from rebat.policies.planning.list_scheduling import (
     ALL,
     MAINTENANCE,
@@ -31,10 +34,19 @@ from rebat.policies.planning.list_scheduling import (
 )
 from rebat.policies.point import Point
 from rebat.policies.reactions.stealing import StealingOptions
-from rebat.session.ledger import AttemptRecord, Ledger
+from rebat.session.ledger import AttemptRecord, Hold, Ledger, Why
 from rebat.session.plan_record import PlanRecord
-from rebat.sim import loop
-from rebat.sim.eligible import CRITERIA, ORDERS, RELEASES, TIES, VICTIM_RULES
+from rebat.sim import columns as loop
+from rebat.sim.eligible import (
+    CRITERIA,
+    DIALECT,
+    ORDERS,
+    RELEASES,
+    TIES,
+    TIMINGS,
+    VICTIM_RULES,
+)
+from rebat.sim.loop import run
 
 Ints = npt.NDArray[np.int64]
 
@@ -45,8 +57,13 @@ CAUSES = (
     (Cause.NODE_FAILURE, KILLED),
     (Cause.REJECTED, REJECTED),
     (Cause.STOLEN, KILLED),
+    (Cause.REJECTED, REJECTED),
 )
 """Cause and Batsim's state for each cause of the loop."""
+
+
+WHY_OFF: tuple[Why, ...] = ("ended", "hit", "given up")
+"""Reason why a steal is cancelled, for each of the loop's reasons."""
 
 
 class Uncovered(Exception):
@@ -69,6 +86,7 @@ class Events:
         )
         self.read: list[ExternalEvent] = []
         self.complete = False
+        self.causes: dict[str, int] = {"": 0}
 
     def read_until(self, at_us: int) -> None:
         """Read events up to the first that is later than this time."""
@@ -86,7 +104,7 @@ class Events:
             return [*self.read, *self._rest]
         return itertools.chain(self.read, self._rest)
 
-    def columns(self, n_nodes: int) -> tuple[Ints, Ints, Ints, Ints]:
+    def columns(self, n_nodes: int) -> tuple[Ints, Ints, Ints, Ints, Ints]:
         """Return the arguments of the loop. The last event is left out if more could follow it."""
         events = [event for event in self.read if isinstance(event, MachineEvent)]
         if len(events) < len(self.read):
@@ -95,8 +113,7 @@ class Events:
             last_us = events[-1].at_us  # other events of this time may be unread
             events = [event for event in events if event.at_us < last_us]
         ids = [event.nodes.ids for event in events]
-        if any(event.cause is not None for event in events):
-            raise Uncovered("failures with causes")
+        causes = [self.causes.setdefault(e.cause or "", len(self.causes)) for e in events]
         if any(len(nodes) and int(nodes[-1]) >= n_nodes for nodes in ids):
             raise Uncovered("events of nodes outside the machine")
         first = np.zeros(len(events) + 1, dtype=np.int64)
@@ -104,6 +121,7 @@ class Events:
         return (
             np.array([event.at_us for event in events], dtype=np.int64),
             np.array([event.available for event in events], dtype=np.int64),
+            np.array(causes, dtype=np.int64),
             first,
             np.concatenate([np.empty(0, dtype=np.int64), *ids]).astype(np.int64),
         )
@@ -154,27 +172,70 @@ def simulate(
     except InputError as error:
         raise Uncovered(str(error)) from None
     table, parameters = jobs.table, parameters_of(point, n_nodes, max_attempts)
-    judges_flows = parameters[loop.STEALING] and parameters[loop.CRITERION] == loop.SMALLER_FLOW
-    if judges_flows and (table[:, loop.JOB_WALL] >= FOREVER_US).any():
-        raise Uncovered("criterion=smaller-flow with jobs without walltimes")
+    parameters[loop.TO_THE_LAST_EVENT] = events.are_file
+    check_numbers(table, parameters)
+    periods_s = periods_as_forwarded(table) if parameters[loop.SIX_DIGITS] else np.zeros(0)
+    if parameters[loop.ORDER] == loop.BY_ID or parameters[loop.TIE] == loop.BY_TEXT:
+        table = np.column_stack([table, ranks_of(jobs)])
     until_us = int((table[:, loop.SUBMIT] + table[:, loop.JOB_DELAY]).max(initial=0))
-    factor, counted = 1, np.zeros(5, dtype=np.int64)
+    factor = 1
+    if events.are_file:
+        until_us = FOREVER_US
     while True:
         events.read_until(until_us)
         parameters[loop.DRAWN] = not events.complete
-        room = loop.room_for(len(table), n_nodes, factor)
-        outcome = loop.run(table, *events.columns(n_nodes), parameters, room, counted)
+        room = loop.room_for(table, periods_s, parameters, factor)
+        outcome = run(*events.columns(n_nodes), room)
         if outcome == loop.DONE:
             break
         if outcome == loop.REFERENCE:
-            raise Uncovered("a run that cannot continue")
+            raise Uncovered("a run that only the reference can simulate")
         if outcome == loop.MORE_EVENTS:
             until_us *= 2
         else:
             factor *= 2
-    if events.are_file:
-        events.read_until(FOREVER_US)
-    return _outcome(jobs, events, n_nodes, room, counted.tolist(), on_progress)
+    return _outcome(jobs, events, n_nodes, room, room.state.n[:5].tolist(), on_progress)
+
+
+def check_numbers(table: Ints, parameters: Ints) -> None:
+    """Raise Uncovered if a number that a rule computes may not fit in 64 bits."""
+    judges_flows = parameters[loop.STEALING] and parameters[loop.CRITERION] == loop.SMALLER_FLOW
+    if judges_flows and (table[:, loop.JOB_WALL] >= FOREVER_US).any():
+        raise Uncovered("criterion=smaller-flow with jobs without walltimes")
+    if parameters[loop.ORDER] in (loop.LARGEST_AREA, loop.SMALLEST_AREA):
+        lengths = np.minimum(table[:, loop.JOB_WALL], loop.LONGEST_US).astype(float)
+        if ((lengths + 1e12) * table[:, loop.SIZE]).max(initial=0.0) > 2.0**62:
+            raise Uncovered("areas that do not fit in 64 bits")
+
+
+def ranks_of(jobs: Submissions) -> Ints:
+    """Return the ranks of the jobs among the ids as text, and among those of resubmissions."""
+    names = [jobs.id(j) for j in range(len(jobs.table))]
+    ranks = np.zeros((len(names), 2), dtype=np.int64)
+    for column, ending in enumerate(("", "-")):
+        texts = sorted((name + ending, j) for j, name in enumerate(names))
+        ranks[[j for _, j in texts], column] = np.arange(len(texts))
+        if ending and any(b.startswith(a) for (a, _), (b, _) in itertools.pairwise(texts)):
+            raise Uncovered("ids of jobs that begin like resubmissions of other jobs")
+    return ranks
+
+
+def periods_as_forwarded(table: Ints) -> npt.NDArray[np.float64]:
+    """Round the periods of the table as Batsim does, and return them in seconds.
+
+    See `rebat.models.six_digits`. The period of a job without checkpoints is 0.
+    """
+    periods_s = np.zeros(len(table))
+    of_jobs = table[:, [loop.PERIOD, loop.COST, loop.SIZE, loop.CHECKPOINTS]]
+    patterns, which = np.unique(of_jobs, axis=0, return_inverse=True)
+    for k, (period_us, cost_us, size, checkpoints) in enumerate(patterns.tolist()):
+        if not checkpoints or period_us + cost_us <= 1:
+            continue
+        period_s, rows = to_s(period_us), np.flatnonzero(which.ravel() == k)
+        periods_s[rows] = forwarded_s = period_as_forwarded_s(period_s, to_s(cost_us), size)
+        same = rows[table[rows, loop.FIRST_PERIOD] == period_us]
+        table[rows, loop.PERIOD] = table[same, loop.FIRST_PERIOD] = to_us(forwarded_s)
+    return periods_s
 
 
 class Submissions:
@@ -242,32 +303,52 @@ class Submissions:
 
 def parameters_of(point: Point, n_nodes: int, max_attempts: int) -> Ints:
     """Return the parameters of the loop."""
-    planning = point.planning
-    assert isinstance(planning, ListOptions)
-    upkeep = MAINTENANCE[planning.maintenance]
+    planning, dialect = point.planning, point.dialect
     parameters = np.zeros(loop.N_PARAMETERS, dtype=np.int64)
-    depth = depth_of(planning.depth)
-    parameters[loop.DEPTH] = loop.ALL if depth == ALL else depth
-    parameters[loop.FIRST_ONLY] = planning.reserve == "first"
+    parameters[loop.FIFO] = isinstance(planning, FifoOptions)
+    if isinstance(planning, ListOptions):
+        depth = depth_of(planning.depth)
+        parameters[loop.DEPTH] = loop.ALL if depth == ALL else depth
+        parameters[loop.FIRST_ONLY] = planning.reserve == "first"
+        parameters[loop.TIMED] = planning.walltimes == "required"
+        parameters[loop.NAMED] = isinstance(point.placement, NamedOptions)
+        upkeep = MAINTENANCE[planning.maintenance]
+        for column, change in (
+            (loop.ON_ARRIVAL, "arrival"),
+            (loop.ON_PRIORITY, "priority"),
+            (loop.ON_END, "end"),
+            (loop.ON_FAILURE, "failure"),
+            (loop.ON_REPAIR, "rejuvenation"),
+        ):
+            parameters[column] = int(upkeep[change])
     parameters[loop.MARGIN] = planning.margin_us
     parameters[loop.ORDER] = ORDERS[point.common.order]
-    for column, change in (
-        (loop.ON_ARRIVAL, "arrival"),
-        (loop.ON_PRIORITY, "priority"),
-        (loop.ON_END, "end"),
-        (loop.ON_FAILURE, "failure"),
-        (loop.ON_REPAIR, "rejuvenation"),
-    ):
-        parameters[column] = int(upkeep[change])
     parameters[loop.MAX_ATTEMPTS], parameters[loop.N_NODES] = max_attempts, n_nodes
     for part in point.reactions:
         if isinstance(part, StealingOptions):
             parameters[loop.STEALING] = True
             parameters[loop.VICTIM] = VICTIM_RULES[part.victim]
             parameters[loop.CRITERION] = CRITERIA[part.criterion]
-    parameters[loop.RELEASE] = RELEASES[point.dialect.release]
-    parameters[loop.TIE] = TIES[point.dialect.tie]
+            parameters[loop.TIMING] = TIMINGS[part.timing]
+    parameters[loop.RELEASE] = RELEASES[dialect.release]
+    parameters[loop.TIE] = TIES[dialect.tie]
+    parameters[loop.HOLD_MARGIN] = round(dialect.hold_margin_s * 1e6)
+    for column, (name, value) in DIALECT.items():
+        parameters[column] = getattr(dialect, name) == value
     return parameters
+
+
+def note_steals(ledger: Ledger, jobs: Submissions, room: loop.Room) -> None:
+    """Add the records of steals, of cancelled steals and of held nodes to a ledger."""
+    n, lists = room.state.n.tolist(), room.state.lists
+    ledger.steals = lists[loop.STEALS_AT, : n[loop.N_STEALS]].tolist()
+    off = lists[[loop.OFF_AT, loop.OFF_WHY], : n[loop.N_STEALS_OFF]].T
+    ledger.steals_off = [(at, WHY_OFF[why]) for at, why in off.tolist()]
+    records = room.state.tables[loop.HOLD_TABLE, : n[loop.N_HOLDS], : loop.N_HOLD_AT + 1]
+    for j, since_us, until_us, first, k in records.tolist():
+        held = NodeSet(room.state.nodes[first : first + k].copy())
+        until = None if until_us < 0 else until_us
+        ledger.holds.append(Hold(f"w0!{jobs.id(j)}", held, since_us, until))
 
 
 def _outcome(
@@ -280,13 +361,13 @@ def _outcome(
 ) -> Outcome:
     """Return the records of a run of the loop."""
     n_attempts, n_records, n_hits, n_given_up, n = counted
-    nodes, hits, given_up = room.nodes, room.hits, room.given_up
+    nodes, hits, given_up = room.state.nodes, room.hits, room.state.lists[loop.GIVEN_UP_JOBS]
     ledger, ended, table = Ledger(), ended_jobs(), jobs.table
-    columns, records = room.attempts[:n_attempts], room.records[:n_records]
+    columns, records = room.state.attempts[:n_attempts, : loop.N_COLUMNS], room.records[:n_records]
     serials = np.zeros(len(table), dtype=np.int64)
     originals = np.flatnonzero(columns[:, loop.NUMBER] == 0)
     serials[columns[originals, loop.JOB]] = originals + 1
-    limit = SizeLimit(n_nodes)
+    limit, failures = SizeLimit(n_nodes), [*events.causes]
     for first_record in range(0, n_records, CHUNK):
         chunk = records[first_record : first_record + CHUNK]
         own = columns[chunk, loop.JOB]
@@ -297,30 +378,49 @@ def _outcome(
             chunk.tolist(), columns[chunk].tolist(), of_jobs.tolist(), strict=True
         ):
             (j, number, priority, queued_us, wall_us, _, first_us, recovery_us, start_us, end_us,
-             cause, useful_us, first, k, _, thief) = row  # fmt: skip
+             cause, useful_us, first, k, _, thief, _, _, failure) = row  # fmt: skip
             why, state = CAUSES[cause]
             name, profile, c, held, reason = jobs.id(j), jobs.profile(j), None, None, ""
+            failure = failures[failure] if why is Cause.NODE_FAILURE else ""
             job_id = attempt_id = f"w0!{name}"
             if number:
                 attempt_id = resubmission_id(job_id, number)
                 profile = attempt_profile(job_name(attempt_id), profile)
             if why is Cause.REJECTED:
-                ledger.rejections.append((attempt_id, limit.exceeded(size) or ""))
+                no_walltime = "has no walltime" if cause == loop.NO_WALLTIME else ""
+                ledger.rejections.append((attempt_id, no_walltime or limit.exceeded(size) or ""))
             else:
                 c = jobs.checkpointing(j, first_us, recovery_us)
+                if c is not None and room.state.attempts.shape[1] > loop.N_COLUMNS:
+                    period_us, cost_us, restart_us = room.state.attempts[a, loop.OWN_PERIOD :]
+                    c = msgspec.structs.replace(
+                        c,
+                        period_us=int(period_us),
+                        cost_us=int(cost_us),
+                        recovery_us=int(restart_us),
+                    )
                 held = NodeSet(nodes[first : first + k].copy(), size)
             if why is Cause.NODE_FAILURE:
                 ledger.interrupted[job_id] = ledger.interrupted.get(job_id, 0) + 1
             elif why is Cause.STOLEN:
-                reason = f"for {jobs.id(thief)}"
-                ledger.steals.append(end_us)
+                reason = f"for {jobs.id(thief - 1)}"
             attempt = Attempt(
                 attempt_id, job_id, a + 1, job_serial, number, size, wall_us, submit_us, queued_us,
                 priority, class_,
             )  # fmt: skip
             ledger.attempts.append(
                 AttemptRecord(
-                    attempt, profile, c, start_us, end_us, why, state, useful_us, held, why=reason
+                    attempt,
+                    profile,
+                    c,
+                    start_us,
+                    end_us,
+                    why,
+                    state,
+                    useful_us,
+                    held,
+                    why=reason,
+                    failure=failure,
                 )
             )
             walltime_us = None if wall_us >= FOREVER_US else wall_us
@@ -344,6 +444,7 @@ def _outcome(
             on_progress(end_us, len(ledger.attempts), n_records)
     ledger.given_up = [f"w0!{jobs.id(j)}" for j in given_up[:n_given_up].tolist()]
     ledger.failures_that_hit = [(at, free) for at, free in hits[:n_hits].tolist()]
+    note_steals(ledger, jobs, room)
     happened = events.read if events.are_file else events.read[:n]
     ledger.node_events = [
         (event.at_us, event.available, event.nodes)

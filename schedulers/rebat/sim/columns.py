@@ -1,0 +1,252 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The arrays of the compiled loop: columns, parameters, counters, codes, and the room for them."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rebat.kernels import pool
+from rebat.kernels.blocks import BlockTable, empty_table
+
+# Columns of the table of attempts. Held nodes are rows too, because they have serials of attempts.
+JOB, NUMBER, PRIORITY, QUEUED, WALL, DELAY, FIRST, RECOVERY, START, END, CAUSE, USEFUL = range(12)
+NODES_AT, N_NODES_AT, HELD_UNTIL, THIEF, HELD_SIZE, HELD_KEY, FAILURE = range(12, 19)
+N_COLUMNS = 19
+
+# More columns of attempts if the numbers of resubmissions are rounded: the checkpoints.
+OWN_PERIOD, OWN_COST, OWN_RESTART = range(19, 22)
+
+# Columns of rows that are held nodes, instead of those of attempts: the number of the record, the
+# nodes that the plan knows, and the number of nodes. ``NUMBER`` is HOLD.
+RECORD, PLANNED_AT, N_PLANNED_AT, SIZE_OF_HOLD = USEFUL, FIRST, RECOVERY, THIEF
+HOLD = -1
+
+# Columns of the table of jobs.
+SUBMIT, SIZE, JOB_WALL, JOB_DELAY, RET, CHECKPOINTS, PERIOD, COST, RESTART, FIRST_PERIOD = range(10)
+FIRST_RECOVERY, CLASS = 10, 11
+N_JOB_COLUMNS = 12
+
+# More columns of jobs if a rule compares ids as text: the ranks of the job among the ids, and among
+# the ids of resubmissions.
+BY_NAME, BY_PREFIX = 12, 13
+
+# Columns of the attempts that failures hit: the attempt, when the steal that the failure cancels
+# was decided (-1: there is none), and whether the attempt is already being killed.
+HIT, CANCELLED, KILLED = range(3)
+
+# Columns of kills: the attempt, when the stop was decided, its timing, the priority of the
+# resubmission (WAITS: the job waits), the cause, and the victim for which the job waits.
+KILL, DECIDED, TIMING_OF, THEN, CAUSE_OF, VICTIM_OF = range(6)
+WAITS = 0
+
+# Columns of scheduled stops: the victim, when the stop was decided, when the checkpoint is
+# complete, and the time of the stop.
+STOP, STOP_DECIDED, DUE, AT = range(4)
+
+# Columns of waits: the stopped attempt, its held nodes (-1: none), how many of them are up, the
+# victim, when the wait ends, and whether the second pass ends it or chooses the nodes again.
+WAIT, WAIT_HOLD, N_HELD, WAIT_VICTIM, WAIT_UNTIL, OVER, SHRINKS = range(7)
+
+# Columns of the records of held nodes.
+HOLD_JOB, SINCE, UNTIL, HOLD_AT, N_HOLD_AT = range(5)
+
+# Lists of attempts: in the order of their ends; that enter the queue, leave their nodes, or are new
+# holds since the last plan; that victim rules spare.
+RECORDS, ENTERED, LEFT, NEW_HOLDS, SPARED = range(5)
+# Other lists: jobs that wait and lost held nodes; times of failures that hit attempts, and free
+# nodes then; jobs given up; interruptions of each job; times of steals; times and reasons of
+# cancelled steals.
+HELD_HIT, HITS_AT, HITS_FREE, GIVEN_UP_JOBS, INTERRUPTIONS, STEALS_AT, OFF_AT, OFF_WHY = range(
+    5, 13
+)
+N_LISTS = 13
+
+# Small tables, see their columns above. The last is a heap of the times at which stops are due.
+HIT_TABLE, KILL_TABLE, STOP_TABLE, WAIT_TABLE, HOLD_TABLE, CALL_TABLE = range(6)
+
+# Parameters.
+DEPTH, FIRST_ONLY, MARGIN, ORDER, ON_ARRIVAL, ON_PRIORITY, ON_END, ON_FAILURE, ON_REPAIR = range(9)
+MAX_ATTEMPTS, N_NODES, DRAWN, STEALING, VICTIM, CRITERION, RELEASE, TIE, TIMING = range(9, 18)
+AUTHORS, TWO_PASSES, LOWEST_HELD, HOLD_MARGIN, OTHERS_FIRST, HIT_AS_VICTIM, CHOSEN_ONCE = range(
+    18, 25
+)
+PROGRAM_K3, SIX_DIGITS, NAMED, FIFO, TIMED, TO_THE_LAST_EVENT = range(25, 31)
+N_PARAMETERS = 31
+
+# Counters.
+N_ATTEMPTS, N_RECORDS, N_HITS, N_GIVEN_UP, N_LINES, N_STEALS, N_STEALS_OFF, N_HOLDS = range(8)
+UNFINISHED, N_FREE, N_DOWN, N_RUNNING, N_NODES_USED, N_ENTERED, N_LEFT, N_RAISED = range(8, 16)
+N_NEW_HOLDS, N_KILLS, N_STOPS, N_WAITS, N_CALLS, LAST_CALL, N_HELD_HIT, TOO_SMALL = range(16, 24)
+UNCLEAR = 24
+N_COUNTERS = 25
+
+FCFS, SHORTEST, LARGEST, SMALLEST, BY_CLASS, BY_ID = range(6)
+"""Queue orders with ties by serial (BY_ID: by id)."""
+LONGEST_TIME, SHORTEST_TIME, MOST_NODES, FEWEST, LARGEST_AREA, SMALLEST_AREA = range(6, 12)
+LARGE_FIRST = 12
+"""Queue orders with ties by job (`rebat.policies.priority_rules`)."""
+
+FEWEST_NODES, LATEST_RELEASE, LEAST_LOST_WORK, FITS = range(4)
+"""Victim rules."""
+
+FEWER_NODES, LATER_RELEASE, SMALLER_FLOW = range(3)
+"""Criteria of steals."""
+
+OF_JOB, OF_ATTEMPT = range(2)
+"""Releases: that of the job, or that of the attempt."""
+
+BY_RELEASE, BY_START, BY_TEXT = range(3)
+"""Ties between victims."""
+
+NOW, PROACTIVE, NEXT = range(3)
+"""Timings of stops."""
+
+COMPLETED, JOB_FAILED, WALLTIME, NODE_FAILURE, REJECTED, STOLEN, NO_WALLTIME = range(7)
+"""Causes of the end of an attempt."""
+
+VICTIM_ENDED, VICTIM_HIT, GIVEN_UP = range(3)
+"""Reasons why a steal is cancelled."""
+
+DONE, MORE_EVENTS, MORE_ROOM, REFERENCE = range(4)
+"""Outcomes: complete; more node events or larger arrays are needed; the reference must simulate."""
+
+ALL = -1
+APPEND, COMPRESS, REBUILD = 1, 2, 3
+REGULAR, VICTIM_FIRST, FAILED = 1, 2, 3
+LONGEST_US = 2**60
+FREE = pool.FREE
+
+
+class State(NamedTuple):
+    """Jobs, attempts, nodes and stops. All rules use these arrays.
+
+    Attributes
+    ----------
+    n, parameters : int64 arrays, shape (N_COUNTERS,) and (N_PARAMETERS,)
+    jobs : int64 array, shape (n, N_JOB_COLUMNS or more)
+        Jobs in the order of their submission.
+    periods_s : float array, shape (n,)
+        Period of each job in seconds, if the numbers of resubmissions are rounded.
+    attempts : int64 array, shape (k, N_COLUMNS or more)
+    ends : int64 array, shape (k, 3)
+        Heap of the ends of attempts.
+    nodes : int64 array, shape (l, 2)
+        Intervals of the nodes of attempts, from ``NODES_AT`` on.
+    owner, down, free : arrays
+        State of the nodes: the tag of the holder, whether the node is down, and the free nodes of
+        each block.
+    lists : int64 array, shape (N_LISTS, 2 k)
+    tables : int64 array, shape (6, few, 7)
+    """
+
+    n: Any
+    parameters: Any
+    jobs: Any
+    periods_s: Any
+    attempts: Any
+    ends: Any
+    nodes: Any
+    owner: Any
+    down: Any
+    free: Any
+    lists: Any
+    tables: Any
+
+
+class Room(NamedTuple):
+    """The arrays of a simulation. If one of them is too small, the simulation runs again.
+
+    Attributes
+    ----------
+    state : State
+    reported, marked, changed : arrays
+        Whether the plan knows that a node is down, whether it is in ``changed``, and the nodes
+        that failed or came up since the last plan.
+    holds, overdue : int64 arrays
+        Heap of the planned ends, and the attempts that are overdue.
+    size, duration, start, queue, positions : int64 arrays, shape (k,)
+        The queue.
+    base_t, base_f, plan_t, plan_f : int64 arrays, shape (m,)
+        Profiles of free nodes: without and with reservations.
+    table : BlockTable
+        The plan of named nodes.
+    """
+
+    state: State
+    reported: Any
+    marked: Any
+    changed: Any
+    holds: Any
+    overdue: Any
+    size: Any
+    duration: Any
+    start: Any
+    queue: Any
+    positions: Any
+    base_t: Any
+    base_f: Any
+    plan_t: Any
+    plan_f: Any
+    table: BlockTable
+
+    @property
+    def records(self) -> Any:
+        """The attempts in the order in which they ended."""
+        return self.state.lists[RECORDS]
+
+    @property
+    def hits(self) -> Any:
+        """Times at which failures hit attempts, and the number of free nodes then."""
+        return self.state.lists[HITS_AT : HITS_FREE + 1].T
+
+
+def room_for(jobs: Any, periods_s: Any, parameters: Any, factor: int) -> Room:
+    """Return arrays for these jobs. ``factor`` doubles each time that they were too small."""
+    n_jobs, n_nodes, few = len(jobs), int(parameters[N_NODES]), 1024 * factor
+    k, m = n_jobs + 256 * factor + n_jobs * (factor - 1), 4096 * factor
+
+    def ints(*shape: int) -> Any:
+        return np.zeros(shape, dtype=np.int64)
+
+    def flags() -> Any:
+        return np.zeros(n_nodes, dtype=np.bool_)
+
+    table = empty_table(1, 1, 1)
+    if parameters[NAMED]:
+        table = empty_table(2 * few, min(n_nodes, few), 2 * few)
+        table.n[:] = 1, 1, 0
+        table.first[:2], table.f[0], table.free[0, 0] = (0, n_nodes), n_nodes, 1
+    state = State(
+        n=ints(N_COUNTERS),
+        parameters=parameters,
+        jobs=jobs,
+        periods_s=periods_s,
+        attempts=ints(k, OWN_RESTART + 1 if parameters[SIX_DIGITS] else N_COLUMNS),
+        ends=ints(k, 3),
+        nodes=ints(2 * k + n_nodes, 2),
+        owner=np.full(n_nodes, FREE, dtype=np.int32),
+        down=flags(),
+        free=np.bincount(np.arange(n_nodes) // pool.BLOCK).astype(np.int64),
+        lists=ints(N_LISTS, 2 * k),
+        tables=ints(6, 8 * few, 7),
+    )
+    return Room(
+        state,
+        reported=flags(),
+        marked=flags(),
+        changed=ints(n_nodes),
+        holds=ints(2 * k, 3),
+        overdue=ints(k, 2),
+        size=ints(k),
+        duration=ints(k),
+        start=ints(k),
+        queue=ints(k),
+        positions=ints(k),
+        base_t=ints(m),
+        base_f=ints(m),
+        plan_t=ints(m),
+        plan_f=ints(m),
+        table=table,
+    )

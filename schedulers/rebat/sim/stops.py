@@ -1,0 +1,346 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rules of the compiled loop: what remains after a stop, and the victims of steals."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from rebat.core.units import FOREVER_US
+from rebat.kernels import pool
+from rebat.kernels.jit import inlined, loop
+from rebat.models.six_digits import RJMS_DELAY_S
+from rebat.sim.columns import (
+    AUTHORS,
+    BY_START,
+    BY_TEXT,
+    CHECKPOINTS,
+    CHOSEN_ONCE,
+    COST,
+    CRITERION,
+    DELAY,
+    END,
+    FEWER_NODES,
+    FIRST,
+    FITS,
+    JOB,
+    LATER_RELEASE,
+    LATEST_RELEASE,
+    LEAST_LOST_WORK,
+    N_NODES_AT,
+    N_WAITS,
+    NODES_AT,
+    NOW,
+    NUMBER,
+    OF_JOB,
+    OWN_COST,
+    OWN_PERIOD,
+    OWN_RESTART,
+    PERIOD,
+    PROACTIVE,
+    PROGRAM_K3,
+    QUEUED,
+    RECOVERY,
+    RELEASE,
+    RESTART,
+    SIX_DIGITS,
+    SIZE,
+    SPARED,
+    START,
+    SUBMIT,
+    THIEF,
+    TIE,
+    VICTIM,
+    WAIT_HOLD,
+    WAIT_TABLE,
+    WALL,
+)
+from rebat.sim.queue import text_first
+
+MOMENT_US, MOMENT_S = 100_000, 0.1
+"""Time after which the authors' program stops a victim that still recovers (timing T2)."""
+
+TENS = np.array([float(f"1e{power}") for power in range(23)])
+"""The powers of ten that a double represents exactly."""
+
+HALVES = 2.0**27 + 1
+"""Factor that splits a double into two halves (Veltkamp)."""
+
+
+@loop
+def interrupted(  # noqa: PLR0911 (a case each)
+    period: Any, cost: Any, restart: Any, first: Any, recovery: Any, run: Any, timing: int,
+    authors: bool, moment: Any,
+) -> Any:  # fmt: skip
+    """Return what remains after an interruption (`rebat.models.interruptions`).
+
+    The values are the progress that is kept, the first period, the first recovery and the wait.
+    They are integers (microseconds) or floats (seconds), as the arguments.
+    """
+    nothing, first_end, cycle = 0 * run, recovery + first + cost, period + cost
+    if timing == NOW:
+        if run <= first_end:
+            return nothing, first, recovery if authors else restart, nothing
+        return first + cost + (run - first_end) // cycle * cycle, period, restart, nothing
+    if timing == PROACTIVE:
+        in_first = run - recovery
+        if in_first <= 0:
+            return nothing, first, restart, moment if authors else nothing
+        if in_first <= first:
+            return in_first, first - in_first, restart, cost
+        if run <= first_end:
+            return first + cost, period, restart, first_end - run
+        cycles, position = (run - first_end) // cycle, (run - first_end) % cycle
+        if position <= period:
+            return in_first, period - position, restart, cost
+        return first + cost + (cycles + 1) * cycle, period, restart, cycle - position
+    if run <= recovery and not authors:
+        return nothing, first, restart, nothing
+    useful = first + cost + max(nothing, -((first_end - run) // cycle)) * cycle
+    return useful, period, restart, recovery + useful - run
+
+
+@inlined
+def pattern(state: Any, a: int) -> Any:
+    """Return the period, the cost and the recovery of an attempt's checkpoints."""
+    parameters = state.parameters
+    jobs = state.jobs
+    if parameters[SIX_DIGITS]:
+        return (
+            state.attempts[a, OWN_PERIOD],
+            state.attempts[a, OWN_COST],
+            state.attempts[a, OWN_RESTART],
+        )
+    j = state.attempts[a, JOB]
+    return jobs[j, PERIOD], jobs[j, COST], jobs[j, RESTART]
+
+
+@loop
+def remaining(state: Any, a: int, now: int, timing: int) -> Any:
+    """Return what remains of an attempt after a stop (`rebat.models.remaining`).
+
+    The values are those of `interrupted`.
+    """
+    parameters = state.parameters
+    jobs = state.jobs
+    attempts = state.attempts
+    ran, first, recovery = now - attempts[a, START], attempts[a, FIRST], attempts[a, RECOVERY]
+    if not jobs[attempts[a, JOB], CHECKPOINTS]:
+        return 0, first, recovery, 0
+    period, cost, restart = pattern(state, a)
+    if period + cost <= 1:  # perfect checkpoints
+        paid = min(ran, recovery)
+        return ran - paid, first, recovery - paid, 0
+    return interrupted(
+        period, cost, restart, first, recovery, ran, timing, parameters[AUTHORS] != 0, MOMENT_US
+    )
+
+
+@inlined
+def less_by(attempts: Any, a: int, useful: int, recovery: int) -> Any:
+    """Return by how much a length or walltime is shorter in the next attempt (eq. 4)."""
+    return attempts[a, RECOVERY] + useful - recovery
+
+
+# ---- six digits
+
+
+@loop
+def written(seconds: float) -> float:
+    """Return a number rounded to six significant digits, exactly as text (``%.6g``) would be."""
+    if seconds <= 0:
+        return -written(-seconds) if seconds < 0 else 0.0
+    power = 5 - math.floor(math.log10(seconds))
+    if power < 0:
+        unit = TENS[-power]
+        whole = math.floor(seconds / unit)
+        above, error = seconds - (whole + 0.5) * unit, 0.0
+    else:
+        unit = TENS[power]
+        product = seconds * unit
+        big = seconds * HALVES
+        high = big - (big - seconds)
+        big = unit * HALVES
+        unit_high = big - (big - unit)
+        low, unit_low = seconds - high, unit - unit_high
+        error = ((high * unit_high - product) + high * unit_low + low * unit_high) + low * unit_low
+        whole = math.floor(product)
+        above = product - whole - 0.5
+    if above > 0 or (above == 0 and (error > 0 or (error == 0 and whole % 2 == 1))):
+        whole += 1
+    return whole * unit if power < 0 else whole / unit
+
+
+@loop
+def to_us(seconds: float) -> int:
+    """Convert seconds to the nearest microsecond."""
+    return int(np.rint(seconds * 1_000_000))
+
+
+@inlined
+def written_us(us: int, parameters: Any) -> int:
+    """Return a duration with the number of digits of the dialect."""
+    return to_us(written(us / 1_000_000)) if parameters[SIX_DIGITS] else us
+
+
+@loop
+def write_resubmission(state: Any, a: int, b: int, ran: Any, timing: int) -> None:
+    """Write the numbers of resubmission ``b`` of attempt ``a`` as in `rebat.models.six_digits`.
+
+    ``ran`` is the time for which the attempt ran, in seconds.
+    """
+    parameters = state.parameters
+    periods_s = state.periods_s
+    attempts, j = state.attempts, state.attempts[a, JOB]
+    period_us, cost_us, restart_us = pattern(state, a)
+    period, cost, restart = period_us / 1_000_000, cost_us / 1_000_000, restart_us / 1_000_000
+    if attempts[a, NUMBER] == 0 and periods_s[j] > 0:
+        period = periods_s[j]
+    first, before = attempts[a, FIRST] / 1_000_000, attempts[a, RECOVERY] / 1_000_000
+    if attempts[a, FIRST] == period_us:
+        first = period
+    useful, next_first, recovery, _ = interrupted(
+        period, cost, restart, first, before, ran, timing, parameters[AUTHORS] != 0, MOMENT_S
+    )
+    delay, wall = attempts[a, DELAY] / 1_000_000, attempts[a, WALL] / 1_000_000
+    bare = (wall + RJMS_DELAY_S - before) - RJMS_DELAY_S
+    attempts[b, DELAY] = max(1, to_us(written(recovery + (delay - before) - useful)))
+    attempts[b, WALL] = FOREVER_US
+    if attempts[a, WALL] < FOREVER_US:
+        attempts[b, WALL] = max(1, to_us(written(recovery + bare - useful)))
+    state.attempts[b, OWN_PERIOD], state.attempts[b, OWN_COST] = (
+        to_us(written(period)),
+        to_us(written(cost)),
+    )
+    state.attempts[b, OWN_RESTART] = to_us(written(restart))
+    attempts[b, FIRST], attempts[b, RECOVERY] = to_us(written(next_first)), to_us(written(recovery))
+
+
+# ---- victims
+
+
+@inlined
+def planned_end(attempts: Any, a: int) -> Any:
+    """Return the latest possible end of a running attempt or of held nodes."""
+    return min(attempts[a, START] + attempts[a, WALL], FOREVER_US)
+
+
+@inlined
+def release_of(state: Any, a: int) -> Any:
+    """Return the release time of an attempt."""
+    parameters = state.parameters
+    jobs = state.jobs
+    attempts = state.attempts
+    if parameters[RELEASE] == OF_JOB:
+        return jobs[attempts[a, JOB], SUBMIT]
+    return attempts[a, QUEUED]
+
+
+@loop
+def lost_nodes(state: Any, a: int) -> Any:
+    """Return how many nodes of an attempt are down."""
+    first, lost = state.attempts[a, NODES_AT], 0
+    for k in range(first, first + state.attempts[a, N_NODES_AT]):
+        lost += pool.n_set(state.down, state.nodes[k, 0], state.nodes[k, 1] + 1)
+    return lost
+
+
+@loop
+def goes_first(state: Any, now: int, a: int, b: int) -> Any:  # noqa: PLR0911
+    """Return whether the victim rule prefers attempt ``a`` to attempt ``b``."""
+    parameters = state.parameters
+    jobs = state.jobs
+    attempts, rule = state.attempts, parameters[VICTIM]
+    i, j = attempts[a, JOB], attempts[b, JOB]
+    release = release_of(state, a)
+    other_release = release_of(state, b)
+    if rule == LATEST_RELEASE and release != other_release:
+        return release > other_release
+    if rule == LEAST_LOST_WORK:
+        ran, other_ran = now - attempts[a, START], now - attempts[b, START]
+        saved = attempts[a, RECOVERY] + remaining(state, a, now, NOW)[0]
+        other_saved = attempts[b, RECOVERY] + remaining(state, b, now, NOW)[0]
+        lost = max(0, ran - saved) * jobs[i, SIZE]
+        other_lost = max(0, other_ran - other_saved) * jobs[j, SIZE]
+        if lost != other_lost:
+            return lost < other_lost
+    if jobs[i, SIZE] != jobs[j, SIZE]:
+        return jobs[i, SIZE] < jobs[j, SIZE]
+    if parameters[TIE] == BY_START and attempts[a, START] != attempts[b, START]:
+        return attempts[a, START] > attempts[b, START]
+    if release != other_release:
+        return release > other_release
+    if parameters[TIE] == BY_TEXT:
+        return text_first(attempts, jobs, a, b)
+    return i > j if parameters[RELEASE] == OF_JOB else a > b
+
+
+@loop
+def victim_of(
+    state: Any, n_ends: int, n_spared: int, now: int, n_more: int,
+) -> Any:  # fmt: skip
+    """Return the attempt that gives a node to a failed attempt, or -1 if there is none.
+
+    ``n_more`` is the number of nodes that the failed attempt lacks.
+    """
+    parameters = state.parameters
+    jobs = state.jobs
+    best, attempts = -1, state.attempts
+    for k in range(n_ends):
+        a = state.ends[k, 2]
+        if attempts[a, END] >= 0:
+            continue
+        if parameters[VICTIM] == FITS and jobs[attempts[a, JOB], SIZE] < n_more:
+            continue
+        spared = parameters[CHOSEN_ONCE] and attempts[a, THIEF] > 0
+        for i in range(n_spared):
+            spared |= state.lists[SPARED, i] == a
+        if spared:
+            continue
+        if best < 0 or goes_first(state, now, a, best):
+            best = a
+    return -1 if best < 0 or jobs[attempts[best, JOB], SIZE] < n_more else best
+
+
+@loop
+def accepts(
+    state: Any, n_ends: int, now: int, failed: int, victim: int, timing: int,
+) -> Any:  # fmt: skip
+    """Return whether the criterion accepts a steal."""
+    waits = state.tables[WAIT_TABLE]
+    parameters = state.parameters
+    jobs = state.jobs
+    attempts = state.attempts
+    i, j = attempts[victim, JOB], attempts[failed, JOB]
+    release = release_of(state, victim)
+    failed_release = release_of(state, failed)
+    if parameters[CRITERION] == FEWER_NODES:
+        return jobs[i, SIZE] < jobs[j, SIZE]
+    if parameters[CRITERION] == LATER_RELEASE:
+        return release > failed_release
+    next_end = next_end_besides = FOREVER_US
+    for k in range(n_ends):
+        a = state.ends[k, 2]
+        if attempts[a, END] < 0 and a != failed:
+            end = planned_end(attempts, a)
+            next_end = min(next_end, end)
+            if a != victim:
+                next_end_besides = min(next_end_besides, end)
+    without_steal = planned_end(attempts, victim)
+    if parameters[PROGRAM_K3]:
+        for k in range(state.n[N_WAITS]):
+            if waits[k, WAIT_HOLD] >= 0:
+                end = planned_end(attempts, waits[k, WAIT_HOLD])
+                next_end, next_end_besides = min(next_end, end), min(next_end_besides, end)
+        without_steal -= attempts[victim, RECOVERY]
+    useful, _, recovery, _ = remaining(state, failed, now, NOW)
+    failed_left = attempts[failed, WALL] - less_by(attempts, failed, useful, recovery)
+    useful, _, recovery, wait = remaining(state, victim, now, timing)
+    victim_left = attempts[victim, WALL] - less_by(attempts, victim, useful, recovery)
+    failed_end, stolen_end = next_end + failed_left, now + wait + failed_left
+    victim_end = min(next_end_besides, stolen_end) + victim_left
+    with_steal = max(stolen_end - failed_release, victim_end - release)
+    without = max(failed_end - failed_release, without_steal - release)
+    return with_steal < without
