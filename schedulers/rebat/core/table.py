@@ -358,7 +358,10 @@ def _number(value: int | None) -> int:
 
 def _narrow(values: Any) -> npt.NDArray[Any]:
     """Return integers in the narrowest type that holds them."""
-    column = np.asarray(values, dtype=np.int64)
+    column = np.asarray(values)
+    if column.dtype.itemsize < 8 and column.ndim:
+        return column.astype(np.int8) if column.dtype == np.bool_ else column
+    column = column.astype(np.int64, copy=False)
     if not column.size:
         return column
     low, high = int(column.min()), int(column.max())

@@ -48,7 +48,8 @@ from rebat.session.plan_record import PlanRecord, PlanRecorder
 from rebat.session.session import Session
 from rebat.sim.choose import compiled_outcome
 from rebat.sim.how import how_of
-from rebat.sim.simulate import Events, Outcome
+from rebat.sim.outcome import Outcome
+from rebat.sim.simulate import Events
 
 RUN_FILES = (
     "jobs.csv",

@@ -12,7 +12,8 @@ from rebat.policies.preset import Preset
 from rebat.sim.eligible import why_not_policy, why_not_run, why_not_workload
 from rebat.sim.how import How
 from rebat.sim.loop import run
-from rebat.sim.simulate import Events, OnProgress, Outcome, Uncovered, simulate
+from rebat.sim.outcome import Outcome
+from rebat.sim.simulate import Events, OnProgress, Uncovered, simulate
 
 PAYS = 200_000
 """Number of jobs from which compiling the loop takes less time than it saves."""

@@ -5,25 +5,18 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cache
 
-import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from rebat.core.attempts import Attempt, Cause, attempt_profile, job_name, resubmission_id
 from rebat.core.errors import InputError
 from rebat.core.job_table import Jobs, submission_order
 from rebat.core.jobs import Workload, delays_us_of
-from rebat.core.nodes import NodeSet
-from rebat.core.table import Table
 from rebat.core.traits import traits_of
 from rebat.core.units import FOREVER_US, to_s, to_us
-from rebat.engine.jobs import FAILED, KILLED, REJECTED, SUCCESS, WALLTIME, EndedJob, ended_jobs
 from rebat.models.checkpoint import Checkpointing, checkpoint_kinds
 from rebat.models.failures.events import ExternalEvent, MachineEvent, in_order
 from rebat.models.six_digits import period_as_forwarded_s
-from rebat.policies.context import SizeLimit
 from rebat.policies.placement.plans import NamedOptions
 from rebat.policies.planning.fifo import FifoOptions
 from rebat.policies.planning.list_scheduling import (
@@ -34,8 +27,6 @@ from rebat.policies.planning.list_scheduling import (
 )
 from rebat.policies.point import Point
 from rebat.policies.reactions.stealing import StealingOptions
-from rebat.session.ledger import AttemptRecord, Hold, Ledger, Why
-from rebat.session.plan_record import PlanRecord
 from rebat.sim import columns as loop
 from rebat.sim.eligible import (
     CRITERIA,
@@ -47,23 +38,9 @@ from rebat.sim.eligible import (
     VICTIM_RULES,
 )
 from rebat.sim.loop import run
+from rebat.sim.outcome import Outcome, outcome_of
 
 Ints = npt.NDArray[np.int64]
-
-CAUSES = (
-    (Cause.COMPLETED, SUCCESS),
-    (Cause.JOB_FAILED, FAILED),
-    (Cause.WALLTIME, WALLTIME),
-    (Cause.NODE_FAILURE, KILLED),
-    (Cause.REJECTED, REJECTED),
-    (Cause.STOLEN, KILLED),
-    (Cause.REJECTED, REJECTED),
-)
-"""Cause and Batsim's state for each cause of the loop."""
-
-
-WHY_OFF: tuple[Why, ...] = ("ended", "hit", "given up")
-"""Reason why a steal is cancelled, for each of the loop's reasons."""
 
 
 class Uncovered(Exception):
@@ -127,23 +104,7 @@ class Events:
         )
 
 
-class Outcome(msgspec.Struct):
-    """The records of a run.
-
-    ``plans`` is the record of plans, or None if the run did not record them. ``dead_us`` is the
-    node time of jobs on nodes that were down.
-    """
-
-    ledger: Ledger
-    jobs: Table[EndedJob]
-    plans: PlanRecord | None = None
-    dead_us: int = 0
-
-
 OnProgress = Callable[[int, int, int], None]
-
-CHUNK = 4096
-"""Number of records that are converted together."""
 
 
 def simulate(
@@ -194,7 +155,7 @@ def simulate(
             until_us *= 2
         else:
             factor *= 2
-    return _outcome(jobs, events, n_nodes, room, room.state.n[:5].tolist(), on_progress)
+    return outcome_of(jobs, events, room, on_progress)
 
 
 def check_numbers(table: Ints, parameters: Ints) -> None:
@@ -210,7 +171,7 @@ def check_numbers(table: Ints, parameters: Ints) -> None:
 
 def ranks_of(jobs: Submissions) -> Ints:
     """Return the ranks of the jobs among the ids as text, and among those of resubmissions."""
-    names = [jobs.id(j) for j in range(len(jobs.table))]
+    names = [*jobs.ids.take(jobs.order)]
     ranks = np.zeros((len(names), 2), dtype=np.int64)
     for column, ending in enumerate(("", "-")):
         texts = sorted((name + ending, j) for j, name in enumerate(names))
@@ -243,21 +204,30 @@ class Submissions:
 
     Attributes
     ----------
+    ids : Texts
+        Ids in the order of the workload.
+    order : int64 array, shape (n,)
+        Positions in the workload.
+    profiles : int array, shape (n,)
+        Positions in ``profile_names``.
+    kinds, kind_of : list of Checkpointing or None, int64 array
+        The distinct checkpoints, and the position of those of each profile.
     table : int64 array, shape (n, N_JOB_COLUMNS)
     """
 
     def __init__(self, workload: Workload) -> None:
-        jobs = self._jobs = Jobs.of(workload.jobs)
-        order = self._order = submission_order([("w0", jobs)])
-        self._profiles, self._names = jobs.profile_codes[order], jobs.profile_names
-        profiles = [workload.profiles[name] for name in self._names]
-        self._kinds, kinds = checkpoint_kinds(profiles)
-        self._kind_of = np.array(kinds, dtype=np.int64)
+        jobs = Jobs.of(workload.jobs)
+        self.ids, order = jobs.ids, submission_order([("w0", jobs)])
+        self.order, self.profiles = order, jobs.profile_codes[order]
+        self.profile_names = jobs.profile_names
+        profiles = [workload.profiles[name] for name in self.profile_names]
+        self.kinds, kinds = checkpoint_kinds(profiles)
+        self.kind_of = np.array(kinds, dtype=np.int64)
         rows = np.zeros((len(profiles), loop.CLASS - loop.JOB_DELAY), dtype=np.int64)
         rows[:, 0] = delays_us_of(profiles)
         rows[:, 1] = [int(profile.get("ret", 0)) for profile in profiles]
-        patterns = np.array([self._pattern(c) for c in self._kinds], dtype=np.int64)
-        rows[:, 2:] = patterns.reshape(-1, 6)[self._kind_of]
+        patterns = np.array([self._pattern(c) for c in self.kinds], dtype=np.int64)
+        rows[:, 2:] = patterns.reshape(-1, 6)[self.kind_of]
         classes = [traits_of(extra).priority_class for extra in jobs.extra_fields]
         table = self.table = np.zeros((len(jobs), loop.N_JOB_COLUMNS), dtype=np.int64)
         if not len(jobs):
@@ -265,7 +235,7 @@ class Submissions:
         table[:, loop.SUBMIT], table[:, loop.SIZE] = jobs.submit_us[order], jobs.n_nodes[order]
         walls_us = jobs.walltime_us
         table[:, loop.JOB_WALL] = np.where(walls_us < 0, FOREVER_US, walls_us)[order]
-        table[:, loop.JOB_DELAY : loop.CLASS] = rows[self._profiles]
+        table[:, loop.JOB_DELAY : loop.CLASS] = rows[self.profiles]
         table[:, loop.CLASS] = np.array(classes, dtype=np.int64)[jobs.extra_codes[order]]
 
     @staticmethod
@@ -280,25 +250,6 @@ class Submissions:
             1, pattern.period, pattern.cost, pattern.restart, pattern.first_period,
             pattern.first_recovery,
         )  # fmt: skip
-
-    def id(self, j: int) -> str:
-        """Return the id of a job without its workload."""
-        return self._jobs.ids[int(self._order[j])]
-
-    def profile(self, j: int) -> str:
-        """Return the name of a job's profile."""
-        return self._names[int(self._profiles[j])]
-
-    @cache  # noqa: B019 (the object lives as long as the run)
-    def _resumed(self, kind: int, first_us: int, recovery_us: int) -> Checkpointing | None:
-        c = self._kinds[kind]
-        if c is None:
-            return None
-        return msgspec.structs.replace(c, first_period_us=first_us, first_recovery_us=recovery_us)
-
-    def checkpointing(self, j: int, first_us: int, recovery_us: int) -> Checkpointing | None:
-        """Return the checkpoints of an attempt."""
-        return self._resumed(int(self._kind_of[self._profiles[j]]), first_us, recovery_us)
 
 
 def parameters_of(point: Point, n_nodes: int, max_attempts: int) -> Ints:
@@ -336,119 +287,3 @@ def parameters_of(point: Point, n_nodes: int, max_attempts: int) -> Ints:
     for column, (name, value) in DIALECT.items():
         parameters[column] = getattr(dialect, name) == value
     return parameters
-
-
-def note_steals(ledger: Ledger, jobs: Submissions, room: loop.Room) -> None:
-    """Add the records of steals, of cancelled steals and of held nodes to a ledger."""
-    n, lists = room.state.n.tolist(), room.state.lists
-    ledger.steals = lists[loop.STEALS_AT, : n[loop.N_STEALS]].tolist()
-    off = lists[[loop.OFF_AT, loop.OFF_WHY], : n[loop.N_STEALS_OFF]].T
-    ledger.steals_off = [(at, WHY_OFF[why]) for at, why in off.tolist()]
-    records = room.state.tables[loop.HOLD_TABLE, : n[loop.N_HOLDS], : loop.N_HOLD_AT + 1]
-    for j, since_us, until_us, first, k in records.tolist():
-        held = NodeSet(room.state.nodes[first : first + k].copy())
-        until = None if until_us < 0 else until_us
-        ledger.holds.append(Hold(f"w0!{jobs.id(j)}", held, since_us, until))
-
-
-def _outcome(
-    jobs: Submissions,
-    events: Events,
-    n_nodes: int,
-    room: loop.Room,
-    counted: list[int],
-    on_progress: OnProgress | None,
-) -> Outcome:
-    """Return the records of a run of the loop."""
-    n_attempts, n_records, n_hits, n_given_up, n = counted
-    nodes, hits, given_up = room.state.nodes, room.hits, room.state.lists[loop.GIVEN_UP_JOBS]
-    ledger, ended, table = Ledger(), ended_jobs(), jobs.table
-    columns, records = room.state.attempts[:n_attempts, : loop.N_COLUMNS], room.records[:n_records]
-    serials = np.zeros(len(table), dtype=np.int64)
-    originals = np.flatnonzero(columns[:, loop.NUMBER] == 0)
-    serials[columns[originals, loop.JOB]] = originals + 1
-    limit, failures = SizeLimit(n_nodes), [*events.causes]
-    for first_record in range(0, n_records, CHUNK):
-        chunk = records[first_record : first_record + CHUNK]
-        own = columns[chunk, loop.JOB]
-        of_jobs = np.column_stack(
-            [serials[own], table[own][:, [loop.SIZE, loop.SUBMIT, loop.CLASS]]]
-        )
-        for a, row, (job_serial, size, submit_us, class_) in zip(
-            chunk.tolist(), columns[chunk].tolist(), of_jobs.tolist(), strict=True
-        ):
-            (j, number, priority, queued_us, wall_us, _, first_us, recovery_us, start_us, end_us,
-             cause, useful_us, first, k, _, thief, _, _, failure) = row  # fmt: skip
-            why, state = CAUSES[cause]
-            name, profile, c, held, reason = jobs.id(j), jobs.profile(j), None, None, ""
-            failure = failures[failure] if why is Cause.NODE_FAILURE else ""
-            job_id = attempt_id = f"w0!{name}"
-            if number:
-                attempt_id = resubmission_id(job_id, number)
-                profile = attempt_profile(job_name(attempt_id), profile)
-            if why is Cause.REJECTED:
-                no_walltime = "has no walltime" if cause == loop.NO_WALLTIME else ""
-                ledger.rejections.append((attempt_id, no_walltime or limit.exceeded(size) or ""))
-            else:
-                c = jobs.checkpointing(j, first_us, recovery_us)
-                if c is not None and room.state.attempts.shape[1] > loop.N_COLUMNS:
-                    period_us, cost_us, restart_us = room.state.attempts[a, loop.OWN_PERIOD :]
-                    c = msgspec.structs.replace(
-                        c,
-                        period_us=int(period_us),
-                        cost_us=int(cost_us),
-                        recovery_us=int(restart_us),
-                    )
-                held = NodeSet(nodes[first : first + k].copy(), size)
-            if why is Cause.NODE_FAILURE:
-                ledger.interrupted[job_id] = ledger.interrupted.get(job_id, 0) + 1
-            elif why is Cause.STOLEN:
-                reason = f"for {jobs.id(thief - 1)}"
-            attempt = Attempt(
-                attempt_id, job_id, a + 1, job_serial, number, size, wall_us, submit_us, queued_us,
-                priority, class_,
-            )  # fmt: skip
-            ledger.attempts.append(
-                AttemptRecord(
-                    attempt,
-                    profile,
-                    c,
-                    start_us,
-                    end_us,
-                    why,
-                    state,
-                    useful_us,
-                    held,
-                    why=reason,
-                    failure=failure,
-                )
-            )
-            walltime_us = None if wall_us >= FOREVER_US else wall_us
-            ended.append(
-                EndedJob(
-                    attempt_id,
-                    size,
-                    queued_us,
-                    walltime_us,
-                    profile,
-                    "w0",
-                    start_us,
-                    end_us,
-                    state,
-                    held,
-                    "",
-                    number > 0,
-                )
-            )
-        if on_progress:
-            on_progress(end_us, len(ledger.attempts), n_records)
-    ledger.given_up = [f"w0!{jobs.id(j)}" for j in given_up[:n_given_up].tolist()]
-    ledger.failures_that_hit = [(at, free) for at, free in hits[:n_hits].tolist()]
-    note_steals(ledger, jobs, room)
-    happened = events.read if events.are_file else events.read[:n]
-    ledger.node_events = [
-        (event.at_us, event.available, event.nodes)
-        for event in happened
-        if isinstance(event, MachineEvent)
-    ]
-    return Outcome(ledger, ended)
