@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from rebat.cli.main import main
-from rebat.core.job_table import Jobs
 from rebat.policies.presets import preset
 from rebat.sim.eligible import why_not_policy, why_not_workload
 from rebat.workloads.generate import synthetic
@@ -81,11 +80,11 @@ def test_a_workload_that_is_not_covered() -> None:
     case = Case(0)
     assert why_not_policy(preset(case.policy).point) == ""
     workload = synthetic(0, 10)
-    assert why_not_workload(workload, Jobs.of(workload.jobs)) == ""
+    assert why_not_workload(workload) == ""
     composed = {"c": {"type": "composed", "seq": ["a"]}, "a": {"type": "delay", "delay": 1}}
     job = workload.jobs[0]
     other = type(workload)("w", 4, (type(job)("1", 1, 0, None, "c"),), composed)
-    assert why_not_workload(other, Jobs.of(other.jobs)) == "profiles other than delays"
+    assert why_not_workload(other) == "profiles other than delays"
 
 
 def test_the_random_test_can_fail(monkeypatch) -> None:

@@ -112,6 +112,8 @@ class NodeSet:
     def of(cls, nodes: Iterable[int]) -> NodeSet:
         """Create a set from node ids in any order; duplicates are allowed."""
         ids = list(nodes)
+        if len(ids) == 1 and ids[0] >= 0:
+            return cls(np.array([[ids[0], ids[0]]], dtype=np.int64), 1)
         if len(ids) > FEW and min(ids) >= 0:
             return cls.of_sorted(np.unique(np.array(ids, dtype=np.int64)))
         return cls.from_intervals((node, node) for node in ids)

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from rebat.core.attempts import Attempt, Cause, resubmission_id
+from rebat.core.node_events import NodeEvents
 from rebat.core.nodes import NodeSet
 from rebat.core.units import FOREVER_US, US_PER_S
 from rebat.engine.jobs import FAILED, KILLED, SUCCESS, WALLTIME, EndedJob, ended_jobs
@@ -45,7 +46,7 @@ def recorded_run(schedule: RecordedSchedule) -> RunResult:
     entries = sorted(attempts, key=lambda attempt: (attempt.queued_us, attempt.job, attempt.number))
     serials = {id(attempt): serial for serial, attempt in enumerate(entries)}
     pairs = [_attempt(schedule, serials[id(attempt)], attempt) for attempt in attempts]
-    events = [(event.at_us, event.available, event.nodes) for event in schedule.events]
+    events = NodeEvents((event.at_us, event.available, event.nodes) for event in schedule.events)
     ledger = Ledger(attempts=attempts_of(record for record, _ in pairs), node_events=events)
     ledger.shared = not schedule.assigned_nodes and any(sharing(ledger))
     n_nodes = schedule.workload.n_nodes

@@ -16,6 +16,7 @@ from rebat.core.attempts import (
     resubmission_id,
     workload_name,
 )
+from rebat.core.node_events import NodeEvents
 from rebat.core.nodes import NodeSet
 from rebat.core.table import Schema, Table, fields
 from rebat.models.checkpoint import Checkpointing
@@ -179,7 +180,7 @@ class Ledger(msgspec.Struct):
     """
     lost_us: dict[int, int] = {}
     """Progress that was lost later, in microseconds, by position of the attempt in the ledger."""
-    node_events: list[tuple[int, bool, NodeSet]] = []
+    node_events: NodeEvents = msgspec.field(default_factory=NodeEvents)
     refusals: list[tuple[int, str, str]] = []
     """Proposals that were not carried out: time, job or node, and reason."""
     failures_that_hit: list[tuple[int, int]] = []

@@ -4,12 +4,11 @@
 from __future__ import annotations
 
 from rebat.core.errors import InputError
-from rebat.core.job_table import Jobs
 from rebat.core.jobs import Workload
 from rebat.engine.options import EngineOptions
 from rebat.policies.own_policy import OwnPolicy
 from rebat.policies.preset import Preset
-from rebat.sim.eligible import why_not_policy, why_not_run, why_not_workload
+from rebat.sim.eligible import why_not_policy, why_not_run
 from rebat.sim.how import How
 from rebat.sim.loop import run
 from rebat.sim.outcome import Outcome
@@ -48,7 +47,7 @@ def compiled_outcome(
     """
     if how == "reference":
         return None
-    reason = _why_not(workload, preset, options, operations, explain)
+    reason = _why_not(preset, options, operations, explain)
     if not reason and how == "auto" and len(workload.jobs) < PAYS and not ready():
         return None
     if not reason:
@@ -66,13 +65,9 @@ def compiled_outcome(
     return None
 
 
-def _why_not(
-    workload: Workload, preset: object, options: EngineOptions, operations: bool, explain: bool
-) -> str:
+def _why_not(preset: object, options: EngineOptions, operations: bool, explain: bool) -> str:
     if not isinstance(preset, Preset):
         return "a custom policy" if isinstance(preset, OwnPolicy) else "a policy in memory"
-    return (
-        why_not_policy(preset.point)
-        or why_not_run(options, preset.session, operations=operations, explain=explain)
-        or why_not_workload(workload, Jobs.of(workload.jobs))
+    return why_not_policy(preset.point) or why_not_run(
+        options, preset.session, operations=operations, explain=explain
     )

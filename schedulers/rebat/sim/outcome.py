@@ -16,7 +16,6 @@ from rebat.core.texts import Texts
 from rebat.core.units import FOREVER_US
 from rebat.engine.jobs import ENDED, FAILED, KILLED, REJECTED, SUCCESS, WALLTIME, EndedJob
 from rebat.models.checkpoint import Checkpointing
-from rebat.models.failures.events import MachineEvent
 from rebat.policies.context import SizeLimit
 from rebat.session.ledger import ATTEMPTS, Hold, Ledger, Why
 from rebat.session.plan_record import PlanRecord
@@ -248,9 +247,4 @@ def _note(ledger: Ledger, jobs: Submissions, events: Events, room: loop.Room) ->
     for j, since_us, until_us, first, k in holds.tolist():
         held = NodeSet(room.state.nodes[first : first + k].copy())
         ledger.holds.append(Hold(id_of(j), held, since_us, None if until_us < 0 else until_us))
-    happened = events.read if events.are_file else events.read[: n[loop.N_LINES]]
-    ledger.node_events = [
-        (event.at_us, event.available, event.nodes)
-        for event in happened
-        if isinstance(event, MachineEvent)
-    ]
+    ledger.node_events = events.happened(None if events.are_file else n[loop.N_LINES])

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import itertools
+from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
@@ -12,6 +13,8 @@ import numpy.typing as npt
 from rebat.core.errors import InputError
 from rebat.core.job_table import Jobs, submission_order
 from rebat.core.jobs import Workload, delays_us_of
+from rebat.core.node_events import NodeEvents
+from rebat.core.table import Ragged
 from rebat.core.traits import traits_of
 from rebat.core.units import FOREVER_US, to_s, to_us
 from rebat.models.checkpoint import Checkpointing, checkpoint_kinds
@@ -36,6 +39,7 @@ from rebat.sim.eligible import (
     TIES,
     TIMINGS,
     VICTIM_RULES,
+    why_not_workload,
 )
 from rebat.sim.loop import run
 from rebat.sim.outcome import Outcome, outcome_of
@@ -64,6 +68,9 @@ class Events:
         self.read: list[ExternalEvent] = []
         self.complete = False
         self.causes: dict[str, int] = {"": 0}
+        self._at_us, self._available, self._causes = array("q"), array("q"), array("q")
+        self._nodes, self._first = array("q"), array("q", [0])
+        self._intervals, self._first_interval = array("q"), array("q", [0])
 
     def read_until(self, at_us: int) -> None:
         """Read events up to the first that is later than this time."""
@@ -81,27 +88,38 @@ class Events:
             return [*self.read, *self._rest]
         return itertools.chain(self.read, self._rest)
 
-    def columns(self, n_nodes: int) -> tuple[Ints, Ints, Ints, Ints, Ints]:
+    def columns(self, n_nodes: int) -> tuple[Ints, ...]:
         """Return the arguments of the loop. The last event is left out if more could follow it."""
-        events = [event for event in self.read if isinstance(event, MachineEvent)]
-        if len(events) < len(self.read):
-            raise Uncovered("events other than failures and repairs")
-        if not self.complete and events:
-            last_us = events[-1].at_us  # other events of this time may be unread
-            events = [event for event in events if event.at_us < last_us]
-        ids = [event.nodes.ids for event in events]
-        causes = [self.causes.setdefault(e.cause or "", len(self.causes)) for e in events]
-        if any(len(nodes) and int(nodes[-1]) >= n_nodes for nodes in ids):
-            raise Uncovered("events of nodes outside the machine")
-        first = np.zeros(len(events) + 1, dtype=np.int64)
-        np.cumsum([len(nodes) for nodes in ids], out=first[1:])
-        return (
-            np.array([event.at_us for event in events], dtype=np.int64),
-            np.array([event.available for event in events], dtype=np.int64),
-            np.array(causes, dtype=np.int64),
-            first,
-            np.concatenate([np.empty(0, dtype=np.int64), *ids]).astype(np.int64),
-        )
+        for event in itertools.islice(self.read, len(self._at_us), None):
+            if not isinstance(event, MachineEvent):
+                raise Uncovered("events other than failures and repairs")
+            for first, last in event.nodes.intervals.tolist():
+                if last >= n_nodes:
+                    raise Uncovered("events of nodes outside the machine")
+                self._intervals.extend((first, last))
+                self._nodes.extend(range(first, last + 1))
+            self._at_us.append(event.at_us)
+            self._available.append(event.available)
+            self._causes.append(self.causes.setdefault(event.cause or "", len(self.causes)))
+            self._first.append(len(self._nodes))
+            self._first_interval.append(len(self._intervals) // 2)
+        at_us = _array(self._at_us)
+        n = len(at_us)
+        if n and not self.complete:  # other events of the last time may be unread
+            n = int(np.searchsorted(at_us, at_us[-1]))
+        rest = (self._available[:n], self._causes[:n], self._first[: n + 1], self._nodes)
+        return (at_us[:n], *map(_array, rest))
+
+    def happened(self, n: int | None) -> NodeEvents:
+        """Return the first n events (default: all), which the loop has processed."""
+        first = _array(self._first_interval)[: None if n is None else n + 1]
+        nodes = Ragged(_array(self._intervals).reshape(-1, 2), first[:-1], np.diff(first))
+        up = _array(self._available[:n]) != 0
+        return NodeEvents.of_columns(_array(self._at_us[:n]), up, nodes)
+
+
+def _array(values: array[int]) -> Ints:
+    return np.array(values, dtype=np.int64)
 
 
 OnProgress = Callable[[int, int, int], None]
@@ -128,14 +146,14 @@ def simulate(
     Uncovered
         If only the reference can simulate the run, or report its error.
     """
-    try:
-        jobs = Submissions(workload)
-    except InputError as error:
-        raise Uncovered(str(error)) from None
+    jobs = submissions_of(workload)
     table, parameters = jobs.table, parameters_of(point, n_nodes, max_attempts)
     parameters[loop.TO_THE_LAST_EVENT] = events.are_file
     check_numbers(table, parameters)
-    periods_s = periods_as_forwarded(table) if parameters[loop.SIX_DIGITS] else np.zeros(0)
+    periods_s = np.zeros(0)
+    if parameters[loop.SIX_DIGITS]:
+        table = table.copy()
+        periods_s = periods_as_forwarded(table)
     if parameters[loop.ORDER] == loop.BY_ID or parameters[loop.TIE] == loop.BY_TEXT:
         table = np.column_stack([table, ranks_of(jobs)])
     until_us = int((table[:, loop.SUBMIT] + table[:, loop.JOB_DELAY]).max(initial=0))
@@ -197,6 +215,31 @@ def periods_as_forwarded(table: Ints) -> npt.NDArray[np.float64]:
         same = rows[table[rows, loop.FIRST_PERIOD] == period_us]
         table[rows, loop.PERIOD] = table[same, loop.FIRST_PERIOD] = to_us(forwarded_s)
     return periods_s
+
+
+_last: list[tuple[Workload, Submissions]] = []
+"""The workload that was read last, with its table. All policies and seeds share the table."""
+
+
+def submissions_of(workload: Workload) -> Submissions:
+    """Return the jobs of a workload as a table for the loop.
+
+    Raises
+    ------
+    Uncovered
+        If the loop does not cover the workload.
+    """
+    for known, jobs in _last:
+        if known is workload:
+            return jobs
+    if reason := why_not_workload(workload):
+        raise Uncovered(reason)
+    try:
+        jobs = Submissions(workload)
+    except InputError as error:
+        raise Uncovered(str(error)) from None
+    _last[:] = [(workload, jobs)]
+    return jobs
 
 
 class Submissions:

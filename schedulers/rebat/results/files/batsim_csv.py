@@ -112,7 +112,7 @@ def totals(
     start_us, end_us, submit_us = (jobs.column(f"{n}_us")[ran] for n in ("start", "end", "submit"))
     finish_us = _finish_us(start_us, end_us)
     makespan = int(finish_us.max(initial=0))
-    computing = dot(end_us - start_us, jobs.column("n_nodes")[ran].tolist()) - uncounted_us
+    computing = dot(end_us - start_us, jobs.column("n_nodes")[ran]) - uncounted_us
     down = _unavailable_us(node_events, makespan)
     waits = (start_us - submit_us) / US_PER_S
     turnarounds = (finish_us - submit_us) / US_PER_S

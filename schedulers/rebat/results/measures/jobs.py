@@ -237,7 +237,7 @@ def _wasted(ledger: Ledger, job: npt.NDArray[np.int64], n_jobs: int) -> Columns:
     lost, sizes = losses_us(attempts), attempts.column("n_nodes")
     if not ledger.shared:
         return {"wasted_node_seconds": _sums(job, _products_s(lost, sizes), n_jobs)}
-    width, columns = np.array(widths(ledger, (0, FOREVER_US))), Columns()
+    width, columns = widths(ledger, (0, FOREVER_US)), Columns()
     start_us = attempts.column("start_us")
     held_us = np.where(start_us >= 0, attempts.column("end_us") - start_us, 0)
     for name, length_us in (("node_seconds", held_us), ("wasted_node_seconds", lost)):

@@ -15,7 +15,7 @@ from rebat.core.attempts import OVER, Cause
 from rebat.core.units import FOREVER_US, US_PER_S
 from rebat.models.checkpoint import Accounting
 from rebat.models.checkpoint_times import Patterns, checkpoint_times_us
-from rebat.results.measures.recoveries import down_intervals, hung_on_dead
+from rebat.results.measures.recoveries import hung_on_dead
 from rebat.results.measures.sharing import Widths, holds_of_attempts, node_us, repeats, widths
 from rebat.results.measures.steps import Steps, steps_of
 from rebat.session.ledger import Hold, Ledger
@@ -109,11 +109,9 @@ def platform_time(
     first, last = window
     uses = uses or uses_of(ledger, window, accounting)
     parts = _node_us(uses, ledger, widths(ledger, window), walltime_kills)
-    downtime = sum(
-        min(up, last) - max(down, first)
-        for _, down, up in down_intervals(ledger.node_events, last)
-        if min(up, last) > max(down, first)
-    )
+    _, down_us, up_us = ledger.node_events.outages(last)
+    down_for_us = np.clip(up_us, first, last) - np.clip(down_us, first, last)
+    downtime = int(down_for_us.sum())
     held = sum(
         hold.nodes.size * max(0, min(until, last) - max(hold.since_us, first))
         for hold, until in _holds(ledger)
@@ -289,9 +287,11 @@ def free_steps(ledger: Ledger, n_nodes: int) -> Steps:
     A node that is held for a job is not free.
     """
     start_us, end_us = ledger.attempts.column("start_us"), ledger.attempts.column("end_us")
-    ran, events = start_us >= 0, ledger.node_events
+    ran = start_us >= 0
     size = ledger.attempts.column("n_nodes")[ran]
-    changes = [(at, nodes.size if up else -nodes.size) for at, up, nodes in events]
+    at_us, comes_up, nodes = ledger.node_events.columns()
+    changed = np.where(comes_up, nodes.sizes(), -nodes.sizes())
+    changes: list[tuple[int, int]] = []
     for hold, until in _holds(ledger):
         changes += [(hold.since_us, -hold.nodes.size), (until, hold.nodes.size)]
     for down, up in hung_on_dead(ledger):  # a node in use that is down was subtracted two times
@@ -299,8 +299,8 @@ def free_steps(ledger: Ledger, n_nodes: int) -> Steps:
     if ledger.shared:
         changes += zip(*(part.tolist() for part in repeats(holds_of_attempts(ledger))), strict=True)
     at, by = np.array([(0, n_nodes), *changes], dtype=np.int64).T
-    times_us = np.concatenate([start_us[ran], end_us[ran], at])
-    return steps_of(times_us, np.concatenate([-size, size, by]))
+    times_us = np.concatenate([start_us[ran], end_us[ran], at_us, at])
+    return steps_of(times_us, np.concatenate([-size, size, changed, by]))
 
 
 def idle_time(steps: Steps, window: Window) -> tuple[int, float]:

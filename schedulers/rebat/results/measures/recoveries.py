@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rebat.core.attempts import OVER, SECOND_ORDER
+from rebat.core.node_events import NodeEvents
 from rebat.core.nodes import NodeSet
 from rebat.core.table import Table
 from rebat.core.units import FOREVER_US, US_PER_S
@@ -72,10 +73,10 @@ def recoveries(ledger: Ledger) -> Recoveries | None:
     names = ("start_us", "end_us", "submit_us", "job_serial")
     start_us, end_us, submit_us, job = (attempts.column(name)[ran] for name in names)
     sizes = attempts.column("n_nodes")[ran]
-    done = dot(_works_us(attempts)[ran], sizes.tolist())
-    on_nodes = dot(end_us - start_us, sizes.tolist())
+    done = dot(_works_us(attempts)[ran], sizes)
+    on_nodes = dot(end_us - start_us, sizes)
     last = len(job) - 1 - np.unique(job[::-1], return_index=True)[1]  # each job's last attempt
-    in_system = dot((end_us - submit_us)[last], sizes[last].tolist())
+    in_system = dot((end_us - submit_us)[last], sizes[last])
     return Recoveries(
         ettr=done / on_nodes if on_nodes else 0.0,
         ettr_queued=done / in_system if in_system else 0.0,
@@ -135,13 +136,5 @@ def down_intervals(
     events: Sequence[tuple[int, bool, NodeSet]], horizon_us: int
 ) -> list[tuple[int, int, int]]:
     """Return (node, start, end) of all outages. Those without an end last until ``horizon_us``."""
-    since: dict[int, int] = {}
-    intervals = []
-    for at, up, nodes in events:
-        for node in nodes:
-            if up and node in since:
-                intervals.append((node, since.pop(node), at))
-            elif not up:
-                since.setdefault(node, at)
-    intervals += [(node, start, max(start, horizon_us)) for node, start in since.items()]
-    return intervals
+    events = events if isinstance(events, NodeEvents) else NodeEvents(events)
+    return list(zip(*(part.tolist() for part in events.outages(horizon_us)), strict=True))

@@ -56,9 +56,8 @@ def service_of(rows: JobRows) -> Service | None:
         return None
     waits, flows, held = rows.column("waiting_time"), rows.column("flow"), _held(rows)
     bounded = bounded_slowdowns(rows)
-    wait_p50, wait_p95 = np.quantile(waits, (0.5, 0.95)).tolist()
-    flow_p50, flow_p95 = np.quantile(flows, (0.5, 0.95)).tolist()
-    bounded_p50, bounded_p95 = np.quantile(bounded, (0.5, 0.95)).tolist()
+    medians, tails = np.quantile((waits, flows, bounded), (0.5, 0.95), axis=1).tolist()
+    (wait_p50, flow_p50, bounded_p50), (wait_p95, flow_p95, bounded_p95) = medians, tails
     return Service(
         float(waits.mean()),
         wait_p95,

@@ -8,8 +8,7 @@ node-second therefore counts once. Simulated attempts never share nodes.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from operator import mul
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +26,7 @@ class NodeIntervals(NamedTuple):
     nodes: Sequence[Ints]
 
 
-Widths = list[float] | list[int]
+Widths = npt.NDArray[np.int64] | npt.NDArray[np.float64]
 """The number of nodes of each attempt. If no attempts share nodes, the numbers are integers."""
 
 
@@ -38,19 +37,21 @@ def node_us(parts: Sequence[tuple[Ints, Widths]]) -> float:
     Sums of integers are exact and may exceed 64 bits. Fractions are added in the order of the
     attempts.
     """
-    if not any(float in set(map(type, width)) for _, width in parts):
+    if all(width.dtype.kind == "i" for _, width in parts):
         return sum(dot(time_us, width) for time_us, width in parts)
-    products = sum(time_us * np.asarray(width) for time_us, width in parts)
-    return float(np.cumsum(products)[-1])
+    products = sum(time_us * width for time_us, width in parts)
+    return float(np.cumsum(products)[-1]) if len(parts[0][0]) else 0.0
 
 
-def dot(values: Ints, others: Widths) -> int:
+def dot(values: Ints, others: npt.NDArray[Any]) -> int:
     """Return the sum of products of integers, which may exceed 64 bits."""
-    total, chunk = 0, 2**16
-    for first in range(0, len(values), chunk):
-        part = slice(first, first + chunk)
-        total += sum(map(mul, values[part].tolist(), others[part]))
-    return int(total)
+    n = len(values)
+    bound = float(np.abs(values).max(initial=0)) * float(np.abs(others).max(initial=0)) * n
+    if bound < 2.0**62:
+        return int(values @ others)
+    if n == 1:
+        return int(values[0]) * int(others[0])
+    return dot(values[: n // 2], others[: n // 2]) + dot(values[n // 2 :], others[n // 2 :])
 
 
 def widths(ledger: Ledger, window: tuple[int, int]) -> Widths:
@@ -58,29 +59,34 @@ def widths(ledger: Ledger, window: tuple[int, int]) -> Widths:
 
     If an attempt shares nodes, this number is smaller than the size of the attempt.
     """
-    sizes: list[int] = ledger.attempts.column("n_nodes").tolist()
+    sizes = ledger.attempts.column("n_nodes")
     if not ledger.shared:
         return sizes
     holds = _clipped(holds_of_attempts(ledger), window)
-    spans = zip(holds.start_us, holds.end_us, node_times(holds), sizes, strict=True)
-    return [node_us / (end - start) if end > start else size for start, end, node_us, size in spans]
+    spans = zip(holds.start_us, holds.end_us, node_times(holds), sizes.tolist(), strict=True)
+    return np.array(
+        [node_us / (end - start) if end > start else size for start, end, node_us, size in spans],
+        dtype=np.float64,
+    )
 
 
 def sharing(ledger: Ledger) -> list[bool]:
     """Return for each attempt whether another attempt uses one of its nodes at the same time."""
     holds = holds_of_attempts(ledger)
-    times = zip(node_times(holds), holds.start_us, holds.end_us, ledger.attempts, strict=True)
-    return [node_us < (end - start) * r.attempt.n_nodes for node_us, start, end, r in times]
+    sizes = ledger.attempts.column("n_nodes").tolist()
+    times = zip(node_times(holds), holds.start_us, holds.end_us, sizes, strict=True)
+    return [node_us < (end - start) * size for node_us, start, end, size in times]
 
 
 def holds_of_attempts(ledger: Ledger) -> NodeIntervals:
     """Return the nodes and times of all attempts. Attempts that never ran have empty intervals."""
-    none = np.empty((0, 2), dtype=np.int64)
-    records = ledger.attempts
+    attempts = ledger.attempts
+    start_us, sets = attempts.column("start_us"), attempts.nodes()
+    end_us = np.where(start_us >= 0, attempts.column("end_us"), start_us)
+    rows = zip(sets.first.tolist(), sets.number.tolist(), strict=True)
+    intervals = sets.intervals.astype(np.int64)
     return NodeIntervals(
-        [record.start_us for record in records],
-        [record.end_us if record.start_us >= 0 else record.start_us for record in records],
-        [none if record.nodes is None else record.nodes.intervals for record in records],
+        start_us.tolist(), end_us.tolist(), [intervals[first : first + n] for first, n in rows]
     )
 
 

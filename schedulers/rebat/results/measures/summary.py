@@ -242,7 +242,7 @@ def summarise(
     def within(times_us: Iterable[int]) -> int:
         return sum(window[0] <= at_us < window[1] for at_us in times_us)
 
-    hits = ledger.failures_that_hit
+    hits, (event_us, up, _) = ledger.failures_that_hit, ledger.node_events.columns()
     summary = RunSummary(
         n_nodes=n_nodes,
         jobs=len(rows),
@@ -257,7 +257,7 @@ def summarise(
         backlog=waiting,
         useful_utilisation=platform.useful_utilisation,
         flows=flows_by_class(selected, n_nodes),
-        node_failures=within([at for at, up, _ in ledger.node_events if not up]),
+        node_failures=within(event_us[~up].tolist()),
         failures_hit=within([at for at, _ in hits]),
         steals=within(ledger.steals),
         victims=within(_ends_us(attempts, Cause.STOLEN)),
