@@ -28,7 +28,7 @@ from rebat.core.jobs import Workload
 from rebat.core.options import YoungDaly
 from rebat.core.units import FOREVER_US, MAX_SECONDS, US_PER_S, to_s, to_us
 from rebat.models.interruptions import CheckpointPattern
-from rebat.models.lengthened import check_delays, lengthened_workload
+from rebat.models.lengthened import check_delays, checkpoint_times_us, lengthened_workload
 from rebat.models.light import LightCheckpoints, light_of
 
 Rounding = Literal["ceil", "floor"]
@@ -216,8 +216,8 @@ def add_young_daly(
     def longer_us(lengths_us: Ints, sizes: Column) -> Ints:
         rows, codes = distinct(sizes)
         periods_s = np.array([period_s_on(size) for size in sizes[rows].tolist()])
-        counts: Ints = round_(lengths_us / US_PER_S / periods_s[codes]).astype(np.int64)
-        return lengths_us + counts * cost_us
+        counts = round_(lengths_us / US_PER_S / periods_s[codes])
+        return lengths_us + checkpoint_times_us(counts, cost_us)
 
     return lengthened_workload(workload, fields_on, longer_us)
 
