@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+import math
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,6 +17,7 @@ from rebat.models.checkpoint import (
     Checkpointing,
     add_perfect,
     add_young_daly,
+    checkpoint_kinds,
     checkpointed_profile,
     checkpointing_of,
     n_below_period,
@@ -220,6 +224,66 @@ def test_broken_checkpoint_fields_are_told(fields) -> None:
     profile = {"checkpoint_period": 0 if not fields else 5, "checkpoint_cost": 1, **fields}
     with pytest.raises(InputError, match="profile field"):
         checkpointing_of(profile)
+
+
+TIMES_US = st.integers(1, 2**53 // 4) | st.integers(1, 10**6).map(lambda s: s * 10**6)
+
+
+@given(
+    jobs=st.lists(st.tuples(TIMES_US, st.integers(1, 3), st.none() | TIMES_US), min_size=1),
+    mtbf_s=st.floats(1e5, 1e9),
+    cost_s=st.floats(0.1, 1e4),
+    rounding=st.sampled_from(["ceil", "floor"]),
+)
+def test_the_columns_are_lengthened_as_one_job_is(jobs, mtbf_s, cost_s, rounding) -> None:
+    """Equations 1 and 2 in Python numbers, job by job, with profiles in the order of the jobs."""
+    workload = Workload(
+        "w",
+        8,
+        tuple(
+            Job(str(n), size, 0, wall_us, f"d{us}") for n, (us, size, wall_us) in enumerate(jobs)
+        ),
+        {f"d{us}": {"delay": us / 10**6, "type": "delay"} for us, _, _ in reversed(jobs)},
+    )
+
+    def longer_us(us: int, size: int) -> int:
+        periods = us / 10**6 / young_daly_period_s(size, 8, mtbf_s, cost_s)
+        count = math.ceil(periods) if rounding == "ceil" else math.floor(periods)
+        return us + count * to_us(cost_s)
+
+    made = add_young_daly(workload, n_nodes=8, mtbf_s=mtbf_s, cost_s=cost_s, rounding=rounding)
+    assert [*made.profiles] == [*dict.fromkeys(f"d{us}@{size}" for us, size, _ in jobs)]
+    for job, (us, size, wall_us) in zip(made.jobs, jobs, strict=True):
+        assert job.walltime_us == (None if wall_us is None else longer_us(wall_us, size))
+        profile = made.profiles[job.profile]
+        assert profile["delay"] == longer_us(to_us(us / 10**6), size) / 10**6
+        assert [*profile][:3] == ["delay", "type", "checkpoint_period"]
+
+
+def test_checkpoints_without_an_end_are_refused() -> None:
+    with pytest.raises(InputError, match="take more than"):
+        add_young_daly(machine(8, (8, 10**9)), n_nodes=8, mtbf_s=1e-6, cost_s=1e6)
+
+
+@given(
+    st.lists(
+        st.dictionaries(
+            st.sampled_from(["checkpoint_period", "checkpoint_cost", "Tfirst", "Rfirst"]),
+            st.sampled_from([1, 2.5, [1]]),
+        )
+        | st.just({"checkpoint_period": 5, "checkpoint_rounding": "floor"})
+        | st.just({"checkpoint_period": 9, "light_period": 2, "light_cost": 0.5})
+    )
+)
+def test_kinds_of_checkpoints_are_those_of_each_profile(profiles) -> None:
+    try:
+        expected = [checkpointing_of(profile) for profile in profiles]
+    except InputError as error:
+        with pytest.raises(InputError, match=re.escape(str(error))):
+            checkpoint_kinds(profiles)
+        return
+    kinds, codes = checkpoint_kinds(profiles)
+    assert [kinds[code] for code in codes] == expected
 
 
 def pattern(c: Checkpointing, length: int) -> str:

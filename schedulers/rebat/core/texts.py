@@ -99,13 +99,12 @@ class Texts(Sequence[str]):
 
     def first_repeat(self) -> int | None:
         """Return the position of the first text that equals an earlier text, or None."""
-        hashes, rows = self._index
-        equal = np.flatnonzero(hashes[1:] == hashes[:-1])
+        hashes = np.sort(self._hashes())
         seen: set[str] = set()
-        for row in np.unique(rows[[equal, equal + 1]]).tolist():
-            if self[row] in seen:
-                return int(row)
-            seen.add(self[row])
+        for row, text in enumerate(self if (hashes[1:] == hashes[:-1]).any() else ()):
+            if text in seen:
+                return row
+            seen.add(text)
         return None
 
     def position(self, text: str) -> int | None:

@@ -28,7 +28,7 @@ from rebat.core.jobs import Workload
 from rebat.core.options import YoungDaly
 from rebat.core.units import FOREVER_US, MAX_SECONDS, US_PER_S, to_s, to_us
 from rebat.models.interruptions import CheckpointPattern
-from rebat.models.lengthened import check_delays, lengthened_workload
+from rebat.models.lengthened import check_delays, checkpoint_times_us, lengthened_workload
 from rebat.models.light import LightCheckpoints, light_of
 
 Rounding = Literal["ceil", "floor"]
@@ -216,8 +216,8 @@ def add_young_daly(
     def longer_us(lengths_us: Ints, sizes: Column) -> Ints:
         rows, codes = distinct(sizes)
         periods_s = np.array([period_s_on(size) for size in sizes[rows].tolist()])
-        counts: Ints = round_(lengths_us / US_PER_S / periods_s[codes]).astype(np.int64)
-        return lengths_us + counts * cost_us
+        counts = round_(lengths_us / US_PER_S / periods_s[codes])
+        return lengths_us + checkpoint_times_us(counts, cost_us)
 
     return lengthened_workload(workload, fields_on, longer_us)
 
@@ -339,23 +339,20 @@ def checkpoint_kinds(
 
     For the errors, see `checkpointing_of`.
     """
-    kinds: list[Checkpointing | None] = []
-    codes, by_fields = [], dict[Any, int]()
-    for profile in profiles:
-        try:
-            times_s = _times_of(profile)
-        except KeyError:
-            times_s = tuple(map(profile.get, _TIMES))
-        light = repr(profile) if "light_period" in profile else None
-        key = (times_s, profile.get("checkpoint_rounding"), light)
-        try:
-            code = by_fields.setdefault(key, len(kinds))
-        except TypeError:  # a field is a list or an object
-            code = len(kinds)
-        if code == len(kinds):
-            kinds.append(checkpointing_of(profile))
-        codes.append(code)
-    return kinds, codes
+    try:
+        times_s = [*map(_times_of, profiles)]
+    except KeyError:
+        times_s = [tuple(map(profile.get, _TIMES)) for profile in profiles]
+    roundings = [profile.get("checkpoint_rounding") for profile in profiles]
+    lights = [repr(profile) if "light_period" in profile else None for profile in profiles]
+    keys = [*zip(times_s, roundings, lights, strict=True)]
+    try:
+        distinct_profiles = dict(zip(keys, profiles, strict=True))
+    except TypeError:  # a field is a list or an object
+        return [*map(checkpointing_of, profiles)], [*range(len(profiles))]
+    codes = {key: code for code, key in enumerate(distinct_profiles)}
+    kinds = [*map(checkpointing_of, distinct_profiles.values())]
+    return kinds, [*map(codes.__getitem__, keys)]
 
 
 _times_of = itemgetter(*_TIMES)

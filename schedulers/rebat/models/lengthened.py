@@ -8,12 +8,13 @@ from typing import Any
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 
 from rebat.core.distinct import Column, distinct
 from rebat.core.errors import InputError
 from rebat.core.job_table import Ints, Jobs
 from rebat.core.jobs import Workload, delays_us_of
-from rebat.core.units import US_PER_S
+from rebat.core.units import FOREVER_US, US_PER_S, to_s
 
 
 def check_delays(workload: Workload) -> None:
@@ -24,6 +25,20 @@ def check_delays(workload: Workload) -> None:
         if kind != "delay":
             problem = f"the profile type is {kind!r}, which allows no checkpoints"
             raise InputError(problem, f"job {jobs.first_of(name).id}", "a delay profile")
+
+
+def checkpoint_times_us(counts: npt.NDArray[Any], cost_us: int) -> Ints:
+    """Return the times (us) to write numbers of checkpoints, shape (n,).
+
+    Raises
+    ------
+    InputError
+        If a time is longer than any job can run.
+    """
+    if (counts * float(cost_us) >= FOREVER_US).any():
+        problem = f"the checkpoints of a job take more than {to_s(FOREVER_US):.0e} s"
+        raise InputError(problem, expected="a longer MTBF, or cheaper checkpoints")
+    return counts.astype(np.int64) * cost_us
 
 
 def lengthened_workload(

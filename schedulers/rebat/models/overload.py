@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from rebat.core.attempts import job_name
 from rebat.core.errors import InputError
@@ -74,22 +76,21 @@ def hopeless_jobs(
     """
     all_mtbf_s = mtbf_s * (1 - cascade)
 
-    def log_attempts(size: int, span_s: float) -> float:
-        exposed = min(n_nodes, -(-size // group) * group)
-        return exposed / (n_nodes * all_mtbf_s) * span_s
+    jobs = Jobs.of(workload.jobs)
 
-    worst = {  # most workloads have no such job, and few pairs of profile and size
-        (profile, size)
-        for profile, size, _ in Jobs.of(workload.jobs).sized_profiles()
-        if size <= n_nodes
-        and log_attempts(size, _span_s(workload, profile)) >= math.log(MANY_ATTEMPTS)
-    }
+    def log_attempts(sizes: Any, spans_s: Any) -> Any:
+        exposed = np.minimum(n_nodes, -(-sizes // group) * group)
+        return exposed / (n_nodes * all_mtbf_s) * spans_s
+
+    spans_s = np.array([_span_s(workload, name) for name in jobs.profile_names])
+    logs = log_attempts(jobs.n_nodes.astype(np.int64), spans_s[jobs.profile_codes])
     hopeless = []
-    for job in workload.jobs if worst else ():
-        if (job.profile, job.n_nodes) in worst:
-            span_s = _span_s(workload, job.profile, job.walltime_us or FOREVER_US)
-            if (log := log_attempts(job.n_nodes, span_s)) >= math.log(MANY_ATTEMPTS):
-                hopeless.append(Hopeless(job, span_s, log))
+    for row in np.flatnonzero((jobs.n_nodes <= n_nodes) & (logs >= math.log(MANY_ATTEMPTS))):
+        job = jobs.at(int(row))
+        span_s = _span_s(workload, job.profile, job.walltime_us or FOREVER_US)
+        log = float(log_attempts(job.n_nodes, span_s))
+        if log >= math.log(MANY_ATTEMPTS):
+            hopeless.append(Hopeless(job, span_s, log))
     return sorted(hopeless, key=lambda job: -job.log_attempts)
 
 

@@ -266,19 +266,16 @@ class Submissions:
         profiles = [workload.profiles[name] for name in self.profile_names]
         self.kinds, kinds = checkpoint_kinds(profiles)
         self.kind_of = np.array(kinds, dtype=np.int64)
-        rows = np.zeros((len(profiles), loop.CLASS - loop.JOB_DELAY), dtype=np.int64)
-        rows[:, 0] = delays_us_of(profiles)
-        rows[:, 1] = [int(profile.get("ret", 0)) for profile in profiles]
+        rows = np.zeros((len(profiles), loop.N_JOB_COLUMNS), dtype=np.int64)
+        rows[:, loop.JOB_DELAY] = delays_us_of(profiles)
+        rows[:, loop.RET] = [int(profile.get("ret", 0)) for profile in profiles]
         patterns = np.array([self._pattern(c) for c in self.kinds], dtype=np.int64)
-        rows[:, 2:] = patterns.reshape(-1, 6)[self.kind_of]
+        rows[:, loop.CHECKPOINTS : loop.CLASS] = patterns.reshape(-1, 6)[self.kind_of]
         classes = [traits_of(extra).priority_class for extra in jobs.extra_fields]
-        table = self.table = np.zeros((len(jobs), loop.N_JOB_COLUMNS), dtype=np.int64)
-        if not len(jobs):
-            return
+        table = self.table = rows[self.profiles]
         table[:, loop.SUBMIT], table[:, loop.SIZE] = jobs.submit_us[order], jobs.n_nodes[order]
         walls_us = jobs.walltime_us
         table[:, loop.JOB_WALL] = np.where(walls_us < 0, FOREVER_US, walls_us)[order]
-        table[:, loop.JOB_DELAY : loop.CLASS] = rows[self.profiles]
         table[:, loop.CLASS] = np.array(classes, dtype=np.int64)[jobs.extra_codes[order]]
 
     @staticmethod

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
+from operator import attrgetter, itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,8 @@ MAX_NODES = 2**31 - 1
 FORBIDDEN_IN_IDS = "(),|}"
 """Characters that Batsim rejects in job ids."""
 
-_KNOWN = {"id", "subtime", "walltime", "res", "profile"}
+_ALWAYS = ("id", "res", "subtime", "profile")
+_KNOWN = {*_ALWAYS, "walltime"}
 _BYTE = re.compile(r"\(byte (\d+)\)")
 
 
@@ -179,18 +181,30 @@ def _jobs(
     machine: int,
 ) -> Jobs:
     """Return the jobs as a table. If a block is not regular, check one job after the other."""
-    blocks = raw_jobs.blocks() if isinstance(raw_jobs, JsonList) else [raw_jobs]
-    columns = _Columns(profiles)
-    try:
-        for block in blocks:
-            columns.add([*map(convert, block)] if convert else block)
-        return columns.table(machine)
-    except (InputError, LookupError, TypeError, ValueError, OverflowError, msgspec.DecodeError):
-        return Jobs.of(_checked(map(convert, raw_jobs) if convert else raw_jobs, profiles, machine))
+    blocks = raw_jobs.blocks if isinstance(raw_jobs, JsonList) else None
+    for kind in (_PlainJob, Any) if blocks and not convert else (Any,):
+        columns = _Columns(profiles)
+        try:
+            for block in blocks(kind) if blocks else [[*raw_jobs]]:
+                columns.add([*map(convert, block)] if convert else block)
+            return columns.table(machine)
+        except (InputError, LookupError, TypeError, ValueError, OverflowError, msgspec.DecodeError):
+            continue
+    return Jobs.of(_checked(map(convert, raw_jobs) if convert else raw_jobs, profiles, machine))
+
+
+class _PlainJob(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+    """The JSON of a job without additional fields, which is decoded faster than a dictionary."""
+
+    id: int | str
+    res: int
+    subtime: float
+    profile: str
+    walltime: float = -1
 
 
 class _Columns:
-    """The columns of jobs, which grow by a block of decoded JSON objects at a time.
+    """The columns of jobs, which grow by a block of decoded jobs at a time.
 
     Both methods raise one of several exceptions if a job is invalid, or valid in an unusual way.
     """
@@ -202,30 +216,30 @@ class _Columns:
         self._numbers: list[npt.NDArray[np.int64]] = []
         self._extras = ExtraTable()
 
-    def add(self, jobs: list[dict[str, Any]]) -> None:
-        """Add jobs."""
+    def add(self, jobs: list[Any]) -> None:
+        """Add jobs, either all as `_PlainJob` or all as dictionaries."""
         if not jobs:
             return
-        ids = [job["id"] for job in jobs]
+        plain = isinstance(jobs[0], _PlainJob)
+        get = attrgetter if plain else itemgetter
+        ids, sizes, submits_s, names = ([*map(get(key), jobs)] for key in _ALWAYS)
         if _kinds(ids) != {str}:
             _require(_kinds(ids) <= {str, int})
             ids = [*map(str, ids)]
-        _require(are_ids(ids))
-        sizes = [job["res"] for job in jobs]
+        texts = Texts.of(ids)
+        _require(are_ids(texts).all())
         _require(_kinds(sizes) == {int} and min(sizes) >= 1 and max(sizes) <= MAX_NODES)
-        walls_s = [job.get("walltime", -1) for job in jobs]
-        limited = np.array(walls_s) != -1
-        walltime_us = np.full(len(jobs), NO_WALLTIME, np.int64)
-        limits_s = [walls_s[row] for row in np.flatnonzero(limited).tolist()]
-        walltime_us[limited] = times_us_of(limits_s, least_us=1)
-        submit_us = times_us_of([job["subtime"] for job in jobs])
-        profiles = np.array([self._codes[job["profile"]] for job in jobs])
+        submit_us = times_us_of(submits_s)
+        walls_s = [job.walltime if plain else job.get("walltime", -1) for job in jobs]
+        limits_us = times_us_of([1 if wall_s == -1 else wall_s for wall_s in walls_s], least_us=1)
+        walltime_us = np.where(np.array(walls_s) == -1, NO_WALLTIME, limits_us)
+        profiles = [*map(self._codes.__getitem__, names)]
         extras = np.zeros(len(jobs), np.int64)
-        for row, job in enumerate(jobs):
-            if len(job) > 5 or (len(job) == 5 and "walltime" not in job):
-                fields = {key: job[key] for key in job if key not in _KNOWN}
-                extras[row] = self._extras.code(fields)
-        self._ids.append(Texts.of(ids))
+        n_keys = 0 if plain else np.fromiter(map(len, jobs), np.int64)
+        for row in np.flatnonzero(n_keys + (walltime_us == NO_WALLTIME) > 5).tolist():
+            fields = {key: value for key, value in jobs[row].items() if key not in _KNOWN}
+            extras[row] = self._extras.code(fields)
+        self._ids.append(texts)
         self._numbers.append(np.stack([sizes, submit_us, walltime_us, profiles, extras]))
 
     def table(self, machine: int) -> Jobs:
@@ -328,13 +342,15 @@ def _job_id(raw: dict[str, Any]) -> str:
     return text
 
 
-def are_ids(texts: list[str]) -> bool:
-    """Return whether all texts are valid ids of jobs."""
-    if "".join(texts).isalnum() and all(texts):
-        return True
-    return all(
-        text.isalnum() or (text and "!" not in text and not refused_in(text)) for text in texts
-    )
+def are_ids(texts: Texts) -> npt.NDArray[np.bool_]:
+    """Return whether each text is a valid id of a job."""
+    if texts.data.isalnum():
+        return np.diff(texts.bounds) > 0
+    return np.array([text.isalnum() or _is_id(text) for text in texts], dtype=bool)
+
+
+def _is_id(text: str) -> bool:
+    return text != "" and "!" not in text and not refused_in(text)
 
 
 def refused_in(job_id: str) -> list[str]:

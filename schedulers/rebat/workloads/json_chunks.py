@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -27,14 +28,15 @@ class JsonList:
         """Yield the elements. For the errors, see `blocks`."""
         return chain.from_iterable(self.blocks())
 
-    def blocks(self) -> Iterator[list[Any]]:
-        """Yield the elements in lists, one for each chunk.
+    def blocks(self, kind: Any = Any) -> Iterator[list[Any]]:
+        """Yield the elements in lists, one for each chunk. ``kind`` is the type of the elements.
 
         Raises
         ------
         msgspec.DecodeError
-            If the JSON is invalid.
+            If the JSON is invalid, or an element has another type (`msgspec.ValidationError`).
         """
+        decode = partial(msgspec.json.decode, type=list[kind])
         start, size, left = 1, CHUNK, b"["
         while start + size < len(self._text):
             between = _BETWEEN.search(self._text, start + size)
@@ -42,13 +44,15 @@ class JsonList:
                 break
             end = between.start() + 1
             try:
-                elements = msgspec.json.decode(left + self._text[start:end] + b"]")
+                elements = decode(left + self._text[start:end] + b"]")
+            except msgspec.ValidationError:
+                raise
             except msgspec.DecodeError:
                 size *= 2  # the end of the chunk is within an element
                 continue
             yield elements
             start, size = between.end() - 1, CHUNK
-        yield msgspec.json.decode(left + self._text[start:])
+        yield decode(left + self._text[start:])
 
 
 def split_document(text: str, key: str) -> dict[str, Any]:

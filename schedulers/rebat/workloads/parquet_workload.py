@@ -193,9 +193,7 @@ def _check_rows(batch: Any, ids: Texts, where: str, before: int, head: _Head) ->
     unknown = [name not in head.profiles for name in profiles.dictionary.to_pylist()]
     codes = profiles.indices.to_numpy()
     refuse(np.array(unknown, dtype=bool)[codes], "profile", "a profile of the workload")
-    if not are_ids([*ids]):
-        wrong = np.array([not are_ids([text]) for text in ids])
-        refuse(wrong, "id", "a text without ( ) , | } and !")
+    refuse(~are_ids(ids), "id", "a text without ( ) , | } and !")
 
 
 def _extras(column: Any, table: ExtraTable, where: str, before: int) -> Any:
