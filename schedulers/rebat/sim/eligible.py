@@ -84,7 +84,7 @@ def why_not_run(
 def why_not_workload(workload: Workload, jobs: Jobs) -> str:
     """Return why the loop does not cover a workload, or an empty text if it does."""
     used = [workload.profiles.get(name, {}) for name in jobs.profile_uses()]
-    extras = [job.extra for job in jobs.with_extra()]
+    extras = jobs.extra_fields
     return _first(
         {
             "profiles other than delays": any(p.get("type") != "delay" for p in used),

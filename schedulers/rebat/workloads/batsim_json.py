@@ -244,7 +244,8 @@ class _Columns:
 
     def table(self, machine: int) -> Jobs:
         """Return the jobs, after checks that need all jobs."""
-        jobs = Jobs.joined(self._ids, self._numbers, self._names, self._extras.fields)
+        columns = [np.concatenate(parts) for parts in zip(*self._numbers, strict=True)]
+        jobs = Jobs(Texts.joined(self._ids), columns, self._names, self._extras.fields)
         _require(jobs.ids.first_repeat() is None)
         check_extras(jobs, machine)
         return jobs
