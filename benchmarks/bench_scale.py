@@ -42,14 +42,10 @@ def jobs_of(count: int, seed: int = 0) -> Workload:
     submit_us = (np.cumsum(draw.exponential(gap_s, count)) * 1e6).round().astype(int)
     wall_s = (run_s * draw.uniform(1, 4, count)).round().astype(int)
     rows, codes = distinct(run_s)
-    jobs = Jobs(
-        Texts.of(map(str, range(count))),
-        n_nodes=size,
-        submit_us=submit_us,
-        walltime_us=wall_s * US_PER_S,
-        profile_codes=codes,
-        profile_names=[f"d{run}" for run in run_s[rows].tolist()],
-    )
+    names = [f"d{run}" for run in run_s[rows].tolist()]
+    ids = Texts.of(map(str, range(count)))
+    plain = np.zeros(count, int)
+    jobs = Jobs(ids, [size, submit_us, wall_s * US_PER_S, codes, plain], names, [{}])
     profiles = {f"d{run}": {"type": "delay", "delay": run} for run in set(run_s.tolist())}
     return Workload(f"random-{count}", N_NODES, jobs, profiles)
 

@@ -91,7 +91,8 @@ def test_columns_of_jobs(jobs: list[Job]) -> None:
     assert ours.submit_us.tolist() == [job.submit_us for job in jobs]
     assert [*ours.ids] == [job.id for job in jobs]
     assert [*ours.profile_uses().items()] == [*Counter(job.profile for job in jobs).items()]
-    assert [*ours.with_extra()] == [job for job in jobs if job.extra]
+    kinds = [ours.extra_fields[code] for code in ours.extra_codes.tolist()]
+    assert kinds == [job.extra for job in jobs]
 
 
 @given(jobs=JOBS)

@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from copy import copy
 from itertools import pairwise
 from typing import Any, TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
 
-from rebat.core.distinct import by_first_row, distinct
+from rebat.core.distinct import Column, by_first_row
 from rebat.core.jobs import Job
 from rebat.core.texts import Texts
 
@@ -52,7 +53,7 @@ class Jobs(Sequence[Job]):
     ----------
     ids : Texts
         Ids without Batsim's ``w0!`` prefix.
-    n_nodes : int32 array
+    n_nodes : int64 array
         Requested numbers of nodes.
     submit_us : int64 array
         Times of submission in microseconds.
@@ -69,22 +70,15 @@ class Jobs(Sequence[Job]):
     def __init__(
         self,
         ids: Texts,
-        *,
-        n_nodes: npt.ArrayLike,
-        submit_us: npt.ArrayLike,
-        walltime_us: npt.ArrayLike,
-        profile_codes: npt.NDArray[Any],
+        columns: Sequence[Column],
         profile_names: Sequence[str],
-        extra_codes: npt.NDArray[Any] | None = None,
-        extra_fields: Sequence[dict[str, Any]] = (NO_EXTRA,),
+        extra_fields: Sequence[dict[str, Any]],
     ) -> None:
+        """Create a table. ``columns`` are the five columns of numbers, in the order above."""
         self.ids = ids
-        self.n_nodes = np.asarray(n_nodes, np.int32)
-        self.submit_us = np.asarray(submit_us, np.int64)
-        self.walltime_us = np.asarray(walltime_us, np.int64)
+        *numbers, profile_codes, extra_codes = columns
+        self.n_nodes, self.submit_us, self.walltime_us = (np.asarray(n, np.int64) for n in numbers)
         self.profile_codes, self.profile_names = _used(profile_codes, profile_names)
-        if extra_codes is None:
-            extra_codes = np.zeros(len(ids), np.int32)
         self.extra_codes, self.extra_fields = _used(extra_codes, extra_fields)
 
     @classmethod
@@ -92,69 +86,26 @@ class Jobs(Sequence[Job]):
         """Return jobs as a table. If they are already a table, return them unchanged."""
         if isinstance(jobs, Jobs):
             return jobs
-        jobs = [*jobs]
-        names = {job.profile: None for job in jobs}
-        codes = {name: code for code, name in enumerate(names)}
-        extras = ExtraTable()
-        return cls(
-            Texts.of([job.id for job in jobs]),
-            n_nodes=[job.n_nodes for job in jobs],
-            submit_us=[job.submit_us for job in jobs],
-            walltime_us=[
-                NO_WALLTIME if job.walltime_us is None else job.walltime_us for job in jobs
-            ],
-            profile_codes=np.array([codes[job.profile] for job in jobs], np.int32),
-            profile_names=[*names],
-            extra_codes=np.array([extras.code(job.extra) for job in jobs], np.int32),
-            extra_fields=extras.fields,
-        )
-
-    @classmethod
-    def joined(
-        cls,
-        ids: Sequence[Texts],
-        numbers: Sequence[Ints],
-        profile_names: Sequence[str],
-        extra_fields: Sequence[dict[str, Any]],
-    ) -> Jobs:
-        """Return the jobs of several blocks.
-
-        Parameters
-        ----------
-        ids : sequence of Texts
-        numbers : sequence of int64 array, shape (5, n)
-            The columns ``n_nodes``, ``submit_us``, ``walltime_us``, ``profile_codes`` and
-            ``extra_codes`` of each block.
-        """
-        columns = [
-            np.concatenate([np.empty(0, np.int64), *(block[at] for block in numbers)])
-            for at in range(5)
+        jobs, names, extras = [*jobs], dict[str, int](), ExtraTable()
+        rows = [
+            (
+                job.n_nodes,
+                job.submit_us,
+                NO_WALLTIME if job.walltime_us is None else job.walltime_us,
+                names.setdefault(job.profile, len(names)),
+                extras.code(job.extra),
+            )
+            for job in jobs
         ]
-        return cls(
-            Texts.joined(ids),
-            n_nodes=columns[0],
-            submit_us=columns[1],
-            walltime_us=columns[2],
-            profile_codes=columns[3],
-            profile_names=profile_names,
-            extra_codes=columns[4],
-            extra_fields=extra_fields,
-        )
+        columns = np.array(rows, np.int64).reshape(-1, 5).T.copy()
+        return cls(Texts.of(job.id for job in jobs), [*columns], [*names], extras.fields)
 
-    def changed(
-        self, walltime_us: Ints, profile_codes: npt.NDArray[Any], profile_names: Sequence[str]
-    ) -> Jobs:
+    def changed(self, walltime_us: Ints, profile_codes: Column, names: Sequence[str]) -> Jobs:
         """Return the jobs with other walltimes and profiles. The other columns are shared."""
-        return Jobs(
-            self.ids,
-            n_nodes=self.n_nodes,
-            submit_us=self.submit_us,
-            walltime_us=walltime_us,
-            profile_codes=profile_codes,
-            profile_names=profile_names,
-            extra_codes=self.extra_codes,
-            extra_fields=self.extra_fields,
-        )
+        other = copy(self)
+        other.walltime_us = np.asarray(walltime_us, np.int64)
+        other.profile_codes, other.profile_names = _used(profile_codes, names)
+        return other
 
     def profile_uses(self) -> dict[str, int]:
         """Return the number of jobs of each profile, in the order of its first job."""
@@ -164,19 +115,6 @@ class Jobs(Sequence[Job]):
     def first_of(self, profile: str) -> Job:
         """Return the first job with this profile."""
         return self.at(int(np.argmax(self.profile_codes == self.profile_names.index(profile))))
-
-    def sized_profiles(self) -> Iterator[tuple[str, int, int]]:
-        """Yield (profile, number of nodes, number of jobs) for each pair that occurs."""
-        rows, codes = distinct(self.profile_codes, self.n_nodes)
-        profiles, sizes = self.profile_codes[rows].tolist(), self.n_nodes[rows].tolist()
-        counts = np.bincount(codes, minlength=len(rows)).tolist()
-        for profile, size, count in zip(profiles, sizes, counts, strict=True):
-            yield self.profile_names[profile], size, count
-
-    def with_extra(self) -> Iterator[Job]:
-        """Yield the jobs with additional fields."""
-        extra = np.array([bool(fields) for fields in self.extra_fields], dtype=bool)
-        return map(self.at, np.flatnonzero(extra[self.extra_codes]).tolist())
 
     # ---- jobs
 
@@ -234,7 +172,7 @@ class Jobs(Sequence[Job]):
         return f"<{len(self)} jobs>"
 
 
-def _used(codes: npt.NDArray[Any], values: Sequence[T]) -> tuple[Codes, list[T]]:
+def _used(codes: Column, values: Sequence[T]) -> tuple[Codes, list[T]]:
     """Return the codes and values without unused values, in the order of the first jobs."""
     rows, new = by_first_row(codes, len(values))
     return new.astype(np.int32), [values[code] for code in codes[rows].tolist()]

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
-from itertools import chain, islice, pairwise
+from itertools import chain, pairwise
 from typing import Any, overload
 
 import numpy as np
@@ -41,10 +41,11 @@ class Texts(Sequence[str]):
     @classmethod
     def of(cls, texts: Iterable[str]) -> Texts:
         """Return texts as an array."""
-        iterator = iter(texts)
-        return cls.joined(
-            [_encoded(block) for block in iter(lambda: [*islice(iterator, _BLOCK)], [])]
-        )
+        texts = [*texts]
+        joined = "".join(texts)
+        data = joined.encode()
+        sized = texts if len(data) == len(joined) else map(str.encode, texts)
+        return cls(data, _bounds([np.fromiter(map(len, sized), np.int64, len(texts))]))
 
     @classmethod
     def joined(cls, parts: Sequence[Texts]) -> Texts:
@@ -143,13 +144,6 @@ class Texts(Sequence[str]):
             )
             hashes[first : first + _BLOCK] = np.diff(sums[bounds - low])
         return hashes
-
-
-def _encoded(texts: list[str]) -> Texts:
-    joined = "".join(texts)
-    data = joined.encode()
-    sized = texts if len(data) == len(joined) else map(str.encode, texts)
-    return Texts(data, _bounds([np.fromiter(map(len, sized), np.int64, len(texts))]))
 
 
 def _bounds(lengths: Sequence[Ints]) -> Ints:

@@ -166,12 +166,15 @@ def young_daly_period_s(n_nodes: int, machine_nodes: int, mtbf_s: float, cost_s:
 
 def n_below_period(workload: Workload, n_nodes: int, mtbf_s: float, cost_s: float) -> int:
     """Return the number of ``delay`` jobs that are shorter than their Young/Daly period."""
-    return sum(
-        count
-        for name, size, count in Jobs.of(workload.jobs).sized_profiles()
-        if workload.profiles[name].get("type") == "delay"
-        and workload.profiles[name]["delay"] < young_daly_period_s(size, n_nodes, mtbf_s, cost_s)
-    )
+    jobs = Jobs.of(workload.jobs)
+    rows, codes = distinct(jobs.profile_codes, jobs.n_nodes)
+    profiles = [workload.profiles[jobs.profile_names[code]] for code in jobs.profile_codes[rows]]
+    short = [
+        profile.get("type") == "delay"
+        and profile["delay"] < young_daly_period_s(size, n_nodes, mtbf_s, cost_s)
+        for profile, size in zip(profiles, jobs.n_nodes[rows].tolist(), strict=True)
+    ]
+    return int(np.count_nonzero(np.array(short, dtype=bool)[codes]))
 
 
 def add_young_daly(

@@ -83,7 +83,7 @@ def hopeless_jobs(
         return exposed / (n_nodes * all_mtbf_s) * spans_s
 
     spans_s = np.array([_span_s(workload, name) for name in jobs.profile_names])
-    logs = log_attempts(jobs.n_nodes.astype(np.int64), spans_s[jobs.profile_codes])
+    logs = log_attempts(jobs.n_nodes, spans_s[jobs.profile_codes])
     hopeless = []
     for row in np.flatnonzero((jobs.n_nodes <= n_nodes) & (logs >= math.log(MANY_ATTEMPTS))):
         job = jobs.at(int(row))

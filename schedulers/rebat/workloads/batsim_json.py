@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from operator import attrgetter, itemgetter
+from operator import attrgetter, itemgetter, methodcaller
 from pathlib import Path
 from typing import Any
 
@@ -230,8 +230,10 @@ class _Columns:
         _require(are_ids(texts).all())
         _require(_kinds(sizes) == {int} and min(sizes) >= 1 and max(sizes) <= MAX_NODES)
         submit_us = times_us_of(submits_s)
-        walls_s = [job.walltime if plain else job.get("walltime", -1) for job in jobs]
-        limits_us = times_us_of([1 if wall_s == -1 else wall_s for wall_s in walls_s], least_us=1)
+        walltime = attrgetter("walltime") if plain else methodcaller("get", "walltime", -1)
+        walls_s = [*map(walltime, jobs)]
+        limits_s = [1 if s == -1 else s for s in walls_s] if -1 in walls_s else walls_s
+        limits_us = times_us_of(limits_s, least_us=1)
         walltime_us = np.where(np.array(walls_s) == -1, NO_WALLTIME, limits_us)
         profiles = [*map(self._codes.__getitem__, names)]
         extras = np.zeros(len(jobs), np.int64)
@@ -244,7 +246,8 @@ class _Columns:
 
     def table(self, machine: int) -> Jobs:
         """Return the jobs, after checks that need all jobs."""
-        jobs = Jobs.joined(self._ids, self._numbers, self._names, self._extras.fields)
+        columns = [np.concatenate(parts) for parts in zip(*self._numbers, strict=True)]
+        jobs = Jobs(Texts.joined(self._ids), columns, self._names, self._extras.fields)
         _require(jobs.ids.first_repeat() is None)
         check_extras(jobs, machine)
         return jobs

@@ -61,14 +61,7 @@ def delay_workload(
     """
     codes, profiles = delay_profiles(run_us)
     extras, more = ExtraTable(), [{}] * len(ids) if extra is None else extra
-    jobs = Jobs(
-        Texts.of(ids),
-        n_nodes=sizes,
-        submit_us=submit_us,
-        walltime_us=walltime_us,
-        profile_codes=codes,
-        profile_names=[*profiles],
-        extra_codes=np.array([extras.code(fields) for fields in more], np.int32),
-        extra_fields=extras.fields,
-    )
+    extra_codes = np.array([extras.code(fields) for fields in more], np.int64)
+    columns = [*map(np.asarray, (sizes, submit_us, walltime_us)), codes, extra_codes]
+    jobs = Jobs(Texts.of(ids), columns, [*profiles], extras.fields)
     return Workload(name, n_nodes, jobs, profiles, tuple(notes))

@@ -131,7 +131,10 @@ def _jobs(file: Any, where: str, head: _Head) -> Jobs:
             )
         )
         before += batch.num_rows
-    jobs = Jobs.joined(ids, numbers, [*profiles], extras.fields)
+    if not ids:
+        return Jobs.of(())
+    columns = [np.concatenate(parts) for parts in zip(*numbers, strict=True)]
+    jobs = Jobs(Texts.joined(ids), columns, [*profiles], extras.fields)
     if (row := jobs.ids.first_repeat()) is not None:
         problem = f"duplicate job id {jobs.ids[row]!r}"
         raise InputError(problem, f"{where}: row {row + 1}", "unique ids")
