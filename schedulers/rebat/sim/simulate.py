@@ -157,6 +157,7 @@ def simulate(
     if parameters[loop.ORDER] == loop.BY_ID or parameters[loop.TIE] == loop.BY_TEXT:
         table = np.column_stack([table, ranks_of(jobs)])
     until_us = int((table[:, loop.SUBMIT] + table[:, loop.JOB_DELAY]).max(initial=0))
+    until_us += until_us // 8
     factor = 1
     if events.are_file:
         until_us = FOREVER_US

@@ -35,6 +35,9 @@ MOST_BYTES = 2**26
 FEW = 500
 """Number of rows up to which the kernel is not compiled, because this takes longer."""
 
+MARKS = [bytes([mark]) for mark in b"'=+-@\t\r\n\","]
+"""Characters of texts that are changed in a CSV file. Other texts are written as they are."""
+
 SAFE = 2**49
 """Below this number of microseconds, six decimals of a float are computed with integers."""
 
@@ -191,7 +194,7 @@ class Names(NamedTuple):
     def fields(self, part: slice, pool: Pool) -> Fields:
         """Return some rows as the kernel reads them."""
         texts = self.of(part)
-        if not texts.data.isalnum():
+        if any(mark in texts.data for mark in MARKS):
             texts = Texts.of(map(self.field, texts))
         return csv_rows.WHOLE, *pool.add(texts)
 

@@ -76,8 +76,9 @@ def fragmentation(
     first, last = window
     at, n_free = free or free_steps(ledger, n_nodes)
     heads = list(_heads(ledger))
-    times = np.unique(np.concatenate([at, *(t for head in heads for t in head[:2]), [first, last]]))
-    times = times[(first <= times) & (times < last)]
+    times = np.concatenate([at, *(t for head in heads for t in head[:2]), [first, last]])
+    times = np.sort(times[(first <= times) & (times < last)])
+    times = times[np.diff(times, prepend=-1) > 0]
     lengths = np.diff(np.append(times, last))
     unused = n_free[np.searchsorted(at, times, "right") - 1]
     wanted = _wanted(times, heads)
