@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from typing import Any
@@ -175,9 +176,10 @@ def simulate(
     table, parameters = jobs.table, parameters_of(point, n_nodes, max_attempts)
     parameters[loop.TO_THE_LAST_EVENT] = events.are_file
     check_numbers(table, parameters)
-    periods_s = periods_as_forwarded(table) if parameters[loop.SIX_DIGITS] else np.zeros(0)
     if parameters[loop.ORDER] == loop.BY_ID or parameters[loop.TIE] == loop.BY_TEXT:
         table = np.column_stack([table, ranks_of(jobs)])
+    if parameters[loop.SIX_DIGITS]:
+        table = with_periods_as_forwarded(table)
     until_us = int((table[:, loop.SUBMIT] + table[:, loop.JOB_DELAY]).max(initial=0))
     factor = 1
     if events.are_file:
@@ -185,8 +187,9 @@ def simulate(
     while True:
         events.read_until(until_us)
         parameters[loop.DRAWN] = not events.complete
-        room = loop.room_for(table, periods_s, parameters, factor)
-        outcome = run(*events.columns(n_nodes), room)
+        room = loop.room_for(table, parameters, factor)
+        lines, named = events.columns(n_nodes), loop.table_for(parameters, factor)
+        outcome = run(*lines, room, named, needs_waits(parameters))
         if outcome == loop.DONE:
             break
         if outcome == loop.REFERENCE:
@@ -195,7 +198,9 @@ def simulate(
             until_us *= 2
         else:
             factor *= 2
-    return _outcome(jobs, events, n_nodes, room, room.state.n[:5].tolist(), on_progress)
+    return _outcome(
+        jobs, events, n_nodes, room, room.state.n[loop.N_ATTEMPTS :][:5].tolist(), on_progress
+    )
 
 
 def check_numbers(table: Ints, parameters: Ints) -> None:
@@ -221,22 +226,26 @@ def ranks_of(jobs: Submissions) -> Ints:
     return ranks
 
 
-def periods_as_forwarded(table: Ints) -> npt.NDArray[np.float64]:
-    """Round the periods of the table as Batsim does, and return them in seconds.
-
-    See `rebat.models.six_digits`. The period of a job without checkpoints is 0.
-    """
-    periods_s = np.zeros(len(table))
+def with_periods_as_forwarded(table: Ints) -> Ints:
+    """Return the table with periods as Batsim rounds them (see `rebat.models.six_digits`)."""
+    table = np.column_stack([table, np.zeros((len(table), 4), dtype=np.int64)])
     of_jobs = table[:, [loop.PERIOD, loop.COST, loop.SIZE, loop.CHECKPOINTS]]
     patterns, which = np.unique(of_jobs, axis=0, return_inverse=True)
     for k, (period_us, cost_us, size, checkpoints) in enumerate(patterns.tolist()):
         if not checkpoints or period_us + cost_us <= 1:
             continue
         period_s, rows = to_s(period_us), np.flatnonzero(which.ravel() == k)
-        periods_s[rows] = forwarded_s = period_as_forwarded_s(period_s, to_s(cost_us), size)
+        forwarded_s = period_as_forwarded_s(period_s, to_s(cost_us), size)
+        fraction, exponent = math.frexp(forwarded_s)
+        table[rows, loop.FRACTION], table[rows, loop.EXPONENT] = int(fraction * 2**53), exponent
         same = rows[table[rows, loop.FIRST_PERIOD] == period_us]
         table[rows, loop.PERIOD] = table[same, loop.FIRST_PERIOD] = to_us(forwarded_s)
-    return periods_s
+    return table
+
+
+def needs_waits(parameters: Ints) -> bool | None:
+    """Return the last argument of the loop."""
+    return True if parameters[loop.TIMING] != loop.NOW or parameters[loop.SIX_DIGITS] else None
 
 
 class Submissions:
