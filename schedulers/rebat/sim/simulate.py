@@ -189,7 +189,7 @@ def simulate(
         parameters[loop.DRAWN] = not events.complete
         room = loop.room_for(table, parameters, factor)
         lines, named = events.columns(n_nodes), loop.table_for(parameters, factor)
-        outcome = run(*lines, room, named, needs_waits(parameters))
+        outcome = run(*lines, room, named, extended(parameters))
         if outcome == loop.DONE:
             break
         if outcome == loop.REFERENCE:
@@ -243,9 +243,16 @@ def with_periods_as_forwarded(table: Ints) -> Ints:
     return table
 
 
-def needs_waits(parameters: Ints) -> bool | None:
-    """Return the last argument of the loop."""
+def extended(parameters: Ints) -> bool | None:
+    """Return the last argument of the loop: which rules are compiled."""
     return True if parameters[loop.TIMING] != loop.NOW or parameters[loop.SIX_DIGITS] else None
+
+
+def smallest_arguments(point: Point) -> tuple[Any, ...]:
+    """Return arguments of the loop for a run without jobs, which have the types of all runs."""
+    parameters = parameters_of(point, 1, 1)
+    room = loop.room_for(np.zeros((0, loop.N_JOB_COLUMNS), dtype=np.int64), parameters, 1)
+    return *Events([]).columns(1), room, loop.table_for(parameters, 1), extended(parameters)
 
 
 class Submissions:
