@@ -34,27 +34,34 @@ def engine_option(command: Any) -> Any:
 
 
 @click.command()
-def warmup() -> None:
+@click.argument("policies", nargs=-1)
+def warmup(policies: tuple[str, ...]) -> None:
     """Compile the loop and the kernels, so that later runs are fast.
+
+    The loop is compiled for these policies (default: baseline) and all that use the same rules.
+    Steals at checkpoints, rounded numbers and the placement 'named' are compiled separately.
 
     The machine code is stored next to the package. Without this command, a run uses the compiled
     loop only if the loop is already compiled, or if the workload is so large that compiling it
     saves time.
 
     \b
-    Example:
+    Examples:
       rebat warmup
+      rebat warmup baseline h211 batsched-easy authors-h211
     """
     from rebat.console.output import print_line
     from rebat.library.failures import failures
     from rebat.library.run import run
+    from rebat.policies.presets import preset
     from rebat.sim.choose import ready
 
-    if not ready():
-        print_line("rebat: compiling the loop (less than a minute) ...")
+    names = policies or ("baseline",)
+    if not all(ready(preset(name).point) for name in names):
+        print_line("rebat: compiling the loop (about a minute) ...")
     os.environ[VARIABLE] = "compiled"
     try:
-        run("toy", ["baseline"], failures=failures(file="toy"))
+        run("toy", names, failures=failures(file="toy"))
     finally:
         del os.environ[VARIABLE]
     click.echo("the loop is compiled")

@@ -82,9 +82,12 @@ def sources_stamp() -> str:
     return sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
 
 
-def in_cache(function: Callable[..., Any]) -> bool:
-    """Return whether the cache contains machine code of a function."""
-    return bool(KernelCache(function)._cache_file._load_index())
+def is_compiled_for(kernel: Any, arguments: tuple[Any, ...]) -> bool:
+    """Return whether machine code of a kernel for these arguments is in memory or in the cache."""
+    compiled = getattr(kernel, "compiled", kernel)  # the compiled function replaces the kernel
+    types = tuple(numba.typeof(argument) for argument in arguments)
+    index = KernelCache(compiled.py_func)._cache_file._load_index()
+    return types in compiled.overloads or any(types == key[0] for key in index)
 
 
 def machine_code(function: Callable[..., Any], **options: Any) -> Any:

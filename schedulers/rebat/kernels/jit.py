@@ -57,13 +57,13 @@ class Kernel:
         return compiled
 
 
-def is_ready(function: Any) -> bool:
-    """Return whether a kernel is compiled, or its machine code is in the cache on disk."""
-    if not isinstance(function, Kernel) or "compiled" in vars(function):
+def is_ready(function: Any, arguments: tuple[Any, ...]) -> bool:
+    """Return whether a kernel is compiled for these arguments, in memory or on disk."""
+    if os.environ.get(PLAIN) == "1":
         return True
-    from rebat.kernels.code_cache import in_cache
+    from rebat.kernels.code_cache import is_compiled_for
 
-    return in_cache(function._function)
+    return is_compiled_for(function, arguments)
 
 
 def _compiled(function: Function, **options: Any) -> Any:

@@ -7,22 +7,23 @@ from rebat.core.errors import InputError
 from rebat.core.jobs import Workload
 from rebat.engine.options import EngineOptions
 from rebat.policies.own_policy import OwnPolicy
+from rebat.policies.point import Point
 from rebat.policies.preset import Preset
 from rebat.sim.eligible import why_not_policy, why_not_run
 from rebat.sim.how import How
 from rebat.sim.loop import run
 from rebat.sim.outcome import Outcome
-from rebat.sim.simulate import Events, OnProgress, Uncovered, simulate
+from rebat.sim.simulate import Events, OnProgress, Uncovered, simulate, smallest_arguments
 
 PAYS = 200_000
 """Number of jobs from which compiling the loop takes less time than it saves."""
 
 
-def ready() -> bool:
-    """Return whether the machine code of the loop is in memory or in the cache on disk."""
+def ready(point: Point) -> bool:
+    """Return whether machine code of the loop for a scheduler is in memory or in the cache."""
     from rebat.kernels.jit import is_ready
 
-    return is_ready(run)
+    return is_ready(run, smallest_arguments(point))
 
 
 def compiled_outcome(
@@ -48,10 +49,10 @@ def compiled_outcome(
     if how == "reference":
         return None
     reason = _why_not(preset, options, operations, explain)
-    if not reason and how == "auto" and len(workload.jobs) < PAYS and not ready():
-        return None
     if not reason:
         assert isinstance(preset, Preset)
+        if how == "auto" and len(workload.jobs) < PAYS and not ready(preset.point):
+            return None
         try:
             return simulate(
                 workload, preset.point, events, n_nodes=n_nodes, max_attempts=max_attempts,

@@ -32,6 +32,10 @@ N_JOB_COLUMNS = 12
 # the ids of resubmissions.
 BY_NAME, BY_PREFIX = 12, 13
 
+# More columns of jobs if the numbers of resubmissions are rounded: the period in seconds is a whole
+# number times a power of two.
+FRACTION, EXPONENT = 14, 15
+
 # Columns of the attempts that failures hit: the attempt, when the steal that the failure cancels
 # was decided (-1: there is none), and whether the attempt is already being killed.
 HIT, CANCELLED, KILLED = range(3)
@@ -75,12 +79,11 @@ AUTHORS, TWO_PASSES, LOWEST_HELD, HOLD_MARGIN, OTHERS_FIRST, HIT_AS_VICTIM, CHOS
 PROGRAM_K3, SIX_DIGITS, NAMED, FIFO, TIMED, TO_THE_LAST_EVENT = range(25, 31)
 N_PARAMETERS = 31
 
-# Counters.
-N_ATTEMPTS, N_RECORDS, N_HITS, N_GIVEN_UP, N_LINES, N_STEALS, N_STEALS_OFF, N_HOLDS = range(8)
-UNFINISHED, N_FREE, N_DOWN, N_RUNNING, N_NODES_USED, N_ENTERED, N_LEFT, N_RAISED = range(8, 16)
-N_NEW_HOLDS, N_KILLS, N_STOPS, N_WAITS, N_CALLS, LAST_CALL, N_HELD_HIT, TOO_SMALL = range(16, 24)
-UNCLEAR = 24
-N_COUNTERS = 25
+# Counters, after the parameters.
+N_ATTEMPTS, N_RECORDS, N_HITS, N_GIVEN_UP, N_LINES, N_STEALS, N_STEALS_OFF, N_HOLDS = range(31, 39)
+UNFINISHED, N_FREE, N_DOWN, N_RUNNING, N_NODES_USED, N_ENTERED, N_LEFT, N_RAISED = range(39, 47)
+N_NEW_HOLDS, N_KILLS, N_STOPS, N_WAITS, N_CALLS, LAST_CALL, N_HELD_HIT, TOO_SMALL = range(47, 55)
+UNCLEAR, N_NUMBERS = 55, 56
 
 FCFS, SHORTEST, LARGEST, SMALLEST, BY_CLASS, BY_ID = range(6)
 """Queue orders with ties by serial (BY_ID: by id)."""
@@ -124,14 +127,11 @@ class State(NamedTuple):
 
     Attributes
     ----------
-    n, parameters : int64 arrays, shape (N_COUNTERS,) and (N_PARAMETERS,)
+    n : int64 array, shape (N_NUMBERS,)
+        Parameters and counters.
     jobs : int64 array, shape (n, N_JOB_COLUMNS or more)
         Jobs in the order of their submission.
-    periods_s : float array, shape (n,)
-        Period of each job in seconds, if the numbers of resubmissions are rounded.
     attempts : int64 array, shape (k, N_COLUMNS or more)
-    ends : int64 array, shape (k, 3)
-        Heap of the ends of attempts.
     nodes : int64 array, shape (l, 2)
         Intervals of the nodes of attempts, from ``NODES_AT`` on.
     owner, down, free : arrays
@@ -142,11 +142,8 @@ class State(NamedTuple):
     """
 
     n: Any
-    parameters: Any
     jobs: Any
-    periods_s: Any
     attempts: Any
-    ends: Any
     nodes: Any
     owner: Any
     down: Any
@@ -161,6 +158,8 @@ class Room(NamedTuple):
     Attributes
     ----------
     state : State
+    ends : int64 array, shape (k, 3)
+        Heap of the ends of attempts.
     reported, marked, changed : arrays
         Whether the plan knows that a node is down, whether it is in ``changed``, and the nodes
         that failed or came up since the last plan.
@@ -170,11 +169,10 @@ class Room(NamedTuple):
         The queue.
     base_t, base_f, plan_t, plan_f : int64 arrays, shape (m,)
         Profiles of free nodes: without and with reservations.
-    table : BlockTable
-        The plan of named nodes.
     """
 
     state: State
+    ends: Any
     reported: Any
     marked: Any
     changed: Any
@@ -189,7 +187,6 @@ class Room(NamedTuple):
     base_f: Any
     plan_t: Any
     plan_f: Any
-    table: BlockTable
 
     @property
     def records(self) -> Any:
@@ -202,7 +199,18 @@ class Room(NamedTuple):
         return self.state.lists[HITS_AT : HITS_FREE + 1].T
 
 
-def room_for(jobs: Any, periods_s: Any, parameters: Any, factor: int) -> Room:
+def table_for(parameters: Any, factor: int) -> BlockTable | None:
+    """Return the plan of named nodes, or None if nodes are only counted."""
+    if not parameters[NAMED]:
+        return None
+    few, n_nodes = 1024 * factor, int(parameters[N_NODES])
+    table = empty_table(2 * few, min(n_nodes, few), 2 * few)
+    table.n[:] = 1, 1, 0
+    table.first[:2], table.f[0], table.free[0, 0] = (0, n_nodes), n_nodes, 1
+    return table
+
+
+def room_for(jobs: Any, parameters: Any, factor: int) -> Room:
     """Return arrays for these jobs. ``factor`` doubles each time that they were too small."""
     n_jobs, n_nodes, few = len(jobs), int(parameters[N_NODES]), 1024 * factor
     k, m = n_jobs + 256 * factor + n_jobs * (factor - 1), 4096 * factor
@@ -213,18 +221,10 @@ def room_for(jobs: Any, periods_s: Any, parameters: Any, factor: int) -> Room:
     def flags() -> Any:
         return np.zeros(n_nodes, dtype=np.bool_)
 
-    table = empty_table(1, 1, 1)
-    if parameters[NAMED]:
-        table = empty_table(2 * few, min(n_nodes, few), 2 * few)
-        table.n[:] = 1, 1, 0
-        table.first[:2], table.f[0], table.free[0, 0] = (0, n_nodes), n_nodes, 1
     state = State(
-        n=ints(N_COUNTERS),
-        parameters=parameters,
+        n=np.concatenate([parameters, ints(N_NUMBERS - N_PARAMETERS)]),
         jobs=jobs,
-        periods_s=periods_s,
         attempts=ints(k, OWN_RESTART + 1 if parameters[SIX_DIGITS] else N_COLUMNS),
-        ends=ints(k, 3),
         nodes=ints(2 * k + n_nodes, 2),
         owner=np.full(n_nodes, FREE, dtype=np.int32),
         down=flags(),
@@ -234,6 +234,7 @@ def room_for(jobs: Any, periods_s: Any, parameters: Any, factor: int) -> Room:
     )
     return Room(
         state,
+        ends=ints(k, 3),
         reported=flags(),
         marked=flags(),
         changed=ints(n_nodes),
@@ -248,5 +249,4 @@ def room_for(jobs: Any, periods_s: Any, parameters: Any, factor: int) -> Room:
         base_f=ints(m),
         plan_t=ints(m),
         plan_f=ints(m),
-        table=table,
     )

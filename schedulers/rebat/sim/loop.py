@@ -232,11 +232,11 @@ def is_full(table: Any, n_queue: int, n_intervals: int, n_nodes: int) -> bool:
 
 
 @loop
-def steal(state: Any, n_ends: int, n_hit: int, now: int) -> None:
+def steal(state: Any, extended: Any, ends: Any, n_ends: int, n_hit: int, now: int) -> None:
     """Choose victims for the attempts that failures hit (`rebat.policies.reactions.stealing`)."""
     hit = state.tables[HIT_TABLE]
     stops = state.tables[STOP_TABLE]
-    parameters = state.parameters
+    parameters = state.n
     jobs = state.jobs
     n, attempts, timing = state.n, state.attempts, parameters[TIMING]
     n_spared, n_free = 0, n[N_FREE]
@@ -258,26 +258,28 @@ def steal(state: Any, n_ends: int, n_hit: int, now: int) -> None:
         n_more = wanted - survivors
         if parameters[VICTIM] == FITS and timing == NOW:
             n_more -= n_free
-        b = victim_of(state, n_ends, n_spared, now, n_more)
-        if b < 0 or not accepts(state, n_ends, now, a, b, timing):
+        b = victim_of(state, ends, n_ends, n_spared, now, n_more)
+        if b < 0 or not accepts(state, ends, n_ends, now, a, b, timing):
             continue
         state.lists[SPARED, n_spared] = b
         n_spared += 1
         attempts[b, THIEF] = attempts[a, JOB] + 1
         state.lists[STEALS_AT, n[N_STEALS]] = now
         n[N_STEALS] += 1
-        wait = remaining(state, b, now, timing)[3]
-        if wait > 0:
-            schedule(state, b, wait, now)
-            kill(state, a, now, NOW, WAITS, NODE_FAILURE, b)
-            hit[i, KILLED] = 1
-        else:
+        wait = 0
+        if extended is not None:
+            wait = remaining(state, b, now, timing)[3]
+            if wait > 0:
+                schedule(state, b, wait, now)
+                kill(state, a, now, NOW, WAITS, NODE_FAILURE, b)
+                hit[i, KILLED] = 1
+        if wait == 0:
             kill(state, b, now, timing, VICTIM_FIRST, STOLEN, -1)
 
 
 @loop
 def react(
-    state: Any, n_ends: int, n_hit: int, failures: bool,
+    state: Any, extended: Any, ends: Any, n_ends: int, n_hit: int, failures: bool,
     now: int,
 ) -> int:  # fmt: skip
     """Decide on the attempts that failures hit, and on stops that are due.
@@ -285,20 +287,21 @@ def react(
     Return the number of kills that are not of due stops.
     """
     hit = state.tables[HIT_TABLE]
-    parameters = state.parameters
+    parameters = state.n
     n, attempts, n_cancelled, caused = state.n, state.attempts, 0, False
     for i in range(n_hit):
         hit[i, CANCELLED], hit[i, KILLED] = -1, 0
         caused |= attempts[hit[i, HIT], FAILURE] > 0
-    if n_hit and n[N_STOPS]:
+    if extended is not None and n_hit and n[N_STOPS]:
         n_cancelled = call_off_hit(state, n_hit, caused, now)
     if n_hit and (n_cancelled < n_hit or not parameters[HIT_AS_VICTIM]):
         state.lists[HITS_AT, n[N_HITS]], state.lists[HITS_FREE, n[N_HITS]] = now, n[N_FREE]
         n[N_HITS] += 1
     if failures and parameters[STEALING]:
-        give_up_steals(state, now)
+        if extended is not None:
+            give_up_steals(state, now)
         if n_hit:
-            steal(state, n_ends, n_hit, now)
+            steal(state, extended, ends, n_ends, n_hit, now)
     for i in range(n_hit):
         a, decided = hit[i, HIT], hit[i, CANCELLED]
         if hit[i, KILLED]:
@@ -308,7 +311,7 @@ def react(
         else:
             kill(state, a, now, NOW, FAILED, NODE_FAILURE, -1)
     n_first = n[N_KILLS]
-    if n[N_STOPS]:
+    if extended is not None and n[N_STOPS]:
         carry_out_due(state, now)
     return n_first
 
@@ -321,6 +324,8 @@ def run(  # noqa: PLR0911, PLR0912, PLR0915 (one loop)
     line_first: Any,
     line_nodes: Any,
     room: Any,
+    table: Any,
+    extended: Any,
 ) -> Any:
     """Simulate all jobs, and return the outcome: DONE, MORE_EVENTS, MORE_ROOM or REFERENCE.
 
@@ -333,13 +338,18 @@ def run(  # noqa: PLR0911, PLR0912, PLR0915 (one loop)
         The nodes of event i are ``line_nodes[line_first[i]:line_first[i + 1]]``, ascending.
     room : Room
         New arrays, see `room_for`. The results are in them.
+    table : BlockTable or None
+        The plan of named nodes, or None if nodes are only counted.
+    extended : True or None
+        None if no stop waits for a checkpoint and no number is rounded. The rules for these cases,
+        and those for named nodes, are only compiled if they are needed.
     """
-    state, table = room.state, room.table
-    n, parameters, jobs, attempts = state.n, state.parameters, state.jobs, state.attempts
-    nodes, owner, down, free, ends = state.nodes, state.owner, state.down, state.free, state.ends
+    state, ends = room.state, room.ends
+    n, parameters, jobs, attempts = state.n, state.n, state.jobs, state.attempts
+    nodes, owner, down, free = state.nodes, state.owner, state.down, state.free
     n_jobs, n_lines, n_nodes = jobs.shape[0], line_at.shape[0], parameters[N_NODES]
     depth, margin = parameters[DEPTH], parameters[MARGIN]
-    fifo, on_names = parameters[FIFO] != 0, parameters[NAMED] != 0
+    fifo = parameters[FIFO] != 0
     entered, left, new_holds = state.lists[ENTERED], state.lists[LEFT], state.lists[NEW_HOLDS]
     hit, stops, calls = (
         state.tables[HIT_TABLE], state.tables[STOP_TABLE], state.tables[CALL_TABLE],
@@ -463,7 +473,7 @@ def run(  # noqa: PLR0911, PLR0912, PLR0915 (one loop)
                         repairs = True
                     else:
                         failures = True
-                    if n_held:
+                    if extended is not None and n_held:
                         note_held_nodes(state, state.lists[SPARED], n_held, now)
                         if not up:
                             lose_held_nodes(state, state.lists[SPARED], n_held, now)
@@ -484,7 +494,7 @@ def run(  # noqa: PLR0911, PLR0912, PLR0915 (one loop)
             continue
         n_first_kills = 0
         if n_hit or n[N_STOPS] or n[N_WAITS]:
-            n_first_kills = react(state, n_ends, n_hit, failures, now)
+            n_first_kills = react(state, extended, ends, n_ends, n_hit, failures, now)
         may_plan = parameters[TWO_PASSES] != 0 and n[N_KILLS] == n_first_kills
         while True:
             if n[TOO_SMALL]:
@@ -496,7 +506,7 @@ def run(  # noqa: PLR0911, PLR0912, PLR0915 (one loop)
                 upkeep = APPEND
                 # ---- the plan: ends, held nodes, failures and repairs
                 if not fifo:
-                    if on_names:
+                    if table is not None:
                         named.drop_begun(table, planned_at)
                         if now > planned_at:
                             slices.forget(table, now)
@@ -509,7 +519,7 @@ def run(  # noqa: PLR0911, PLR0912, PLR0915 (one loop)
                     for i in range(n[N_LEFT]):
                         a = left[i]
                         held, attempts[a, HELD_UNTIL] = attempts[a, HELD_UNTIL], -1
-                        if on_names:
+                        if table is not None:
                             first, k = nodes_in_plan(attempts, a)
                             if is_full(table, 0, k, n_nodes):
                                 return MORE_ROOM
@@ -526,7 +536,7 @@ def run(  # noqa: PLR0911, PLR0912, PLR0915 (one loop)
                         first, k = attempts[a, NODES_AT], attempts[a, N_NODES_AT]
                         attempts[a, PLANNED_AT], attempts[a, N_PLANNED_AT] = first, k
                         attempts[a, HELD_SIZE] = attempts[a, SIZE_OF_HOLD]
-                        if on_names:
+                        if table is not None:
                             named.clear(table)
                             if is_full(table, 0, k, n_nodes):
                                 return MORE_ROOM
@@ -539,7 +549,7 @@ def run(  # noqa: PLR0911, PLR0912, PLR0915 (one loop)
                         n_holds = push(holds, n_holds, until, key, a)
                         upkeep = max(upkeep, parameters[ON_PRIORITY])
                     if failures:
-                        if on_names:
+                        if table is not None:
                             named.clear(table)
                             sort_nodes(room.changed, n_changed)
                         first = n[N_NODES_USED]
@@ -552,7 +562,7 @@ def run(  # noqa: PLR0911, PLR0912, PLR0915 (one loop)
                                 continue
                             room.reported[node] = True
                             lost += 1
-                            if on_names:
+                            if table is not None:
                                 k = pool.extend(nodes[first:], k, node, node)
                             elif owner[node] != FREE:
                                 a = owner[node] - 1
@@ -562,7 +572,7 @@ def run(  # noqa: PLR0911, PLR0912, PLR0915 (one loop)
                                 until = attempts[a, HELD_UNTIL]
                                 base_n = counts.change(base_t, base_f, base_n, now, until, 1)
                                 plan_n = counts.change(plan_t, plan_f, plan_n, now, until, 1)
-                        if on_names:
+                        if table is not None:
                             if is_full(table, 0, k, n_nodes):
                                 return MORE_ROOM
                             slices.fail(table, nodes[first : first + k])
@@ -571,7 +581,7 @@ def run(  # noqa: PLR0911, PLR0912, PLR0915 (one loop)
                             plan_n = counts.change(plan_t, plan_f, plan_n, now, FOREVER_US, -lost)
                         upkeep = max(upkeep, parameters[ON_FAILURE])
                     if repairs:
-                        if on_names:
+                        if table is not None:
                             sort_nodes(room.changed, n_changed)
                         first = n[N_NODES_USED]
                         if first + n_nodes // 2 + 1 > nodes.shape[0]:
@@ -585,9 +595,9 @@ def run(  # noqa: PLR0911, PLR0912, PLR0915 (one loop)
                             gained += 1
                             if owner[node] != FREE and not is_new_hold(state, owner[node] - 1):
                                 return REFERENCE
-                            if on_names:
+                            if table is not None:
                                 k = pool.extend(nodes[first:], k, node, node)
-                        if on_names:
+                        if table is not None:
                             if is_full(table, 0, k, n_nodes):
                                 return MORE_ROOM
                             slices.repair(table, nodes[first : first + k])
@@ -632,8 +642,8 @@ def run(  # noqa: PLR0911, PLR0912, PLR0915 (one loop)
                     n_queue += 1
                     upkeep = max(upkeep, parameters[ON_ARRIVAL] if at == n_queue - 1 else REBUILD)
                 # ---- the plan: reservations
-                if not fifo and (depth == ALL or n_queue or on_names):
-                    if on_names and depth == ALL and upkeep == REBUILD:
+                if not fifo and (depth == ALL or n_queue or parameters[NAMED]):
+                    if table is not None and depth == ALL and upkeep == REBUILD:
                         named.clear(table)
                     # attempts that did not end in time
                     n_late = 0
@@ -643,11 +653,13 @@ def run(  # noqa: PLR0911, PLR0912, PLR0915 (one loop)
                             n_late += 1
                     n_overdue = 0
                     late = now + (1 if n_late else 0)
-                    if on_names and counts.any_before(table.start, table.n[blocks.RESERVED], late):
+                    if table is not None and counts.any_before(
+                        table.start, table.n[blocks.RESERVED], late
+                    ):
                         named.clear(table)
                     for i in range(n_late):
                         a = overdue[i, 0]
-                        if on_names:
+                        if table is not None:
                             first, k = nodes_in_plan(attempts, a)
                             if is_full(table, 0, k, n_nodes):
                                 return MORE_ROOM
@@ -662,7 +674,7 @@ def run(  # noqa: PLR0911, PLR0912, PLR0915 (one loop)
                         n_holds = push(holds, n_holds, now + 1, key, a)
                 if fifo:
                     pass
-                elif on_names:
+                elif table is not None:
                     if is_full(table, n_queue, 0, n_nodes):
                         return MORE_ROOM
                     if depth != ALL:
@@ -727,7 +739,7 @@ def run(  # noqa: PLR0911, PLR0912, PLR0915 (one loop)
                     if first + n_nodes // 2 + 1 > nodes.shape[0]:
                         return MORE_ROOM
                     k = -1
-                    if on_names and not fifo:
+                    if table is not None and not fifo:
                         k = blocks.nodes_of(table, table.held[at], nodes[first:])
                     elif n_wanted <= n[N_FREE]:
                         k = pool.lowest_free(owner, down, free, n_wanted, nodes[first:])
@@ -748,7 +760,7 @@ def run(  # noqa: PLR0911, PLR0912, PLR0915 (one loop)
                     attempts[a, HELD_UNTIL], attempts[a, HELD_SIZE] = until, n_wanted
                     attempts[a, HELD_KEY] = key
                     n_holds = push(holds, n_holds, until, key, a)
-                    if not on_names:
+                    if table is None:
                         base_n = counts.change(base_t, base_f, base_n, now, until, -n_wanted)
                 if n_due:
                     counts.take_out(
@@ -758,14 +770,14 @@ def run(  # noqa: PLR0911, PLR0912, PLR0915 (one loop)
                 failures = repairs = False
                 n[N_ENTERED] = n[N_LEFT] = n[N_NEW_HOLDS] = n[N_RAISED] = 0
             if not n[N_KILLS]:
-                if n[N_WAITS] and second_pass(state, now):
+                if extended is not None and n[N_WAITS] and second_pass(state, now):
                     continue  # another plan
                 break
             # ---- the next message: the kills
-            acknowledge(state, 0, n_first_kills, now)
-            acknowledge(state, n_first_kills, n[N_KILLS], now)
+            acknowledge(state, extended, 0, n_first_kills, now)
+            acknowledge(state, extended, n_first_kills, n[N_KILLS], now)
             n[N_KILLS] = 0
-            if n[N_WAITS]:
+            if extended is not None and n[N_WAITS]:
                 second_pass(state, now)
     # ---- node events until the end of the simulation
     until = FOREVER_US if parameters[TO_THE_LAST_EVENT] else n[LAST_CALL] if n[N_CALLS] else -1

@@ -161,7 +161,7 @@ def outcome_of(
         nodes,
     )
     _note(ledger, jobs, events, room)
-    limit = SizeLimit(int(room.state.parameters[loop.N_NODES]))
+    limit = SizeLimit(int(room.state.n[loop.N_NODES]))
     for row in np.flatnonzero(rejected).tolist():
         problem = "has no walltime" if cause[row] == loop.NO_WALLTIME else ""
         problem = problem or limit.exceeded(int(shared["n_nodes"][row])) or ""

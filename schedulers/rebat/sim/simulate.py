@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 import itertools
+import math
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -150,12 +152,10 @@ def simulate(
     table, parameters = jobs.table, parameters_of(point, n_nodes, max_attempts)
     parameters[loop.TO_THE_LAST_EVENT] = events.are_file
     check_numbers(table, parameters)
-    periods_s = np.zeros(0)
-    if parameters[loop.SIX_DIGITS]:
-        table = table.copy()
-        periods_s = periods_as_forwarded(table)
     if parameters[loop.ORDER] == loop.BY_ID or parameters[loop.TIE] == loop.BY_TEXT:
         table = np.column_stack([table, ranks_of(jobs)])
+    if parameters[loop.SIX_DIGITS]:
+        table = with_periods_as_forwarded(table)
     until_us = int((table[:, loop.SUBMIT] + table[:, loop.JOB_DELAY]).max(initial=0))
     until_us += until_us // 8
     factor = 1
@@ -164,8 +164,9 @@ def simulate(
     while True:
         events.read_until(until_us)
         parameters[loop.DRAWN] = not events.complete
-        room = loop.room_for(table, periods_s, parameters, factor)
-        outcome = run(*events.columns(n_nodes), room)
+        room = loop.room_for(table, parameters, factor)
+        lines, named = events.columns(n_nodes), loop.table_for(parameters, factor)
+        outcome = run(*lines, room, named, extended(parameters))
         if outcome == loop.DONE:
             break
         if outcome == loop.REFERENCE:
@@ -200,22 +201,33 @@ def ranks_of(jobs: Submissions) -> Ints:
     return ranks
 
 
-def periods_as_forwarded(table: Ints) -> npt.NDArray[np.float64]:
-    """Round the periods of the table as Batsim does, and return them in seconds.
-
-    See `rebat.models.six_digits`. The period of a job without checkpoints is 0.
-    """
-    periods_s = np.zeros(len(table))
+def with_periods_as_forwarded(table: Ints) -> Ints:
+    """Return the table with periods as Batsim rounds them (see `rebat.models.six_digits`)."""
+    table = np.column_stack([table, np.zeros((len(table), 4), dtype=np.int64)])
     of_jobs = table[:, [loop.PERIOD, loop.COST, loop.SIZE, loop.CHECKPOINTS]]
     patterns, which = np.unique(of_jobs, axis=0, return_inverse=True)
     for k, (period_us, cost_us, size, checkpoints) in enumerate(patterns.tolist()):
         if not checkpoints or period_us + cost_us <= 1:
             continue
         period_s, rows = to_s(period_us), np.flatnonzero(which.ravel() == k)
-        periods_s[rows] = forwarded_s = period_as_forwarded_s(period_s, to_s(cost_us), size)
+        forwarded_s = period_as_forwarded_s(period_s, to_s(cost_us), size)
+        fraction, exponent = math.frexp(forwarded_s)
+        table[rows, loop.FRACTION], table[rows, loop.EXPONENT] = int(fraction * 2**53), exponent
         same = rows[table[rows, loop.FIRST_PERIOD] == period_us]
         table[rows, loop.PERIOD] = table[same, loop.FIRST_PERIOD] = to_us(forwarded_s)
-    return periods_s
+    return table
+
+
+def extended(parameters: Ints) -> bool | None:
+    """Return the last argument of the loop: which rules are compiled."""
+    return True if parameters[loop.TIMING] != loop.NOW or parameters[loop.SIX_DIGITS] else None
+
+
+def smallest_arguments(point: Point) -> tuple[Any, ...]:
+    """Return arguments of the loop for a run without jobs, which have the types of all runs."""
+    parameters = parameters_of(point, 1, 1)
+    room = loop.room_for(np.zeros((0, loop.N_JOB_COLUMNS), dtype=np.int64), parameters, 1)
+    return *Events([]).columns(1), room, loop.table_for(parameters, 1), extended(parameters)
 
 
 _last: list[tuple[Workload, Submissions]] = []

@@ -22,9 +22,11 @@ from rebat.sim.columns import (
     CRITERION,
     DELAY,
     END,
+    EXPONENT,
     FEWER_NODES,
     FIRST,
     FITS,
+    FRACTION,
     JOB,
     LATER_RELEASE,
     LATEST_RELEASE,
@@ -105,7 +107,7 @@ def interrupted(  # noqa: PLR0911 (a case each)
 @inlined
 def pattern(state: Any, a: int) -> Any:
     """Return the period, the cost and the recovery of an attempt's checkpoints."""
-    parameters = state.parameters
+    parameters = state.n
     jobs = state.jobs
     if parameters[SIX_DIGITS]:
         return (
@@ -123,7 +125,7 @@ def remaining(state: Any, a: int, now: int, timing: int) -> Any:
 
     The values are those of `interrupted`.
     """
-    parameters = state.parameters
+    parameters = state.n
     jobs = state.jobs
     attempts = state.attempts
     ran, first, recovery = now - attempts[a, START], attempts[a, FIRST], attempts[a, RECOVERY]
@@ -191,13 +193,13 @@ def write_resubmission(state: Any, a: int, b: int, ran: Any, timing: int) -> Non
 
     ``ran`` is the time for which the attempt ran, in seconds.
     """
-    parameters = state.parameters
-    periods_s = state.periods_s
+    parameters = state.n
+    jobs = state.jobs
     attempts, j = state.attempts, state.attempts[a, JOB]
     period_us, cost_us, restart_us = pattern(state, a)
     period, cost, restart = period_us / 1_000_000, cost_us / 1_000_000, restart_us / 1_000_000
-    if attempts[a, NUMBER] == 0 and periods_s[j] > 0:
-        period = periods_s[j]
+    if attempts[a, NUMBER] == 0 and jobs[j, FRACTION] > 0:
+        period = math.ldexp(jobs[j, FRACTION] / 2**53, int(jobs[j, EXPONENT]))
     first, before = attempts[a, FIRST] / 1_000_000, attempts[a, RECOVERY] / 1_000_000
     if attempts[a, FIRST] == period_us:
         first = period
@@ -230,7 +232,7 @@ def planned_end(attempts: Any, a: int) -> Any:
 @inlined
 def release_of(state: Any, a: int) -> Any:
     """Return the release time of an attempt."""
-    parameters = state.parameters
+    parameters = state.n
     jobs = state.jobs
     attempts = state.attempts
     if parameters[RELEASE] == OF_JOB:
@@ -250,7 +252,7 @@ def lost_nodes(state: Any, a: int) -> Any:
 @loop
 def goes_first(state: Any, now: int, a: int, b: int) -> Any:  # noqa: PLR0911
     """Return whether the victim rule prefers attempt ``a`` to attempt ``b``."""
-    parameters = state.parameters
+    parameters = state.n
     jobs = state.jobs
     attempts, rule = state.attempts, parameters[VICTIM]
     i, j = attempts[a, JOB], attempts[b, JOB]
@@ -279,17 +281,17 @@ def goes_first(state: Any, now: int, a: int, b: int) -> Any:  # noqa: PLR0911
 
 @loop
 def victim_of(
-    state: Any, n_ends: int, n_spared: int, now: int, n_more: int,
+    state: Any, ends: Any, n_ends: int, n_spared: int, now: int, n_more: int,
 ) -> Any:  # fmt: skip
     """Return the attempt that gives a node to a failed attempt, or -1 if there is none.
 
     ``n_more`` is the number of nodes that the failed attempt lacks.
     """
-    parameters = state.parameters
+    parameters = state.n
     jobs = state.jobs
     best, attempts = -1, state.attempts
     for k in range(n_ends):
-        a = state.ends[k, 2]
+        a = ends[k, 2]
         if attempts[a, END] >= 0:
             continue
         if parameters[VICTIM] == FITS and jobs[attempts[a, JOB], SIZE] < n_more:
@@ -306,11 +308,11 @@ def victim_of(
 
 @loop
 def accepts(
-    state: Any, n_ends: int, now: int, failed: int, victim: int, timing: int,
+    state: Any, ends: Any, n_ends: int, now: int, failed: int, victim: int, timing: int,
 ) -> Any:  # fmt: skip
     """Return whether the criterion accepts a steal."""
     waits = state.tables[WAIT_TABLE]
-    parameters = state.parameters
+    parameters = state.n
     jobs = state.jobs
     attempts = state.attempts
     i, j = attempts[victim, JOB], attempts[failed, JOB]
@@ -322,7 +324,7 @@ def accepts(
         return release > failed_release
     next_end = next_end_besides = FOREVER_US
     for k in range(n_ends):
-        a = state.ends[k, 2]
+        a = ends[k, 2]
         if attempts[a, END] < 0 and a != failed:
             end = planned_end(attempts, a)
             next_end = min(next_end, end)

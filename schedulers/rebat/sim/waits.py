@@ -163,14 +163,14 @@ def reject(state: Any, a: int, cause: int) -> None:
 
 @loop
 def requeue(
-    state: Any, a: int, decided: int, timing: int, priority: int,
+    state: Any, extended: Any, a: int, decided: int, timing: int, priority: int,
     now: int,
 ) -> None:  # fmt: skip
     """Queue the remaining work of a stopped attempt, or give up its job.
 
     ``decided`` is the time at which the stop was decided.
     """
-    parameters = state.parameters
+    parameters = state.n
     jobs = state.jobs
     n, attempts, j = state.n, state.attempts, state.attempts[a, JOB]
     if state.lists[INTERRUPTIONS, j] >= parameters[MAX_ATTEMPTS]:
@@ -186,19 +186,21 @@ def requeue(
     attempts[b, JOB], attempts[b, NUMBER] = j, attempts[a, NUMBER] + 1
     attempts[b, PRIORITY], attempts[b, QUEUED] = priority, now
     attempts[b, START] = attempts[b, END] = attempts[b, HELD_UNTIL] = -1
-    if parameters[SIX_DIGITS]:
+    rounded = False
+    if extended is not None and parameters[SIX_DIGITS]:
         for k in range(OWN_PERIOD, OWN_RESTART + 1):
             attempts[b, k] = attempts[a, k]
-    period, cost, _ = pattern(state, a)
-    if parameters[SIX_DIGITS] and jobs[j, CHECKPOINTS] and period + cost > 1:
-        ran = decided / 1_000_000 - attempts[a, START] / 1_000_000
-        write_resubmission(state, a, b, ran, timing)
-    else:
+        period, cost, _ = pattern(state, a)
+        rounded = jobs[j, CHECKPOINTS] != 0 and period + cost > 1
+    if not rounded:
         useful, first, recovery, _ = remaining(state, a, decided, timing)
         less, wall = less_by(attempts, a, useful, recovery), attempts[a, WALL]
         attempts[b, WALL] = wall if wall >= FOREVER_US else max(1, wall - less)
         attempts[b, DELAY] = max(1, attempts[a, DELAY] - less)
         attempts[b, FIRST], attempts[b, RECOVERY] = first, recovery
+    elif extended is not None:
+        ran = decided / 1_000_000 - attempts[a, START] / 1_000_000
+        write_resubmission(state, a, b, ran, timing)
     state.lists[ENTERED, n[N_ENTERED]] = b
     n[N_ENTERED] += 1
     n[N_RAISED] += 1
@@ -296,7 +298,7 @@ def note_held_nodes(state: Any, held: Any, n_held: int, now: int) -> None:
 def lose_held_nodes(state: Any, held: Any, n_held: int, now: int) -> None:
     """Update the waits for which these held sets lost nodes."""
     waits = state.tables[WAIT_TABLE]
-    parameters = state.parameters
+    parameters = state.n
     n, attempts = state.n, state.attempts
     for i in range(n[N_WAITS]):
         h, hit = waits[i, WAIT_HOLD], False
@@ -367,7 +369,7 @@ def call_at(state: Any, at: int) -> None:
 def schedule(state: Any, victim: int, wait: int, now: int) -> None:
     """Schedule the stop of a victim for the end of its checkpoint."""
     stops = state.tables[STOP_TABLE]
-    parameters = state.parameters
+    parameters = state.n
     s = state.n[N_STOPS]
     if s == state.tables.shape[1]:
         state.n[TOO_SMALL] = 1
@@ -392,7 +394,7 @@ def begin_wait(state: Any, a: int, victim: int, now: int) -> None:
     """Hold the usable nodes of a stopped job until the stop of the victim."""
     stops = state.tables[STOP_TABLE]
     waits = state.tables[WAIT_TABLE]
-    parameters = state.parameters
+    parameters = state.n
     n, attempts, i = state.n, state.attempts, state.n[N_WAITS]
     s, at = stop_of(state, victim), state.n[N_NODES_USED]
     if at + state.owner.shape[0] // 2 + 1 > state.nodes.shape[0] or i == state.tables.shape[1]:
@@ -429,7 +431,7 @@ def end_wait(state: Any, i: int, later: bool, now: int) -> int:
     state.n[N_WAITS] = remove_row(waits, state.n[N_WAITS], i)
     if h >= 0:
         let_go(state, h, now)
-    requeue(state, a, state.attempts[a, END], NOW, FAILED, now)
+    requeue(state, True, a, state.attempts[a, END], NOW, FAILED, now)
     return i
 
 
@@ -465,7 +467,7 @@ def call_off_hit(state: Any, n_hit: int, caused: bool, now: int) -> int:
     """
     hit = state.tables[HIT_TABLE]
     stops = state.tables[STOP_TABLE]
-    parameters = state.parameters
+    parameters = state.n
     n_cancelled = 0
     for i in range(n_hit):
         hit[i, CANCELLED] = -1
@@ -495,7 +497,7 @@ def call_off_hit(state: Any, n_hit: int, caused: bool, now: int) -> int:
 def give_up_steals(state: Any, now: int) -> None:
     """Cancel the steals that no longer help, because held nodes of the waiting job failed."""
     waits = state.tables[WAIT_TABLE]
-    parameters = state.parameters
+    parameters = state.n
     jobs = state.jobs
     n, attempts, later = state.n, state.attempts, parameters[TWO_PASSES] != 0
     for k in range(n[N_HELD_HIT]):
@@ -520,7 +522,7 @@ def give_up_steals(state: Any, now: int) -> None:
 def carry_out_due(state: Any, now: int) -> None:
     """Kill the victims whose stops are due, and end the waits for them."""
     stops = state.tables[STOP_TABLE]
-    parameters = state.parameters
+    parameters = state.n
     s, attempts = 0, state.attempts
     while s < state.n[N_STOPS]:
         victim, decided = stops[s, STOP], stops[s, STOP_DECIDED]
@@ -557,7 +559,7 @@ def shrink(state: Any, i: int, now: int) -> None:
     """Replace the held nodes of a wait by equally many of the lowest free nodes."""
     stops = state.tables[STOP_TABLE]
     waits = state.tables[WAIT_TABLE]
-    parameters = state.parameters
+    parameters = state.n
     n, h, s = state.n, waits[i, WAIT_HOLD], stop_of(state, waits[i, WAIT_VICTIM])
     waits[i, SHRINKS] = 0
     if h < 0 or s < 0:
@@ -580,7 +582,7 @@ def shrink(state: Any, i: int, now: int) -> None:
 
 
 @loop
-def acknowledge(state: Any, first: int, last: int, now: int) -> None:
+def acknowledge(state: Any, extended: Any, first: int, last: int, now: int) -> None:
     """End the attempts of these kills. Then queue their remaining work, or begin their waits."""
     kills = state.tables[KILL_TABLE]
     for i in range(first, last):
@@ -592,7 +594,8 @@ def acknowledge(state: Any, first: int, last: int, now: int) -> None:
     for i in range(first, last):
         a, then = kills[i, KILL], kills[i, THEN]
         if then:
-            requeue(state, a, kills[i, DECIDED], kills[i, TIMING_OF], then, now,
+            requeue(
+                state, extended, a, kills[i, DECIDED], kills[i, TIMING_OF], then, now,
             )  # fmt: skip
-        else:
+        elif extended is not None:
             begin_wait(state, a, kills[i, VICTIM_OF], now)

@@ -267,7 +267,8 @@ def _text(columns: Columns, part: slice, few: bool) -> tuple[bytes, Ints]:
     of_texts = np.where(last >= 0, last - first, 0)[forms != csv_rows.NODES].sum()
     out = np.empty(of_texts + csv_rows.WIDEST * (first.size + len(intervals)), dtype=np.uint8)
     ends, write = np.empty(n, dtype=np.int64), csv_rows.write_rows
-    if few and not is_ready(write):
+    arguments = forms, first, last, texts, intervals, out, ends
+    if few and not is_ready(write, arguments):
         write = inspect.unwrap(write)
-    write(forms, first, last, texts, intervals, out, ends)
+    write(*arguments)
     return out[: ends[-1]].tobytes(), ends
