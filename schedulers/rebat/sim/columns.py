@@ -169,6 +169,8 @@ class Room(NamedTuple):
         The queue.
     base_t, base_f, plan_t, plan_f : int64 arrays, shape (m,)
         Profiles of free nodes: without and with reservations.
+    saved : int64 array
+        Variables of the loop with which a simulation goes on after it needed more events.
     """
 
     state: State
@@ -187,6 +189,7 @@ class Room(NamedTuple):
     base_f: Any
     plan_t: Any
     plan_f: Any
+    saved: Any
 
     @property
     def records(self) -> Any:
@@ -210,10 +213,13 @@ def table_for(parameters: Any, factor: int) -> BlockTable | None:
     return table
 
 
-def room_for(jobs: Any, parameters: Any, factor: int) -> Room:
-    """Return arrays for these jobs. ``factor`` doubles each time that they were too small."""
+def room_for(jobs: Any, parameters: Any, n_failures: int, factor: int) -> Room:
+    """Return arrays for these jobs and a number of failures of nodes.
+
+    ``factor`` doubles each time that they were too small.
+    """
     n_jobs, n_nodes, few = len(jobs), int(parameters[N_NODES]), 1024 * factor
-    k, m = n_jobs + 256 * factor + n_jobs * (factor - 1), 4096 * factor
+    k, m = (n_jobs + 2 * n_failures) * factor + 256 * factor, 16384 * factor
 
     def ints(*shape: int) -> Any:
         return np.zeros(shape, dtype=np.int64)
@@ -232,7 +238,8 @@ def room_for(jobs: Any, parameters: Any, factor: int) -> Room:
         lists=ints(N_LISTS, 2 * k),
         tables=ints(6, 8 * few, 7),
     )
-    return Room(
+    state.n[N_FREE], state.n[UNFINISHED] = n_nodes, n_jobs
+    room = Room(
         state,
         ends=ints(k, 3),
         reported=flags(),
@@ -249,4 +256,7 @@ def room_for(jobs: Any, parameters: Any, factor: int) -> Room:
         base_f=ints(m),
         plan_t=ints(m),
         plan_f=ints(m),
+        saved=np.array([0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 0, 0, 1, 2, 2], dtype=np.int64),
     )
+    room.base_f[0] = room.plan_f[0] = n_nodes
+    return room

@@ -337,7 +337,8 @@ def run(  # noqa: PLR0911, PLR0912, PLR0915 (one loop)
     line_first : int64 array, shape (m + 1,)
         The nodes of event i are ``line_nodes[line_first[i]:line_first[i + 1]]``, ascending.
     room : Room
-        New arrays, see `room_for`. The results are in them.
+        New arrays, see `room_for`, or those of a run that needs more events, which goes on. The
+        results are in them.
     table : BlockTable or None
         The plan of named nodes, or None if nodes are only counted.
     extended : True or None
@@ -357,11 +358,22 @@ def run(  # noqa: PLR0911, PLR0912, PLR0915 (one loop)
     holds, overdue = room.holds, room.overdue
     size, duration, start = room.size, room.duration, room.start
     base_t, base_f, plan_t, plan_f = room.base_t, room.base_f, room.plan_t, room.plan_f
-    n_changed = n_ends = n_queue = n_holds = n_overdue = next_job = next_line = opened = 0
-    n[N_FREE], n[UNFINISHED], base_n, plan_n, planned_at, key = n_nodes, n_jobs, 1, 1, 0, 0
-    base_f[0] = n_nodes
-    plan_f[0] = n_nodes
-    job_sequence, line_sequence, sequence = 1, 2, 2
+    saved = room.saved
+    n_changed, n_ends, n_queue, n_holds, n_overdue = (
+        saved[0],
+        saved[1],
+        saved[2],
+        saved[3],
+        saved[4],
+    )
+    next_job, next_line, opened, base_n, plan_n = saved[5], saved[6], saved[7], saved[8], saved[9]
+    planned_at, key, job_sequence, line_sequence, sequence = (
+        saved[10],
+        saved[11],
+        saved[12],
+        saved[13],
+        saved[14],
+    )
     while n[UNFINISHED] > 0:
         # ---- the next time
         now = FOREVER_US
@@ -375,6 +387,22 @@ def run(  # noqa: PLR0911, PLR0912, PLR0915 (one loop)
         if next_line < n_lines:
             now = min(now, line_at[next_line])
         elif parameters[DRAWN] and not stuck:
+            saved[0], saved[1], saved[2], saved[3], saved[4] = (
+                n_changed,
+                n_ends,
+                n_queue,
+                n_holds,
+                n_overdue,
+            )
+            saved[5], saved[6], saved[7], saved[8], saved[9] = (
+                next_job,
+                next_line,
+                opened,
+                base_n,
+                plan_n,
+            )
+            saved[10], saved[11], saved[12] = planned_at, key, job_sequence
+            saved[13], saved[14] = line_sequence, sequence
             return MORE_EVENTS
         if now == FOREVER_US or (stuck and parameters[DRAWN]):
             return REFERENCE
@@ -789,6 +817,7 @@ def run(  # noqa: PLR0911, PLR0912, PLR0915 (one loop)
             down[node] = not up
         next_line += 1
     if until >= 0 and next_line == n_lines and parameters[DRAWN]:
+        saved[6] = next_line
         return MORE_EVENTS
     n[N_LINES] = next_line
     return DONE

@@ -157,24 +157,24 @@ def simulate(
     if parameters[loop.SIX_DIGITS]:
         table = with_periods_as_forwarded(table)
     until_us = int((table[:, loop.SUBMIT] + table[:, loop.JOB_DELAY]).max(initial=0))
-    until_us += until_us // 8
-    factor = 1
-    if events.are_file:
-        until_us = FOREVER_US
+    until_us = FOREVER_US if events.are_file else until_us
+    factor, room = 1, None
     while True:
         events.read_until(until_us)
-        parameters[loop.DRAWN] = not events.complete
-        room = loop.room_for(table, parameters, factor)
-        lines, named = events.columns(n_nodes), loop.table_for(parameters, factor)
-        outcome = run(*lines, room, named, extended(parameters))
+        columns = events.columns(n_nodes)
+        if room is None:
+            room = loop.room_for(table, parameters, len(columns[-1]), factor)
+            plan = loop.table_for(parameters, factor)
+        room.state.n[loop.DRAWN] = not events.complete
+        outcome = run(*columns, room, plan, extended(parameters))
         if outcome == loop.DONE:
             break
         if outcome == loop.REFERENCE:
             raise Uncovered("a run that only the reference can simulate")
         if outcome == loop.MORE_EVENTS:
-            until_us *= 2
+            until_us += until_us // 4 + 1
         else:
-            factor *= 2
+            factor, room = 2 * factor, None
     return outcome_of(jobs, events, room, on_progress)
 
 
@@ -226,7 +226,7 @@ def extended(parameters: Ints) -> bool | None:
 def smallest_arguments(point: Point) -> tuple[Any, ...]:
     """Return arguments of the loop for a run without jobs, which have the types of all runs."""
     parameters = parameters_of(point, 1, 1)
-    room = loop.room_for(np.zeros((0, loop.N_JOB_COLUMNS), dtype=np.int64), parameters, 1)
+    room = loop.room_for(np.zeros((0, loop.N_JOB_COLUMNS), dtype=np.int64), parameters, 0, 1)
     return *Events([]).columns(1), room, loop.table_for(parameters, 1), extended(parameters)
 
 
