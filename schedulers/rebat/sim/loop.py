@@ -236,8 +236,7 @@ def steal(state: Any, extended: Any, ends: Any, n_ends: int, n_hit: int, now: in
     """Choose victims for the attempts that failures hit (`rebat.policies.reactions.stealing`)."""
     hit = state.tables[HIT_TABLE]
     stops = state.tables[STOP_TABLE]
-    parameters = state.n
-    jobs = state.jobs
+    parameters, jobs = state.n, state.jobs
     n, attempts, timing = state.n, state.attempts, parameters[TIMING]
     n_spared, n_free = 0, n[N_FREE]
     for i in range(n_hit):
@@ -492,6 +491,8 @@ def run(  # noqa: PLR0911, PLR0912, PLR0915 (one loop)
                         if listed:
                             continue
                         k = n_hit
+                        if 2 * n_hit + n[N_STOPS] + 2 > hit.shape[0]:
+                            return MORE_ROOM
                         while k > first_hit and hit[k - 1, HIT] > a:  # ascending within an event
                             hit[k, HIT] = hit[k - 1, HIT]
                             k -= 1
@@ -540,6 +541,8 @@ def run(  # noqa: PLR0911, PLR0912, PLR0915 (one loop)
                             slices.forget(table, now)
                     planned_at = now
                     while n_holds and holds[0, 0] <= now:
+                        if n_overdue == overdue.shape[0]:
+                            return MORE_ROOM
                         overdue[n_overdue, 0], overdue[n_overdue, 1] = holds[0, 2], holds[0, 1]
                         if is_held(attempts, holds[0, 2], holds[0, 1]):
                             n_overdue += 1

@@ -107,8 +107,7 @@ def interrupted(  # noqa: PLR0911 (a case each)
 @inlined
 def pattern(state: Any, a: int) -> Any:
     """Return the period, the cost and the recovery of an attempt's checkpoints."""
-    parameters = state.n
-    jobs = state.jobs
+    parameters, jobs = state.n, state.jobs
     if parameters[SIX_DIGITS]:
         return (
             state.attempts[a, OWN_PERIOD],
@@ -125,8 +124,7 @@ def remaining(state: Any, a: int, now: int, timing: int) -> Any:
 
     The values are those of `interrupted`.
     """
-    parameters = state.n
-    jobs = state.jobs
+    parameters, jobs = state.n, state.jobs
     attempts = state.attempts
     ran, first, recovery = now - attempts[a, START], attempts[a, FIRST], attempts[a, RECOVERY]
     if not jobs[attempts[a, JOB], CHECKPOINTS]:
@@ -193,8 +191,7 @@ def write_resubmission(state: Any, a: int, b: int, ran: Any, timing: int) -> Non
 
     ``ran`` is the time for which the attempt ran, in seconds.
     """
-    parameters = state.n
-    jobs = state.jobs
+    parameters, jobs = state.n, state.jobs
     attempts, j = state.attempts, state.attempts[a, JOB]
     period_us, cost_us, restart_us = pattern(state, a)
     period, cost, restart = period_us / 1_000_000, cost_us / 1_000_000, restart_us / 1_000_000
@@ -232,8 +229,7 @@ def planned_end(attempts: Any, a: int) -> Any:
 @inlined
 def release_of(state: Any, a: int) -> Any:
     """Return the release time of an attempt."""
-    parameters = state.n
-    jobs = state.jobs
+    parameters, jobs = state.n, state.jobs
     attempts = state.attempts
     if parameters[RELEASE] == OF_JOB:
         return jobs[attempts[a, JOB], SUBMIT]
@@ -252,8 +248,7 @@ def lost_nodes(state: Any, a: int) -> Any:
 @loop
 def goes_first(state: Any, now: int, a: int, b: int) -> Any:  # noqa: PLR0911
     """Return whether the victim rule prefers attempt ``a`` to attempt ``b``."""
-    parameters = state.n
-    jobs = state.jobs
+    parameters, jobs = state.n, state.jobs
     attempts, rule = state.attempts, parameters[VICTIM]
     i, j = attempts[a, JOB], attempts[b, JOB]
     release = release_of(state, a)
@@ -287,8 +282,7 @@ def victim_of(
 
     ``n_more`` is the number of nodes that the failed attempt lacks.
     """
-    parameters = state.n
-    jobs = state.jobs
+    parameters, jobs = state.n, state.jobs
     best, attempts = -1, state.attempts
     for k in range(n_ends):
         a = ends[k, 2]
@@ -312,8 +306,7 @@ def accepts(
 ) -> Any:  # fmt: skip
     """Return whether the criterion accepts a steal."""
     waits = state.tables[WAIT_TABLE]
-    parameters = state.n
-    jobs = state.jobs
+    parameters, jobs = state.n, state.jobs
     attempts = state.attempts
     i, j = attempts[victim, JOB], attempts[failed, JOB]
     release = release_of(state, victim)

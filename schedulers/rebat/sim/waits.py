@@ -170,9 +170,8 @@ def requeue(
 
     ``decided`` is the time at which the stop was decided.
     """
-    parameters = state.n
-    jobs = state.jobs
-    n, attempts, j = state.n, state.attempts, state.attempts[a, JOB]
+    n, parameters, jobs = state.n, state.n, state.jobs
+    attempts, j = state.attempts, state.attempts[a, JOB]
     if state.lists[INTERRUPTIONS, j] >= parameters[MAX_ATTEMPTS]:
         state.lists[GIVEN_UP_JOBS, n[N_GIVEN_UP]] = j
         n[N_GIVEN_UP] += 1
@@ -271,17 +270,17 @@ def hold(state: Any, j: int, at: int, k: int, size: int, span: int, now: int) ->
 @loop
 def let_go(state: Any, h: int, now: int) -> None:
     """Release held nodes. If the plan does not know them, it never will."""
-    n, known = state.n, True
+    n, in_plan = state.n, True
     release_nodes(state, h)
     state.attempts[h, END] = now
     end_record(state, h, now)
     for i in range(n[N_NEW_HOLDS]):
-        if known and state.lists[NEW_HOLDS, i] == h:
-            known = False
+        if in_plan and state.lists[NEW_HOLDS, i] == h:
+            in_plan = False
             n[N_NEW_HOLDS] -= 1
-        if not known and i < n[N_NEW_HOLDS]:
+        if not in_plan and i < n[N_NEW_HOLDS]:
             state.lists[NEW_HOLDS, i] = state.lists[NEW_HOLDS, i + 1]
-    if known:
+    if in_plan:
         state.lists[LEFT, n[N_LEFT]] = h
         n[N_LEFT] += 1
 
@@ -497,8 +496,7 @@ def call_off_hit(state: Any, n_hit: int, caused: bool, now: int) -> int:
 def give_up_steals(state: Any, now: int) -> None:
     """Cancel the steals that no longer help, because held nodes of the waiting job failed."""
     waits = state.tables[WAIT_TABLE]
-    parameters = state.n
-    jobs = state.jobs
+    parameters, jobs = state.n, state.jobs
     n, attempts, later = state.n, state.attempts, parameters[TWO_PASSES] != 0
     for k in range(n[N_HELD_HIT]):
         for i in range(n[N_WAITS]):
