@@ -7,11 +7,14 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from rebat.cli.main import main
+from rebat.models.failures.authors import Authors
 from rebat.policies.presets import preset
+from rebat.sim import columns, simulate
 from rebat.sim.eligible import why_not_policy, why_not_workload
 from rebat.workloads.generate import synthetic
 from tests.both_ways import Case, play
@@ -28,6 +31,34 @@ def test_random_runs_have_equal_records() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     assert "250 cases agree" in done.stdout
     assert "'steals'" in done.stdout and "'holds'" in done.stdout
+
+
+def test_arrays_that_are_too_small_grow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A simulation goes on with larger arrays, or starts again, with the same records."""
+    workload, policies = synthetic(0, 100), ("baseline", "easy-sfsj", "h113", "batsched-easy")
+    outcomes = set()
+    plain = simulate.run
+
+    def watched(*arguments: Any) -> int:
+        outcomes.add(outcome := plain(*arguments))
+        return outcome
+
+    monkeypatch.setattr(simulate, "run", watched)
+    for policy in policies:
+        results = []
+        for spare, points in ((columns.SPARE, columns.POINTS), (0, 1)):
+            monkeypatch.setattr(columns, "SPARE", spare)
+            monkeypatch.setattr(columns, "POINTS", points)
+            events = Authors(600, 600).events(128, 0, None, 1)
+            results.append(
+                simulate.simulate(
+                    workload, preset(policy).point, simulate.Events(events), n_nodes=128,
+                    max_attempts=1000,
+                )
+            )  # fmt: skip
+        assert results[0].ledger.attempts == results[1].ledger.attempts
+        assert len(results[0].ledger.attempts) > 100
+    assert outcomes >= {columns.DONE, columns.MORE_EVENTS, columns.LARGER_ROOM}
 
 
 @pytest.mark.parametrize("begin", [[], ["--begin", "2h"]])

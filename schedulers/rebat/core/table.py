@@ -188,8 +188,8 @@ class Table(Sequence[T]):
         table._values = {
             name: {value: code for code, value in enumerate(values[name])} for name in schema.codes
         }
-        narrow = {name: np.broadcast_to(_narrow(column), n) for name, column in columns.items()}
-        table._add(Block(n, narrow, dict(texts), nodes))
+        narrowed = {name: np.broadcast_to(narrow(column), n) for name, column in columns.items()}
+        table._add(Block(n, narrowed, dict(texts), nodes))
         return table
 
     # ---- growing
@@ -219,7 +219,7 @@ class Table(Sequence[T]):
             codes = self._values.get(name)
             column = block.columns[name].astype(np.int64)
             column[at] = _number(value) if codes is None else codes.setdefault(value, len(codes))
-            block.columns[name] = _narrow(column)
+            block.columns[name] = narrow(column)
 
     def _add(self, block: Block) -> None:
         self._blocks.append(block)
@@ -231,12 +231,12 @@ class Table(Sequence[T]):
         if self._read is None or self._read.n != len(self._last):
             schema, items = self._schema, self._last
             columns = {
-                name: _narrow([_number(get(item)) for item in items])
+                name: narrow([_number(get(item)) for item in items])
                 for name, get in schema.numbers.items()
             }
             for name, get in schema.codes.items():
                 codes = self._values[name]
-                columns[name] = _narrow([codes.setdefault(get(x), len(codes)) for x in items])
+                columns[name] = narrow([codes.setdefault(get(x), len(codes)) for x in items])
             texts = {name: Texts.of(map(get, items)) for name, get in schema.texts.items()}
             rare = {
                 name: {at: value for at, item in enumerate(items) if (value := get(item))}
@@ -356,7 +356,7 @@ def _number(value: int | None) -> int:
     return -1 if value is None else value
 
 
-def _narrow(values: Any) -> npt.NDArray[Any]:
+def narrow(values: Any) -> npt.NDArray[Any]:
     """Return integers in the narrowest type that holds them."""
     column = np.asarray(values)
     if column.dtype.itemsize < 8 and column.ndim:

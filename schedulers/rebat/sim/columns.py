@@ -112,8 +112,12 @@ COMPLETED, JOB_FAILED, WALLTIME, NODE_FAILURE, REJECTED, STOLEN, NO_WALLTIME = r
 VICTIM_ENDED, VICTIM_HIT, GIVEN_UP = range(3)
 """Reasons why a steal is cancelled."""
 
-DONE, MORE_EVENTS, MORE_ROOM, REFERENCE = range(4)
-"""Outcomes: complete; more node events or larger arrays are needed; the reference must simulate."""
+DONE, MORE_EVENTS, LARGER_ROOM, MORE_ROOM, REFERENCE = range(5)
+"""Outcomes: complete; the simulation goes on with more events, or with the same arrays in a larger
+size (`grown`); it starts again with larger arrays; the reference must simulate."""
+
+SPARE, POINTS = 256, 16384
+"""Initial numbers of spare rows of attempts, and of points of a plan."""
 
 ALL = -1
 APPEND, COMPRESS, REBUILD = 1, 2, 3
@@ -170,7 +174,7 @@ class Room(NamedTuple):
     base_t, base_f, plan_t, plan_f : int64 arrays, shape (m,)
         Profiles of free nodes: without and with reservations.
     saved : int64 array
-        Variables of the loop with which a simulation goes on after it needed more events.
+        Variables of the loop with which a simulation goes on.
     """
 
     state: State
@@ -219,7 +223,7 @@ def room_for(jobs: Any, parameters: Any, n_failures: int, factor: int) -> Room:
     ``factor`` doubles each time that they were too small.
     """
     n_jobs, n_nodes, few = len(jobs), int(parameters[N_NODES]), 1024 * factor
-    k, m = (n_jobs + 2 * n_failures) * factor + 256 * factor, 16384 * factor
+    k, m = (n_jobs + 2 * n_failures + SPARE) * factor, POINTS * factor
 
     def ints(*shape: int) -> Any:
         return np.zeros(shape, dtype=np.int64)
@@ -231,7 +235,7 @@ def room_for(jobs: Any, parameters: Any, n_failures: int, factor: int) -> Room:
         n=np.concatenate([parameters, ints(N_NUMBERS - N_PARAMETERS)]),
         jobs=jobs,
         attempts=ints(k, OWN_RESTART + 1 if parameters[SIX_DIGITS] else N_COLUMNS),
-        nodes=ints(2 * k + n_nodes, 2),
+        nodes=ints(16 * k + 2 * n_nodes, 2),
         owner=np.full(n_nodes, FREE, dtype=np.int32),
         down=flags(),
         free=np.bincount(np.arange(n_nodes) // pool.BLOCK).astype(np.int64),
@@ -260,3 +264,12 @@ def room_for(jobs: Any, parameters: Any, n_failures: int, factor: int) -> Room:
     )
     room.base_f[0] = room.plan_f[0] = n_nodes
     return room
+
+
+def grown(room: Room, larger: Room) -> Room:
+    """Return the larger arrays, with the contents of the others."""
+    for old, new in ((room.state, larger.state), (room[1:], larger[1:])):
+        for source, target in zip(old, new, strict=True):
+            if source is not target:
+                target[tuple(map(slice, source.shape))] = source
+    return larger

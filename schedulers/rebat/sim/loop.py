@@ -61,6 +61,7 @@ from rebat.sim.columns import (
     JOB_FAILED,
     JOB_WALL,
     KILLED,
+    LARGER_ROOM,
     LAST_CALL,
     LEFT,
     MARGIN,
@@ -326,7 +327,7 @@ def run(  # noqa: PLR0911, PLR0912, PLR0915 (one loop)
     table: Any,
     extended: Any,
 ) -> Any:
-    """Simulate all jobs, and return the outcome: DONE, MORE_EVENTS, MORE_ROOM or REFERENCE.
+    """Simulate all jobs, and return the outcome (see `rebat.sim.columns`).
 
     Parameters
     ----------
@@ -336,8 +337,8 @@ def run(  # noqa: PLR0911, PLR0912, PLR0915 (one loop)
     line_first : int64 array, shape (m + 1,)
         The nodes of event i are ``line_nodes[line_first[i]:line_first[i + 1]]``, ascending.
     room : Room
-        New arrays, see `room_for`, or those of a run that needs more events, which goes on. The
-        results are in them.
+        New arrays, see `room_for`, or those of a run that needed more events or larger arrays and
+        goes on. The results are in them.
     table : BlockTable or None
         The plan of named nodes, or None if nodes are only counted.
     extended : True or None
@@ -358,21 +359,10 @@ def run(  # noqa: PLR0911, PLR0912, PLR0915 (one loop)
     size, duration, start = room.size, room.duration, room.start
     base_t, base_f, plan_t, plan_f = room.base_t, room.base_f, room.plan_t, room.plan_f
     saved = room.saved
-    n_changed, n_ends, n_queue, n_holds, n_overdue = (
-        saved[0],
-        saved[1],
-        saved[2],
-        saved[3],
-        saved[4],
-    )
-    next_job, next_line, opened, base_n, plan_n = saved[5], saved[6], saved[7], saved[8], saved[9]
-    planned_at, key, job_sequence, line_sequence, sequence = (
-        saved[10],
-        saved[11],
-        saved[12],
-        saved[13],
-        saved[14],
-    )
+    n_changed, n_ends, n_queue, n_holds = saved[0], saved[1], saved[2], saved[3]
+    n_overdue, next_job, next_line, opened = saved[4], saved[5], saved[6], saved[7]
+    base_n, plan_n, planned_at, key = saved[8], saved[9], saved[10], saved[11]
+    job_sequence, line_sequence, sequence = saved[12], saved[13], saved[14]
     while n[UNFINISHED] > 0:
         # ---- the next time
         now = FOREVER_US
@@ -385,36 +375,25 @@ def run(  # noqa: PLR0911, PLR0912, PLR0915 (one loop)
             now = min(now, calls[0, 0])
         if next_line < n_lines:
             now = min(now, line_at[next_line])
-        elif parameters[DRAWN] and not stuck:
-            saved[0], saved[1], saved[2], saved[3], saved[4] = (
-                n_changed,
-                n_ends,
-                n_queue,
-                n_holds,
-                n_overdue,
-            )
-            saved[5], saved[6], saved[7], saved[8], saved[9] = (
-                next_job,
-                next_line,
-                opened,
-                base_n,
-                plan_n,
-            )
-            saved[10], saved[11], saved[12] = planned_at, key, job_sequence
-            saved[13], saved[14] = line_sequence, sequence
-            return MORE_EVENTS
-        if now == FOREVER_US or (stuck and parameters[DRAWN]):
+        missing = next_line == n_lines and parameters[DRAWN] and not stuck
+        if not missing and (now == FOREVER_US or (stuck and parameters[DRAWN])):
             return REFERENCE
         arriving = 0
         while next_job + arriving < n_jobs and jobs[next_job + arriving, SUBMIT] == now:
             arriving += 1
-        if (
+        full = (
             n[N_ATTEMPTS] + arriving > attempts.shape[0]
             or n_holds + 2 * n[N_RUNNING] + 4 * n[N_WAITS] + 8 > holds.shape[0]
             or max(base_n, plan_n) + 4 * (n[N_RUNNING] + n[N_WAITS] + n_queue + arriving) + 64
             > base_t.shape[0]
-        ):
-            return MORE_ROOM
+            or n[N_NODES_USED] + n_nodes + n_queue + arriving + n[N_RUNNING] > nodes.shape[0]
+        )
+        if missing or full:
+            saved[0], saved[1], saved[2], saved[3] = n_changed, n_ends, n_queue, n_holds
+            saved[4], saved[5], saved[6], saved[7] = n_overdue, next_job, next_line, opened
+            saved[8], saved[9], saved[10], saved[11] = base_n, plan_n, planned_at, key
+            saved[12], saved[13], saved[14] = job_sequence, line_sequence, sequence
+            return MORE_EVENTS if missing else LARGER_ROOM
         # ---- everything that happens at this time
         n_hit = 0
         failures = repairs = False

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from rebat.core.attempts import Cause, attempt_profile, resubmission_id
 from rebat.core.nodes import NodeSet
-from rebat.core.table import Chosen, Ragged, Table
+from rebat.core.table import Chosen, Ragged, Table, narrow
 from rebat.core.texts import Texts
 from rebat.core.units import FOREVER_US
 from rebat.engine.jobs import ENDED, FAILED, KILLED, REJECTED, SUCCESS, WALLTIME, EndedJob
@@ -62,10 +62,12 @@ def outcome_of(
     table = jobs.table
     attempts = room.state.attempts[: n[loop.N_ATTEMPTS]]
     records = room.records[: n[loop.N_RECORDS]]
-    job, number, cause, queued_us, start_us, end_us = (
-        attempts[records, column]
-        for column in (loop.JOB, loop.NUMBER, loop.CAUSE, loop.QUEUED, loop.START, loop.END)
-    )
+
+    def column(place: int) -> Ints:
+        return narrow(attempts[records, place])
+
+    job, number, cause = map(column, (loop.JOB, loop.NUMBER, loop.CAUSE))
+    queued_us, start_us, end_us = map(column, (loop.QUEUED, loop.START, loop.END))
     serials = np.zeros(len(table), dtype=np.int64)
     originals = np.flatnonzero(attempts[:, loop.NUMBER] == 0)
     serials[attempts[originals, loop.JOB]] = originals + 1
@@ -82,43 +84,43 @@ def outcome_of(
             for name, code in zip(names, profiles[again].tolist(), strict=True)
         ),
     )
-    reasons, stolen = np.zeros_like(job), np.flatnonzero(cause == loop.STOLEN)
+    reasons, stolen = np.zeros(len(job), dtype=np.int64), np.flatnonzero(cause == loop.STOLEN)
     reason_values = [""]
     thieves = jobs.order[attempts[records[stolen], loop.THIEF] - 1].tolist()
     reasons[stolen] = _extended(reason_values, (f"for {jobs.ids[place]}" for place in thieves))
     failed = cause == loop.NODE_FAILURE
-    failures = np.where(failed, attempts[records, loop.FAILURE], 0)
+    failures = np.where(failed, column(loop.FAILURE), 0)
     rejected = (cause == loop.REJECTED) | (cause == loop.NO_WALLTIME)
     checkpoints, checkpoint_values = _checkpoints(jobs, attempts, records, job, again, rejected)
     causes, cause_values = _coded([why for why, _ in CAUSES])
     states, state_values = _coded([state for _, state in CAUSES])
-    walltime_us = attempts[records, loop.WALL]
+    walltime_us = column(loop.WALL)
     nodes = Ragged(
         room.state.nodes[: n[loop.N_NODES_USED]].astype(np.int32),
-        np.where(rejected, 0, attempts[records, loop.NODES_AT]),
-        np.where(rejected, 0, attempts[records, loop.N_NODES_AT]),
+        np.where(rejected, 0, column(loop.NODES_AT)),
+        np.where(rejected, 0, column(loop.N_NODES_AT)),
     )
     place = jobs.order[job]
     shared: dict[str, Any] = {
-        "n_nodes": table[job, loop.SIZE],
+        "n_nodes": narrow(table[job, loop.SIZE]),
         "start_us": start_us,
         "end_us": end_us,
-        "state": states[cause],
-        "profile": profiles,
+        "state": narrow(states[cause]),
+        "profile": narrow(profiles),
         "workload": 0,
     }
     ledger.attempts = Table.of_columns(
         ATTEMPTS,
         {
             **shared,
-            "useful_us": attempts[records, loop.USEFUL],
+            "useful_us": column(loop.USEFUL),
             "hit": failures > 0,
             "submit_us": table[job, loop.SUBMIT],
             "queued_us": queued_us,
             "serial": records + 1,
             "job_serial": serials[job],
             "number": number,
-            "priority": attempts[records, loop.PRIORITY],
+            "priority": column(loop.PRIORITY),
             "priority_class": table[job, loop.CLASS],
             "walltime_us": walltime_us,
             "cause": causes[cause],
@@ -137,7 +139,7 @@ def outcome_of(
             "failure": [*events.causes],
             "lost_to": [None],
         },
-        {"name": Chosen(jobs.ids, place)},
+        {"name": Chosen(jobs.ids, narrow(place))},
         nodes,
     )
     own = place.copy()
@@ -157,7 +159,7 @@ def outcome_of(
             "workload": ["w0"],
             "metadata": [""],
         },
-        {"name": Chosen(Texts.joined([jobs.ids, names]) if len(again) else jobs.ids, own)},
+        {"name": Chosen(Texts.joined([jobs.ids, names]) if len(again) else jobs.ids, narrow(own))},
         nodes,
     )
     _note(ledger, jobs, events, room)

@@ -173,8 +173,13 @@ def simulate(
             raise Uncovered("a run that only the reference can simulate")
         if outcome == loop.MORE_EVENTS:
             until_us += until_us // 4 + 1
+            continue
+        factor *= 2
+        if outcome == loop.LARGER_ROOM and plan is None:
+            larger = loop.room_for(table, parameters, len(columns[-1]), factor)
+            room = loop.grown(room, larger)
         else:
-            factor, room = 2 * factor, None
+            room = None
     return outcome_of(jobs, events, room, on_progress)
 
 
@@ -230,6 +235,9 @@ def smallest_arguments(point: Point) -> tuple[Any, ...]:
     return *Events([]).columns(1), room, loop.table_for(parameters, 1), extended(parameters)
 
 
+KEPT = 500_000
+"""Number of jobs up to which the table of a workload is kept. Larger tables need much memory."""
+
 _last: list[tuple[Workload, Submissions]] = []
 """The workload that was read last, with its table. All policies and seeds share the table."""
 
@@ -251,7 +259,7 @@ def submissions_of(workload: Workload) -> Submissions:
         jobs = Submissions(workload)
     except InputError as error:
         raise Uncovered(str(error)) from None
-    _last[:] = [(workload, jobs)]
+    _last[:] = [(workload, jobs)] if len(jobs.table) <= KEPT else []
     return jobs
 
 
