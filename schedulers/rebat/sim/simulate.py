@@ -373,6 +373,14 @@ def note_steals(ledger: Ledger, jobs: Submissions, room: loop.Room) -> None:
         ledger.holds.append(Hold(f"w0!{jobs.id(j)}", held, since_us, until))
 
 
+def as_rounded(c: Checkpointing | None, room: loop.Room, a: int) -> Checkpointing | None:
+    """Return the checkpoints of an attempt with the periods and costs that the loop rounded."""
+    if c is None or room.state.attempts.shape[1] == loop.N_COLUMNS:
+        return c
+    period_us, cost_us, recovery_us = room.state.attempts[a, loop.OWN_PERIOD :].tolist()
+    return msgspec.structs.replace(c, period_us=period_us, cost_us=cost_us, recovery_us=recovery_us)
+
+
 def _outcome(
     jobs: Submissions,
     events: Events,
@@ -413,14 +421,7 @@ def _outcome(
                 ledger.rejections.append((attempt_id, no_walltime or limit.exceeded(size) or ""))
             else:
                 c = jobs.checkpointing(j, first_us, recovery_us)
-                if c is not None and room.state.attempts.shape[1] > loop.N_COLUMNS:
-                    period_us, cost_us, restart_us = room.state.attempts[a, loop.OWN_PERIOD :]
-                    c = msgspec.structs.replace(
-                        c,
-                        period_us=int(period_us),
-                        cost_us=int(cost_us),
-                        recovery_us=int(restart_us),
-                    )
+                c = as_rounded(c, room, a)
                 held = NodeSet(nodes[first : first + k].copy(), size)
             if why is Cause.NODE_FAILURE:
                 ledger.interrupted[job_id] = ledger.interrupted.get(job_id, 0) + 1
@@ -430,21 +431,11 @@ def _outcome(
                 attempt_id, job_id, a + 1, job_serial, number, size, wall_us, submit_us, queued_us,
                 priority, class_,
             )  # fmt: skip
-            ledger.attempts.append(
-                AttemptRecord(
-                    attempt,
-                    profile,
-                    c,
-                    start_us,
-                    end_us,
-                    why,
-                    state,
-                    useful_us,
-                    held,
-                    why=reason,
-                    failure=failure,
-                )
-            )
+            record = AttemptRecord(
+                attempt, profile, c, start_us, end_us, why, state, useful_us, held, why=reason,
+                failure=failure,
+            )  # fmt: skip
+            ledger.attempts.append(record)
             walltime_us = None if wall_us >= FOREVER_US else wall_us
             ended.append(
                 EndedJob(
