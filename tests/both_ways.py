@@ -10,12 +10,12 @@ from __future__ import annotations
 import random
 import sys
 from collections import Counter
-from typing import get_args, get_type_hints
+from typing import Any, get_args, get_type_hints
 
 import msgspec
 
 from rebat.core.dialect import Dialect
-from rebat.core.errors import RebatError
+from rebat.core.errors import InputError, RebatError
 from rebat.core.jobs import Job, Workload
 from rebat.core.nodes import NodeSet
 from rebat.core.options import MAX_ATTEMPTS
@@ -28,14 +28,23 @@ from rebat.policies.presets import preset
 from rebat.results.files.batsim_csv import jobs_csv
 from rebat.results.files.run_csv import attempts_csv
 from rebat.runs.single import RunResult, simulate
-from rebat.sim.eligible import CRITERIA, ORDERS, TIMINGS, VICTIM_RULES
+from rebat.sim.choose import ready
+from rebat.sim.eligible import CRITERIA, ORDERS, TIMINGS, VICTIM_RULES, why_not_policy
 from rebat.sim.simulate import Events
-from tests.coincidences import line_per_node
 
 LEDGER = (
     "interrupted", "given_up", "rejections", "node_events", "failures_that_hit", "steals",
     "steals_off", "refusals", "holds",
 )  # fmt: skip
+
+
+def line_per_node(events: list[MachineEvent]) -> list[MachineEvent]:
+    """Return the events with a line for each node, as an event file of racks can have."""
+    return [
+        msgspec.structs.replace(event, nodes=NodeSet.of([node]))
+        for event in events
+        for node in event.nodes
+    ]
 
 
 class Case:
@@ -167,8 +176,7 @@ class Case:
 
     def run(self, how: str) -> RunResult | str:
         """Return the result, or the error if the run cannot continue."""
-        events: list[MachineEvent] | Events = self.events
-        given = Events(events).all if not self.lazily else _Lazily(self.events)
+        given = Events(self.events).all if not self.lazily else _Lazily(self.events)
         try:
             return simulate(
                 self.workload, preset(self.policy), n_nodes=self.n_nodes, machine_events=given,
@@ -196,6 +204,31 @@ def play(seed: int) -> str:
         assert "does not cover this run: a run that only the reference can simulate" in ours, ours
         return "stuck" if isinstance(expected, str) else "left to the reference"
     assert not isinstance(expected, str), expected
+    check_same(ours, expected)
+    if ours.ledger.holds:
+        return "holds"
+    return "steals" if ours.ledger.steals else "requeues" if ours.ledger.interrupted else "plain"
+
+
+def both(workload: Workload, policy: str, **circumstances: Any) -> RunResult:
+    """Return the result of the reference. If the loop covers the run, check that it has the same.
+
+    The loop is not compiled for this, because compiling it takes longer than the tests.
+    """
+    chosen = preset(policy)
+    expected = simulate(workload, chosen, **circumstances, how="reference")
+    if ready(chosen.point) and not why_not_policy(chosen.point):
+        try:
+            ours = simulate(workload, chosen, **circumstances, how="compiled")
+        except InputError as error:
+            assert "does not cover this run" in str(error)
+        else:
+            check_same(ours, expected)
+    return expected
+
+
+def check_same(ours: RunResult, expected: RunResult) -> None:
+    """Check that two results have the same records, in the same order."""
     assert [*ours.ledger.attempts] == [*expected.ledger.attempts]
     assert [*ours.jobs] == [*expected.jobs]
     assert [*jobs_csv(ours.jobs)] == [*jobs_csv(expected.jobs)]
@@ -204,9 +237,6 @@ def play(seed: int) -> str:
         assert getattr(ours.ledger, name) == getattr(expected.ledger, name), name
     assert [*ours.ledger.interrupted] == [*expected.ledger.interrupted]
     assert ours.summary == expected.summary
-    if ours.ledger.holds:
-        return "holds"
-    return "steals" if ours.ledger.steals else "requeues" if ours.ledger.interrupted else "plain"
 
 
 def main(count: int, first: int = 0) -> None:

@@ -11,19 +11,16 @@ import sys
 import tempfile
 from pathlib import Path
 
-import msgspec
-
 from rebat.core.decisions import ExecuteJob, Reply
 from rebat.core.events import Message
 from rebat.core.jobs import PROBES
-from rebat.core.nodes import NodeSet
 from rebat.engine.engine import Engine, Scheduler
 from rebat.engine.options import EngineOptions
 from rebat.library.policy_check.invariants import check_run, validated
 from rebat.library.policy_check.noise import Noise
 from rebat.library.policy_check.random_inputs import operations, outages, workload
 from rebat.library.policy_check.ring import on_ring
-from rebat.models.failures.events import MachineEvent, read_events, write_events
+from rebat.models.failures.events import read_events, write_events
 from rebat.policies.presets import PRESETS, preset
 from rebat.results.files.batsim_csv import jobs_csv
 from rebat.runs.single import simulate
@@ -32,6 +29,7 @@ from rebat.wire.conversation import Conversation, session_for
 from rebat.wire.instants import WholeInstants
 from rebat.wire.recording import TO_SCHEDULER, TO_SIMULATOR, Recorder
 from rebat.wire.remote import run_remote
+from tests.both_ways import both, line_per_node
 from tests.findings import findings_in
 from tests.recordings import replay
 
@@ -72,21 +70,12 @@ class Case:
         return {"cores_per_node": self.cores}
 
 
-def line_per_node(events: list[MachineEvent]) -> list[MachineEvent]:
-    """Return the events with a line for each node, as an event file of racks can have."""
-    return [
-        msgspec.structs.replace(event, nodes=NodeSet.of([node]))
-        for event in events
-        for node in event.nodes
-    ]
-
-
 def play(case: Case, folder: Path) -> None:
     """Run a case embedded, over the wire and from its recording. All three must agree."""
     write_events(case.events, folder / "f.events")
     events = read_events(folder / "f.events")
-    result = simulate(
-        case.workload, preset(case.policy), n_nodes=case.n_nodes, machine_events=events,
+    result = both(
+        case.workload, case.policy, n_nodes=case.n_nodes, machine_events=events,
         cores_per_node=case.cores, operations=case.operations,
     )  # fmt: skip
     check_run(result)

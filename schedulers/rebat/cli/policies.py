@@ -46,7 +46,12 @@ def policies(name: str | None, axes: bool, as_json: bool) -> None:
 
 
 def _list(rows: Sequence[Preset], with_axes: bool) -> None:
-    """Print the name, summary and source of each policy, and optionally its axes."""
+    """Print the name, summary and source of each policy.
+
+    If ``with_axes`` is set, also print its axes, and whether the compiled loop covers it.
+    """
+    from rebat.sim.eligible import why_not_policy
+
     for row in rows:
         alias = _alias(row)
         other = f" (also: {alias})" if alias else ""
@@ -54,6 +59,8 @@ def _list(rows: Sequence[Preset], with_axes: bool) -> None:
         if with_axes:
             values = row.point.values.items()
             click.echo("    " + ", ".join(f"{option}={value}" for option, value in values))
+            reason = why_not_policy(row.point)
+            click.echo(f"    compiled loop: {f'no ({reason})' if reason else 'yes'}")
 
 
 def _alias(row: Preset) -> str | None:
@@ -63,12 +70,15 @@ def _alias(row: Preset) -> str | None:
 
 
 def _record(row: Preset) -> dict[str, Any]:
+    from rebat.sim.eligible import why_not_policy
+
     return {
         "name": row.name,
         "alias": _alias(row),
         "summary": row.summary,
         "source": row.source,
         "axes": row.point.values,
+        "not_compiled": why_not_policy(row.point) or None,
     }
 
 
