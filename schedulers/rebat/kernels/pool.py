@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from rebat.kernels.jit import kernel
 
 FREE = -1
@@ -91,8 +93,14 @@ def take(owner: Any, down: Any, free: Any, intervals: Any, tag: int) -> int:
     down or held.
     """
     obstacle = first_obstacle(owner, down, free, intervals)
-    if obstacle >= 0:
-        return obstacle
+    if obstacle < 0:
+        assign(owner, free, intervals, tag)
+    return obstacle
+
+
+@kernel
+def assign(owner: Any, free: Any, intervals: Any, tag: int) -> None:
+    """Assign all nodes of the intervals to ``tag``. They must be up and free."""
     for i in range(intervals.shape[0]):
         node, last = intervals[i, 0], intervals[i, 1]
         while node <= last:
@@ -101,7 +109,6 @@ def take(owner: Any, down: Any, free: Any, intervals: Any, tag: int) -> int:
             owner[node:end] = tag
             free[b] -= end - node
             node = end
-    return -1
 
 
 @kernel
@@ -113,15 +120,29 @@ def release(owner: Any, down: Any, free: Any, intervals: Any, some_down: bool) -
     freed = 0
     for i in range(intervals.shape[0]):
         node, last = intervals[i, 0], intervals[i, 1]
+        some = some_down and any_set(down, node, last + 1)
         while node <= last:
             b = node // BLOCK
             end = min(last + 1, (b + 1) * BLOCK)
             owner[node:end] = FREE
-            up = end - node - (n_set(down, node, end) if some_down else 0)
+            up = end - node - (n_set(down, node, end) if some else 0)
             free[b] += up
             freed += up
             node = end
     return freed
+
+
+@kernel
+def any_set(mask: Any, first: int, end: int) -> bool:
+    """Return whether an entry from ``first`` to ``end - 1`` of ``mask`` is set.
+
+    The loop has no branch, because such a loop is several times faster.
+    """
+    part = mask[first:end].view(np.uint8)
+    found = np.uint8(0)
+    for i in range(part.shape[0]):
+        found |= part[i]
+    return found != 0
 
 
 @kernel

@@ -753,8 +753,12 @@ def run(  # noqa: PLR0911, PLR0912, PLR0915 (one loop)
                         k = blocks.nodes_of(table, table.held[at], nodes[first:])
                     elif n_wanted <= n[N_FREE]:
                         k = pool.lowest_free(owner, down, free, n_wanted, nodes[first:])
-                    if k < 0 or pool.take(owner, down, free, nodes[first : first + k], a + 1) >= 0:
+                    if k < 0:
                         return REFERENCE
+                    chosen = nodes[first : first + k]
+                    if table is not None and pool.first_obstacle(owner, down, free, chosen) >= 0:
+                        return REFERENCE
+                    pool.assign(owner, free, chosen, a + 1)
                     n[N_FREE] -= n_wanted
                     attempts[a, NODES_AT], attempts[a, N_NODES_AT] = first, k
                     attempts[a, START] = now
