@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from rebat.core.texts import Texts
 from rebat.core.units import FOREVER_US, to_s
 from rebat.results.files.columns import plain_columns
 from rebat.results.files.run_csv import attempt_columns
@@ -47,10 +48,11 @@ def attempts(results: Sequence[RunResult]) -> DataFrame:
     """Return a row per policy and attempt, with the columns of rebat_attempts.csv."""
     import pandas as pd
 
-    parts = [
-        pd.DataFrame(plain_columns(attempt_columns(result.ledger), slice(None)))
-        for result in results
-    ]
+    parts = []
+    for result in results:
+        columns = plain_columns(attempt_columns(result.ledger), slice(None))
+        lists = {name: [*texts] for name, texts in columns.items() if isinstance(texts, Texts)}
+        parts.append(pd.DataFrame(columns | lists))
     return _with_policies(parts, results)
 
 

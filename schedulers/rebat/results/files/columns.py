@@ -174,6 +174,10 @@ class Words:
     def _texts(self) -> Texts:
         return Texts.of(map(self._field, self.distinct))
 
+    @cached_property
+    def _unchanged(self) -> Texts:
+        return Texts.of(self.distinct)
+
     def fields(self, part: slice, pool: Pool) -> Fields:
         """Return some rows as the kernel reads them."""
         first, last = pool.add(self._texts)
@@ -182,7 +186,7 @@ class Words:
 
     def plain(self, part: slice) -> Any:
         """Return the values of some rows."""
-        return [self.distinct[code] for code in self.codes[part].tolist()]
+        return self._unchanged.take(self.codes[part])
 
 
 class Names(NamedTuple):
@@ -200,7 +204,7 @@ class Names(NamedTuple):
 
     def plain(self, part: slice) -> Any:
         """Return the values of some rows."""
-        return [*self.of(part)]
+        return self.of(part)
 
 
 class Nodes(NamedTuple):
@@ -214,7 +218,10 @@ class Nodes(NamedTuple):
 
     def plain(self, part: slice) -> Any:
         """Return the values of some rows."""
-        return [str(nodes or "") for nodes in self.sets.at(part).sets()]
+        rows = range(len(self.sets.first))[part]
+        text, ends = _text({"": self}, slice(rows.start, rows.stop), len(rows) <= FEW)
+        line_ends = np.arange(len(rows) + 1)
+        return Texts(text.replace(b"\n", b""), np.concatenate([[0], ends]) - line_ends)
 
 
 Column = Whole | Seconds | Reals | Words | Names | Nodes
@@ -222,7 +229,7 @@ Columns = Mapping[str, Column]
 
 
 def plain_columns(columns: Columns, part: slice) -> dict[str, Any]:
-    """Return the values of some rows by column: arrays of numbers, and lists of texts."""
+    """Return the values of some rows by column: arrays of numbers, and `Texts`."""
     return {name: column.plain(part) for name, column in columns.items()}
 
 
@@ -271,4 +278,4 @@ def _text(columns: Columns, part: slice, few: bool) -> tuple[bytes, Ints]:
     if few and not is_ready(write, arguments):
         write = inspect.unwrap(write)
     write(*arguments)
-    return out[: ends[-1]].tobytes(), ends
+    return out[: ends[-1] if n else 0].tobytes(), ends

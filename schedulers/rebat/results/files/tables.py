@@ -9,11 +9,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
+import numpy as np
+
 from rebat.core.errors import unknown_name
 from rebat.core.files import atomic_path, open_text, write_bytes
 from rebat.core.parquet import arrow, opened
+from rebat.core.texts import Texts
 from rebat.results.files.columns import (
-    ROWS,
     Column,
     Columns,
     Reals,
@@ -27,6 +29,10 @@ FORMATS = ("csv", "parquet")
 
 LONGEST_FIELD = 2**27
 """Maximum length of a field in characters. Python's default (2**17) is too short for node sets."""
+
+
+GROUP = 2**17
+"""Number of rows in a group of a Parquet file."""
 
 
 def check_format(form: str, where: str) -> None:
@@ -49,10 +55,18 @@ def write_table(folder: Path, name: str, columns: Columns, n: int, form: str = "
         atomic_path(path) as temporary,
         pq.ParquetWriter(temporary, pa.schema(kinds), compression="zstd") as writer,
     ):
-        for first in range(0, n, ROWS):
-            values = plain_columns(columns, slice(first, min(first + ROWS, n)))
-            arrays = [pa.array(values[c], kinds[c], from_pandas=True) for c in columns]
+        for first in range(0, n, GROUP):
+            values = plain_columns(columns, slice(first, min(first + GROUP, n)))
+            arrays = [_arrow_array(pa, values[name], kind) for name, kind in kinds.items()]
             writer.write_batch(pa.record_batch(arrays, schema=pa.schema(kinds)))
+
+
+def _arrow_array(pa: Any, values: Any, kind: Any) -> Any:
+    """Return the values of a column as an Arrow array."""
+    if not isinstance(values, Texts):
+        return pa.array(values, kind, from_pandas=True)
+    ends = pa.py_buffer(values.bounds.astype(np.int32).tobytes())
+    return pa.Array.from_buffers(kind, len(values), [None, ends, pa.py_buffer(values.data)])
 
 
 def _arrow_type(pa: Any, column: Column) -> Any:
