@@ -134,7 +134,7 @@ def outcome_of(
             "cause": cause_values,
             "why": reason_values,
             "checkpointing": checkpoint_values,
-            "failure": [*events.causes],
+            "failure": events.causes,
             "lost_to": [None],
         },
         {"name": Chosen(jobs.ids, place)},
