@@ -56,8 +56,8 @@ def run_campaign(
         Number of workers. The default is one per core. With a batch system, the default is
         the number of workers in one job.
     executor : str, optional
-        A key of `executors.table.EXECUTORS`. The default is threads for runs on the compiled loop,
-        and processes for all others.
+        A key of `executors.table.EXECUTORS`. The default is threads for runs on the compiled loop
+        (if this is faster) and processes for all others.
     address : str, optional
         Address of a Dask scheduler.
     jobs : Jobs, optional
@@ -105,7 +105,7 @@ def run_campaign(
             if tasks:
                 _prepare(todo)
                 if chosen is None:
-                    chosen = partial(on_this_machine, in_thread=_in_threads(todo))
+                    chosen = partial(on_this_machine, in_thread=_in_threads(todo, n_workers))
                 try:
                     # Without this, an interrupt outside the executor would not end the executor.
                     with closing(chosen(tasks, perform, lost, resources)) as outcomes:
@@ -174,11 +174,11 @@ def _prepare(units: Sequence[Unit]) -> None:
             kind.warm_up(own)
 
 
-def _in_threads(units: Sequence[Unit]) -> Callable[[Task], bool]:
+def _in_threads(units: Sequence[Unit], workers: int) -> Callable[[Task], bool]:
     """Return a function that returns whether a thread of this process performs a task."""
     keys: set[str] = set()
     for kind in KINDS.values():
-        keys |= kind.in_threads([unit for unit in units if unit.kind == kind.name])
+        keys |= kind.in_threads([unit for unit in units if unit.kind == kind.name], workers)
     return lambda task: task.unit.key in keys
 
 

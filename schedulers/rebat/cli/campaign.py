@@ -64,7 +64,7 @@ def campaign() -> None:
 )
 @click.option(
     "--executor",
-    help="Where runs execute: processes, threads, dask, a batch system (slurm, pbs, sge, lsf), or inline (in this process, for debugging). [default: threads for runs on the compiled loop, processes for others]",
+    help="Where runs execute: processes, threads, dask, a batch system (slurm, pbs, sge, lsf), or inline (in this process, for debugging). [default: threads for runs on the compiled loop if this is faster, processes for others]",
 )
 @click.option(
     "--address",

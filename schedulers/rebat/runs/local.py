@@ -27,11 +27,12 @@ def perform_all(
 ) -> Iterator[R]:
     """Yield outcomes as they complete. With one worker, perform the tasks one after another here.
 
-    With several workers, runs on the compiled loop are performed in threads, others in processes.
+    With several workers, runs on the compiled loop are performed in threads where this is faster,
+    and others in processes.
     """
     if workers == 1:
         yield from map(work, tasks)
         return
-    keys = in_threads(task.unit for task in tasks)
+    keys = in_threads((task.unit for task in tasks), workers)
     resources = Resources(workers=workers)
     yield from on_this_machine(tasks, work, lost, resources, lambda task: task.unit.key in keys)

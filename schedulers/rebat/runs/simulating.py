@@ -24,7 +24,7 @@ from rebat.runs.single import RunResult
 from rebat.runs.spec import RunSpec, Scenario, Source
 from rebat.runs.staging import machine_events, preparation, prepared, staged
 from rebat.runs.unit import Unit, canonical, key_of
-from rebat.sim.choose import compile_for, covers
+from rebat.sim.choose import compile_for, covers, threads_pay
 from rebat.sim.shared import Shared
 from rebat.workloads.load import load_workload
 
@@ -136,10 +136,10 @@ def simulate_run(unit: Unit) -> RunResult:
     return staged(workload, spec.scenario).run(_scheduler(unit))
 
 
-def in_threads(units: Iterable[Unit]) -> set[str]:
+def in_threads(units: Iterable[Unit], workers: int) -> set[str]:
     """Return the keys of the runs for threads of this process: those that use the compiled loop.
 
-    If it saves time, compile the loop.
+    Return an empty set if processes would be faster. If it saves time, compile the loop.
     """
     cases: dict[Any, list[Unit]] = {}
     for unit in units:
@@ -155,7 +155,9 @@ def in_threads(units: Iterable[Unit]) -> set[str]:
             if isinstance(chosen, Preset) and covers(workload, chosen):
                 covered.append((chosen.point, alike))
                 n_jobs += len(workload.jobs) * len(alike)
-    return {unit.key for point, alike in covered if compile_for(point, n_jobs) for unit in alike}
+    covered = [(point, alike) for point, alike in covered if compile_for(point, n_jobs)]
+    keys = {unit.key for _, alike in covered for unit in alike}
+    return keys if threads_pay(len(keys), n_jobs, workers) else set()
 
 
 def workload_of(unit: Unit) -> Workload:

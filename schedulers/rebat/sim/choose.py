@@ -26,6 +26,9 @@ PAYS = 200_000
 """Number of jobs from which compiling the loop takes less time than it saves."""
 
 
+RUN_S, JOB_S, LOOP_S, START_S = 0.01, 6e-6, 1e-5, 1.0
+"""Times in seconds: Python code per run and per job, the loop per job, start of a process."""
+
 _READY: set[Point] = set()
 
 
@@ -59,6 +62,17 @@ def compile_for(point: Point, n_jobs: int) -> bool:
         run(*smallest_arguments(point))
         _READY.add(point)
     return ready(point)
+
+
+def threads_pay(n_runs: int, n_jobs: int, workers: int) -> bool:
+    """Return whether threads end before processes would.
+
+    Only the loop runs in several threads at a time, but processes have to start and to read their
+    inputs. ``n_jobs`` is the total number of jobs of all runs.
+    """
+    python_s = n_runs * RUN_S + n_jobs * JOB_S
+    shared_s = (python_s + n_jobs * LOOP_S) / workers
+    return python_s <= shared_s + START_S
 
 
 def compiled_outcome(

@@ -71,8 +71,10 @@ def outcome_of(
     serials[attempts[originals, loop.JOB]] = originals + 1
     again = np.flatnonzero(number > 0)
     names = Texts.of(
-        resubmission_id(jobs.ids[place], attempt)
-        for place, attempt in zip(jobs.order[job[again]].tolist(), number[again], strict=True)
+        resubmission_id(name, attempt)
+        for name, attempt in zip(
+            jobs.ids.take(jobs.order[job[again]]), number[again].tolist(), strict=True
+        )
     )
     profiles, profile_values = jobs.profiles[job].astype(np.int64), [*jobs.profile_names]
     profiles[again] = _extended(
