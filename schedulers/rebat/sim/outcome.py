@@ -221,11 +221,10 @@ def _resumed(
 ) -> Checkpointing:
     """Return the checkpoints of a job with other times. None keeps the time of the job."""
     assert c is not None
-    pattern = c.pattern
     return msgspec.structs.replace(
         c,
-        first_period_us=pattern.first_period if first_us is None else first_us,
-        first_recovery_us=pattern.first_recovery if recovery_us is None else recovery_us,
+        first_period_us=c.pattern.first_period if first_us is None else first_us,
+        first_recovery_us=c.pattern.first_recovery if recovery_us is None else recovery_us,
         period_us=c.period_us if period_us is None else period_us,
         cost_us=c.cost_us if cost_us is None else cost_us,
         recovery_us=c.recovery_us if restart_us is None else restart_us,

@@ -273,7 +273,7 @@ def smallest_arguments(point: Point) -> tuple[Any, ...]:
     return *Events([]).columns(0, 1)[0], room, loop.table_for(parameters, 1), extended(parameters)
 
 
-_TABLES: Shared[tuple[Workload, Submissions]] = Shared(4_000_000, lambda pair: len(pair[0].jobs))
+_TABLES: Shared[tuple[Workload, Submissions]] = Shared(1_000_000, lambda pair: len(pair[0].jobs))
 """The workloads used last, with their tables. All policies and seeds share a table."""
 
 
