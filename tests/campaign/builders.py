@@ -78,9 +78,8 @@ def contents(results: Path) -> dict[str, bytes]:
 def run_here(file: Path, results: Path, **options) -> tuple[Status, list[CampaignProgress]]:
     """Run a campaign in this process; return its status and its progress reports."""
     told: list[CampaignProgress] = []
-    status = run_campaign(
-        open_campaign(file), results, executor="inline", on_progress=told.append, **options
-    )
+    options = {"executor": "inline"} | options
+    status = run_campaign(open_campaign(file), results, on_progress=told.append, **options)
     return status, told
 
 
@@ -113,7 +112,7 @@ def start_and_kill(
     """
     rng = random.Random(seed)
     wanted, later = rng.randrange(0, 26), rng.uniform(0, 0.06)
-    executor = ("processes", "inline")[seed % 2]
+    executor = ("processes", "inline", "threads")[seed % 3]
     arguments = [str(file), "--results", str(results), "--workers", "2", "--executor", executor]
     process = forks().Process(target=perform_quietly, args=(arguments, many))
     process.start()

@@ -9,10 +9,12 @@ import signal
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import current_thread, main_thread
 
 import pytest
 
 from rebat.campaign import run as campaign_run
+from rebat.campaign import simulations
 from rebat.campaign.opening import open_campaign
 from rebat.campaign.run import run_campaign
 from rebat.campaign.store import Store
@@ -21,6 +23,11 @@ from rebat.cli.campaign import campaign
 from rebat.core.errors import InputError
 from rebat.executors.processes import TRIES, on_processes
 from rebat.executors.resources import Resources
+from rebat.runs import simulating
+from rebat.runs.simulating import simulate_run
+from rebat.runs.single import RunResult
+from rebat.runs.unit import Unit
+from rebat.sim import choose
 from rebat.workloads.batsim_json import write_workload
 from rebat.workloads.generate import synthetic
 from tests.campaign.builders import (
@@ -61,14 +68,15 @@ def test_a_changed_input_runs_again_just_what_it_touches(tmp_path: Path) -> None
     assert n_run(run_here(file, results)[1]) == 0
 
 
-def test_a_failed_run_is_recorded_and_the_rest_is_done(tmp_path: Path) -> None:
+@pytest.mark.parametrize("executor", ["inline", "threads", "processes"])
+def test_a_failed_run_is_recorded_and_the_rest_is_done(executor: str, tmp_path: Path) -> None:
     """Runs fail because one profile needs a network model, which does not exist here."""
     file, results = campaign_file(tmp_path), tmp_path / "r"
     big = json.loads((tmp_path / "two.json").read_text())
     big["jobs"][0]["profile"] = "network"
     big["profiles"]["network"] = {"type": "parallel", "cpu": [1], "com": [1]}
     (tmp_path / "two.json").write_text(json.dumps(big))
-    status, told = run_here(file, results)
+    status, told = run_here(file, results, workers=2, executor=executor)
     assert (status.ok, status.failed, status.missing) == (5, 5, 0)
     assert (told[-1].done, told[-1].failed, told[-1].left) == (5, 5, 0)
     failures = json.loads((results / "campaign.json").read_text())["failures"]
@@ -122,12 +130,37 @@ def test_progress_counts_earlier_starts_and_what_a_limit_leaves(unbroken, tmp_pa
     assert second[-1].running == 0
 
 
-def test_processes_and_dask_give_the_same_bytes(tmp_path: Path, unbroken) -> None:
-    pytest.importorskip("distributed")
-    file, expected = unbroken
-    for executor in ("processes", "dask"):
-        run_campaign(open_campaign(file), tmp_path / executor, workers=2, executor=executor)
-        assert contents(tmp_path / executor) == expected
+@pytest.mark.parametrize("executor", ["processes", "threads", "dask", None])
+def test_all_executors_give_the_same_bytes(executor, tmp_path: Path, unbroken) -> None:
+    if executor == "dask":
+        pytest.importorskip("distributed")
+    run_campaign(open_campaign(unbroken[0]), tmp_path / "r", workers=2, executor=executor)
+    assert contents(tmp_path / "r") == unbroken[1]
+
+
+MIXED = GRID.replace('"sfsj"', '"easy:order=random"')
+
+
+def test_covered_runs_are_in_threads_and_others_in_processes(tmp_path: Path, monkeypatch) -> None:
+    file, in_threads = campaign_file(tmp_path, MIXED), []
+    run_here(file, tmp_path / "unbroken")
+
+    def noted(unit: Unit) -> RunResult:
+        in_threads.append((unit.spec.policy, current_thread() is main_thread()))
+        return simulate_run(unit)
+
+    monkeypatch.setattr(simulations, "simulate_run", noted)
+    monkeypatch.setattr(choose, "PAYS", 0)
+    run_campaign(open_campaign(file), tmp_path / "r", workers=2)
+    assert in_threads == [("baseline", False)] * 6
+    assert contents(tmp_path / "r") == contents(tmp_path / "unbroken")
+    monkeypatch.setattr(choose, "START_S", -1e9)
+    run_campaign(open_campaign(file), tmp_path / "p", workers=2)
+    assert len(in_threads) == 6
+    assert contents(tmp_path / "p") == contents(tmp_path / "r")
+    monkeypatch.undo()
+    monkeypatch.setenv("REBAT_ENGINE", "reference")
+    assert simulating.in_threads(open_campaign(file).units, 2) == set()
 
 
 def test_a_dask_scheduler_that_is_not_there(tmp_path: Path, monkeypatch) -> None:

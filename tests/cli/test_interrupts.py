@@ -65,7 +65,7 @@ def test_a_run_is_left_in_order(
 MANY = GRID.replace("seeds = [0, 1]", f"seeds = {list(range(200))}")
 
 
-@pytest.mark.parametrize("executor", ["processes", "dask", "inline"])
+@pytest.mark.parametrize("executor", ["processes", "threads", "dask", "inline"])
 @pytest.mark.parametrize(
     ("name", "status", "says"),
     [("SIGINT", 130, "interrupted"), ("SIGTERM", 143, "terminated"), ("SIGHUP", 129, "hung up")],
@@ -113,7 +113,7 @@ def test_a_full_disk_leaves_nothing_of_a_run(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("executor", ["processes", "inline"])
+@pytest.mark.parametrize("executor", ["processes", "threads", "inline"])
 def test_a_full_disk_ends_a_campaign(executor: str, tmp_path: Path) -> None:
     file, results = campaign_file(tmp_path / "in", jobs=20), tmp_path / "r"
     arguments = ("campaign", "run", file, "--results", results, "--executor", executor)

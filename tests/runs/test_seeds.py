@@ -18,6 +18,7 @@ from rebat.results.seeds import intervals_csv, rows, seeds_csv
 from rebat.runs.options import ScenarioOptions
 from rebat.runs.seeds import Narrow, SeedRuns, run_seeds
 from rebat.runs.spec import Source
+from rebat.sim import choose
 from rebat.workloads.batsim_json import write_workload
 from tests.scenarios import machine
 
@@ -70,7 +71,9 @@ def test_a_ratio_is_that_of_the_means_beside_it(workload: Path) -> None:
     assert len(means) > 50
 
 
-def test_workers_change_nothing(workload: Path) -> None:
+@pytest.mark.parametrize("pays", [0, 200_000])
+def test_workers_change_nothing(pays: int, workload: Path, monkeypatch) -> None:
+    monkeypatch.setattr(choose, "PAYS", pays)
     alone, together = run_seeds(asked(workload, 2)), run_seeds(asked(workload, 2, workers=2))
     assert seeds_csv(alone) == seeds_csv(together)
     assert intervals_csv(rows(alone)) == intervals_csv(rows(together))

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 from rebat.campaign.kinds import KINDS
@@ -20,7 +21,9 @@ from rebat.console.progress import OnCampaignProgress
 from rebat.core.errors import InputError, not_installed
 from rebat.executors.resources import Jobs, Resources
 from rebat.executors.systems import SYSTEMS
+from rebat.executors.table import Executor
 from rebat.executors.table import executor as executor_named
+from rebat.executors.threads import on_this_machine
 from rebat.runs.unit import Unit
 
 MOST_NAMED = 10
@@ -32,7 +35,7 @@ def run_campaign(
     results_dir: Path,
     *,
     workers: int | None = None,
-    executor: str = "processes",
+    executor: str | None = None,
     address: str | None = None,
     jobs: Jobs | None = None,
     on_progress: OnCampaignProgress | None = None,
@@ -50,10 +53,11 @@ def run_campaign(
         The results folder (see `store`). With Dask and batch systems, this folder and the input
         files must have the same paths on all workers.
     workers : int, optional
-        Number of worker processes. The default is one per core. With a batch system, the default is
+        Number of workers. The default is one per core. With a batch system, the default is
         the number of workers in one job.
-    executor : str
-        A key of `executors.table.EXECUTORS`.
+    executor : str, optional
+        A key of `executors.table.EXECUTORS`. The default is threads for runs on the compiled loop
+        (if this is faster) and processes for all others.
     address : str, optional
         Address of a Dask scheduler.
     jobs : Jobs, optional
@@ -75,7 +79,7 @@ def run_campaign(
     InputError
         If options or inputs are invalid, or results cannot be written.
     """
-    chosen = executor_named(executor)
+    chosen: Executor | None = executor_named(executor) if executor else None
     _check_pyarrow()
     if keep_runs and not any(KINDS[unit.kind].files for unit in campaign.units):
         raise InputError("has no effect: the runs of this campaign write no files", "--keep-runs")
@@ -100,6 +104,8 @@ def run_campaign(
             )
             if tasks:
                 _prepare(todo)
+                if chosen is None:
+                    chosen = partial(on_this_machine, in_thread=_in_threads(todo, n_workers))
                 try:
                     # Without this, an interrupt outside the executor would not end the executor.
                     with closing(chosen(tasks, perform, lost, resources)) as outcomes:
@@ -168,7 +174,15 @@ def _prepare(units: Sequence[Unit]) -> None:
             kind.warm_up(own)
 
 
-def _workers(workers: int | None, executor: str) -> int:
+def _in_threads(units: Sequence[Unit], workers: int) -> Callable[[Task], bool]:
+    """Return a function that returns whether a thread of this process performs a task."""
+    keys: set[str] = set()
+    for kind in KINDS.values():
+        keys |= kind.in_threads([unit for unit in units if unit.kind == kind.name], workers)
+    return lambda task: task.unit.key in keys
+
+
+def _workers(workers: int | None, executor: str | None) -> int:
     """Return the number of workers. The default is one per core, or 0 for a batch system."""
     if workers is not None:
         return max(1, workers)

@@ -21,7 +21,7 @@ from rebat.results.measures.summary import as_json
 from rebat.results.metric import flat_metrics
 from rebat.runs.keys import scheduler_of
 from rebat.runs.labels import COLUMNS, DETAILS
-from rebat.runs.simulating import NAME, check_inputs, simulate_run, units
+from rebat.runs.simulating import NAME, check_inputs, in_threads, simulate_run, units
 from rebat.runs.single import RUN_FILES, simulate, write_run
 from rebat.runs.spec import RunSpec
 from rebat.runs.unit import Unit
@@ -101,6 +101,7 @@ KIND = Kind(
     rows=_rows,
     check=check_inputs,
     warm_up=_warm_up,
+    in_threads=in_threads,
     extras=SimulationExtras,
     gather=_gather,
     report=_report,

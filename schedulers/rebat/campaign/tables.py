@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rebat.campaign.kinds import KINDS
 from rebat.campaign.opening import Campaign
-from rebat.campaign.store import TABLE, Store
+from rebat.campaign.store import TABLE, State, Store
 from rebat.core.files import atomic_path
 from rebat.runs.unit import Unit
 
@@ -30,7 +30,7 @@ def write_tables(store: Store, campaign: Campaign) -> None:
 
 def failures(campaign: Campaign, store: Store) -> list[tuple[str, str]]:
     """Return pairs of the description and the error of each failed unit."""
-    errors = _errors(store, campaign)
+    errors = _errors(store, store.states(campaign.units))
     return [
         (f"{unit.grid}, {unit.about}", errors[key])
         for key, unit in campaign.distinct.items()
@@ -38,9 +38,9 @@ def failures(campaign: Campaign, store: Store) -> list[tuple[str, str]]:
     ]
 
 
-def _errors(store: Store, campaign: Campaign) -> dict[str, str]:
+def _errors(store: Store, states: Mapping[str, State]) -> dict[str, str]:
     """Return the errors of the failed units."""
-    failed = [key for key, state in store.states(campaign.units).items() if state == "failed"]
+    failed = [key for key, state in states.items() if state == "failed"]
     return {key: result.error or "" for key in failed if (result := store.read(key)) is not None}
 
 
@@ -106,7 +106,8 @@ def _rows(store: Store, units: Sequence[Unit], schema: pa.Schema) -> pa.Table:
 
 
 def _overview(store: Store, campaign: Campaign) -> dict[str, Any]:
-    states, errors = store.states(campaign.units), _errors(store, campaign)
+    states = store.states(campaign.units)
+    errors = _errors(store, states)
     failed = [
         {"grid": unit.grid, **unit.labels, "key": unit.key, "error": errors[unit.key]}
         for unit in campaign.units

@@ -70,7 +70,7 @@ SCENARIO = (
     show_default=True,
     help="Maximum number of seeds.",
 )
-@click.option("--workers", type=NODES, help="Number of worker processes (default: one per core).")
+@click.option("--workers", type=NODES, help="Number of workers (default: one per core).")
 @click.option("--json", "as_json", is_flag=True, help="Print advice.json instead of sentences.")
 @click.option(
     "--out",

@@ -34,7 +34,7 @@ from rebat.console.output import print_result
     "cores_per_node",
     failures="Event file with the recorded failures of the cluster, as written by 'rebat failures import'.",
 )
-@click.option("--workers", type=NODES, help="Number of worker processes (default: one per core).")
+@click.option("--workers", type=NODES, help="Number of workers (default: one per core).")
 @json_option
 @click.option(
     "--out",

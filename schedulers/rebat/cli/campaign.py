@@ -58,15 +58,13 @@ def campaign() -> None:
     "--workers",
     type=NODES,
     help=(
-        "Total number of worker processes (default: one per core of this machine, or with a batch "
+        "Total number of workers (default: one per core of this machine, or with a batch "
         "system as many as run in one batch job)."
     ),
 )
 @click.option(
     "--executor",
-    default="processes",
-    show_default=True,
-    help="Where runs execute: processes, dask, a batch system (slurm, pbs, sge, lsf), or inline (in this process, for debugging).",
+    help="Where runs execute: processes, threads, dask, a batch system (slurm, pbs, sge, lsf), or inline (in this process, for debugging). [default: threads for runs on the compiled loop if this is faster, processes for others]",
 )
 @click.option(
     "--address",

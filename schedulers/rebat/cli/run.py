@@ -50,7 +50,7 @@ SEED_OPTIONS = (
     click.option(
         "--workers",
         type=NODES,
-        help="With --seeds: number of worker processes (default: one per core).",
+        help="With --seeds: number of workers (default: one per core).",
     ),
 )
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The table of executors.
 
-An executor applies a function to many tasks: in local processes, on Dask, in jobs of a batch
-system, or in this process. It yields outcomes as they complete. If a worker dies, its task is tried
-again. If this attempt also fails, the function ``lost`` receives the task and returns its outcome.
-Other tasks are not affected. If an executor is closed before its end, it ends its workers.
+An executor applies a function to many tasks: in local processes or threads, on Dask, in jobs of a
+batch system, or in this process. It yields outcomes as they complete. If a worker dies, its task is
+tried again. If this attempt also fails, the function ``lost`` receives the task and returns its
+outcome. Other tasks are not affected. If an executor is closed before its end, it ends its workers.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from rebat.core.errors import unknown_name
 from rebat.executors.processes import on_processes
 from rebat.executors.resources import Lost, R, Resources, T, Work
 from rebat.executors.systems import SYSTEMS
+from rebat.executors.threads import on_threads
 
 
 def inline(
@@ -47,6 +48,7 @@ def _on_cluster(
 Executor = Callable[[Sequence[Any], Work[Any, Any], Lost[Any, Any], Resources], Generator[Any]]
 EXECUTORS: dict[str, Executor] = {
     "processes": on_processes,
+    "threads": on_threads,
     "dask": _on_dask,
     **{name: partial(_on_cluster, name) for name in SYSTEMS},
     "inline": inline,

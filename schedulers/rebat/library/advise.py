@@ -117,7 +117,7 @@ def advise(
     most_seeds : int
         Maximum number of seeds.
     workers : int, optional
-        Number of processes (default: one per core).
+        Number of workers (default: one per core).
     out : str or Path
         Folder of the page, the numbers and all runs. After an interruption, the same call continues
         the simulations.

@@ -96,7 +96,7 @@ def calibrate(
     failures : FailureOptions, optional
         From `rebat.failures`. Set ``file`` for the recorded failures of the cluster.
     workers : int, optional
-        Number of processes (default: one per core).
+        Number of workers (default: one per core).
     **options
         ``nodes``, ``cores_per_node``, ``max_attempts``, as in `rebat.run`.
 

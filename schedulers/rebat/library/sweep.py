@@ -196,7 +196,7 @@ def sweep(
         Name of a failure law (default: ``"authors"`` if ``mtbf`` is set).
     checkpoint : {"none", "young-daly", "perfect"}
     workers : int, optional
-        Number of processes (default: one per core).
+        Number of workers (default: one per core).
     out : str or Path, optional
         Folder of the results. If a sweep is interrupted, the same call continues it.
     **parameters

@@ -8,18 +8,17 @@ the interval is narrow enough.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from fnmatch import fnmatchcase
 
 import msgspec
 
 from rebat.core.errors import InputError, PolicyError, RebatError, one_line
-from rebat.executors.resources import Resources
-from rebat.executors.table import EXECUTORS
 from rebat.results.intervals import interval, ratio_of_means, relative_width
 from rebat.results.measures.summary import RunSummary, as_json
 from rebat.results.metric import Name, flat_metrics, metric_names
 from rebat.results.seeds import Seeds
+from rebat.runs.local import perform_all
 from rebat.runs.simulating import simulate_run, units
 from rebat.runs.spec import RunSpec, Scenario, Source
 from rebat.runs.unit import Unit
@@ -87,7 +86,7 @@ def run_seeds(
         tasks = list(_tasks(requested, batch))
         total = max(total, done + len(tasks))
         on_done(done, total)
-        for run in _perform_all(tasks, requested.workers):
+        for run in perform_all(tasks, perform, _lost, requested.workers):
             if run.error:
                 raise PolicyError(f"seed {run.seed}, policy {run.policy}: {run.error}")
             seeds.add(run.seed, run.policy, run.values)
@@ -133,11 +132,6 @@ def _tasks(requested: SeedRuns, batch: range) -> Iterator[_Task]:
     ]
     for (seed, policy), unit in zip(runs, units(specs), strict=True):
         yield _Task(seed, policy, unit)
-
-
-def _perform_all(tasks: Sequence[_Task], workers: int) -> Iterator[Done]:
-    chosen = EXECUTORS["processes" if workers > 1 else "inline"]
-    yield from chosen(tasks, perform, _lost, Resources(workers=workers))
 
 
 def perform(task: _Task) -> Done:

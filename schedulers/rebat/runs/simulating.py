@@ -4,17 +4,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import lru_cache
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from rebat.core.cores import groups_of
-from rebat.core.errors import InputError
+from rebat.core.errors import InputError, RebatError
 from rebat.core.jobs import Workload
 from rebat.models.failures.laws import reads_files
 from rebat.policies.own_policy import OwnPolicy
+from rebat.policies.point import Point
 from rebat.policies.preset import identity as policy_identity
 from rebat.policies.presets import Preset
 from rebat.runs.keys import content_hash, generated, identity, scheduler_of
@@ -23,6 +24,8 @@ from rebat.runs.single import RunResult
 from rebat.runs.spec import RunSpec, Scenario, Source
 from rebat.runs.staging import machine_events, preparation, prepared, staged
 from rebat.runs.unit import Unit, canonical, key_of
+from rebat.sim.choose import compile_for, covers, threads_pay
+from rebat.sim.shared import Shared
 from rebat.workloads.load import load_workload
 
 NAME = "simulation"
@@ -133,6 +136,30 @@ def simulate_run(unit: Unit) -> RunResult:
     return staged(workload, spec.scenario).run(_scheduler(unit))
 
 
+def in_threads(units: Iterable[Unit], workers: int) -> set[str]:
+    """Return the keys of the runs for threads of this process: those that use the compiled loop.
+
+    Return an empty set if processes would be faster. If it saves time, compile the loop.
+    """
+    cases: dict[Any, list[Unit]] = {}
+    for unit in units:
+        spec, scenario = unit.spec, unit.spec.scenario
+        if not scenario.operations:
+            usual = Scenario(nodes=scenario.nodes, checkpoint=scenario.checkpoint)
+            case = _text_of(spec.source), usual, spec.policy, spec.folder, spec.kind
+            cases.setdefault(case, []).append(unit)
+    covered, n_jobs = list[tuple[Point, list[Unit]]](), 0
+    for (source, usual, *_), alike in cases.items():
+        with suppress(RebatError):  # the run reports the error
+            workload, chosen = _prepared(source, _content(alike[0]), usual), _scheduler(alike[0])
+            if isinstance(chosen, Preset) and covers(workload, chosen):
+                covered.append((chosen.point, alike))
+                n_jobs += len(workload.jobs) * len(alike)
+    covered = [(point, alike) for point, alike in covered if compile_for(point, n_jobs)]
+    keys = {unit.key for _, alike in covered for unit in alike}
+    return keys if threads_pay(len(keys), n_jobs, workers) else set()
+
+
 def workload_of(unit: Unit) -> Workload:
     """Return the workload of a run, before checkpoints are added."""
     return _loaded(_text_of(unit.spec.source), _content(unit))
@@ -172,9 +199,16 @@ def _check_law(unit: Unit) -> None:
         raise InputError("changed while the campaign ran", failures.law.label())
 
 
-@lru_cache(maxsize=8)
+_WORKLOADS: Shared[Workload] = Shared(4_000_000, lambda workload: len(workload.jobs))
+"""The workloads used last, before and after checkpoints and silent errors are added."""
+
+
 def _loaded(source: str, content: str) -> Workload:
     """Read a workload once per process. ``content`` is its expected hash."""
+    return _WORKLOADS.get((source, content), lambda: _read(source, content))
+
+
+def _read(source: str, content: str) -> Workload:
     where = msgspec.json.decode(source, type=Source)
     if where.file is None:
         return generated(where)
@@ -183,7 +217,10 @@ def _loaded(source: str, content: str) -> Workload:
     return load_workload(Path(where.file), **where.options)
 
 
-@lru_cache(maxsize=16)
 def _prepared(source: str, content: str, scenario: Scenario) -> Workload:
     """Add checkpoints and silent errors to a workload, once per process."""
-    return prepared(_loaded(source, content), scenario)
+
+    def create() -> Workload:
+        return prepared(_loaded(source, content), scenario)
+
+    return _WORKLOADS.get((source, content, scenario), create)

@@ -49,7 +49,7 @@ from rebat.session.session import Session
 from rebat.sim.choose import compiled_outcome
 from rebat.sim.how import how_of
 from rebat.sim.outcome import Outcome
-from rebat.sim.simulate import Events
+from rebat.sim.simulate import events_of
 
 RUN_FILES = (
     "jobs.csv",
@@ -141,7 +141,7 @@ def simulate(
         preset = preset.carrying_out()
     if operations:
         engine_options = msgspec.structs.replace(engine_options, forward_unknown_events=True)
-    count, events = n_nodes or workload.n_nodes, Events(machine_events)
+    count, events = n_nodes or workload.n_nodes, events_of(machine_events)
     outcome = compiled_outcome(
         workload,
         preset,

@@ -10,20 +10,69 @@ from rebat.policies.own_policy import OwnPolicy
 from rebat.policies.point import Point
 from rebat.policies.preset import Preset
 from rebat.sim.eligible import why_not_policy, why_not_run
-from rebat.sim.how import How
+from rebat.sim.how import How, how_of
 from rebat.sim.loop import run
 from rebat.sim.outcome import Outcome
-from rebat.sim.simulate import Events, OnProgress, Uncovered, simulate, smallest_arguments
+from rebat.sim.simulate import (
+    Events,
+    OnProgress,
+    Uncovered,
+    simulate,
+    smallest_arguments,
+    submissions_of,
+)
 
 PAYS = 200_000
 """Number of jobs from which compiling the loop takes less time than it saves."""
+
+
+RUN_S, JOB_S, LOOP_S, START_S = 0.01, 6e-6, 1e-5, 1.0
+"""Times in seconds: Python code per run and per job, the loop per job, start of a process."""
+
+_READY: set[Point] = set()
 
 
 def ready(point: Point) -> bool:
     """Return whether machine code of the loop for a scheduler is in memory or in the cache."""
     from rebat.kernels.jit import is_ready
 
-    return is_ready(run, smallest_arguments(point))
+    if point in _READY or not is_ready(run, smallest_arguments(point)):
+        return point in _READY
+    _READY.add(point)
+    return True
+
+
+def covers(workload: Workload, preset: object) -> bool:
+    """Return whether the loop can simulate a run without operations and without plans."""
+    if how_of() == "reference" or _why_not(preset, EngineOptions(), False, False):
+        return False
+    try:
+        submissions_of(workload)
+    except Uncovered:
+        return False
+    return True
+
+
+def compile_for(point: Point, n_jobs: int) -> bool:
+    """Compile the loop if that saves time for runs with this total number of jobs.
+
+    Return whether the loop is compiled.
+    """
+    if not ready(point) and (n_jobs >= PAYS or how_of() == "compiled"):
+        run(*smallest_arguments(point))
+        _READY.add(point)
+    return ready(point)
+
+
+def threads_pay(n_runs: int, n_jobs: int, workers: int) -> bool:
+    """Return whether threads end before processes would.
+
+    Only the loop runs in several threads at a time, but processes have to start and to read their
+    inputs. ``n_jobs`` is the total number of jobs of all runs.
+    """
+    python_s = n_runs * RUN_S + n_jobs * JOB_S
+    shared_s = (python_s + n_jobs * LOOP_S) / workers
+    return python_s <= shared_s + START_S
 
 
 def compiled_outcome(

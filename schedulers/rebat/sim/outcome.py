@@ -73,8 +73,10 @@ def outcome_of(
     serials[attempts[originals, loop.JOB]] = originals + 1
     again = np.flatnonzero(number > 0)
     names = Texts.of(
-        resubmission_id(jobs.ids[place], attempt)
-        for place, attempt in zip(jobs.order[job[again]].tolist(), number[again], strict=True)
+        resubmission_id(name, attempt)
+        for name, attempt in zip(
+            jobs.ids.take(jobs.order[job[again]]), number[again].tolist(), strict=True
+        )
     )
     profiles, profile_values = jobs.profiles[job].astype(np.int64), [*jobs.profile_names]
     profiles[again] = _extended(
@@ -136,7 +138,7 @@ def outcome_of(
             "cause": cause_values,
             "why": reason_values,
             "checkpointing": checkpoint_values,
-            "failure": [*events.causes],
+            "failure": events.causes,
             "lost_to": [None],
         },
         {"name": Chosen(jobs.ids, narrow(place))},
@@ -221,11 +223,10 @@ def _resumed(
 ) -> Checkpointing:
     """Return the checkpoints of a job with other times. None keeps the time of the job."""
     assert c is not None
-    pattern = c.pattern
     return msgspec.structs.replace(
         c,
-        first_period_us=pattern.first_period if first_us is None else first_us,
-        first_recovery_us=pattern.first_recovery if recovery_us is None else recovery_us,
+        first_period_us=c.pattern.first_period if first_us is None else first_us,
+        first_recovery_us=c.pattern.first_recovery if recovery_us is None else recovery_us,
         period_us=c.period_us if period_us is None else period_us,
         cost_us=c.cost_us if cost_us is None else cost_us,
         recovery_us=c.recovery_us if restart_us is None else restart_us,

@@ -6,8 +6,9 @@ from __future__ import annotations
 import itertools
 import math
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from threading import Lock
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +22,9 @@ from rebat.core.traits import traits_of
 from rebat.core.units import FOREVER_US, to_s, to_us
 from rebat.models.checkpoint import Checkpointing, checkpoint_kinds
 from rebat.models.failures.events import ExternalEvent, MachineEvent, in_order
+from rebat.models.failures.history import Remembered
+from rebat.models.failures.law import DrawnEvents, GroupedEvents
+from rebat.models.failures.laws import reads_files
 from rebat.models.six_digits import period_as_forwarded_s
 from rebat.policies.placement.plans import NamedOptions
 from rebat.policies.planning.fifo import FifoOptions
@@ -45,6 +49,7 @@ from rebat.sim.eligible import (
 )
 from rebat.sim.loop import run
 from rebat.sim.outcome import Outcome, outcome_of
+from rebat.sim.shared import Shared
 
 Ints = npt.NDArray[np.int64]
 
@@ -54,74 +59,113 @@ class Uncovered(Exception):
 
 
 class Events:
-    """Node events, which are read as needed and can be read again by the reference.
+    """Node events, which are read as needed. Runs in several threads can share them.
 
     Parameters
     ----------
     events : iterable of MachineEvent
         A sequence is an event file: all of its events occur.
+
+    Attributes
+    ----------
+    all : iterable of MachineEvent
+        All events from the beginning.
     """
 
     def __init__(self, events: Iterable[ExternalEvent]) -> None:
         self.are_file = isinstance(events, Sequence)
-        self._rest: Iterator[ExternalEvent] = iter(
-            in_order(events) if isinstance(events, Sequence) else events
-        )
-        self.read: list[ExternalEvent] = []
-        self.complete = False
-        self.causes: dict[str, int] = {"": 0}
-        self._at_us, self._available, self._causes = array("q"), array("q"), array("q")
-        self._nodes, self._first = array("q"), array("q", [0])
-        self._intervals, self._first_interval = array("q"), array("q", [0])
+        self.all: Iterable[ExternalEvent] = events
+        if isinstance(events, Sequence):
+            self.all = in_order(events)
+        elif isinstance(events, Iterator):
+            self.all = Remembered(events)
+        self._lock = Lock()
+        self._begin()
 
-    def read_until(self, at_us: int) -> None:
+    def _begin(self) -> None:
+        """Begin to read the events."""
+        self._rest = iter(self.all)
+        self._complete = self._others = False
+        self._causes: dict[str, int] = {"": 0}
+        self._numbers = [array("q", first) for first in ((), (), (), [0], (), [0], ())]
+        self._arrays: list[Ints] = []
+
+    def columns(self, until_us: int, n_nodes: int) -> tuple[tuple[Ints, ...], bool]:
+        """Return events as arguments of the loop, and whether there are no other events.
+
+        The events include all up to ``until_us``.
+
+        Raises
+        ------
+        Uncovered
+            If the loop does not cover an event.
+        """
+        with self._lock:
+            try:
+                self._read_until(until_us)
+            except BaseException:  # a run after an interrupt must not miss events
+                self._begin()
+                raise
+            if self._others:
+                raise Uncovered("events other than failures and repairs")
+            at_us, available, causes, first, nodes, *_ = self._as_arrays()
+            if nodes.max(initial=0) >= n_nodes:
+                raise Uncovered("events of nodes outside the machine")
+            n, complete = len(at_us), self._complete
+        if n and not complete:  # other events of the last time may be unread
+            n = int(np.searchsorted(at_us, at_us[-1]))
+        return (at_us[:n], available[:n], causes[:n], first[: n + 1], nodes), complete
+
+    def _read_until(self, until_us: int) -> None:
         """Read events up to the first that is later than this time."""
-        while not self.complete and not (self.read and self.read[-1].at_us > at_us):
+        at_us, available, causes, first, nodes, first_interval, intervals = self._numbers
+        while not (self._complete or self._others or (at_us and at_us[-1] > until_us)):
             event = next(self._rest, None)
             if event is None:
-                self.complete = True
-            else:
-                self.read.append(event)
+                self._complete = True
+                return
+            if not isinstance(event, MachineEvent):
+                self._others = True
+                return
+            self._arrays = []
+            for low, high in event.nodes.intervals.tolist():
+                intervals.extend((low, high))
+                nodes.extend(range(low, high + 1))
+            at_us.append(event.at_us)
+            available.append(event.available)
+            causes.append(self._causes.setdefault(event.cause or "", len(self._causes)))
+            first.append(len(nodes))
+            first_interval.append(len(intervals) // 2)
+
+    def _as_arrays(self) -> list[Ints]:
+        self._arrays = self._arrays or [np.array(each, np.int64) for each in self._numbers]
+        return self._arrays
 
     @property
-    def all(self) -> Iterable[ExternalEvent]:
-        """All events, in the form in which they were given."""
-        if self.are_file:
-            return [*self.read, *self._rest]
-        return itertools.chain(self.read, self._rest)
-
-    def columns(self, n_nodes: int) -> tuple[Ints, ...]:
-        """Return the arguments of the loop. The last event is left out if more could follow it."""
-        for event in itertools.islice(self.read, len(self._at_us), None):
-            if not isinstance(event, MachineEvent):
-                raise Uncovered("events other than failures and repairs")
-            for first, last in event.nodes.intervals.tolist():
-                if last >= n_nodes:
-                    raise Uncovered("events of nodes outside the machine")
-                self._intervals.extend((first, last))
-                self._nodes.extend(range(first, last + 1))
-            self._at_us.append(event.at_us)
-            self._available.append(event.available)
-            self._causes.append(self.causes.setdefault(event.cause or "", len(self.causes)))
-            self._first.append(len(self._nodes))
-            self._first_interval.append(len(self._intervals) // 2)
-        at_us = _array(self._at_us)
-        n = len(at_us)
-        if n and not self.complete:  # other events of the last time may be unread
-            n = int(np.searchsorted(at_us, at_us[-1]))
-        rest = (self._available[:n], self._causes[:n], self._first[: n + 1], self._nodes)
-        return (at_us[:n], *map(_array, rest))
+    def causes(self) -> list[str]:
+        """The causes of the events that were read."""
+        with self._lock:
+            return [*self._causes]
 
     def happened(self, n: int | None) -> NodeEvents:
         """Return the first n events (default: all), which the loop has processed."""
-        first = _array(self._first_interval)[: None if n is None else n + 1]
-        nodes = Ragged(_array(self._intervals).reshape(-1, 2), first[:-1], np.diff(first))
-        up = _array(self._available[:n]) != 0
-        return NodeEvents.of_columns(_array(self._at_us[:n]), up, nodes)
+        with self._lock:
+            at_us, available, _, _, _, first, intervals = self._as_arrays()
+        first = first[: None if n is None else n + 1]
+        nodes = Ragged(intervals.reshape(-1, 2), first[:-1], np.diff(first))
+        return NodeEvents.of_columns(at_us[:n], available[:n] != 0, nodes)
 
 
-def _array(values: array[int]) -> Ints:
-    return np.array(values, dtype=np.int64)
+_DRAWN: Shared[Events] = Shared(16)
+"""The failures drawn last. All policies that run with a seed share its failures."""
+
+
+def events_of(events: Iterable[ExternalEvent]) -> Events:
+    """Return events for the loop. Failures that are drawn are shared with other runs."""
+    drawn = events.node_events if isinstance(events, GroupedEvents) else events
+    if isinstance(drawn, DrawnEvents) and not reads_files(drawn.law):
+        return _DRAWN.get(cast(Hashable, events), lambda: Events(events))
+    return Events(events)
 
 
 OnProgress = Callable[[int, int, int], None]
@@ -160,12 +204,11 @@ def simulate(
     until_us = FOREVER_US if events.are_file else until_us
     factor, room = 1, None
     while True:
-        events.read_until(until_us)
-        columns = events.columns(n_nodes)
+        columns, complete = events.columns(until_us, n_nodes)
         if room is None:
             room = loop.room_for(table, parameters, len(columns[-1]), factor)
             plan = loop.table_for(parameters, factor)
-        room.state.n[loop.DRAWN] = not events.complete
+        room.state.n[loop.DRAWN] = not complete
         outcome = run(*columns, room, plan, extended(parameters))
         if outcome == loop.DONE:
             break
@@ -232,14 +275,14 @@ def smallest_arguments(point: Point) -> tuple[Any, ...]:
     """Return arguments of the loop for a run without jobs, which have the types of all runs."""
     parameters = parameters_of(point, 1, 1)
     room = loop.room_for(np.zeros((0, loop.N_JOB_COLUMNS), dtype=np.int64), parameters, 0, 1)
-    return *Events([]).columns(1), room, loop.table_for(parameters, 1), extended(parameters)
+    return *Events([]).columns(0, 1)[0], room, loop.table_for(parameters, 1), extended(parameters)
 
 
-KEPT = 500_000
-"""Number of jobs up to which the table of a workload is kept. Larger tables need much memory."""
+KEPT = 1_000_000
+"""Maximum total number of jobs in tables that are kept. Larger tables need much memory."""
 
-_last: list[tuple[Workload, Submissions]] = []
-"""The workload that was read last, with its table. All policies and seeds share the table."""
+_TABLES: Shared[tuple[Workload, Submissions]] = Shared(KEPT, lambda pair: len(pair[0].jobs))
+"""The workloads used last, with their tables. All policies and seeds share a table."""
 
 
 def submissions_of(workload: Workload) -> Submissions:
@@ -250,17 +293,17 @@ def submissions_of(workload: Workload) -> Submissions:
     Uncovered
         If the loop does not cover the workload.
     """
-    for known, jobs in _last:
-        if known is workload:
-            return jobs
-    if reason := why_not_workload(workload):
-        raise Uncovered(reason)
-    try:
-        jobs = Submissions(workload)
-    except InputError as error:
-        raise Uncovered(str(error)) from None
-    _last[:] = [(workload, jobs)] if len(jobs.table) <= KEPT else []
-    return jobs
+
+    def create() -> tuple[Workload, Submissions]:
+        if reason := why_not_workload(workload):
+            raise Uncovered(reason)
+        try:
+            return workload, Submissions(workload)  # with the workload, whose id is the key
+        except InputError as error:
+            raise Uncovered(str(error)) from None
+
+    n_jobs = len(workload.jobs)
+    return (create() if n_jobs > KEPT else _TABLES.get(id(workload), create))[1]
 
 
 class Submissions:

@@ -11,8 +11,6 @@ import msgspec
 import numpy as np
 
 from rebat.core.errors import InputError, RebatError, one_line
-from rebat.executors.resources import Resources
-from rebat.executors.table import EXECUTORS
 from rebat.library.calibration.distance import (
     Floats,
     Nearness,
@@ -22,6 +20,7 @@ from rebat.library.calibration.distance import (
 from rebat.library.calibration.smaller import on_nodes
 from rebat.library.workloads import LoadedWorkload
 from rebat.results.intervals import interval
+from rebat.runs.local import perform_all
 from rebat.runs.simulating import simulate_run, units
 from rebat.runs.spec import RunSpec, Scenario
 from rebat.runs.unit import Unit
@@ -103,7 +102,7 @@ def simulated(
     workers: int | None,
     on_done: Callable[[int, int], None],
 ) -> Iterator[CalibratedRun]:
-    """Yield the run of each configuration, in worker processes."""
+    """Yield the run of each configuration."""
     specs = [
         RunSpec(
             grid="calibration",
@@ -116,8 +115,7 @@ def simulated(
     ]
     tasks = [_Task(*pair) for pair in zip(configurations, units(specs), strict=True)]
     n_workers = min(workers or len(os.sched_getaffinity(0)), len(tasks))
-    execute = EXECUTORS["processes" if n_workers > 1 else "inline"]
-    done = execute(tasks, perform, _lost, Resources(workers=n_workers))
+    done = perform_all(tasks, perform, _lost, n_workers)
     for number, run in enumerate(done, start=1):
         on_done(number, len(tasks))
         yield run

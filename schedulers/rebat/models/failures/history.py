@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
+from threading import Lock
 
 import msgspec
 import numpy as np
@@ -47,14 +48,16 @@ class Remembered:
 
     def __init__(self, events: Iterable[MachineEvent]) -> None:
         self._source, self._drawn = iter(events), list[MachineEvent]()
+        self._lock = Lock()  # runs in threads share the events
 
     def __iter__(self) -> Iterator[MachineEvent]:
         for place in itertools.count():
-            if place == len(self._drawn):
-                event = next(self._source, None)
-                if event is None:
-                    return
-                self._drawn.append(event)
+            with self._lock:
+                if place == len(self._drawn):
+                    event = next(self._source, None)
+                    if event is None:
+                        return
+                    self._drawn.append(event)
             yield self._drawn[place]
 
 

@@ -75,6 +75,9 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
         consistent.
     warm_up
         Function that compiles the code that units need, so that workers do not all compile it.
+    in_threads
+        Function that returns the keys of the units that threads of one process perform. Its
+        arguments are the units and the number of threads.
     extras
         The type that `gather` returns.
     gather
@@ -100,3 +103,4 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     report: Callable[[Path, Any, Sequence[str]], Report]
     takes_trace: Callable[[Document], bool] = lambda document: False
     check: Callable[[Sequence[Unit]], None] = lambda units: None
+    in_threads: Callable[[Sequence[Unit], int], set[str]] = lambda units, workers: set()

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tasks in threads of this process, which share its memory.
+
+Only code that releases the interpreter lock, like the compiled loop, runs at the same time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import closing
+from itertools import islice
+
+from rebat.core.errors import RebatError
+from rebat.executors.processes import on_processes
+from rebat.executors.resources import Lost, R, Resources, T, Work, reason
+
+AHEAD = 2
+"""Number of tasks per thread that are submitted before their turn, so that no thread waits."""
+
+
+def on_threads(
+    tasks: Sequence[T], work: Work[T, R], lost: Lost[T, R], resources: Resources
+) -> Generator[R]:
+    """Yield outcomes as they complete. When closed, wait for the tasks that have begun."""
+    waiting, running = iter(tasks), set[Future[R]]()
+    pool = ThreadPoolExecutor(max(1, resources.workers), "rebat")
+    try:
+        while True:
+            for task in islice(waiting, AHEAD * resources.workers - len(running)):
+                running.add(pool.submit(work, task))
+            if not running:
+                break
+            done, running = wait(running, return_when=FIRST_COMPLETED)
+            for future in done:
+                if error := future.exception():
+                    raise RebatError(reason(error))
+                yield future.result()
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def on_this_machine(
+    tasks: Sequence[T],
+    work: Work[T, R],
+    lost: Lost[T, R],
+    resources: Resources,
+    in_thread: Callable[[T], bool],
+) -> Generator[R]:
+    """Yield outcomes as they complete: of some tasks from threads, then of others from processes.
+
+    ``in_thread`` returns whether a thread performs a task.
+    """
+    in_threads = [task for task in tasks if in_thread(task)]
+    others = [task for task in tasks if not in_thread(task)]
+    for execute, part in ((on_threads, in_threads), (on_processes, others)):
+        with closing(execute(part, work, lost, resources)) as outcomes:
+            yield from outcomes
