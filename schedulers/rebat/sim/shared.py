@@ -29,8 +29,10 @@ class Shared(Generic[V]):
     def get(self, key: Hashable, create: Callable[[], V]) -> V:
         """Return the value of a key. If there is none, create it."""
         with self._lock:
-            value = self._values.pop(key) if key in self._values else create()
-            self._values[key] = value
+            if key in self._values:
+                self._values[key] = value = self._values.pop(key)
+                return value
+            self._values[key] = value = create()
             total = sum(map(self._size, self._values.values()))
             while total > self._most and len(self._values) > 1:
                 total -= self._size(self._values.pop(next(iter(self._values))))
