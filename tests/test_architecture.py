@@ -26,7 +26,7 @@ ALLOWED = {
     "sim": {"core", "kernels", "models", "policies", "session", "engine"},
     "wire": {"core", "models", "policies", "session", "engine"},
     "workloads": {"core", "models", "accounting"},
-    "results": {"core", "models", "engine", "session"},
+    "results": {"core", "kernels", "models", "engine", "session"},
     "figures": {"core", "results", "session"},
     "executors": {"core", "console"},
     "runs": {

@@ -122,7 +122,7 @@ def test_a_workload_that_is_not_covered() -> None:
 
 def test_the_random_test_can_fail(monkeypatch) -> None:
     """Without the end of the failed attempts, the records differ."""
-    import rebat.sim.simulate as module
+    import rebat.sim.outcome as module
 
     monkeypatch.setattr(module, "CAUSES", (module.CAUSES[2], *module.CAUSES[1:]))
     with pytest.raises(AssertionError):

@@ -45,9 +45,9 @@ class Schema(Generic[T]):
         Columns of integers. For each, the value of a struct: the dotted name of a field, or a
         function. None becomes -1.
     codes : dict
-        Values of which there are few. A column contains positions in the list of the values.
+        Values with few distinct ones. A column contains positions in the list of distinct values.
     texts : dict
-        Texts of which there are many.
+        Texts with many distinct values.
     rare : dict
         Values that are empty in almost all structs. They are stored as objects.
     rows : callable
@@ -339,16 +339,16 @@ class Table(Sequence[T]):
     def _items(self, block: Block, rows: Ints) -> Iterator[T]:
         values = {name: list(codes) for name, codes in self._values.items()}
         for first in range(0, len(rows), STEP):
-            some = rows[first : first + STEP]
-            columns = {name: column[some].tolist() for name, column in block.columns.items()}
+            part = rows[first : first + STEP]
+            columns = {name: column[part].tolist() for name, column in block.columns.items()}
             for name, distinct in values.items():
                 columns[name] = [distinct[code] for code in columns[name]]
             for name, texts in block.texts.items():
-                columns[name] = [*texts.take(some)]
+                columns[name] = [*texts.take(part)]
             for name in self._schema.rare:
                 held = block.rare.get(name, {})
-                columns[name] = [held.get(at) for at in some.tolist()]
-            columns["nodes"] = list(block.nodes.at(some).sets())
+                columns[name] = [held.get(at) for at in part.tolist()]
+            columns["nodes"] = list(block.nodes.at(part).sets())
             yield from self._schema.rows(columns)
 
 

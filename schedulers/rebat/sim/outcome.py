@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -17,7 +18,7 @@ from rebat.core.units import FOREVER_US
 from rebat.engine.jobs import ENDED, FAILED, KILLED, REJECTED, SUCCESS, WALLTIME, EndedJob
 from rebat.models.checkpoint import Checkpointing
 from rebat.policies.context import SizeLimit
-from rebat.session.ledger import ATTEMPTS, Hold, Ledger, Why
+from rebat.session.ledger import ATTEMPTS, AttemptRecord, Hold, Ledger, Why
 from rebat.session.plan_record import PlanRecord
 from rebat.sim import columns as loop
 
@@ -58,134 +59,142 @@ def outcome_of(
     jobs: Submissions, events: Events, room: loop.Room, on_progress: OnProgress | None
 ) -> Outcome:
     """Return the records of a run of the loop."""
-    n, ledger = room.state.n.tolist(), Ledger()
-    table = jobs.table
-    attempts = room.state.attempts[: n[loop.N_ATTEMPTS]]
-    records = room.records[: n[loop.N_RECORDS]]
+    rows = _Rows(jobs, events, room)
+    ledger = Ledger(attempts=rows.attempts())
+    _note_events(ledger, jobs, events, room)
+    limit, place = SizeLimit(int(room.state.n[loop.N_NODES])), jobs.order[rows.job]
+    for row in np.flatnonzero(rows.rejected).tolist():
+        problem = "has no walltime" if rows.cause[row] == loop.NO_WALLTIME else ""
+        problem = problem or limit.exceeded(int(jobs.table[rows.job[row], loop.SIZE])) or ""
+        name, number = f"w0!{jobs.ids[place[row]]}", int(rows.number[row])
+        ledger.rejections.append((resubmission_id(name, number) if number else name, problem))
+    for at in place[rows.cause == loop.NODE_FAILURE].tolist():
+        job_id = f"w0!{jobs.ids[at]}"
+        ledger.interrupted[job_id] = ledger.interrupted.get(job_id, 0) + 1
+    if on_progress and len(rows.records):
+        on_progress(int(rows.end_us[-1]), len(rows.records), len(rows.records))
+    return Outcome(ledger, rows.ended())
 
-    def column(place: int) -> Ints:
-        return narrow(attempts[records, place])
 
-    job, number, cause = map(column, (loop.JOB, loop.NUMBER, loop.CAUSE))
-    queued_us, start_us, end_us = map(column, (loop.QUEUED, loop.START, loop.END))
-    serials = np.zeros(len(table), dtype=np.int64)
-    originals = np.flatnonzero(attempts[:, loop.NUMBER] == 0)
-    serials[attempts[originals, loop.JOB]] = originals + 1
-    again = np.flatnonzero(number > 0)
-    names = Texts.of(
-        resubmission_id(name, attempt)
-        for name, attempt in zip(
-            jobs.ids.take(jobs.order[job[again]]), number[again].tolist(), strict=True
+class _Rows:
+    """The attempts of a run in the order of their records, as columns."""
+
+    def __init__(self, jobs: Submissions, events: Events, room: loop.Room) -> None:
+        n = room.state.n.tolist()
+        self._jobs = jobs
+        self._table = room.state.attempts[: n[loop.N_ATTEMPTS]]
+        self.records = room.records[: n[loop.N_RECORDS]]
+        self.job, self.number, self.cause = map(self._column, (loop.JOB, loop.NUMBER, loop.CAUSE))
+        self._queued_us, self.end_us = map(self._column, (loop.QUEUED, loop.END))
+        self._walltime_us = self._column(loop.WALL)
+        self.rejected = (self.cause == loop.REJECTED) | (self.cause == loop.NO_WALLTIME)
+        self._again = np.flatnonzero(self.number > 0)
+        self._place = narrow(jobs.order[self.job])
+        self._nodes = Ragged(
+            room.state.nodes[: n[loop.N_NODES_USED]].astype(np.int32),
+            np.where(self.rejected, 0, self._column(loop.NODES_AT)),
+            np.where(self.rejected, 0, self._column(loop.N_NODES_AT)),
         )
-    )
-    profiles, profile_values = jobs.profiles[job].astype(np.int64), [*jobs.profile_names]
-    profiles[again] = _extended(
-        profile_values,
-        (
-            attempt_profile(name, profile_values[code])
-            for name, code in zip(names, profiles[again].tolist(), strict=True)
-        ),
-    )
-    reasons, stolen = np.zeros(len(job), dtype=np.int64), np.flatnonzero(cause == loop.STOLEN)
-    reason_values = [""]
-    thieves = jobs.order[attempts[records[stolen], loop.THIEF] - 1].tolist()
-    reasons[stolen] = _extended(reason_values, (f"for {jobs.ids[place]}" for place in thieves))
-    failed = cause == loop.NODE_FAILURE
-    failures = np.where(failed, column(loop.FAILURE), 0)
-    rejected = (cause == loop.REJECTED) | (cause == loop.NO_WALLTIME)
-    checkpoints, checkpoint_values = _checkpoints(jobs, attempts, records, job, again, rejected)
-    causes, cause_values = _coded([why for why, _ in CAUSES])
-    states, state_values = _coded([state for _, state in CAUSES])
-    walltime_us = column(loop.WALL)
-    nodes = Ragged(
-        room.state.nodes[: n[loop.N_NODES_USED]].astype(np.int32),
-        np.where(rejected, 0, column(loop.NODES_AT)),
-        np.where(rejected, 0, column(loop.N_NODES_AT)),
-    )
-    place = jobs.order[job]
-    shared: dict[str, Any] = {
-        "n_nodes": narrow(table[job, loop.SIZE]),
-        "start_us": start_us,
-        "end_us": end_us,
-        "state": narrow(states[cause]),
-        "profile": narrow(profiles),
-        "workload": 0,
-    }
-    ledger.attempts = Table.of_columns(
-        ATTEMPTS,
-        {
-            **shared,
-            "useful_us": column(loop.USEFUL),
+        states, state_values = _coded([state for _, state in CAUSES])
+        self._names, profiles, profile_values = self._resubmissions()
+        self._shared: dict[str, Any] = {
+            "n_nodes": narrow(jobs.table[self.job, loop.SIZE]),
+            "start_us": self._column(loop.START),
+            "end_us": self.end_us,
+            "state": narrow(states[self.cause]),
+            "profile": narrow(profiles),
+            "workload": 0,
+        }
+        self._values: dict[str, Sequence[Any]] = {
+            "state": state_values,
+            "profile": profile_values,
+            "workload": ["w0"],
+            "failure": events.causes,
+        }
+
+    def _column(self, place: int) -> Ints:
+        return narrow(self._table[self.records, place])
+
+    def _resubmissions(self) -> tuple[Texts, Ints, list[str]]:
+        """Return the names of resubmissions, and the profiles of all attempts with their names."""
+        jobs, again = self._jobs, self._again
+        ids, numbers = jobs.ids.take(self._place[again]), self.number[again].tolist()
+        names = Texts.of(map(resubmission_id, ids, numbers))
+        profiles, values = jobs.profiles[self.job].astype(np.int64), [*jobs.profile_names]
+        of_jobs = [values[code] for code in profiles[again].tolist()]
+        profiles[again] = _extended(values, map(attempt_profile, names, of_jobs))
+        return names, profiles, values
+
+    def _reasons(self) -> tuple[Ints, list[str]]:
+        """Return the codes of the reasons for stops, and the reasons."""
+        codes, stolen = np.zeros(len(self.job), dtype=np.int64), self.cause == loop.STOLEN
+        thieves = self._jobs.order[self._table[self.records[stolen], loop.THIEF] - 1].tolist()
+        reasons = [""]
+        codes[stolen] = _extended(reasons, (f"for {self._jobs.ids[at]}" for at in thieves))
+        return codes, reasons
+
+    def attempts(self) -> Table[AttemptRecord]:
+        """Return the table of attempts."""
+        table, original = self._jobs.table, np.flatnonzero(self._table[:, loop.NUMBER] == 0)
+        serials = np.zeros(len(table), dtype=np.int64)
+        serials[self._table[original, loop.JOB]] = original + 1
+        failures = np.where(self.cause == loop.NODE_FAILURE, self._column(loop.FAILURE), 0)
+        reasons, reason_values = self._reasons()
+        causes, cause_values = _coded([why for why, _ in CAUSES])
+        checkpoints, checkpoint_values = _checkpoints(
+            self._jobs, self._table, self.records, self.job, self._again, self.rejected
+        )
+        columns = {
+            **self._shared,
+            "useful_us": self._column(loop.USEFUL),
             "hit": failures > 0,
-            "submit_us": table[job, loop.SUBMIT],
-            "queued_us": queued_us,
-            "serial": records + 1,
-            "job_serial": serials[job],
-            "number": number,
-            "priority": column(loop.PRIORITY),
-            "priority_class": table[job, loop.CLASS],
-            "walltime_us": walltime_us,
-            "cause": causes[cause],
+            "submit_us": table[self.job, loop.SUBMIT],
+            "queued_us": self._queued_us,
+            "serial": self.records + 1,
+            "job_serial": serials[self.job],
+            "number": self.number,
+            "priority": self._column(loop.PRIORITY),
+            "priority_class": table[self.job, loop.CLASS],
+            "walltime_us": self._walltime_us,
+            "cause": causes[self.cause],
             "why": reasons,
             "checkpointing": checkpoints,
             "failure": failures,
             **dict.fromkeys(("lost_us", "hung_us", "imaged", "image_us", "lost_to"), 0),
-        },
-        {
-            "state": state_values,
-            "profile": profile_values,
-            "workload": ["w0"],
+        }
+        values = {
+            **self._values,
             "cause": cause_values,
             "why": reason_values,
             "checkpointing": checkpoint_values,
-            "failure": events.causes,
             "lost_to": [None],
-        },
-        {"name": Chosen(jobs.ids, narrow(place))},
-        nodes,
-    )
-    own = place.copy()
-    own[again] = len(jobs.ids) + np.arange(len(again))
-    ended = Table.of_columns(
-        ENDED,
-        {
-            **shared,
-            "submit_us": queued_us,
-            "walltime_us": np.where(walltime_us >= FOREVER_US, -1, walltime_us),
-            "registered": number > 0,
+        }
+        names = {"name": Chosen(self._jobs.ids, self._place)}
+        return Table.of_columns(ATTEMPTS, columns, values, names, self._nodes)
+
+    def ended(self) -> Table[EndedJob]:
+        """Return the table of Batsim's jobs."""
+        ids, place = self._jobs.ids, self._place.astype(np.int64)
+        place[self._again] = len(ids) + np.arange(len(self._again))
+        columns = {
+            **self._shared,
+            "submit_us": self._queued_us,
+            "walltime_us": np.where(self._walltime_us >= FOREVER_US, -1, self._walltime_us),
+            "registered": self.number > 0,
             "metadata": 0,
-        },
-        {
-            "state": state_values,
-            "profile": profile_values,
-            "workload": ["w0"],
-            "metadata": [""],
-        },
-        {"name": Chosen(Texts.joined([jobs.ids, names]) if len(again) else jobs.ids, narrow(own))},
-        nodes,
-    )
-    _note(ledger, jobs, events, room)
-    limit = SizeLimit(int(room.state.n[loop.N_NODES]))
-    for row in np.flatnonzero(rejected).tolist():
-        problem = "has no walltime" if cause[row] == loop.NO_WALLTIME else ""
-        problem = problem or limit.exceeded(int(shared["n_nodes"][row])) or ""
-        name = f"w0!{jobs.ids[place[row]]}"
-        name = resubmission_id(name, int(number[row])) if number[row] else name
-        ledger.rejections.append((name, problem))
-    for at in place[failed].tolist():
-        job_id = f"w0!{jobs.ids[at]}"
-        ledger.interrupted[job_id] = ledger.interrupted.get(job_id, 0) + 1
-    if on_progress and len(records):
-        on_progress(int(end_us[-1]), len(records), len(records))
-    return Outcome(ledger, ended)
+        }
+        texts = Texts.joined([ids, self._names]) if len(self._again) else ids
+        names = {"name": Chosen(texts, narrow(place))}
+        values = {**self._values, "metadata": [""]}
+        return Table.of_columns(ENDED, columns, values, names, self._nodes)
 
 
 def _extended(values: list[Any], more: Any) -> list[int]:
     """Append values that are not in a list yet. Return the positions of all of them."""
     codes = {value: code for code, value in enumerate(values)}
-    found = [codes.setdefault(value, len(codes)) for value in more]
+    places = [codes.setdefault(value, len(codes)) for value in more]
     values[:] = codes
-    return found
+    return places
 
 
 def _coded(values: list[Any]) -> tuple[Ints, list[Any]]:
@@ -208,8 +217,8 @@ def _checkpoints(
         wanted += [loop.OWN_PERIOD, loop.OWN_COST, loop.OWN_RESTART]
     again = again[codes[again] > 0]
     rows = zip(codes[again].tolist(), attempts[records[again]][:, wanted].tolist(), strict=True)
-    kept = [*values]
-    codes[again] = _extended(values, (_resumed(kept[code], *row) for code, row in rows))
+    of_jobs = [*values]
+    codes[again] = _extended(values, (_resumed(of_jobs[code], *row) for code, row in rows))
     return codes, values
 
 
@@ -233,7 +242,7 @@ def _resumed(
     )
 
 
-def _note(ledger: Ledger, jobs: Submissions, events: Events, room: loop.Room) -> None:
+def _note_events(ledger: Ledger, jobs: Submissions, events: Events, room: loop.Room) -> None:
     """Add the events of jobs and nodes, steals and held nodes to a ledger."""
     n, lists = room.state.n.tolist(), room.state.lists
 

@@ -36,7 +36,7 @@ FEW = 500
 """Number of rows up to which the kernel is not compiled, because this takes longer."""
 
 MARKS = [bytes([mark]) for mark in b"'=+-@\t\r\n\","]
-"""Characters of texts that are changed in a CSV file. Other texts are written as they are."""
+"""Characters of texts that change in a CSV file. Other texts are written unchanged."""
 
 SAFE = 2**49
 """Below this number of microseconds, six decimals of a float are computed with integers."""
