@@ -11,8 +11,8 @@ COPY platforms ./platforms
 COPY campaigns ./campaigns
 RUN pip install --no-cache-dir .
 
-# The toy example checks the image and compiles the kernels.
-RUN rebat toy --out /tmp/toy && rm -r /tmp/toy
+# The toy example checks the image and compiles the kernels. The last command compiles the loop.
+RUN rebat toy --out /tmp/toy && rm -r /tmp/toy && rebat warmup
 
 WORKDIR /project
 EXPOSE 28000
