@@ -142,11 +142,12 @@ def simulate(
     if operations:
         engine_options = msgspec.structs.replace(engine_options, forward_unknown_events=True)
     count, events = n_nodes or workload.n_nodes, events_of(machine_events)
+    fits = uptime_us is None or len(uptime_us) * cores_per_node == count
     outcome = compiled_outcome(
         workload,
         preset,
         events,
-        how=how_of(how),
+        how=how_of(how) if fits else "reference",  # which reports the error
         n_nodes=count,
         max_attempts=max_attempts,
         options=engine_options,
