@@ -38,13 +38,22 @@ def distinct(*columns: Column) -> tuple[Ints, Ints]:
     return by_first_row(keys, count)
 
 
+def first_rows(codes: Column, count: int) -> Ints:
+    """Return the first row of each number below ``count``.
+
+    If a number does not occur, it is the number of rows.
+    """
+    first = np.full(count, len(codes))
+    first[codes[::-1]] = np.arange(len(codes))[::-1]  # of several rows, the first is assigned last
+    return first
+
+
 def by_first_row(codes: Column, count: int) -> tuple[Ints, Ints]:
     """Return the first row of each code that occurs, in ascending order, and the new codes.
 
     ``codes`` contains numbers below ``count``. A new code is the position in the first rows.
     """
-    first = np.full(count, len(codes))
-    first[codes[::-1]] = np.arange(len(codes))[::-1]  # of several rows, the first is assigned last
+    first = first_rows(codes, count)
     order = np.argsort(first, kind="stable")
     new = np.empty(count, np.int64)
     new[order] = np.arange(count)

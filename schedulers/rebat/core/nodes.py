@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -45,7 +45,7 @@ class NodeSet:
     NodeSet('0-5')
     """
 
-    __slots__ = ("_packed", "intervals", "size")
+    __slots__ = ("intervals", "size")
 
     def __init__(self, intervals: Intervals, size: int | None = None) -> None:
         """Create a set from canonical intervals: ascending, disjoint and not adjacent.
@@ -54,45 +54,9 @@ class NodeSet:
         is unknown.
         """
         self.intervals = intervals
-        self._packed = b""
         if size is None:
             size = int((intervals[:, 1] - intervals[:, 0]).sum()) + len(intervals)
         self.size = size
-
-    def pack(self) -> None:
-        """Compress the set. This saves memory if the set will rarely be used."""
-        if self.size and not self._packed and self.intervals[-1, 1] < 2**31:
-            self._packed = self.intervals.astype(np.int32).tobytes()
-            del self.intervals
-
-    @property
-    def packed(self) -> bytes:
-        """The intervals as bytes (int32), which `unpacked` reads. An empty set has no bytes."""
-        return self._packed or self.intervals.astype(np.int32).tobytes()
-
-    @classmethod
-    def unpacked(cls, size: int, packed: bytes) -> NodeSet:
-        """Return the set from the bytes of ``packed``. ``size`` is its number of nodes."""
-        nodes = cls(NO_INTERVALS, size)
-        if packed:
-            nodes._packed = packed
-            del nodes.intervals
-        return nodes
-
-    def _pairs(self) -> Iterable[Sequence[int]]:
-        """Return the first and last node of each interval."""
-        if not self._packed:
-            pairs: list[list[int]] = self.intervals.tolist()
-            return pairs
-        ends = iter(memoryview(self._packed).cast("i").tolist())
-        return zip(ends, ends, strict=True)
-
-    def __getattr__(self, name: str) -> Any:
-        # Python calls this only for missing attributes. Therefore, sets that are not packed have no
-        # overhead.
-        if name != "intervals":
-            raise AttributeError(name)
-        return np.frombuffer(self._packed, np.int32).reshape(-1, 2).astype(np.int64)
 
     @classmethod
     def from_intervals(cls, pairs: Iterable[tuple[int, int]]) -> NodeSet:
@@ -224,7 +188,7 @@ class NodeSet:
         return hash(self.intervals.tobytes())
 
     def __str__(self) -> str:
-        return " ".join([f"{a}-{b}" if a != b else f"{a}" for a, b in self._pairs()])
+        return " ".join([f"{a}-{b}" if a != b else f"{a}" for a, b in self.intervals.tolist()])
 
     def __repr__(self) -> str:
         return f"NodeSet({str(self)!r})"

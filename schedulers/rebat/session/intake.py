@@ -179,7 +179,6 @@ class Intake:
             stages=hang.stages if hang else {},
         )
         self._board.ledger.add(record, stopping.remaining if stopping else None)
-        running.nodes.pack()
 
     def _retry(self, running: Running) -> None:
         """Requeue a job with all its work after an error that was detected at its end.

@@ -13,48 +13,48 @@ from rebat.policies.planning.fifo import FifoOptions
 from rebat.policies.planning.list_scheduling import ListOptions
 from rebat.policies.point import Point
 from rebat.policies.reactions.stealing import StealingOptions
-from rebat.sim import columns as loop
+from rebat.sim import columns
 
 ORDERS = {
-    "fcfs": loop.FCFS,
-    "shortest": loop.SHORTEST,
-    "largest": loop.LARGEST,
-    "smallest": loop.SMALLEST,
-    "priority": loop.BY_CLASS,
-    "fcfs-by-id": loop.BY_ID,
-    "lpt": loop.LONGEST_TIME,
-    "spt": loop.SHORTEST_TIME,
-    "hpa": loop.MOST_NODES,
-    "lpa": loop.FEWEST,
-    "la": loop.LARGEST_AREA,
-    "sa": loop.SMALLEST_AREA,
-    "ljf": loop.LARGE_FIRST,
+    "fcfs": columns.FCFS,
+    "shortest": columns.SHORTEST,
+    "largest": columns.LARGEST,
+    "smallest": columns.SMALLEST,
+    "priority": columns.BY_CLASS,
+    "fcfs-by-id": columns.BY_ID,
+    "lpt": columns.LONGEST_TIME,
+    "spt": columns.SHORTEST_TIME,
+    "hpa": columns.MOST_NODES,
+    "lpa": columns.FEWEST,
+    "la": columns.LARGEST_AREA,
+    "sa": columns.SMALLEST_AREA,
+    "ljf": columns.LARGE_FIRST,
 }
 """The queue orders that are functions of columns."""
 
 VICTIM_RULES = {
-    "fewest-nodes": loop.FEWEST_NODES,
-    "latest-release": loop.LATEST_RELEASE,
-    "least-lost-work": loop.LEAST_LOST_WORK,
-    "fits": loop.FITS,
+    "fewest-nodes": columns.FEWEST_NODES,
+    "latest-release": columns.LATEST_RELEASE,
+    "least-lost-work": columns.LEAST_LOST_WORK,
+    "fits": columns.FITS,
 }
 CRITERIA = {
-    "fewer-nodes": loop.FEWER_NODES,
-    "later-release": loop.LATER_RELEASE,
-    "smaller-flow": loop.SMALLER_FLOW,
+    "fewer-nodes": columns.FEWER_NODES,
+    "later-release": columns.LATER_RELEASE,
+    "smaller-flow": columns.SMALLER_FLOW,
 }
-RELEASES = {"original": loop.OF_JOB, "resubmission": loop.OF_ATTEMPT}
-TIES = {"order": loop.BY_RELEASE, "run-time": loop.BY_START, "id": loop.BY_TEXT}
-TIMINGS = {"now": loop.NOW, "proactive": loop.PROACTIVE, "next": loop.NEXT}
+RELEASES = {"original": columns.OF_JOB, "resubmission": columns.OF_ATTEMPT}
+TIES = {"order": columns.BY_RELEASE, "run-time": columns.BY_START, "id": columns.BY_TEXT}
+TIMINGS = {"now": columns.NOW, "proactive": columns.PROACTIVE, "next": columns.NEXT}
 DIALECT = {
-    loop.AUTHORS: ("semantics", "authors"),
-    loop.TWO_PASSES: ("passes", "two"),
-    loop.LOWEST_HELD: ("held", "lowest"),
-    loop.OTHERS_FIRST: ("ended", "others-first"),
-    loop.HIT_AS_VICTIM: ("hit", "victim"),
-    loop.CHOSEN_ONCE: ("chosen", "once"),
-    loop.PROGRAM_K3: ("k3", "program"),
-    loop.SIX_DIGITS: ("digits", "six"),
+    columns.AUTHORS: ("semantics", "authors"),
+    columns.TWO_PASSES: ("passes", "two"),
+    columns.LOWEST_HELD: ("held", "lowest"),
+    columns.OTHERS_FIRST: ("ended", "others-first"),
+    columns.HIT_AS_VICTIM: ("hit", "victim"),
+    columns.CHOSEN_ONCE: ("chosen", "once"),
+    columns.PROGRAM_K3: ("k3", "program"),
+    columns.SIX_DIGITS: ("digits", "six"),
 }
 """Parameters of the loop that are choices of the dialect: option and value."""
 

@@ -20,7 +20,7 @@ from rebat.models.checkpoint import Checkpointing
 from rebat.policies.context import SizeLimit
 from rebat.session.ledger import ATTEMPTS, AttemptRecord, Hold, Ledger, Why
 from rebat.session.plan_record import PlanRecord
-from rebat.sim import columns as loop
+from rebat.sim import columns
 
 if TYPE_CHECKING:
     from rebat.sim.simulate import Events, OnProgress, Submissions
@@ -56,19 +56,19 @@ class Outcome(msgspec.Struct):
 
 
 def outcome_of(
-    jobs: Submissions, events: Events, room: loop.Room, on_progress: OnProgress | None
+    jobs: Submissions, events: Events, room: columns.Room, on_progress: OnProgress | None
 ) -> Outcome:
     """Return the records of a run of the loop."""
     rows = _Rows(jobs, events, room)
     ledger = Ledger(attempts=rows.attempts())
     _note_events(ledger, jobs, events, room)
-    limit, place = SizeLimit(int(room.state.n[loop.N_NODES])), jobs.order[rows.job]
+    limit, place = SizeLimit(int(room.state.n[columns.N_NODES])), jobs.order[rows.job]
     for row in np.flatnonzero(rows.rejected).tolist():
-        problem = "has no walltime" if rows.cause[row] == loop.NO_WALLTIME else ""
-        problem = problem or limit.exceeded(int(jobs.table[rows.job[row], loop.SIZE])) or ""
+        problem = "has no walltime" if rows.cause[row] == columns.NO_WALLTIME else ""
+        problem = problem or limit.exceeded(int(jobs.table[rows.job[row], columns.SIZE])) or ""
         name, number = f"w0!{jobs.ids[place[row]]}", int(rows.number[row])
         ledger.rejections.append((resubmission_id(name, number) if number else name, problem))
-    for at in place[rows.cause == loop.NODE_FAILURE].tolist():
+    for at in place[rows.cause == columns.NODE_FAILURE].tolist():
         job_id = f"w0!{jobs.ids[at]}"
         ledger.interrupted[job_id] = ledger.interrupted.get(job_id, 0) + 1
     if on_progress and len(rows.records):
@@ -79,27 +79,29 @@ def outcome_of(
 class _Rows:
     """The attempts of a run in the order of their records, as columns."""
 
-    def __init__(self, jobs: Submissions, events: Events, room: loop.Room) -> None:
+    def __init__(self, jobs: Submissions, events: Events, room: columns.Room) -> None:
         n = room.state.n.tolist()
         self._jobs = jobs
-        self._table = room.state.attempts[: n[loop.N_ATTEMPTS]]
-        self.records = room.records[: n[loop.N_RECORDS]]
-        self.job, self.number, self.cause = map(self._column, (loop.JOB, loop.NUMBER, loop.CAUSE))
-        self._queued_us, self.end_us = map(self._column, (loop.QUEUED, loop.END))
-        self._walltime_us = self._column(loop.WALL)
-        self.rejected = (self.cause == loop.REJECTED) | (self.cause == loop.NO_WALLTIME)
+        self._table = room.state.attempts[: n[columns.N_ATTEMPTS]]
+        self.records = room.records[: n[columns.N_RECORDS]]
+        self.job, self.number, self.cause = map(
+            self._column, (columns.JOB, columns.NUMBER, columns.CAUSE)
+        )
+        self._queued_us, self.end_us = map(self._column, (columns.QUEUED, columns.END))
+        self._walltime_us = self._column(columns.WALL)
+        self.rejected = (self.cause == columns.REJECTED) | (self.cause == columns.NO_WALLTIME)
         self._again = np.flatnonzero(self.number > 0)
         self._place = narrow(jobs.order[self.job])
         self._nodes = Ragged(
-            room.state.nodes[: n[loop.N_NODES_USED]].astype(np.int32),
-            np.where(self.rejected, 0, self._column(loop.NODES_AT)),
-            np.where(self.rejected, 0, self._column(loop.N_NODES_AT)),
+            room.state.nodes[: n[columns.N_NODES_USED]].astype(np.int32),
+            np.where(self.rejected, 0, self._column(columns.NODES_AT)),
+            np.where(self.rejected, 0, self._column(columns.N_NODES_AT)),
         )
         states, state_values = _coded([state for _, state in CAUSES])
         self._names, profiles, profile_values = self._resubmissions()
         self._shared: dict[str, Any] = {
-            "n_nodes": narrow(jobs.table[self.job, loop.SIZE]),
-            "start_us": self._column(loop.START),
+            "n_nodes": narrow(jobs.table[self.job, columns.SIZE]),
+            "start_us": self._column(columns.START),
             "end_us": self.end_us,
             "state": narrow(states[self.cause]),
             "profile": narrow(profiles),
@@ -127,34 +129,34 @@ class _Rows:
 
     def _reasons(self) -> tuple[Ints, list[str]]:
         """Return the codes of the reasons for stops, and the reasons."""
-        codes, stolen = np.zeros(len(self.job), dtype=np.int64), self.cause == loop.STOLEN
-        thieves = self._jobs.order[self._table[self.records[stolen], loop.THIEF] - 1].tolist()
+        codes, stolen = np.zeros(len(self.job), dtype=np.int64), self.cause == columns.STOLEN
+        thieves = self._jobs.order[self._table[self.records[stolen], columns.THIEF] - 1].tolist()
         reasons = [""]
         codes[stolen] = _extended(reasons, (f"for {self._jobs.ids[at]}" for at in thieves))
         return codes, reasons
 
     def attempts(self) -> Table[AttemptRecord]:
         """Return the table of attempts."""
-        table, original = self._jobs.table, np.flatnonzero(self._table[:, loop.NUMBER] == 0)
+        table, original = self._jobs.table, np.flatnonzero(self._table[:, columns.NUMBER] == 0)
         serials = np.zeros(len(table), dtype=np.int64)
-        serials[self._table[original, loop.JOB]] = original + 1
-        failures = np.where(self.cause == loop.NODE_FAILURE, self._column(loop.FAILURE), 0)
+        serials[self._table[original, columns.JOB]] = original + 1
+        failures = np.where(self.cause == columns.NODE_FAILURE, self._column(columns.FAILURE), 0)
         reasons, reason_values = self._reasons()
         causes, cause_values = _coded([why for why, _ in CAUSES])
         checkpoints, checkpoint_values = _checkpoints(
             self._jobs, self._table, self.records, self.job, self._again, self.rejected
         )
-        columns = {
+        fields = {
             **self._shared,
-            "useful_us": self._column(loop.USEFUL),
+            "useful_us": self._column(columns.USEFUL),
             "hit": failures > 0,
-            "submit_us": table[self.job, loop.SUBMIT],
+            "submit_us": table[self.job, columns.SUBMIT],
             "queued_us": self._queued_us,
             "serial": self.records + 1,
             "job_serial": serials[self.job],
             "number": self.number,
-            "priority": self._column(loop.PRIORITY),
-            "priority_class": table[self.job, loop.CLASS],
+            "priority": self._column(columns.PRIORITY),
+            "priority_class": table[self.job, columns.CLASS],
             "walltime_us": self._walltime_us,
             "cause": causes[self.cause],
             "why": reasons,
@@ -170,13 +172,13 @@ class _Rows:
             "lost_to": [None],
         }
         names = {"name": Chosen(self._jobs.ids, self._place)}
-        return Table.of_columns(ATTEMPTS, columns, values, names, self._nodes)
+        return Table.of_columns(ATTEMPTS, fields, values, names, self._nodes)
 
     def ended(self) -> Table[EndedJob]:
         """Return the table of Batsim's jobs."""
         ids, place = self._jobs.ids, self._place.astype(np.int64)
         place[self._again] = len(ids) + np.arange(len(self._again))
-        columns = {
+        fields = {
             **self._shared,
             "submit_us": self._queued_us,
             "walltime_us": np.where(self._walltime_us >= FOREVER_US, -1, self._walltime_us),
@@ -186,7 +188,7 @@ class _Rows:
         texts = Texts.joined([ids, self._names]) if len(self._again) else ids
         names = {"name": Chosen(texts, narrow(place))}
         values = {**self._values, "metadata": [""]}
-        return Table.of_columns(ENDED, columns, values, names, self._nodes)
+        return Table.of_columns(ENDED, fields, values, names, self._nodes)
 
 
 def _extended(values: list[Any], more: Any) -> list[int]:
@@ -211,10 +213,10 @@ def _checkpoints(
     kinds = [0 if c is None else _extended(values, [_resumed(c)])[0] for c in jobs.kinds]
     codes = np.array(kinds or [0], dtype=np.int64)[jobs.kind_of[jobs.profiles[job]]]
     codes[rejected] = 0
-    wanted = [loop.FIRST, loop.RECOVERY]
-    if attempts.shape[1] > loop.N_COLUMNS:
+    wanted = [columns.FIRST, columns.RECOVERY]
+    if attempts.shape[1] > columns.N_COLUMNS:
         again = np.arange(len(job))
-        wanted += [loop.OWN_PERIOD, loop.OWN_COST, loop.OWN_RESTART]
+        wanted += [columns.OWN_PERIOD, columns.OWN_COST, columns.OWN_RESTART]
     again = again[codes[again] > 0]
     rows = zip(codes[again].tolist(), attempts[records[again]][:, wanted].tolist(), strict=True)
     of_jobs = [*values]
@@ -242,21 +244,21 @@ def _resumed(
     )
 
 
-def _note_events(ledger: Ledger, jobs: Submissions, events: Events, room: loop.Room) -> None:
+def _note_events(ledger: Ledger, jobs: Submissions, events: Events, room: columns.Room) -> None:
     """Add the events of jobs and nodes, steals and held nodes to a ledger."""
     n, lists = room.state.n.tolist(), room.state.lists
 
     def id_of(j: int) -> str:
         return f"w0!{jobs.ids[int(jobs.order[j])]}"
 
-    given_up = lists[loop.GIVEN_UP_JOBS, : n[loop.N_GIVEN_UP]]
+    given_up = lists[columns.GIVEN_UP_JOBS, : n[columns.N_GIVEN_UP]]
     ledger.given_up = [id_of(j) for j in given_up.tolist()]
-    ledger.failures_that_hit = [(at, free) for at, free in room.hits[: n[loop.N_HITS]].tolist()]
-    ledger.steals = lists[loop.STEALS_AT, : n[loop.N_STEALS]].tolist()
-    off = lists[[loop.OFF_AT, loop.OFF_WHY], : n[loop.N_STEALS_OFF]].T
+    ledger.failures_that_hit = [(at, free) for at, free in room.hits[: n[columns.N_HITS]].tolist()]
+    ledger.steals = lists[columns.STEALS_AT, : n[columns.N_STEALS]].tolist()
+    off = lists[[columns.OFF_AT, columns.OFF_WHY], : n[columns.N_STEALS_OFF]].T
     ledger.steals_off = [(at, WHY_OFF[why]) for at, why in off.tolist()]
-    holds = room.state.tables[loop.HOLD_TABLE, : n[loop.N_HOLDS], : loop.N_HOLD_AT + 1]
+    holds = room.state.tables[columns.HOLD_TABLE, : n[columns.N_HOLDS], : columns.N_HOLD_AT + 1]
     for j, since_us, until_us, first, k in holds.tolist():
         held = NodeSet(room.state.nodes[first : first + k].copy())
         ledger.holds.append(Hold(id_of(j), held, since_us, None if until_us < 0 else until_us))
-    ledger.node_events = events.happened(None if events.are_file else n[loop.N_LINES])
+    ledger.node_events = events.happened(None if events.are_file else n[columns.N_LINES])

@@ -36,7 +36,7 @@ from rebat.policies.planning.list_scheduling import (
 )
 from rebat.policies.point import Point
 from rebat.policies.reactions.stealing import StealingOptions
-from rebat.sim import columns as loop
+from rebat.sim import columns
 from rebat.sim.eligible import (
     CRITERIA,
     DIALECT,
@@ -194,33 +194,33 @@ def simulate(
     """
     jobs = submissions_of(workload)
     table, parameters = jobs.table, parameters_of(point, n_nodes, max_attempts)
-    parameters[loop.TO_THE_LAST_EVENT] = events.are_file
+    parameters[columns.TO_THE_LAST_EVENT] = events.are_file
     check_numbers(table, parameters)
-    if parameters[loop.ORDER] == loop.BY_ID or parameters[loop.TIE] == loop.BY_TEXT:
+    if parameters[columns.ORDER] == columns.BY_ID or parameters[columns.TIE] == columns.BY_TEXT:
         table = np.column_stack([table, ranks_of(jobs)])
-    if parameters[loop.SIX_DIGITS]:
+    if parameters[columns.SIX_DIGITS]:
         table = with_periods_as_forwarded(table)
-    until_us = int((table[:, loop.SUBMIT] + table[:, loop.JOB_DELAY]).max(initial=0))
+    until_us = int((table[:, columns.SUBMIT] + table[:, columns.JOB_DELAY]).max(initial=0))
     until_us = FOREVER_US if events.are_file else until_us
     factor, room = 1, None
     while True:
-        columns, complete = events.columns(until_us, n_nodes)
+        lines, complete = events.columns(until_us, n_nodes)
         if room is None:
-            room = loop.room_for(table, parameters, len(columns[-1]), factor)
-            plan = loop.table_for(parameters, factor)
-        room.state.n[loop.DRAWN] = not complete
-        outcome = run(*columns, room, plan, extended(parameters))
-        if outcome == loop.DONE:
+            room = columns.room_for(table, parameters, len(lines[-1]), factor)
+            plan = columns.table_for(parameters, factor)
+        room.state.n[columns.DRAWN] = not complete
+        outcome = run(*lines, room, plan, extended(parameters))
+        if outcome == columns.DONE:
             break
-        if outcome == loop.REFERENCE:
+        if outcome == columns.REFERENCE:
             raise Uncovered("a run that only the reference can simulate")
-        if outcome == loop.MORE_EVENTS:
+        if outcome == columns.MORE_EVENTS:
             until_us += until_us // 4 + 1
             continue
         factor *= 2
-        if outcome == loop.LARGER_ROOM and plan is None:
-            larger = loop.room_for(table, parameters, len(columns[-1]), factor)
-            room = loop.grown(room, larger)
+        if outcome == columns.LARGER_ROOM and plan is None:
+            larger = columns.room_for(table, parameters, len(lines[-1]), factor)
+            room = columns.grown(room, larger)
         else:
             room = None
     return outcome_of(jobs, events, room, on_progress)
@@ -228,12 +228,14 @@ def simulate(
 
 def check_numbers(table: Ints, parameters: Ints) -> None:
     """Raise Uncovered if a number that a rule computes may not fit in 64 bits."""
-    judges_flows = parameters[loop.STEALING] and parameters[loop.CRITERION] == loop.SMALLER_FLOW
-    if judges_flows and (table[:, loop.JOB_WALL] >= FOREVER_US).any():
+    judges_flows = (
+        parameters[columns.STEALING] and parameters[columns.CRITERION] == columns.SMALLER_FLOW
+    )
+    if judges_flows and (table[:, columns.JOB_WALL] >= FOREVER_US).any():
         raise Uncovered("criterion=smaller-flow with jobs without walltimes")
-    if parameters[loop.ORDER] in (loop.LARGEST_AREA, loop.SMALLEST_AREA):
-        lengths = np.minimum(table[:, loop.JOB_WALL], loop.LONGEST_US).astype(float)
-        if ((lengths + 1e12) * table[:, loop.SIZE]).max(initial=0.0) > 2.0**62:
+    if parameters[columns.ORDER] in (columns.LARGEST_AREA, columns.SMALLEST_AREA):
+        lengths = np.minimum(table[:, columns.JOB_WALL], columns.LONGEST_US).astype(float)
+        if ((lengths + 1e12) * table[:, columns.SIZE]).max(initial=0.0) > 2.0**62:
             raise Uncovered("areas that do not fit in 64 bits")
 
 
@@ -252,7 +254,7 @@ def ranks_of(jobs: Submissions) -> Ints:
 def with_periods_as_forwarded(table: Ints) -> Ints:
     """Return the table with periods as Batsim rounds them (see `rebat.models.six_digits`)."""
     table = np.column_stack([table, np.zeros((len(table), 4), dtype=np.int64)])
-    of_jobs = table[:, [loop.PERIOD, loop.COST, loop.SIZE, loop.CHECKPOINTS]]
+    of_jobs = table[:, [columns.PERIOD, columns.COST, columns.SIZE, columns.CHECKPOINTS]]
     patterns, which = np.unique(of_jobs, axis=0, return_inverse=True)
     for k, (period_us, cost_us, size, checkpoints) in enumerate(patterns.tolist()):
         if not checkpoints or period_us + cost_us <= 1:
@@ -260,28 +262,37 @@ def with_periods_as_forwarded(table: Ints) -> Ints:
         period_s, rows = to_s(period_us), np.flatnonzero(which.ravel() == k)
         forwarded_s = period_as_forwarded_s(period_s, to_s(cost_us), size)
         fraction, exponent = math.frexp(forwarded_s)
-        table[rows, loop.FRACTION], table[rows, loop.EXPONENT] = int(fraction * 2**53), exponent
-        same = rows[table[rows, loop.FIRST_PERIOD] == period_us]
-        table[rows, loop.PERIOD] = table[same, loop.FIRST_PERIOD] = to_us(forwarded_s)
+        table[rows, columns.FRACTION], table[rows, columns.EXPONENT] = (
+            int(fraction * 2**53),
+            exponent,
+        )
+        same = rows[table[rows, columns.FIRST_PERIOD] == period_us]
+        table[rows, columns.PERIOD] = table[same, columns.FIRST_PERIOD] = to_us(forwarded_s)
     return table
 
 
 def extended(parameters: Ints) -> bool | None:
     """Return the last argument of the loop: which rules are compiled."""
-    return True if parameters[loop.TIMING] != loop.NOW or parameters[loop.SIX_DIGITS] else None
+    return (
+        True
+        if parameters[columns.TIMING] != columns.NOW or parameters[columns.SIX_DIGITS]
+        else None
+    )
 
 
 def smallest_arguments(point: Point) -> tuple[Any, ...]:
     """Return arguments of the loop for a run without jobs, which have the types of all runs."""
     parameters = parameters_of(point, 1, 1)
-    room = loop.room_for(np.zeros((0, loop.N_JOB_COLUMNS), dtype=np.int64), parameters, 0, 1)
-    return *Events([]).columns(0, 1)[0], room, loop.table_for(parameters, 1), extended(parameters)
+    room = columns.room_for(np.zeros((0, columns.N_JOB_COLUMNS), dtype=np.int64), parameters, 0, 1)
+    return (
+        *Events([]).columns(0, 1)[0],
+        room,
+        columns.table_for(parameters, 1),
+        extended(parameters),
+    )
 
 
-KEPT = 1_000_000
-"""Maximum total number of jobs in tables that are kept. Larger tables need much memory."""
-
-_TABLES: Shared[tuple[Workload, Submissions]] = Shared(KEPT, lambda pair: len(pair[0].jobs))
+_TABLES: Shared[tuple[Workload, Submissions]] = Shared(1_000_000, lambda pair: len(pair[0].jobs))
 """The workloads used last, with their tables. All policies and seeds share a table."""
 
 
@@ -302,8 +313,7 @@ def submissions_of(workload: Workload) -> Submissions:
         except InputError as error:
             raise Uncovered(str(error)) from None
 
-    n_jobs = len(workload.jobs)
-    return (create() if n_jobs > KEPT else _TABLES.get(id(workload), create))[1]
+    return _TABLES.get(id(workload), create)[1]
 
 
 class Submissions:
@@ -330,17 +340,20 @@ class Submissions:
         profiles = [workload.profiles[name] for name in self.profile_names]
         self.kinds, kinds = checkpoint_kinds(profiles)
         self.kind_of = np.array(kinds, dtype=np.int64)
-        rows = np.zeros((len(profiles), loop.N_JOB_COLUMNS), dtype=np.int64)
-        rows[:, loop.JOB_DELAY] = delays_us_of(profiles)
-        rows[:, loop.RET] = [int(profile.get("ret", 0)) for profile in profiles]
+        rows = np.zeros((len(profiles), columns.N_JOB_COLUMNS), dtype=np.int64)
+        rows[:, columns.JOB_DELAY] = delays_us_of(profiles)
+        rows[:, columns.RET] = [int(profile.get("ret", 0)) for profile in profiles]
         patterns = np.array([self._pattern(c) for c in self.kinds], dtype=np.int64)
-        rows[:, loop.CHECKPOINTS : loop.CLASS] = patterns.reshape(-1, 6)[self.kind_of]
+        rows[:, columns.CHECKPOINTS : columns.CLASS] = patterns.reshape(-1, 6)[self.kind_of]
         classes = [traits_of(extra).priority_class for extra in jobs.extra_fields]
         table = self.table = rows[self.profiles]
-        table[:, loop.SUBMIT], table[:, loop.SIZE] = jobs.submit_us[order], jobs.n_nodes[order]
+        table[:, columns.SUBMIT], table[:, columns.SIZE] = (
+            jobs.submit_us[order],
+            jobs.n_nodes[order],
+        )
         walls_us = jobs.walltime_us
-        table[:, loop.JOB_WALL] = np.where(walls_us < 0, FOREVER_US, walls_us)[order]
-        table[:, loop.CLASS] = np.array(classes, dtype=np.int64)[jobs.extra_codes[order]]
+        table[:, columns.JOB_WALL] = np.where(walls_us < 0, FOREVER_US, walls_us)[order]
+        table[:, columns.CLASS] = np.array(classes, dtype=np.int64)[jobs.extra_codes[order]]
 
     @staticmethod
     def _pattern(c: Checkpointing | None) -> tuple[int, ...]:
@@ -359,35 +372,35 @@ class Submissions:
 def parameters_of(point: Point, n_nodes: int, max_attempts: int) -> Ints:
     """Return the parameters of the loop."""
     planning, dialect = point.planning, point.dialect
-    parameters = np.zeros(loop.N_PARAMETERS, dtype=np.int64)
-    parameters[loop.FIFO] = isinstance(planning, FifoOptions)
+    parameters = np.zeros(columns.N_PARAMETERS, dtype=np.int64)
+    parameters[columns.FIFO] = isinstance(planning, FifoOptions)
     if isinstance(planning, ListOptions):
         depth = depth_of(planning.depth)
-        parameters[loop.DEPTH] = loop.ALL if depth == ALL else depth
-        parameters[loop.FIRST_ONLY] = planning.reserve == "first"
-        parameters[loop.TIMED] = planning.walltimes == "required"
-        parameters[loop.NAMED] = isinstance(point.placement, NamedOptions)
+        parameters[columns.DEPTH] = columns.ALL if depth == ALL else depth
+        parameters[columns.FIRST_ONLY] = planning.reserve == "first"
+        parameters[columns.TIMED] = planning.walltimes == "required"
+        parameters[columns.NAMED] = isinstance(point.placement, NamedOptions)
         upkeep = MAINTENANCE[planning.maintenance]
         for column, change in (
-            (loop.ON_ARRIVAL, "arrival"),
-            (loop.ON_PRIORITY, "priority"),
-            (loop.ON_END, "end"),
-            (loop.ON_FAILURE, "failure"),
-            (loop.ON_REPAIR, "rejuvenation"),
+            (columns.ON_ARRIVAL, "arrival"),
+            (columns.ON_PRIORITY, "priority"),
+            (columns.ON_END, "end"),
+            (columns.ON_FAILURE, "failure"),
+            (columns.ON_REPAIR, "rejuvenation"),
         ):
             parameters[column] = int(upkeep[change])
-    parameters[loop.MARGIN] = planning.margin_us
-    parameters[loop.ORDER] = ORDERS[point.common.order]
-    parameters[loop.MAX_ATTEMPTS], parameters[loop.N_NODES] = max_attempts, n_nodes
+    parameters[columns.MARGIN] = planning.margin_us
+    parameters[columns.ORDER] = ORDERS[point.common.order]
+    parameters[columns.MAX_ATTEMPTS], parameters[columns.N_NODES] = max_attempts, n_nodes
     for part in point.reactions:
         if isinstance(part, StealingOptions):
-            parameters[loop.STEALING] = True
-            parameters[loop.VICTIM] = VICTIM_RULES[part.victim]
-            parameters[loop.CRITERION] = CRITERIA[part.criterion]
-            parameters[loop.TIMING] = TIMINGS[part.timing]
-    parameters[loop.RELEASE] = RELEASES[dialect.release]
-    parameters[loop.TIE] = TIES[dialect.tie]
-    parameters[loop.HOLD_MARGIN] = round(dialect.hold_margin_s * 1e6)
+            parameters[columns.STEALING] = True
+            parameters[columns.VICTIM] = VICTIM_RULES[part.victim]
+            parameters[columns.CRITERION] = CRITERIA[part.criterion]
+            parameters[columns.TIMING] = TIMINGS[part.timing]
+    parameters[columns.RELEASE] = RELEASES[dialect.release]
+    parameters[columns.TIE] = TIES[dialect.tie]
+    parameters[columns.HOLD_MARGIN] = round(dialect.hold_margin_s * 1e6)
     for column, (name, value) in DIALECT.items():
         parameters[column] = getattr(dialect, name) == value
     return parameters

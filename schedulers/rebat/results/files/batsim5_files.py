@@ -12,7 +12,7 @@ from rebat.core.table import Table
 from rebat.core.units import US_PER_S
 from rebat.engine.jobs import REJECTED, EndedJob
 from rebat.results.files.batsim_csv import NodeEvents, columns_of_run, totals
-from rebat.results.files.columns import Names, Seconds, Words, csv_lines, fixed
+from rebat.results.files.columns import Names, Seconds, Words, csv_lines
 
 VERSION5 = "5.0.0-rc2-rebat"
 _ONLY_IN_4 = ("scheduling_time", "simulation_time")
@@ -37,7 +37,7 @@ def jobs_csv5(jobs: Table[EndedJob]) -> Iterator[str]:
         "profile": Words(which, complete_names, str),
         **columns_of_run(jobs),
         "consumed_energy": Seconds(np.where(static, -US_PER_S, 0), jobs.having("state", REJECTED)),
-        "metadata": fixed("", len(jobs)),
+        "metadata": Words(np.zeros(len(jobs), dtype=np.int64), [""]),
     }
     return csv_lines(columns, len(jobs))
 

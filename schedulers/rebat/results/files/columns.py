@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from rebat.core.csv_text import csv_field, name_field
+from rebat.core.csv_text import name_field
 from rebat.core.table import Ragged
 from rebat.core.texts import Texts
 from rebat.core.units import US_PER_S, to_s
@@ -231,11 +231,6 @@ Columns = Mapping[str, Column]
 def plain_columns(columns: Columns, part: slice) -> dict[str, Any]:
     """Return the values of some rows by column: arrays of numbers, and `Texts`."""
     return {name: column.plain(part) for name, column in columns.items()}
-
-
-def fixed(text: str, n: int, field: Callable[[str], str] = csv_field) -> Words:
-    """Return a column with the same text in each of n rows."""
-    return Words(np.broadcast_to(np.int64(0), n), [text], field)
 
 
 def csv_parts(columns: Columns, n: int) -> Iterator[bytes]:

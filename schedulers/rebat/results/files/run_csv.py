@@ -82,11 +82,11 @@ def _column(values: npt.NDArray[Any]) -> Column:
     """Return an array as a column of a file."""
     if values.dtype.kind == "f":
         return Reals(values)
-    return (
-        Whole(values)
-        if values.dtype.kind == "i"
-        else Names(lambda part: Texts.of(values[part].tolist()))
-    )
+    if values.dtype.kind == "i":
+        return Whole(values)
+    if values.dtype.kind == "O":
+        return Words.of(values.tolist())
+    return Names(lambda part: Texts.of(values[part].tolist()))
 
 
 def groups_csv(rows: JobRows, column: str) -> Iterator[str]:
@@ -121,11 +121,8 @@ def attempt_columns(ledger: Ledger) -> dict[str, Column]:
     The last three columns are empty if the attempt writes no periodic checkpoints.
     """
     attempts = ledger.attempts
-    column, start_us, end_us = (
-        attempts.column,
-        attempts.column("start_us"),
-        attempts.column("end_us"),
-    )
+    column = attempts.column
+    start_us, end_us = column("start_us"), column("end_us")
     recovery_us, first_us, period_us, cost_us = pattern_of(attempts)
     return {
         "job_id": Names(lambda part: attempts.texts("name", part)),

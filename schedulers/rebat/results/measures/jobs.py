@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rebat.core.attempts import INTERRUPTED, Cause
+from rebat.core.distinct import first_rows
 from rebat.core.table import Table
 from rebat.core.texts import Texts
 from rebat.core.traits import OWNERS
@@ -133,7 +134,9 @@ def job_rows(ledger: Ledger, owners: Owners | None = None) -> JobRows:
     """Return the rows in the order of submission."""
     attempts = ledger.attempts
     serials = attempts.column("job_serial")
-    first, job = _first_rows(serials)
+    first = first_rows(serials, int(serials.max(initial=-1)) + 1)
+    occurs = first < len(serials)
+    first, job = first[occurs], (np.cumsum(occurs) - 1)[serials]
     molded = attempts.having("cause", Cause.MOLDED)
     rejected = attempts.having("cause", Cause.REJECTED)
     columns = _names(attempts, first, owners or {})
@@ -148,16 +151,6 @@ def job_rows(ledger: Ledger, owners: Owners | None = None) -> JobRows:
     last = np.zeros(len(first), dtype=np.int64)
     last[job[~molded]] = 1 + attempts.column("state")[~molded]  # the last value is assigned
     return JobRows(columns | {"final_state": states[last]})
-
-
-def _first_rows(
-    serials: npt.NDArray[np.int64],
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return the first row of each serial, in the order of serials, and the job of each row."""
-    rows = np.full(int(serials.max(initial=-1)) + 1, -1)
-    rows[serials[::-1]] = np.arange(len(serials))[::-1]  # the last value is assigned
-    occurs = rows >= 0
-    return rows[occurs], (np.cumsum(occurs) - 1)[serials]
 
 
 def _times(
