@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from rebat.kernels import counts, deep, spread
-from tests.kernels.test_spread import check_bounds
+from tests.kernels.test_spread import check_bounds, spread_out
 
 
 def profile(rng: np.random.Generator, n_jobs: int) -> spread.Spread:
@@ -17,7 +17,7 @@ def profile(rng: np.random.Generator, n_jobs: int) -> spread.Spread:
     for start in rng.integers(0, 1000, n_jobs):
         n = counts.change(t, f, n, start, start + rng.integers(1, 60), -rng.integers(1, 5))
     f[:n] = np.maximum(f[:n], 0)
-    return spread.spread(t, f, n, n + 2 * n_jobs, 1, 64)
+    return spread_out(t, f, n, n + 2 * n_jobs)
 
 
 def bounds_of(steps: spread.Spread, w: int) -> np.ndarray:
@@ -66,7 +66,8 @@ def test_blocks_are_excluded_whose_bounds_are_too_small(n_jobs: int) -> None:
 def test_the_step_at_a_time_is_found_from_any_index(n_jobs: int) -> None:
     rng = np.random.default_rng(5)
     steps = profile(rng, n_jobs)
-    index, power = spread.marks(steps.t, n_jobs + 1)
+    marks = getattr(spread.marks, "py_func", spread.marks)
+    index, power = marks(steps.t, n_jobs + 1, np.zeros(n_jobs + 1, np.int64))
     last = steps.t[int(spread.at_or_after(steps.t, spread.ENDLESS)) - 1]
     assert len(index) <= n_jobs + 1 and (last - steps.t[0]) >> power == len(index) - 1
     for number, k in enumerate(index.tolist()):

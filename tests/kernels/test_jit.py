@@ -22,7 +22,8 @@ from rebat.kernels import counts, deep
 t, f = np.zeros(400, np.int64), np.zeros(400, np.int64)
 f[0] = 8
 size, duration, start = (np.full(4, value, np.int64) for value in (3, 10, counts.NEVER))
-print(deep.place(t, f, 1, size, duration, start, 0, 4), start.tolist())
+scratch = np.zeros(2000, np.int64)
+print(deep.place(t, f, 1, size, duration, start, 0, 4, scratch), start.tolist())
 """
 TELLS = 'print(sorted({"scipy.linalg", "numba.np.linalg"} & set(sys.modules)))\n'
 COMPILES = """

@@ -24,6 +24,9 @@ class Profile:
 
     def __init__(self, kernels, n_nodes: int, size, duration) -> None:
         self.kernels = kernels
+        self.scratch = ()
+        if kernels is deep:
+            self.scratch = (np.zeros(spread.scratch_needed(8 * len(size) + 400), np.int64),)
         self.size, self.duration = size, duration
         self.start = np.full(len(size), NEVER)
         self.t, self.f = (np.zeros(8 * len(size) + 400, np.int64) for _ in range(2))
@@ -38,13 +41,14 @@ class Profile:
 
     def place(self, first: int, last: int) -> None:
         self.n = self.kernels.place(
-            self.t, self.f, self.n, self.size, self.duration, self.start, first, last
-        )
+            self.t, self.f, self.n, self.size, self.duration, self.start, first, last,
+            *self.scratch,
+        )  # fmt: skip
 
     def compress(self) -> None:
         self.n, self.opened = self.kernels.compress(
             self.t, self.f, self.n, self.size, self.duration, self.start, len(self.size),
-            self.opened,
+            self.opened, *self.scratch,
         )  # fmt: skip
 
     def start_due(self) -> None:
@@ -116,7 +120,7 @@ def test_the_longest_window_of_a_block_is_no_longer_than_its_bound() -> None:
         for start in rng.integers(0, 1000, 200):
             n = counts.change(t, f, n, start, start + rng.integers(1, 60), -rng.integers(1, 5))
         f[:n] = np.maximum(f[:n], 0)
-        steps = spread.spread(t, f, n, n + 200, 1, 64)
+        steps = spread_out(t, f, n, n + 200)
         bound_all(steps)
         for _ in range(60):
             start, length, nodes = rng.integers(0, 1000), rng.integers(1, 60), rng.integers(1, 9)
@@ -124,6 +128,13 @@ def test_the_longest_window_of_a_block_is_no_longer_than_its_bound() -> None:
             spread.change(steps, start, start + length, nodes, min(near, len(steps.t) - 1))
             deep.raise_bounds(steps, start, start + length, 60, near)
             check_bounds(steps, 60)
+
+
+def spread_out(t: np.ndarray, f: np.ndarray, n: int, room: int) -> spread.Spread:
+    """Spread a profile for jobs of 1 to 64 nodes. Compiled, the kernel must not return arrays."""
+    scratch = np.zeros(spread.scratch_needed(room), np.int64)
+    plain = getattr(spread.spread, "py_func", spread.spread)
+    return plain(t, f, n, room, 1, 64, scratch)[0]
 
 
 def bound_all(steps: spread.Spread) -> None:

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from rebat.kernels import counts
 from rebat.kernels.counts import NEVER
-from rebat.kernels.jit import kernel, loop, step
+from rebat.kernels.jit import loop, step
 from rebat.kernels.spread import (
     BLOCK,
     ENDLESS,
@@ -29,6 +30,9 @@ from rebat.kernels.spread import (
     set_bound,
     spread,
 )
+
+DEEP = 64
+"""Number of attempts above which a profile in blocks is faster than a simple profile."""
 
 
 @step
@@ -176,15 +180,19 @@ def bounds(values: Any) -> tuple[int, int]:
     return least, most
 
 
-@kernel
+@loop
 def compress(
-    t: Any, f: Any, n: int, size: Any, duration: Any, start: Any, queued: int, opened: int
-) -> tuple[int, int]:
-    """Do the same as `counts.compress`, but faster for long queues. No job may be due now."""
+    t: Any, f: Any, n: int, size: Any, duration: Any, start: Any, queued: int, opened: int,
+    scratch: Any,
+) -> tuple[int, int]:  # fmt: skip
+    """Do the same as `counts.compress`, but faster for long queues. No job may be due now.
+
+    ``scratch`` is an int64 array of at least `scratch_needed` entries.
+    """
     _, longest = bounds(duration[:queued])
     least, most = bounds(size[:queued])
-    steps = spread(t, f, n, n + 2 * queued + 8, least, most)
-    index, power = marks(steps.t, n)
+    steps, rest = spread(t, f, n, n + 2 * queued + 8, least, most, scratch)
+    index, power = marks(steps.t, n, rest)
     moved = move_all(steps, index, power, size, duration, start, queued, opened, longest)
     return gather(steps, t, f), moved
 
@@ -213,13 +221,14 @@ def move_all(
     return moved
 
 
-@kernel
+@loop
 def place(
-    t: Any, f: Any, n: int, size: Any, duration: Any, start: Any, first: int, last: int
-) -> int:
-    """Do the same as `counts.place`, but faster for many jobs."""
+    t: Any, f: Any, n: int, size: Any, duration: Any, start: Any, first: int, last: int,
+    scratch: Any,
+) -> int:  # fmt: skip
+    """Do the same as `counts.place`, but faster for many jobs (see also `compress`)."""
     least, most = bounds(size[first:last])
-    steps = spread(t, f, n, n + 2 * (last - first) + 8, least, most)
+    steps, _ = spread(t, f, n, n + 2 * (last - first) + 8, least, most, scratch)
     place_all(steps, size, duration, start, first, last)
     return gather(steps, t, f)
 
@@ -233,3 +242,25 @@ def place_all(steps: Spread, size: Any, duration: Any, start: Any, first: int, l
         start[i] = steps.t[k] if k >= 0 else NEVER
         if k >= 0:
             change(steps, start[i], start[i] + duration[i], -size[i], k)
+
+
+@loop
+def reserve(
+    t: Any, f: Any, n: int, size: Any, duration: Any, start: Any, first: int, last: int,
+    scratch: Any, above: int,
+) -> int:  # fmt: skip
+    """Do the same as `counts.place`, on blocks if there are more than ``above`` jobs."""
+    if last - first > above:
+        return place(t, f, n, size, duration, start, first, last, scratch)
+    return counts.place(t, f, n, size, duration, start, first, last)
+
+
+@loop
+def renew(
+    t: Any, f: Any, n: int, size: Any, duration: Any, start: Any, queued: int, opened: int,
+    scratch: Any, above: int,
+) -> tuple[int, int]:  # fmt: skip
+    """Do the same as `counts.compress`, on blocks if more than ``above`` jobs wait."""
+    if queued > above and not counts.any_before(start, queued, t[0] + 1):
+        return compress(t, f, n, size, duration, start, queued, opened, scratch)
+    return counts.compress(t, f, n, size, duration, start, queued, opened)

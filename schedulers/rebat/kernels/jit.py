@@ -86,8 +86,9 @@ def inlined(function: Function) -> Function:
 def step(function: Callable[..., Any]) -> Callable[..., Any]:
     """Inline a small step of a kernel into its callers, without reference counts of arrays.
 
-    The step must not create an array. Counting references would take longer than the step itself.
-    ``_nrt`` is the option of numba that enables reference counts.
+    The step must not create an array. Python must not call a step that returns an array. Counting
+    references would take longer than the step itself. ``_nrt`` is the option of numba that enables
+    reference counts.
     """
     return _compiled(function, forceinline=True, _nrt=False)
 

@@ -20,10 +20,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from rebat.kernels.counts import NEVER
-from rebat.kernels.jit import kernel, step
+from rebat.kernels.jit import loop, step
 
 BLOCK = 32
 """Array entries per block."""
@@ -60,42 +58,63 @@ class Spread(NamedTuple):
     blocks: int
 
 
-@kernel
-def widths(least: int, most: int) -> Any:
-    """Return the widths that have bounds, ascending, for jobs of ``least`` to ``most`` nodes.
+def scratch_needed(room: int) -> int:
+    """Return the length of a scratch array that suffices to spread profiles over ``room`` entries.
+
+    The profiles have at most this number of steps. There are less than 64 widths.
+    """
+    n_blocks = 2 * room // BLOCK + 1
+    return n_blocks * (2 * BLOCK + 2 * 64) + 64 + room
+
+
+@step
+def widths(least: int, most: int, out: Any) -> int:
+    """Write the widths that have bounds, ascending, for jobs of ``least`` to ``most`` nodes.
 
     A job uses the bounds of the largest width that is not above its number of nodes. This width is
-    above two thirds of this number, except for the smallest jobs.
+    above two thirds of this number, except for the smallest jobs. The result is the number of
+    widths.
     """
-    narrower = [max(least, 2 * most // 3)]
-    while narrower[-1] > least:
-        narrower.append(max(least, 2 * narrower[-1] // 3))
-    return np.array(narrower[::-1], dtype=np.int64)
+    out[0] = max(least, 2 * most // 3)
+    n = 1
+    while out[n - 1] > least:
+        out[n] = max(least, 2 * out[n - 1] // 3)
+        n += 1
+    for i in range(n // 2):
+        out[i], out[n - 1 - i] = out[n - 1 - i], out[i]
+    return n
 
 
-@kernel
-def spread(t: Any, f: Any, n: int, room: int, least: int, most: int) -> Spread:
-    """Spread the profile over at least ``room`` entries, for jobs of these sizes, and return it.
+@step
+def spread(
+    t: Any, f: Any, n: int, room: int, least: int, most: int, scratch: Any
+) -> tuple[Spread, Any]:
+    """Spread the profile over at least ``room`` entries, for jobs of these sizes.
 
     Jobs have ``least`` to ``most`` nodes. The remaining spare steps are at the end of the arrays,
-    where new steps after the last step can use them. Their time is after all other times.
+    where new steps after the last step can use them. Their time is after all other times. The
+    result, and the rest of the scratch array, are parts of ``scratch`` (see `scratch_needed`).
     """
     n_blocks = max(room, 2 * n) // BLOCK + 1
     places = n_blocks * BLOCK
-    spread_t, spread_f = np.full(places, ENDLESS, np.int64), np.full(places, f[n - 1], np.int64)
+    n_widths = widths(least, most, scratch)
+    wide, scratch = scratch[:n_widths], scratch[n_widths:]
+    spread_t, spread_f = scratch[:places], scratch[places : 2 * places]
+    bounds = scratch[2 * places : 2 * places + n_widths * n_blocks]
+    scratch = scratch[2 * places + n_widths * n_blocks :]
+    maxima, scratch = scratch[: n_widths * n_blocks], scratch[n_widths * n_blocks :]
     for i in range(n):
-        spread_t[2 * i : 2 * i + 2] = t[i]
-        spread_f[2 * i : 2 * i + 2] = f[i]
-    wide = widths(least, most)
-    bounds = np.zeros(len(wide) * n_blocks, np.int64)
-    maxima = np.zeros(len(wide) * n_blocks, np.int64)
+        spread_t[2 * i] = spread_t[2 * i + 1] = t[i]
+        spread_f[2 * i] = spread_f[2 * i + 1] = f[i]
+    for i in range(2 * n, places):
+        spread_t[i], spread_f[i] = ENDLESS, f[n - 1]
     steps = Spread(spread_t, spread_f, wide, bounds, maxima, n_blocks)
-    for w in range(len(wide)):
+    for w in range(n_widths):
         measure(steps, w)
-    return steps
+    return steps, scratch
 
 
-@kernel
+@loop
 def measure(steps: Spread, w: int) -> None:
     """Set the bounds for width number ``w`` to the actual lengths of the longest windows.
 
@@ -116,7 +135,7 @@ def measure(steps: Spread, w: int) -> None:
         steps.most[at] = longest
 
 
-@kernel
+@loop
 def gather(steps: Spread, t: Any, f: Any) -> int:
     """Write the profile without spare steps into ``t`` and ``f``, and return the number of steps.
 
@@ -184,18 +203,19 @@ def from_place(t: Any, time: int, k: int) -> int:
     return k
 
 
-@kernel
-def marks(t: Any, n: int) -> tuple[Any, int]:
+@step
+def marks(t: Any, n: int, scratch: Any) -> tuple[Any, int]:
     """Return the index of the first step in each of at most ``n`` equal intervals of time.
 
     The last interval has no end. The other intervals are 2^p microseconds long, and p is the second
-    result.
+    result. The first result is a part of ``scratch``.
     """
     size, power = at_or_after(t, ENDLESS), 0
     span = t[size - 1] - t[0]
     while span >> power >= n:
         power += 1
-    first = np.full((span >> power) + 1, size, np.int64)
+    first = scratch[: (span >> power) + 1]
+    first[:] = size
     for k in range(size - 1, -1, -1):
         first[(t[k] - t[0]) >> power] = k
     for i in range(first.size - 1, 0, -1):

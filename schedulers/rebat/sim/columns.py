@@ -9,6 +9,7 @@ import numpy as np
 
 from rebat.kernels import pool
 from rebat.kernels.blocks import BlockTable, empty_table
+from rebat.kernels.spread import scratch_needed
 
 # Columns of the table of attempts. Held nodes are rows too, because they have serials of attempts.
 JOB, NUMBER, PRIORITY, QUEUED, WALL, DELAY, FIRST, RECOVERY, START, END, CAUSE, USEFUL = range(12)
@@ -173,6 +174,8 @@ class Room(NamedTuple):
         The queue.
     base_t, base_f, plan_t, plan_f : int64 arrays, shape (m,)
         Profiles of free nodes: without and with reservations.
+    scratch : int64 array
+        Space for a profile in blocks.
     saved : int64 array
         Variables of the loop with which a simulation goes on.
     """
@@ -193,6 +196,7 @@ class Room(NamedTuple):
     base_f: Any
     plan_t: Any
     plan_f: Any
+    scratch: Any
     saved: Any
 
     @property
@@ -260,6 +264,7 @@ def room_for(jobs: Any, parameters: Any, n_failures: int, factor: int) -> Room:
         base_f=ints(m),
         plan_t=ints(m),
         plan_f=ints(m),
+        scratch=ints(scratch_needed(m)),
         saved=np.array([0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 0, 0, 1, 2, 2], dtype=np.int64),
     )
     room.base_f[0] = room.plan_f[0] = n_nodes

@@ -21,7 +21,7 @@ from __future__ import annotations
 from typing import Any
 
 from rebat.core.units import FOREVER_US
-from rebat.kernels import blocks, counts, named, named_lists, pool, slices
+from rebat.kernels import blocks, counts, deep, named, named_lists, pool, slices
 from rebat.kernels.jit import inlined, loop
 from rebat.sim.columns import (
     ALL,
@@ -358,6 +358,7 @@ def run(  # noqa: PLR0911, PLR0912, PLR0915 (one loop)
     holds, overdue = room.holds, room.overdue
     size, duration, start = room.size, room.duration, room.start
     base_t, base_f, plan_t, plan_f = room.base_t, room.base_f, room.plan_t, room.plan_f
+    scratch = room.scratch
     saved = room.saved
     n_changed, n_ends, n_queue, n_holds = saved[0], saved[1], saved[2], saved[3]
     n_overdue, next_job, next_line, opened = saved[4], saved[5], saved[6], saved[7]
@@ -708,8 +709,17 @@ def run(  # noqa: PLR0911, PLR0912, PLR0915 (one loop)
                         plan_n = counts.forget(plan_t, plan_f, plan_n, now)
                         if counts.any_before(start, before, late):
                             copy_profile(base_t, base_f, base_n, plan_t, plan_f)
-                            plan_n = counts.place(
-                                plan_t, plan_f, base_n, size, duration, start, 0, before
+                            plan_n = deep.reserve(
+                                plan_t,
+                                plan_f,
+                                base_n,
+                                size,
+                                duration,
+                                start,
+                                0,
+                                before,
+                                scratch,
+                                deep.DEEP,
                             )
                         elif n_late:
                             for i in range(n_late):
@@ -718,18 +728,29 @@ def run(  # noqa: PLR0911, PLR0912, PLR0915 (one loop)
                                     plan_t, plan_f, plan_n, now, now + 1, -nodes_held
                                 )
                         if upkeep == COMPRESS:
-                            plan_n, opened = counts.compress(
-                                plan_t, plan_f, plan_n, size, duration, start, before, opened
-                            )
+                            plan_n, opened = deep.renew(
+                                plan_t, plan_f, plan_n, size, duration, start, before, opened,
+                                scratch, deep.DEEP,
+                            )  # fmt: skip
                         if before < n_queue or upkeep == APPEND:
-                            plan_n = counts.place(
-                                plan_t, plan_f, plan_n, size, duration, start, before, n_queue
-                            )
+                            plan_n = deep.reserve(
+                                plan_t, plan_f, plan_n, size, duration, start, before, n_queue,
+                                scratch, deep.DEEP,
+                            )  # fmt: skip
                     else:
                         copy_profile(base_t, base_f, base_n, plan_t, plan_f)
                         if depth == ALL:
-                            plan_n = counts.place(
-                                plan_t, plan_f, base_n, size, duration, start, 0, n_queue
+                            plan_n = deep.reserve(
+                                plan_t,
+                                plan_f,
+                                base_n,
+                                size,
+                                duration,
+                                start,
+                                0,
+                                n_queue,
+                                scratch,
+                                deep.DEEP,
                             )
                             opened = now
                         else:

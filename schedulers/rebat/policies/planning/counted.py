@@ -17,15 +17,13 @@ from rebat.core.attempts import Running
 from rebat.core.nodes import NodeSet
 from rebat.core.units import FOREVER_US
 from rebat.kernels import counts, deep
+from rebat.kernels.deep import DEEP
+from rebat.kernels.spread import scratch_needed
 from rebat.policies.planning.queue import SortedQueue, WithoutPlace
 
 Steps = npt.NDArray[np.int64]
 Change = tuple[int, int, int]
 """A change of the free nodes: start and end of an interval (us), and the number of added nodes."""
-
-
-DEEP = 64
-"""Number of attempts above which a profile in blocks is faster than a simple profile."""
 
 FEW = 4
 """Maximum number of changes that a loop applies. More changes are applied with arrays."""
@@ -117,6 +115,7 @@ class CountedPlan:
         self._now_us = 0
         self._base = Base(n_nodes)
         self._plan = Profile(n_nodes)
+        self._blocks: Steps = np.zeros(0, dtype=np.int64)
         self._holds: dict[str, tuple[int, int]] = {}
         self._heap: list[tuple[int, str]] = []
         self._opened_us = 0
@@ -228,9 +227,25 @@ class CountedPlan:
     def _place(self, queue: SortedQueue, first: int, last: int) -> None:
         plan = self._plan
         plan.room_for(last - first)
-        plan.n = (deep if last - first > DEEP else counts).place(
-            plan.t, plan.f, plan.n, queue.size, queue.duration, queue.start, first, last
+        plan.n = deep.reserve(
+            plan.t,
+            plan.f,
+            plan.n,
+            queue.size,
+            queue.duration,
+            queue.start,
+            first,
+            last,
+            self._scratch(),
+            DEEP,
         )
+
+    def _scratch(self) -> Steps:
+        """Return the array in which the kernels build a profile in blocks."""
+        need = scratch_needed(len(self._plan.t) + 8)
+        if len(self._blocks) < need:
+            self._blocks = np.zeros(need, dtype=np.int64)
+        return self._blocks
 
     def rebuild(self, queue: SortedQueue) -> None:
         """Delete all reservations and place the entire queue again, in order."""
@@ -244,8 +259,7 @@ class CountedPlan:
         self._settle(queue, last)
         plan = self._plan
         plan.room_for(last)
-        pays = last > DEEP and not counts.any_before(queue.start, last, self._now_us + 1)
-        plan.n, self._opened_us = (deep if pays else counts).compress(
+        plan.n, self._opened_us = deep.renew(
             plan.t,
             plan.f,
             plan.n,
@@ -254,6 +268,8 @@ class CountedPlan:
             queue.start,
             last,
             self._opened_us,
+            self._scratch(),
+            DEEP,
         )
 
     def backfill(self, queue: SortedQueue, depth: int, first: bool = False) -> None:
