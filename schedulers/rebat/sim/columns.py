@@ -25,17 +25,20 @@ RECORD, PLANNED_AT, N_PLANNED_AT, SIZE_OF_HOLD = USEFUL, FIRST, RECOVERY, THIEF
 HOLD = -1
 
 # Columns of the table of jobs.
-SUBMIT, SIZE, JOB_WALL, JOB_DELAY, RET, CHECKPOINTS, PERIOD, COST, RESTART, FIRST_PERIOD = range(10)
-FIRST_RECOVERY, CLASS = 10, 11
-N_JOB_COLUMNS = 12
+SUBMIT, SIZE, JOB_WALL, PROFILE, CLASS = range(5)
+N_JOB_COLUMNS = 5
 
 # More columns of jobs if a rule compares ids as text: the ranks of the job among the ids, and among
 # the ids of resubmissions.
-BY_NAME, BY_PREFIX = 12, 13
+BY_NAME, BY_PREFIX = 5, 6
 
-# More columns of jobs if the numbers of resubmissions are rounded: the period in seconds is a whole
-# number times a power of two.
-FRACTION, EXPONENT = 14, 15
+# Columns of the table of profiles.
+JOB_DELAY, RET, CHECKPOINTS, PERIOD, COST, RESTART, FIRST_PERIOD, FIRST_RECOVERY = range(8)
+N_PROFILE_COLUMNS = 8
+
+# More columns of profiles if the numbers of resubmissions are rounded: the period in seconds is a
+# whole number times a power of two.
+FRACTION, EXPONENT = 8, 9
 
 # Columns of the attempts that failures hit: the attempt, when the steal that the failure cancels
 # was decided (-1: there is none), and whether the attempt is already being killed.
@@ -136,8 +139,9 @@ class State(NamedTuple):
         Parameters and counters.
     jobs : int64 array, shape (n, N_JOB_COLUMNS or more)
         Jobs in the order of their submission.
+    profiles : int64 array, shape (p, N_PROFILE_COLUMNS or more)
     attempts : int64 array, shape (k, N_COLUMNS or more)
-    nodes : int64 array, shape (l, 2)
+    nodes : int32 array, shape (l, 2)
         Intervals of the nodes of attempts, from ``NODES_AT`` on.
     owner, down, free : arrays
         State of the nodes: the tag of the holder, whether the node is down, and the free nodes of
@@ -148,6 +152,7 @@ class State(NamedTuple):
 
     n: Any
     jobs: Any
+    profiles: Any
     attempts: Any
     nodes: Any
     owner: Any
@@ -221,7 +226,7 @@ def table_for(parameters: Any, factor: int) -> BlockTable | None:
     return table
 
 
-def room_for(jobs: Any, parameters: Any, n_failures: int, factor: int) -> Room:
+def room_for(jobs: Any, profiles: Any, parameters: Any, n_failures: int, factor: int) -> Room:
     """Return arrays for these jobs and a number of failures of nodes.
 
     ``factor`` doubles each time that they were too small.
@@ -238,8 +243,9 @@ def room_for(jobs: Any, parameters: Any, n_failures: int, factor: int) -> Room:
     state = State(
         n=np.concatenate([parameters, ints(N_NUMBERS - N_PARAMETERS)]),
         jobs=jobs,
+        profiles=profiles,
         attempts=ints(k, OWN_RESTART + 1 if parameters[SIX_DIGITS] else N_COLUMNS),
-        nodes=ints(16 * k + 2 * n_nodes, 2),
+        nodes=np.zeros((16 * k + 2 * n_nodes, 2), dtype=np.int32),
         owner=np.full(n_nodes, FREE, dtype=np.int32),
         down=flags(),
         free=np.bincount(np.arange(n_nodes) // pool.BLOCK).astype(np.int64),

@@ -104,6 +104,7 @@ from rebat.sim.columns import (
     PERIOD,
     PLANNED_AT,
     PRIORITY,
+    PROFILE,
     QUEUED,
     REBUILD,
     RECOVERY,
@@ -347,6 +348,7 @@ def run(  # noqa: PLR0911, PLR0912, PLR0915 (one loop)
     """
     state, ends = room.state, room.ends
     n, parameters, jobs, attempts = state.n, state.n, state.jobs, state.attempts
+    profiles = state.profiles
     nodes, owner, down, free = state.nodes, state.owner, state.down, state.free
     n_jobs, n_lines, n_nodes = jobs.shape[0], line_at.shape[0], parameters[N_NODES]
     depth, margin = parameters[DEPTH], parameters[MARGIN]
@@ -418,7 +420,7 @@ def run(  # noqa: PLR0911, PLR0912, PLR0915 (one loop)
                 cause = COMPLETED
                 if now >= attempts[a, START] + attempts[a, WALL]:
                     cause = WALLTIME
-                elif jobs[attempts[a, JOB], RET]:
+                elif profiles[jobs[attempts[a, JOB], PROFILE], RET]:
                     cause = JOB_FAILED
                 leave(
                     state, a, now, cause, max(0, now - attempts[a, START] - attempts[a, RECOVERY])
@@ -426,20 +428,21 @@ def run(  # noqa: PLR0911, PLR0912, PLR0915 (one loop)
                 n[UNFINISHED] -= 1
             elif which == 1:
                 while next_job < n_jobs and jobs[next_job, SUBMIT] == now:
-                    a, j = n[N_ATTEMPTS], next_job
+                    a, j, p = n[N_ATTEMPTS], next_job, jobs[next_job, PROFILE]
                     n[N_ATTEMPTS] += 1
                     next_job += 1
                     attempts[a, JOB], attempts[a, PRIORITY], attempts[a, QUEUED] = j, REGULAR, now
-                    attempts[a, WALL], attempts[a, DELAY] = jobs[j, JOB_WALL], jobs[j, JOB_DELAY]
-                    attempts[a, FIRST] = jobs[j, FIRST_PERIOD]
-                    attempts[a, RECOVERY] = jobs[j, FIRST_RECOVERY]
+                    attempts[a, WALL], attempts[a, DELAY] = (
+                        jobs[j, JOB_WALL],
+                        profiles[p, JOB_DELAY],
+                    )
+                    attempts[a, FIRST] = profiles[p, FIRST_PERIOD]
+                    attempts[a, RECOVERY] = profiles[p, FIRST_RECOVERY]
                     attempts[a, START] = attempts[a, END] = attempts[a, HELD_UNTIL] = -1
                     if parameters[SIX_DIGITS]:
-                        attempts[a, OWN_PERIOD], attempts[a, OWN_COST] = (
-                            jobs[j, PERIOD],
-                            jobs[j, COST],
-                        )
-                        attempts[a, OWN_RESTART] = jobs[j, RESTART]
+                        attempts[a, OWN_PERIOD] = profiles[p, PERIOD]
+                        attempts[a, OWN_COST] = profiles[p, COST]
+                        attempts[a, OWN_RESTART] = profiles[p, RESTART]
                     entered[n[N_ENTERED]] = a
                     n[N_ENTERED] += 1
                 sequence += 1

@@ -93,7 +93,7 @@ class _Rows:
         self._again = np.flatnonzero(self.number > 0)
         self._place = narrow(jobs.order[self.job])
         self._nodes = Ragged(
-            room.state.nodes[: n[columns.N_NODES_USED]].astype(np.int32),
+            room.state.nodes[: n[columns.N_NODES_USED]],
             np.where(self.rejected, 0, self._column(columns.NODES_AT)),
             np.where(self.rejected, 0, self._column(columns.N_NODES_AT)),
         )
@@ -259,6 +259,6 @@ def _note_events(ledger: Ledger, jobs: Submissions, events: Events, room: column
     ledger.steals_off = [(at, WHY_OFF[why]) for at, why in off.tolist()]
     holds = room.state.tables[columns.HOLD_TABLE, : n[columns.N_HOLDS], : columns.N_HOLD_AT + 1]
     for j, since_us, until_us, first, k in holds.tolist():
-        held = NodeSet(room.state.nodes[first : first + k].copy())
+        held = NodeSet(room.state.nodes[first : first + k].astype(np.int64))
         ledger.holds.append(Hold(id_of(j), held, since_us, None if until_us < 0 else until_us))
     ledger.node_events = events.happened(None if events.are_file else n[columns.N_LINES])

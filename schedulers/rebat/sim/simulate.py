@@ -193,20 +193,22 @@ def simulate(
         If only the reference can simulate the run, or report its error.
     """
     jobs = submissions_of(workload)
-    table, parameters = jobs.table, parameters_of(point, n_nodes, max_attempts)
+    table, profiles = jobs.table, jobs.table_of_profiles
+    parameters = parameters_of(point, n_nodes, max_attempts)
     parameters[columns.TO_THE_LAST_EVENT] = events.are_file
     check_numbers(table, parameters)
     if parameters[columns.ORDER] == columns.BY_ID or parameters[columns.TIE] == columns.BY_TEXT:
         table = np.column_stack([table, ranks_of(jobs)])
     if parameters[columns.SIX_DIGITS]:
-        table = with_periods_as_forwarded(table)
-    until_us = int((table[:, columns.SUBMIT] + table[:, columns.JOB_DELAY]).max(initial=0))
+        table, profiles = with_periods_as_forwarded(table, profiles)
+    delays_us = profiles[table[:, columns.PROFILE], columns.JOB_DELAY]
+    until_us = int((table[:, columns.SUBMIT] + delays_us).max(initial=0))
     until_us = FOREVER_US if events.are_file else until_us
     factor, room = 1, None
     while True:
         lines, complete = events.columns(until_us, n_nodes)
         if room is None:
-            room = columns.room_for(table, parameters, len(lines[-1]), factor)
+            room = columns.room_for(table, profiles, parameters, len(lines[-1]), factor)
             plan = columns.table_for(parameters, factor)
         room.state.n[columns.DRAWN] = not complete
         outcome = run(*lines, room, plan, extended(parameters))
@@ -219,7 +221,7 @@ def simulate(
             continue
         factor *= 2
         if outcome == columns.LARGER_ROOM and plan is None:
-            larger = columns.room_for(table, parameters, len(lines[-1]), factor)
+            larger = columns.room_for(table, profiles, parameters, len(lines[-1]), factor)
             room = columns.grown(room, larger)
         else:
             room = None
@@ -251,24 +253,28 @@ def ranks_of(jobs: Submissions) -> Ints:
     return ranks
 
 
-def with_periods_as_forwarded(table: Ints) -> Ints:
-    """Return the table with periods as Batsim rounds them (see `rebat.models.six_digits`)."""
-    table = np.column_stack([table, np.zeros((len(table), 4), dtype=np.int64)])
-    of_jobs = table[:, [columns.PERIOD, columns.COST, columns.SIZE, columns.CHECKPOINTS]]
-    patterns, which = np.unique(of_jobs, axis=0, return_inverse=True)
-    for k, (period_us, cost_us, size, checkpoints) in enumerate(patterns.tolist()):
-        if not checkpoints or period_us + cost_us <= 1:
+def with_periods_as_forwarded(table: Ints, profiles: Ints) -> tuple[Ints, Ints]:
+    """Return both tables with periods as Batsim rounds them (see `rebat.models.six_digits`).
+
+    A rounded period depends on the number of nodes, so a profile becomes a row for each number.
+    """
+    wanted, which = np.unique(
+        table[:, [columns.PROFILE, columns.SIZE]], axis=0, return_inverse=True
+    )
+    table, profiles = table.copy(), profiles[wanted[:, 0]]
+    table[:, columns.PROFILE] = which.ravel()
+    profiles = np.column_stack([profiles, np.zeros((len(profiles), 2), dtype=np.int64)])
+    for row, size in zip(profiles, wanted[:, 1].tolist(), strict=True):
+        period_us, cost_us = row[[columns.PERIOD, columns.COST]].tolist()
+        if not row[columns.CHECKPOINTS] or period_us + cost_us <= 1:
             continue
-        period_s, rows = to_s(period_us), np.flatnonzero(which.ravel() == k)
-        forwarded_s = period_as_forwarded_s(period_s, to_s(cost_us), size)
-        fraction, exponent = math.frexp(forwarded_s)
-        table[rows, columns.FRACTION], table[rows, columns.EXPONENT] = (
-            int(fraction * 2**53),
-            exponent,
-        )
-        same = rows[table[rows, columns.FIRST_PERIOD] == period_us]
-        table[rows, columns.PERIOD] = table[same, columns.FIRST_PERIOD] = to_us(forwarded_s)
-    return table
+        forwarded_s = period_as_forwarded_s(to_s(period_us), to_s(cost_us), size)
+        fraction, row[columns.EXPONENT] = math.frexp(forwarded_s)
+        row[columns.FRACTION] = int(fraction * 2**53)
+        row[columns.PERIOD] = to_us(forwarded_s)
+        if row[columns.FIRST_PERIOD] == period_us:
+            row[columns.FIRST_PERIOD] = row[columns.PERIOD]
+    return table, profiles
 
 
 def extended(parameters: Ints) -> bool | None:
@@ -283,7 +289,9 @@ def extended(parameters: Ints) -> bool | None:
 def smallest_arguments(point: Point) -> tuple[Any, ...]:
     """Return arguments of the loop for a run without jobs, which have the types of all runs."""
     parameters = parameters_of(point, 1, 1)
-    room = columns.room_for(np.zeros((0, columns.N_JOB_COLUMNS), dtype=np.int64), parameters, 0, 1)
+    jobs = np.zeros((0, columns.N_JOB_COLUMNS), dtype=np.int64)
+    profiles = np.zeros((0, columns.N_PROFILE_COLUMNS), dtype=np.int64)
+    room = columns.room_for(jobs, profiles, parameters, 0, 1)
     return (
         *Events([]).columns(0, 1)[0],
         room,
@@ -330,6 +338,7 @@ class Submissions:
     kinds, kind_of : list of Checkpointing or None, int64 array
         The distinct checkpoints, and the position of those of each profile.
     table : int64 array, shape (n, N_JOB_COLUMNS)
+    table_of_profiles : int64 array, shape (p, N_PROFILE_COLUMNS)
     """
 
     def __init__(self, workload: Workload) -> None:
@@ -340,24 +349,29 @@ class Submissions:
         profiles = [workload.profiles[name] for name in self.profile_names]
         self.kinds, kinds = checkpoint_kinds(profiles)
         self.kind_of = np.array(kinds, dtype=np.int64)
-        rows = np.zeros((len(profiles), columns.N_JOB_COLUMNS), dtype=np.int64)
-        rows[:, columns.JOB_DELAY] = delays_us_of(profiles)
-        rows[:, columns.RET] = [int(profile.get("ret", 0)) for profile in profiles]
         patterns = np.array([self._pattern(c) for c in self.kinds], dtype=np.int64)
-        rows[:, columns.CHECKPOINTS : columns.CLASS] = patterns.reshape(-1, 6)[self.kind_of]
-        classes = [traits_of(extra).priority_class for extra in jobs.extra_fields]
-        table = self.table = rows[self.profiles]
-        table[:, columns.SUBMIT], table[:, columns.SIZE] = (
-            jobs.submit_us[order],
-            jobs.n_nodes[order],
+        self.table_of_profiles = np.column_stack(
+            [
+                delays_us_of(profiles),
+                np.array([int(profile.get("ret", 0)) for profile in profiles], dtype=np.int64),
+                patterns.reshape(-1, 6)[self.kind_of],
+            ]
         )
+        classes = [traits_of(extra).priority_class for extra in jobs.extra_fields]
         walls_us = jobs.walltime_us
-        table[:, columns.JOB_WALL] = np.where(walls_us < 0, FOREVER_US, walls_us)[order]
-        table[:, columns.CLASS] = np.array(classes, dtype=np.int64)[jobs.extra_codes[order]]
+        self.table = np.column_stack(
+            [
+                jobs.submit_us[order],
+                jobs.n_nodes[order],
+                np.where(walls_us < 0, FOREVER_US, walls_us)[order],
+                self.profiles,
+                np.array(classes, dtype=np.int64)[jobs.extra_codes[order]],
+            ]
+        )
 
     @staticmethod
     def _pattern(c: Checkpointing | None) -> tuple[int, ...]:
-        """Return the columns of a job that its checkpoints determine."""
+        """Return the columns of a profile that its checkpoints determine."""
         if c is None:
             return (0, 0, 0, 0, 0, 0)
         pattern = c.pattern

@@ -42,6 +42,7 @@ from rebat.sim.columns import (
     OWN_RESTART,
     PERIOD,
     PROACTIVE,
+    PROFILE,
     PROGRAM_K3,
     QUEUED,
     RECOVERY,
@@ -107,15 +108,14 @@ def interrupted(  # noqa: PLR0911 (a case each)
 @inlined
 def pattern(state: Any, a: int) -> Any:
     """Return the period, the cost and the recovery of an attempt's checkpoints."""
-    parameters, jobs = state.n, state.jobs
-    if parameters[SIX_DIGITS]:
+    if state.n[SIX_DIGITS]:
         return (
             state.attempts[a, OWN_PERIOD],
             state.attempts[a, OWN_COST],
             state.attempts[a, OWN_RESTART],
         )
-    j = state.attempts[a, JOB]
-    return jobs[j, PERIOD], jobs[j, COST], jobs[j, RESTART]
+    profiles, p = state.profiles, state.jobs[state.attempts[a, JOB], PROFILE]
+    return profiles[p, PERIOD], profiles[p, COST], profiles[p, RESTART]
 
 
 @loop
@@ -124,10 +124,9 @@ def remaining(state: Any, a: int, now: int, timing: int) -> Any:
 
     The values are those of `interrupted`.
     """
-    parameters, jobs = state.n, state.jobs
-    attempts = state.attempts
+    parameters, attempts = state.n, state.attempts
     ran, first, recovery = now - attempts[a, START], attempts[a, FIRST], attempts[a, RECOVERY]
-    if not jobs[attempts[a, JOB], CHECKPOINTS]:
+    if not state.profiles[state.jobs[attempts[a, JOB], PROFILE], CHECKPOINTS]:
         return 0, first, recovery, 0
     period, cost, restart = pattern(state, a)
     if period + cost <= 1:  # perfect checkpoints
@@ -191,12 +190,12 @@ def write_resubmission(state: Any, a: int, b: int, ran: Any, timing: int) -> Non
 
     ``ran`` is the time for which the attempt ran, in seconds.
     """
-    parameters, jobs = state.n, state.jobs
-    attempts, j = state.attempts, state.attempts[a, JOB]
+    parameters, profiles = state.n, state.profiles
+    attempts, p = state.attempts, state.jobs[state.attempts[a, JOB], PROFILE]
     period_us, cost_us, restart_us = pattern(state, a)
     period, cost, restart = period_us / 1_000_000, cost_us / 1_000_000, restart_us / 1_000_000
-    if attempts[a, NUMBER] == 0 and jobs[j, FRACTION] > 0:
-        period = math.ldexp(jobs[j, FRACTION] / 2**53, int(jobs[j, EXPONENT]))
+    if attempts[a, NUMBER] == 0 and profiles[p, FRACTION] > 0:
+        period = math.ldexp(profiles[p, FRACTION] / 2**53, int(profiles[p, EXPONENT]))
     first, before = attempts[a, FIRST] / 1_000_000, attempts[a, RECOVERY] / 1_000_000
     if attempts[a, FIRST] == period_us:
         first = period

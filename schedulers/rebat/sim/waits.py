@@ -78,6 +78,7 @@ from rebat.sim.columns import (
     OWN_PERIOD,
     OWN_RESTART,
     PRIORITY,
+    PROFILE,
     QUEUED,
     RECORD,
     RECORDS,
@@ -170,7 +171,7 @@ def requeue(
 
     ``decided`` is the time at which the stop was decided.
     """
-    n, parameters, jobs = state.n, state.n, state.jobs
+    n, parameters = state.n, state.n
     attempts, j = state.attempts, state.attempts[a, JOB]
     if state.lists[INTERRUPTIONS, j] >= parameters[MAX_ATTEMPTS]:
         state.lists[GIVEN_UP_JOBS, n[N_GIVEN_UP]] = j
@@ -190,7 +191,8 @@ def requeue(
         for k in range(OWN_PERIOD, OWN_RESTART + 1):
             attempts[b, k] = attempts[a, k]
         period, cost, _ = pattern(state, a)
-        rounded = jobs[j, CHECKPOINTS] != 0 and period + cost > 1
+        kind = state.profiles[state.jobs[j, PROFILE], CHECKPOINTS]
+        rounded = kind != 0 and period + cost > 1
     if not rounded:
         useful, first, recovery, _ = remaining(state, a, decided, timing)
         less, wall = less_by(attempts, a, useful, recovery), attempts[a, WALL]
