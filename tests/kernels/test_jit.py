@@ -154,3 +154,20 @@ print(sum(mine.double.stats.cache_hits.values()), sum(mine.double.stats.cache_mi
     assert told(asks, "old") == ["0 1"]
     assert told(asks, "old") == ["1 0"]
     assert told(asks, "new") == ["0 1"]
+
+
+@pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="nothing is compiled")
+def test_a_kernel_is_compiled_once_for_constants_and_variables(tmp_path: Path) -> None:
+    """Otherwise the loop would take twice the time to compile."""
+    code = f"""
+import os
+os.environ["NUMBA_CACHE_DIR"] = {str(tmp_path)!r}
+import numpy as np
+from rebat.kernels import counts
+
+t, f = np.zeros(400, np.int64), np.full(400, 8)
+size, duration, start = (np.full(4, value, np.int64) for value in (3, 10, counts.NEVER))
+counts.place(t, f, 1, size, duration, start, 0, 4)
+print([len(vars(counts)[name].overloads) for name in ("earlier_fit", "change", "split")])
+"""
+    assert told(code) == ["[1, 1, 1]"]

@@ -92,7 +92,22 @@ def is_compiled_for(kernel: Any, arguments: tuple[Any, ...]) -> bool:
 
 def machine_code(function: Callable[..., Any], **options: Any) -> Any:
     """Return ``function`` compiled with this cache and the options of ``numba.njit``."""
-    compiled = numba.njit(nogil=True, **options)(function)
+    compiled = numba.njit(nogil=True, no_cfunc_wrapper=True, **options)(function)
     if not numba.config.DISABLE_JIT:
         compiled._cache = KernelCache(function)
+        compiled.get_call_template = _without_literals(compiled.get_call_template)
     return compiled
+
+
+def _without_literals(template: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that chooses the machine code for a call by the types of its arguments.
+
+    Otherwise, numba also compiles the function for each constant that it is called with, and for
+    the first values of variables. This doubles the time to compile the loop.
+    """
+
+    def chosen(args: Any, kws: Any) -> Any:
+        plain = {name: numba.types.unliteral(kind) for name, kind in kws.items()}
+        return template(tuple(map(numba.types.unliteral, args)), plain)
+
+    return chosen
