@@ -7,11 +7,13 @@ import os
 import signal
 import sys
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
+from rebat.sim import choose
 from tests.recordings import ABSENT, SHARED, beside
 
 settings.register_profile("rebat", deadline=None)  # the first example may compile kernels
@@ -44,6 +46,15 @@ def hear_signals() -> None:
         for number, handler in heard.items():
             if signal.getsignal(number) is signal.SIG_IGN:
                 signal.signal(number, handler)
+
+
+@pytest.fixture(scope="module", params=["reference", "loop"])
+def both_ways(request: pytest.FixtureRequest) -> Iterator[str]:
+    """Run a module with the reference, and again with the compiled loop for all covered runs."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("REBAT_ENGINE", "reference" if request.param == "reference" else "auto")
+        patch.setattr(choose, "PAYS", 0)
+        yield request.param
 
 
 @pytest.fixture(scope="session")

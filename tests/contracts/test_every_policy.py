@@ -13,6 +13,8 @@ from rebat.results.files.batsim_csv import jobs_csv
 from rebat.results.files.run_csv import rows_csv
 from tests.scenarios import check_run, failures, flows, machine, run, workloads
 
+pytestmark = pytest.mark.usefixtures("both_ways")
+
 POLICIES = sorted(PRESETS)
 relaxed = settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 

@@ -30,6 +30,8 @@ from tests.oracles.named import ConservativeBf, EasyBf, Plan
 from tests.recordings import beside
 from tests.scenarios import check_run, failures, machine, workloads
 
+pytestmark = pytest.mark.usefixtures("both_ways")
+
 WORKLOADS = ["kth-sp2-2000-int", "kth-sp2-2000", "sdsc-blue-3000", "mira-2018-11"]
 relaxed = settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow])
 

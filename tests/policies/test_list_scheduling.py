@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 
 from rebat.engine.engine import Engine
@@ -10,6 +11,8 @@ from rebat.policies.composition import Scheduler
 from rebat.policies.planning.list_scheduling import ListScheduling
 from rebat.session.session import Session
 from tests.scenarios import fails, failures, flows, machine, run, workloads
+
+pytestmark = pytest.mark.usefixtures("both_ways")
 
 # Of 4 nodes, 1 uses two and 2 needs all. 3 fits next to 1 but ends later; 4 ends earlier.
 QUEUE = machine(4, (2, 10), (4, 10), (2, 20), (1, 5))

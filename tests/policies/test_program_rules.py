@@ -34,6 +34,8 @@ from tests.policies.test_stealing_variants import EXAMPLE, FAILURE, flows, jobs
 from tests.recordings import DATA
 from tests.scenarios import Custom, check_run, fails, run
 
+pytestmark = pytest.mark.usefixtures("both_ways")
+
 # From section 5 of the note and the summaries of the runs: the number of failures that hit normal
 # running jobs, and of steals whose victim was interrupted, completed before, or failed before.
 RECORDED = {

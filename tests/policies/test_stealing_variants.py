@@ -42,6 +42,8 @@ from rebat.models.checkpoint import add_young_daly
 from rebat.policies.presets import PRESETS
 from tests.scenarios import check_run, fails, failures, machine, run, workloads
 
+pytestmark = pytest.mark.usefixtures("both_ways")
+
 
 def jobs(*rows: tuple[str, int, float, float]) -> Workload:
     """Return jobs of (id, size, submission, length) with checkpoints; walltimes are a second

@@ -11,6 +11,8 @@ from rebat.models.failures.events import read_events
 from rebat.workloads.batsim_json import read_workload
 from tests.scenarios import flows, run
 
+pytestmark = pytest.mark.usefixtures("both_ways")
+
 ROOT = Path(__file__).parents[2]
 TOY = read_workload(ROOT / "workloads" / "toy.json")
 FAILURE = read_events(ROOT / "failure_events" / "toy.events")

@@ -32,6 +32,8 @@ from tests.recordings import DATA
 from tests.scenarios import check_run, fails, failures, machine, run
 from tests.session.test_session import begun, completed, failed, killed, kinds, say, submitted
 
+pytestmark = pytest.mark.usefixtures("both_ways")
+
 RECORDED = DATA / "real-batsim"
 COLLISION = "has the id of a resubmission of job"
 

@@ -21,6 +21,8 @@ from rebat.session.session import Session
 from tests.policies.test_toy_example import FAILURE, TOY
 from tests.scenarios import fails, machine, run
 
+pytestmark = pytest.mark.usefixtures("both_ways")
+
 Starts = dict[int, set[tuple[str, int, str]]]
 
 

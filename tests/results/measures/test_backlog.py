@@ -22,6 +22,8 @@ from rebat.runs.single import simulate
 from rebat.workloads.generate import synthetic
 from tests.scenarios import fails, failures, machine, on_ring, run, workloads
 
+pytestmark = pytest.mark.usefixtures("both_ways")
+
 S = 10**6
 
 
