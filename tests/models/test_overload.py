@@ -13,8 +13,6 @@ from rebat.models.failures.poisson import Poisson
 from rebat.models.overload import MANY_ATTEMPTS, hopeless_jobs
 from tests.scenarios import machine, run
 
-pytestmark = pytest.mark.usefixtures("both_ways")
-
 
 def attempts(found) -> list[tuple[str, float]]:
     return [(one.job.id, one.log_attempts) for one in found]

@@ -27,8 +27,6 @@ from tests.recordings import DATA, folder_of
 from tests.results.files.tables import table
 from tests.scenarios import fails, machine, run
 
-pytestmark = pytest.mark.usefixtures("both_ways")
-
 ROOT = Path(__file__).parents[3]
 LAST_DIGIT = {"waiting_time", "turnaround_time", "stretch"}
 """Columns of jobs.csv that Batsim computes from times with more digits than a microsecond."""

@@ -23,8 +23,6 @@ from rebat.runs.single import simulate, write_run
 from rebat.workloads.generate import synthetic
 from tests.results.validate.random_runs import random_run
 
-pytestmark = pytest.mark.usefixtures("both_ways")
-
 
 def same(a: object, b: object) -> bool:
     if isinstance(a, tuple) and isinstance(b, tuple):

@@ -22,8 +22,6 @@ from rebat.runs.single import simulate
 from rebat.workloads.generate import synthetic
 from tests.scenarios import fails, failures, machine, on_ring, run, workloads
 
-pytestmark = pytest.mark.usefixtures("both_ways")
-
 S = 10**6
 
 

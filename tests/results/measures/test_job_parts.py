@@ -13,8 +13,6 @@ from rebat.models.tiers import add_tiers, parse_tiers
 from rebat.results.measures.job_parts import cumulative_ettr, job_parts, largest_job
 from tests.scenarios import fails, failures, machine, run
 
-pytestmark = pytest.mark.usefixtures("both_ways")
-
 N_NODES = 10
 POLICIES = (
     "easy:detect=3",

@@ -4,13 +4,10 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 from rebat.results.files.run_csv import rows_csv
 from rebat.results.measures.flows import EVERY_JOB, Selection, select
 from tests.scenarios import machine, run
-
-pytestmark = pytest.mark.usefixtures("both_ways")
 
 
 def test_a_rejected_job_has_no_times_and_is_in_no_selection() -> None:

@@ -22,8 +22,6 @@ from rebat.workloads.batsim_json import read_workload
 from rebat.workloads.generate import synthetic
 from tests.scenarios import check_run, fails, machine, run
 
-pytestmark = pytest.mark.usefixtures("both_ways")
-
 ROOT = Path(__file__).parents[3]
 
 

@@ -13,8 +13,6 @@ from rebat.results.measures.owners import GROUP_COLUMNS, group_rows
 from rebat.results.measures.service import fairness, jain, service_of
 from tests.scenarios import machine, run
 
-pytestmark = pytest.mark.usefixtures("both_ways")
-
 
 def test_of_three_jobs_one_after_the_other() -> None:
     """Jobs of 20, 5 and 40 s on one node, all submitted at 0, wait for 0, 20 and 25 s."""

@@ -25,8 +25,6 @@ from tests.recordings import beside, folder_of
 from tests.results.files.tables import TOY, TOY_EVENTS, edited, only, table, toy_csv, without
 from tests.scenarios import failures, run, workloads
 
-pytestmark = pytest.mark.usefixtures("both_ways")
-
 TOY_REFERENCE = Reference(8, read_events(TOY_EVENTS), read_workload(TOY))
 
 

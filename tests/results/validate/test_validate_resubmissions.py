@@ -37,8 +37,6 @@ from tests.results.validate.random_runs import (
 )
 from tests.scenarios import fails, machine, run
 
-pytestmark = pytest.mark.usefixtures("both_ways")
-
 RECORDED = DATA / "real-batsim"
 POLICIES = (*FLEXIBLE, *MIGRATING, *STEALING, "r-list-q")
 
