@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from rebat.cli.main import main
+from rebat.library import remarks
 from rebat.models.failures.authors import Authors
 from rebat.policies.presets import preset
 from rebat.sim import columns, simulate
@@ -128,3 +129,15 @@ def test_the_random_test_can_fail(monkeypatch) -> None:
     with pytest.raises(AssertionError):
         for seed in range(5):
             play(seed)
+
+
+def test_a_note_names_the_command_that_compiles_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only after a slow command, for policies that the loop covers and is not compiled for."""
+    monkeypatch.setattr(remarks, "ready", lambda point: point == preset("easy").point)
+    policies = [preset(name) for name in ("baseline", "easy", "torus-first", "h211")]
+    workload = synthetic(0, 10)
+    notes = [text for _, text in remarks.of_engine(workload, policies, remarks.SLOW_S)]
+    assert len(notes) == 1 and notes[0].startswith("'rebat warmup baseline h211' ")
+    assert not [*remarks.of_engine(workload, policies, remarks.SLOW_S / 2)]
+    monkeypatch.setenv("REBAT_ENGINE", "reference")
+    assert not [*remarks.of_engine(workload, policies, remarks.SLOW_S)]

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import click
@@ -214,9 +215,12 @@ def run(
     drawn.check_job(job.id for job in comparison.workload.jobs)
     print_remarks(comparison.remarks)
     with atomic_folder(out, force) as folder:
+        started_s = monotonic()
         result = comparison.run()
+        took_s = monotonic() - started_s
         result.write_into(folder, drawn, form)
     print_remarks([*remarks.of_results(result.runs), *comparison.of_waits(result)])
+    print_remarks(remarks.of_engine(comparison.workload, comparison.policies, took_s))
     for failure in failure_lines(result.failed):
         print_line(f"rebat: error: {failure}")
     saved = f"the results are in {out}"

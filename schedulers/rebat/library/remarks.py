@@ -7,7 +7,7 @@ import difflib
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from rebat.core.attempts import job_name
 from rebat.core.counted import counted
@@ -25,6 +25,8 @@ from rebat.models.overload import MANY_ATTEMPTS, WHAT_TO_DO, Hopeless, hopeless_
 from rebat.runs.options import FailureOptions
 from rebat.runs.single import RunResult
 from rebat.runs.spec import CheckpointModel, Checkpoints
+from rebat.sim.choose import covers, ready
+from rebat.sim.how import how_of
 
 LATE = 0.1
 """Share of a failure record by which the submissions must be longer, for a note."""
@@ -34,6 +36,9 @@ MOST = 5
 
 FAR = 2.0
 """Ratio of a simulated and a recorded mean wait (each plus one minute) from which a note is due."""
+
+SLOW_S = 10.0
+"""Time of the simulations of a command from which a note on the compiled loop is due."""
 
 SLURM = ("sacctmgr", "sacct")
 """Formats of failure records that rebat can import together with a workload."""
@@ -59,6 +64,16 @@ def of_input(workload: Workload, options: FailureOptions, n_nodes: int) -> Itera
         together = options.correlation
         jobs = hopeless_jobs(workload, n_nodes, mtbf_s, together.group, together.cascade)
         yield from _of_overload(workload, jobs)
+
+
+def of_engine(workload: Workload, policies: Sequence[Any], took_s: float) -> Iterator[Remark]:
+    """Note that compiling the loop would have paid, after simulations that took this time."""
+    if took_s < SLOW_S or how_of() != "auto":
+        return
+    names = [one.name for one in policies if covers(workload, one) and not ready(one.point)]
+    if names:
+        command = " ".join(["rebat warmup", *names])
+        yield Remark("note", f"'{command}' compiles a faster loop for such runs, once per machine")
 
 
 def of_partitions(workload: Workload) -> Iterator[Remark]:
