@@ -266,8 +266,14 @@ class Table(Sequence[T]):
 
     def having(self, name: str, *values: Any) -> npt.NDArray[np.bool_]:
         """Return a mask of the items whose field has one of these values."""
-        chosen = np.array([value in values for value in self.values(name)] or [False])
-        return chosen[self.column(name)]
+        parts = [block.columns[name] for block in self._all()]
+        codes = [code for value, code in self._values[name].items() if value in values]
+        nothing = [np.zeros(len(part), dtype=np.bool_) for part in parts]
+        masks = [
+            sum((part == code for code in codes), mask)
+            for part, mask in zip(parts, nothing, strict=True)
+        ]
+        return masks[0] if len(masks) == 1 else np.concatenate(masks)
 
     def texts(self, name: str, rows: Ints | slice = slice(None)) -> Texts:
         """Return the texts of a column. ``rows`` is a slice or an array of ascending positions."""

@@ -70,6 +70,7 @@ Owners = Mapping[str, tuple[str, str]]
 """User and queue of each job, by its name. An unknown name is empty."""
 
 
+Floats = npt.NDArray[np.float64]
 Columns = dict[str, npt.NDArray[Any]]
 """The values of each field, in the order of the rows. Missing numbers are NaN."""
 
@@ -128,6 +129,24 @@ def _row(values: tuple[Any, ...]) -> JobRow:
 
 _CHUNK = 2**14
 """Number of rows that are read in one step."""
+
+SHORT_S = 10.0
+"""Minimum divisor of the bounded slowdown in seconds (Feitelson and Rudolph 1998)."""
+
+BOUNDED_SLOWDOWN = 4
+"""Row of the bounded slowdowns in `job_times`."""
+
+
+def job_times(rows: JobRows) -> Floats:
+    """Return an array with a column for each finished job.
+
+    The rows are the size, size x flow, flow, waiting time, bounded slowdown, and slowdown. Times
+    are in seconds.
+    """
+    size, flow, wait = (rows.column(name) for name in ("size", "flow", "waiting_time"))
+    held = np.maximum(flow - wait, 1e-6)
+    bounded = np.maximum(1.0, flow / np.maximum(held, SHORT_S))
+    return np.stack([size, size * flow, flow, wait, bounded, flow / held])
 
 
 def job_rows(ledger: Ledger, owners: Owners | None = None) -> JobRows:

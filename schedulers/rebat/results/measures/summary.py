@@ -34,11 +34,10 @@ from rebat.results.measures.flows import (
     Selection,
     by_class,
     flow_of,
-    flows_by_class,
     select,
 )
 from rebat.results.measures.fragmentation import Fragmentation, fragmentation
-from rebat.results.measures.jobs import JobRows, Owners, job_rows
+from rebat.results.measures.jobs import JobRows, Owners, job_rows, job_times
 from rebat.results.measures.migrations import Drains, Migrations, drains, migrations
 from rebat.results.measures.platform import (
     DAY_US,
@@ -239,16 +238,20 @@ def summarise(
     rows = job_rows(ledger, layout.owners)
     selected = select(rows, measures.selection or (Selection() if month else EVERY_JOB))
 
-    def within(times_us: Iterable[int]) -> int:
-        return sum(window[0] <= at_us < window[1] for at_us in times_us)
+    times = job_times(selected)
+    classes = {n: times.take(places, axis=1) for n, places in by_class(selected, n_nodes)}
 
-    hits, (event_us, up, _) = ledger.failures_that_hit, ledger.node_events.columns()
+    def within(times_us: Iterable[int]) -> list[int]:
+        return [at_us for at_us in times_us if window[0] <= at_us < window[1]]
+
+    hits = [free for at, free in ledger.failures_that_hit if window[0] <= at < window[1]]
+    event_us, up, _ = ledger.node_events.columns()
     summary = RunSummary(
         n_nodes=n_nodes,
         jobs=len(rows),
         finished=int(rows.has_finished.sum()),
         rejected=int(attempts.having("cause", Cause.REJECTED).sum()),
-        succeeded=int((rows.column("final_state") == "COMPLETED_SUCCESSFULLY").sum()),
+        succeeded=rows.column("final_state").tolist().count("COMPLETED_SUCCESSFULLY"),
         attempts=int(rows.column("attempts").sum()),
         makespan_s=makespan / 1e6,
         window_s=(window[0] / 1e6, window[1] / 1e6),
@@ -256,19 +259,19 @@ def summarise(
         platform=platform,
         backlog=waiting,
         useful_utilisation=platform.useful_utilisation,
-        flows=flows_by_class(selected, n_nodes),
-        node_failures=within(event_us[~up].tolist()),
-        failures_hit=within([at for at, _ in hits]),
-        steals=within(ledger.steals),
-        victims=within(_ends_us(attempts, Cause.STOLEN)),
-        free_node_at_hit=within([at for at, free in hits if free > 0]),
+        flows={name: flow_of(of) for name, of in (classes | {"all": times}).items()},
+        node_failures=len(within(event_us[~up].tolist())),
+        failures_hit=len(hits),
+        steals=len(within(ledger.steals)),
+        victims=len(within(_ends_us(attempts, Cause.STOLEN))),
+        free_node_at_hit=sum(free > 0 for free in hits),
         fragmentation=blocked,
         resizes=resizes(ledger, rows, window),
         migrations=migrations(ledger, window),
         drains=drains(ledger, window, layout.cores_per_node),
         turnaround=_turnaround(ledger, selected, layout),
-        service=service_of(selected),
-        service_classes={name: service_of(jobs) for name, jobs in by_class(selected, n_nodes)},
+        service=service_of(times),
+        service_classes={name: service_of(of) for name, of in classes.items()},
         fairness=fairness(selected),
         given_up=len(ledger.given_up),
         recoveries=(of_failures := recoveries(ledger)),
@@ -322,7 +325,7 @@ def _turnaround(ledger: Ledger, rows: JobRows, layout: Layout) -> dict[str, Flow
                 name = other
         if name is not None:
             groups[name].append(place)
-    return {name: flow_of(rows[np.array(at, dtype=int)]) for name, at in groups.items()}
+    return {name: flow_of(job_times(rows[np.array(at, dtype=int)])) for name, at in groups.items()}
 
 
 def as_json(summary: RunSummary) -> dict[str, Any]:
