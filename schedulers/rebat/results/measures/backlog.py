@@ -18,7 +18,7 @@ from rebat.core.units import US_PER_S
 from rebat.models.checkpoint import Accounting
 from rebat.results.measures.platform import Uses, Window, uses_of
 from rebat.results.measures.sharing import node_us
-from rebat.results.measures.steps import from_to, steps_of
+from rebat.results.measures.steps import from_to, lengths_within, steps_of
 from rebat.session.ledger import Ledger
 
 
@@ -140,9 +140,8 @@ def _nothing_waits(ledger: Ledger, window: Window) -> float:
     first, last = window
     queued_us = ledger.attempts.column("queued_us")
     start_us = ledger.attempts.column("start_us")
-    waited = np.maximum(start_us, 0) > queued_us
+    waited = np.flatnonzero(np.maximum(start_us, 0) > queued_us)
     times_us, by = from_to(queued_us[waited], start_us[waited])
-    zero = np.zeros(1, dtype=np.int64)
-    at, queued = steps_of(np.concatenate([zero, times_us]), np.concatenate([zero, by]))
-    lengths = np.diff(np.append(np.clip(at, first, last), last))
-    return float(lengths[queued == 0].sum()) / (last - first) if last > first else 0.0
+    at, queued = steps_of(np.append(times_us, 0), np.append(by, 0))
+    nothing_us = lengths_within(at, window)[queued == 0]
+    return float(nothing_us.sum()) / (last - first) if last > first else 0.0

@@ -19,7 +19,7 @@ from rebat.core.table import Table
 from rebat.core.units import US_PER_S
 from rebat.models.blocks import Allotment
 from rebat.results.measures.platform import Window, free_steps
-from rebat.results.measures.steps import Steps
+from rebat.results.measures.steps import Steps, lengths_within
 from rebat.session.ledger import AttemptRecord, Ledger
 
 Ints = npt.NDArray[np.int64]
@@ -78,8 +78,8 @@ def fragmentation(
     heads = list(_heads(ledger))
     times = np.concatenate([at, *(t for head in heads for t in head[:2]), [first, last]])
     times = np.sort(times[(first <= times) & (times < last)])
-    times = times[np.diff(times, prepend=-1) > 0]
-    lengths = np.diff(np.append(times, last))
+    times = np.concatenate([times[:1], times[1:][times[1:] != times[:-1]]])
+    lengths = lengths_within(times, window)
     unused = n_free[np.searchsorted(at, times, "right") - 1]
     wanted = _wanted(times, heads)
     blocked = np.where((wanted > 0) & (wanted <= unused), lengths, 0)
@@ -99,7 +99,7 @@ def _heads(ledger: Ledger) -> Iterator[Head]:
     its predecessor until its own start.
     """
     column = ledger.attempts.column
-    waited = column("start_us") > column("queued_us")
+    waited = np.flatnonzero(column("start_us") > column("queued_us"))
     names = ("priority", "queued_us", "serial", "n_nodes")
     priority, queued_at, serial, size = (column(name)[waited] for name in names)
     order = np.lexsort((serial, queued_at, -priority))

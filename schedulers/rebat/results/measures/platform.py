@@ -16,7 +16,7 @@ from rebat.models.checkpoint import Accounting
 from rebat.models.checkpoint_times import Patterns, checkpoint_times_us
 from rebat.results.measures.recoveries import hung_on_dead
 from rebat.results.measures.sharing import Widths, holds_of_attempts, node_us, repeats, widths
-from rebat.results.measures.steps import Steps, steps_of
+from rebat.results.measures.steps import Steps, lengths_within, steps_of
 from rebat.session.ledger import Hold, Ledger
 
 Ints = npt.NDArray[np.int64]
@@ -109,8 +109,8 @@ def platform_time(
     uses = uses or uses_of(ledger, window, accounting)
     parts = _node_us(uses, ledger, walltime_kills)
     _, down_us, up_us = ledger.node_events.outages(last)
-    down_for_us = np.clip(up_us, first, last) - np.clip(down_us, first, last)
-    downtime = int(down_for_us.sum())
+    down_for_us = np.minimum(up_us, last) - np.minimum(np.maximum(down_us, first), last)
+    downtime = int(np.maximum(down_for_us, 0).sum())
     held = sum(
         hold.nodes.size * max(0, min(until, last) - max(hold.since_us, first))
         for hold, until in _holds(ledger)
@@ -294,9 +294,9 @@ def free_steps(ledger: Ledger, n_nodes: int) -> Steps:
 
     A node that is held for a job is not free.
     """
-    start_us, end_us = ledger.attempts.column("start_us"), ledger.attempts.column("end_us")
-    ran = start_us >= 0
-    size = ledger.attempts.column("n_nodes")[ran]
+    column = ledger.attempts.column
+    ran = np.flatnonzero(column("start_us") >= 0)
+    start_us, end_us, size = (column(name)[ran] for name in ("start_us", "end_us", "n_nodes"))
     at_us, comes_up, nodes = ledger.node_events.columns()
     changed = np.where(comes_up, nodes.sizes(), -nodes.sizes())
     changes: list[tuple[int, int]] = []
@@ -307,7 +307,7 @@ def free_steps(ledger: Ledger, n_nodes: int) -> Steps:
     if ledger.shared:
         changes += zip(*(part.tolist() for part in repeats(holds_of_attempts(ledger))), strict=True)
     at, by = np.array([(0, n_nodes), *changes], dtype=np.int64).T
-    times_us = np.concatenate([start_us[ran], end_us[ran], at_us, at])
+    times_us = np.concatenate([start_us, end_us, at_us, at])
     return steps_of(times_us, np.concatenate([-size, size, changed, by]))
 
 
@@ -315,7 +315,7 @@ def idle_time(steps: Steps, window: Window) -> tuple[int, float]:
     """Return the idle node time (us) in the window, and the share of time with an idle node."""
     first, last = window
     at, free = steps
-    lengths = np.diff(np.append(np.clip(at, first, last), last))
+    lengths = lengths_within(at, window)
     idle = int((free * lengths).sum())
     share = float(lengths[free > 0].sum()) / (last - first) if last > first else 0.0
     return idle, share
