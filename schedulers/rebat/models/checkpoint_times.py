@@ -41,7 +41,7 @@ class Patterns(NamedTuple):
         """
         rows = [_numbers(each or NEVER) for each in distinct]
         table = np.array(rows, dtype=np.int64).reshape(-1, len(cls._fields) - 2).T
-        return cls(which, distinct, *table[:, which])
+        return cls(which, distinct, *table.take(which, axis=1))
 
     def take(self, rows: Ints) -> Patterns:
         """Return the patterns of an array of rows."""

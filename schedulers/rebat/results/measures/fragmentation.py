@@ -76,12 +76,13 @@ def fragmentation(
     first, last = window
     at, n_free = free or free_steps(ledger, n_nodes)
     heads = list(_heads(ledger))
-    times = np.concatenate([at, *(t for head in heads for t in head[:2]), [first, last]])
-    times = np.sort(times[(first <= times) & (times < last)])
-    times = np.concatenate([times[:1], times[1:][times[1:] != times[:-1]]])
-    lengths = lengths_within(times, window)
-    unused = n_free[np.searchsorted(at, times, "right") - 1]
-    wanted = _wanted(times, heads)
+    times = np.concatenate([at, *(t for head in heads for t in head[:2]), [first]])
+    order = np.argsort(times, kind="stable")  # fast, because the times consist of sorted parts
+    times, place = times[order], np.cumsum(order < len(at)) - 1
+    of_step = np.flatnonzero(np.append(times[1:] != times[:-1], True))
+    lengths = lengths_within(times[of_step], window)
+    unused = n_free[place[of_step]]
+    wanted = _wanted(heads, len(at), order)[of_step]
     blocked = np.where((wanted > 0) & (wanted <= unused), lengths, 0)
     blocked_us, node_us = int(blocked.sum()), int((blocked * unused).sum())
     return Fragmentation(
@@ -112,14 +113,18 @@ def _heads(ledger: Ledger) -> Iterator[Head]:
         yield since[leads], start[leads], requested[leads]
 
 
-def _wanted(times: Ints, heads: Iterable[Head]) -> Ints:
-    """Return the number of nodes that the head requests at each time, or 0 if no attempt waits."""
-    wanted = np.zeros(len(times), dtype=np.int64)
-    for since, until, requested in heads:
-        place = np.searchsorted(since, times, "right") - 1
-        leads = (place >= 0) & (wanted == 0)
-        leads[leads] = times[leads] < until[place[leads]]
-        wanted[leads] = requested[place[leads]]
+def _wanted(heads: Iterable[Head], before: int, order: Ints) -> Ints:
+    """Return the number of nodes that the head requests at each time, or 0 if no attempt waits.
+
+    ``order`` sorts the times, which are ``before`` other times and the times of the heads.
+    """
+    wanted = np.zeros(len(order), dtype=np.int64)
+    for since, _, requested in heads:
+        changes = np.zeros(len(order), dtype=np.int64)
+        changes[before : before + len(since)] = requested
+        changes[before + len(since) : before + 2 * len(since)] = -requested
+        wanted = np.where(wanted == 0, np.cumsum(changes[order]), wanted)
+        before += 2 * len(since)
     return wanted
 
 

@@ -160,14 +160,15 @@ def uses_of(ledger: Ledger, window: Window, accounting: Accounting) -> Uses:
     rows = [np.flatnonzero(ran & (end_us > a) & (begin_us < b)) for a, b in stretches]
     all_places, all_stretches = np.concatenate(rows), np.repeat([0, 1, 2], [*map(len, rows)])
     us = np.zeros((3, len(USES) + 1, len(ran)), dtype=np.int64)
+    flat, starts = us.reshape(-1), np.arange(3) * us[0].size
     for first in range(0, len(all_places), _CHUNK):  # to save memory
         places, stretch = (each[first : first + _CHUNK] for each in (all_places, all_stretches))
         chunk = AttemptTimes(*(column[places] for column in times))
         pattern = Patterns.of(which[places], patterns)
-        spans = np.array(stretches).T[:, stretch]
+        spans = np.array(stretches).T.take(stretch, axis=1)
         named, lost, lost_later = _parts(chunk, pattern, over[places], spans, accounting)
         for use, part_us in enumerate(named):
-            us[stretch, use, places] = part_us
+            flat[starts[stretch] + use * len(ran) + places] = part_us
         for part_us, reason in ((lost, "cause"), (lost_later, "lost_to")):
             if len(some := np.flatnonzero(part_us)):
                 use_of_code = np.array([_LOST.get(cause, -1) for cause in attempts.values(reason)])
