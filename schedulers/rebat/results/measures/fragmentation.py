@@ -10,6 +10,7 @@ another job.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
 
 import msgspec
 import numpy as np
@@ -104,9 +105,10 @@ def _heads(ledger: Ledger) -> Iterator[Head]:
     names = ("priority", "queued_us", "serial", "n_nodes")
     priority, queued_at, serial, size = (column(name)[waited] for name in names)
     order = np.lexsort((serial, queued_at, -priority))
-    table = np.stack([queued_at, column("start_us")[waited], size])[:, order]
-    for group in np.split(table, np.flatnonzero(np.diff(priority[order])) + 1, axis=1):
-        queued, start, requested = group
+    table, of = np.array([queued_at, column("start_us")[waited], size])[:, order], priority[order]
+    bounds = [0, *(np.flatnonzero(of[1:] != of[:-1]) + 1).tolist(), len(order)]
+    for begin, end in pairwise(bounds):
+        queued, start, requested = table[:, begin:end]
         before = np.maximum.accumulate(np.append(np.zeros(1, dtype=np.int64), start[:-1]))
         since = np.maximum(queued, before[: len(start)])
         leads = since < start

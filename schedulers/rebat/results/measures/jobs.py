@@ -157,7 +157,7 @@ def job_times(rows: JobRows) -> Floats:
     size, flow, wait = (rows.column(name) for name in ("size", "flow", "waiting_time"))
     held = np.maximum(flow - wait, 1e-6)
     bounded = np.maximum(1.0, flow / np.maximum(held, SHORT_S))
-    return np.stack([size, size * flow, flow, wait, bounded, flow / held])
+    return np.array([size, size * flow, flow, wait, bounded, flow / held])
 
 
 def job_rows(ledger: Ledger, owners: Owners | None = None) -> JobRows:

@@ -52,7 +52,7 @@ def dots(rows: Sequence[Ints], others: npt.NDArray[Any]) -> list[int]:
     """Return `dot` for each row."""
     n = len(others)
     if n <= _CHUNK:
-        table = np.stack(rows)
+        table = np.array(rows)
         if (np.abs(table) @ np.abs(others).astype(np.float64)).max(initial=0) < 2.0**62:
             sums: list[int] = (table @ others).tolist()
             return sums

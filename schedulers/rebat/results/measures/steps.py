@@ -21,7 +21,7 @@ def steps_of(times_us: npt.NDArray[np.int64], changes: npt.NDArray[np.int64]) ->
     """
     order = np.argsort(times_us, kind="stable")  # fast if the times consist of sorted parts
     steps, sums = times_us[order], np.cumsum(changes[order])
-    last = np.flatnonzero(np.append(steps[1:] != steps[:-1], True))
+    last = np.flatnonzero(np.append(steps[1:], steps[-1:] + 1) != steps)
     return steps[last], sums[last]
 
 

@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 
 from rebat.core.attempts import Cause
 from rebat.core.errors import InputError
@@ -241,8 +242,9 @@ def summarise(
     times = job_times(selected)
     classes = {n: times.take(places, axis=1) for n, places in by_class(selected, n_nodes)}
 
-    def within(times_us: Iterable[int]) -> list[int]:
-        return [at_us for at_us in times_us if window[0] <= at_us < window[1]]
+    def within(times_us: Sequence[int] | npt.NDArray[np.int64]) -> int:
+        at_us = np.asarray(times_us, dtype=np.int64)
+        return int(np.count_nonzero((window[0] <= at_us) & (at_us < window[1])))
 
     hits = [free for at, free in ledger.failures_that_hit if window[0] <= at < window[1]]
     event_us, up, _ = ledger.node_events.columns()
@@ -260,10 +262,10 @@ def summarise(
         backlog=waiting,
         useful_utilisation=platform.useful_utilisation,
         flows={name: flow_of(of) for name, of in (classes | {"all": times}).items()},
-        node_failures=len(within(event_us[~up].tolist())),
+        node_failures=within(event_us[~up]),
         failures_hit=len(hits),
-        steals=len(within(ledger.steals)),
-        victims=len(within(_ends_us(attempts, Cause.STOLEN))),
+        steals=within(ledger.steals),
+        victims=within(attempts.column("end_us")[attempts.having("cause", Cause.STOLEN)]),
         free_node_at_hit=sum(free > 0 for free in hits),
         fragmentation=blocked,
         resizes=resizes(ledger, rows, window),
@@ -288,12 +290,6 @@ def summarise(
 def _span_us(attempts: Table[AttemptRecord]) -> int:
     """Return the time from the first to the last submission."""
     return int(np.ptp(attempts.column("submit_us"))) if attempts else 0
-
-
-def _ends_us(attempts: Table[AttemptRecord], cause: Cause) -> list[int]:
-    """Return the end times of the attempts that ended with this cause."""
-    ends_us: list[int] = attempts.column("end_us")[attempts.having("cause", cause)].tolist()
-    return ends_us
 
 
 def _of_cores(ledger: Ledger, n_nodes: int, window: Window, layout: Layout) -> dict[str, Any]:
