@@ -170,10 +170,10 @@ def uses_of(ledger: Ledger, window: Window, accounting: Accounting) -> Uses:
         for use, part_us in enumerate(named):
             flat[starts[stretch] + use * len(ran) + places] = part_us
         for part_us, reason in ((lost, "cause"), (lost_later, "lost_to")):
-            if len(some := np.flatnonzero(part_us)):
+            if len(rows_lost := np.flatnonzero(part_us)):
                 use_of_code = np.array([_LOST.get(cause, -1) for cause in attempts.values(reason)])
-                use_of_row = use_of_code[attempts.column(reason)[places[some]]]
-                us[stretch[some], use_of_row, places[some]] += part_us[some]
+                use_of_row = use_of_code[attempts.column(reason)[places[rows_lost]]]
+                us[stretch[rows_lost], use_of_row, places[rows_lost]] += part_us[rows_lost]
     return Uses(us, [widths(ledger, each) for each in stretches])
 
 
