@@ -99,7 +99,7 @@ def test_a_table_of_columns_has_the_same_items(items: list[Item]) -> None:
         SCHEMA,
         {"number": [i.number for i in items], "later": 0, "note": 0,
          "state": ["abc".index(i.state) for i in items]},
-        {"state": "abc", "note": [""]},
+        {"state": {"a": 0, "b": 1, "c": 2}, "note": {"": 0}},
         {"name": Texts.of([i.name for i in items])},
         Ragged.of([i.nodes for i in items]),
     )  # fmt: skip

@@ -167,7 +167,7 @@ class Table(Sequence[T]):
         cls,
         schema: Schema[T],
         columns: Mapping[str, Any],
-        values: Mapping[str, Sequence[Any]],
+        values: Mapping[str, Mapping[Any, int]],
         texts: Mapping[str, Texts | Chosen],
         nodes: Ragged,
     ) -> Table[T]:
@@ -179,16 +179,15 @@ class Table(Sequence[T]):
         columns : dict
             For each number and code, an array of shape (n,) or one value for all rows.
         values : dict
-            The distinct values of each column of codes.
+            The code of each distinct value, for each column of codes, in ascending order of codes.
         texts : dict
             The columns of texts.
         nodes : Ragged
         """
         table, n = cls(schema), len(nodes.first)
-        table._values = {
-            name: {value: code for code, value in enumerate(values[name])} for name in schema.codes
-        }
-        narrowed = {name: np.broadcast_to(narrow(column), n) for name, column in columns.items()}
+        table._values = {name: dict(values[name]) for name in schema.codes}
+        arrays = {name: narrow(column) for name, column in columns.items()}
+        narrowed = {name: a if a.ndim else np.broadcast_to(a, n) for name, a in arrays.items()}
         table._add(Block(n, narrowed, dict(texts), nodes))
         return table
 
@@ -266,8 +265,14 @@ class Table(Sequence[T]):
 
     def having(self, name: str, *values: Any) -> npt.NDArray[np.bool_]:
         """Return a mask of the items whose field has one of these values."""
-        chosen = np.array([value in values for value in self.values(name)] or [False])
-        return chosen[self.column(name)]
+        parts = [block.columns[name] for block in self._all()]
+        codes = [code for value, code in self._values[name].items() if value in values]
+        nothing = [np.zeros(len(part), dtype=np.bool_) for part in parts]
+        masks = [
+            sum((part == code for code in codes), mask)
+            for part, mask in zip(parts, nothing, strict=True)
+        ]
+        return masks[0] if len(masks) == 1 else np.concatenate(masks)
 
     def texts(self, name: str, rows: Ints | slice = slice(None)) -> Texts:
         """Return the texts of a column. ``rows`` is a slice or an array of ascending positions."""
@@ -365,8 +370,11 @@ def narrow(values: Any) -> npt.NDArray[Any]:
     if not column.size:
         return column
     low, high = int(column.min()), int(column.max())
-    for kind in (np.int8, np.int16, np.int32):
-        limits = np.iinfo(kind)
-        if limits.min <= low and high <= limits.max:
+    for kind, most in _LIMITS:
+        if -most <= low and high < most:
             return column.astype(kind)
     return column
+
+
+_LIMITS = ((np.int8, 2**7), (np.int16, 2**15), (np.int32, 2**31))
+"""Types of integers. The numbers of a type are below the limit, and at least its negative."""

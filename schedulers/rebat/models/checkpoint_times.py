@@ -16,7 +16,7 @@ Bools = npt.NDArray[np.bool_]
 
 
 class Patterns(NamedTuple):
-    """The checkpointing of each attempt, as int64 and bool arrays of shape (n,).
+    """The checkpointing of each attempt, as int64 arrays of shape (n,).
 
     Attempts without checkpoints have the values of `NEVER`.
     """
@@ -28,7 +28,10 @@ class Patterns(NamedTuple):
     cost_us: Ints
     first_period_us: Ints
     first_recovery_us: Ints
-    closing: Bools
+    closing: Ints
+    """1 if a checkpoint also ends an incomplete last period, otherwise 0."""
+    light: Ints
+    """1 if the attempt writes light checkpoints, otherwise 0."""
 
     @classmethod
     def of(cls, which: Ints, distinct: Sequence[Checkpointing | None]) -> Patterns:
@@ -36,18 +39,24 @@ class Patterns(NamedTuple):
 
         ``which`` contains, for each attempt, the index of its checkpointing in ``distinct``.
         """
-        rows = [
-            (c.period_us, c.cost_us, c.first_period_us, c.first_recovery_us, c.closing)
-            for c in (each or NEVER for each in distinct)
-        ]
-        table = np.array(rows, dtype=np.int64).reshape(-1, 5).T
-        period, cost, first, recovery, closing = (column[which] for column in table)
-        return cls(which, distinct, period, cost, first, recovery, closing != 0)
+        rows = [_numbers(each or NEVER) for each in distinct]
+        table = np.array(rows, dtype=np.int64).reshape(-1, len(cls._fields) - 2).T
+        return cls(which, distinct, *table.take(which, axis=1))
+
+    def take(self, rows: Ints) -> Patterns:
+        """Return the patterns of an array of rows."""
+        which, distinct, *columns = self
+        return Patterns(which[rows], distinct, *(column[rows] for column in columns))
 
     @property
     def cycle_us(self) -> Ints:
         """T + C."""
         return self.period_us + self.cost_us
+
+
+def _numbers(c: Checkpointing) -> tuple[int, ...]:
+    light = c.light is not None
+    return c.period_us, c.cost_us, c.first_period_us, c.first_recovery_us, c.closing, light
 
 
 def checkpoint_times_us(
@@ -66,9 +75,14 @@ def checkpoint_times_us(
         Whether the job completed with this attempt, possibly with a closing checkpoint.
     accounting : 'exact' or 'program'
     """
-    time_us = _deep_us(c, until_us, length_us, ended, accounting)
-    light = np.array([bool(each and each.light) for each in c.distinct], dtype=bool)
-    for at in np.flatnonzero(light[c.which]).tolist():
+    closes = ended & (c.closing != 0)
+    written = (until_us > c.first_period_us) | (closes & (until_us > length_us - c.cost_us))
+    rows = np.flatnonzero(written | (c.light != 0))
+    time_us = np.zeros_like(until_us)
+    if len(rows):
+        of_rows = until_us[rows], length_us[rows], closes[rows]
+        time_us[rows] = _deep_us(c.take(rows), *of_rows, accounting)
+    for at in rows[c.light[rows] != 0].tolist():
         pattern = c.distinct[c.which[at]]
         assert pattern is not None
         time_us[at] += _light_us(pattern, int(until_us[at] - time_us[at]))
@@ -105,9 +119,12 @@ def _light_us(c: Checkpointing, worked_us: int) -> int:
 
 
 def _deep_us(
-    c: Patterns, until_us: Ints, length_us: Ints, ended: Bools, accounting: Accounting
+    c: Patterns, until_us: Ints, length_us: Ints, closes: Bools, accounting: Accounting
 ) -> Ints:
-    """Return the time of regular checkpoints; see `checkpoint_times_us`."""
+    """Return the time of regular checkpoints; see `checkpoint_times_us`.
+
+    ``closes`` is a mask of the attempts that end with a closing checkpoint.
+    """
     n_complete = np.maximum(0, length_us - c.first_period_us + c.period_us) // c.cycle_us
     after_us = c.first_period_us + (n_complete - 1) * c.cycle_us + c.cost_us
     last_us = np.where(n_complete > 0, after_us, 0)
@@ -116,7 +133,7 @@ def _deep_us(
         return np.where(until_us <= last_us, _regular_us(c, until_us), complete_us)
     period_us = np.where(n_complete > 0, c.period_us, c.first_period_us)
     closing_us = np.minimum(period_us, np.maximum(0, length_us - last_us - c.cost_us))
-    period_us = np.where(ended & c.closing, closing_us, period_us)
+    period_us = np.where(closes, closing_us, period_us)
     beyond_us = complete_us + np.maximum(0, until_us - last_us - period_us)
     return np.where(until_us <= last_us, _regular_us(c, until_us), beyond_us)
 

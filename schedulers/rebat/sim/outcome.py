@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -68,9 +69,8 @@ def outcome_of(
         problem = problem or limit.exceeded(int(jobs.table[rows.job[row], columns.SIZE])) or ""
         name, number = f"w0!{jobs.ids[place[row]]}", int(rows.number[row])
         ledger.rejections.append((resubmission_id(name, number) if number else name, problem))
-    for at in place[rows.cause == columns.NODE_FAILURE].tolist():
-        job_id = f"w0!{jobs.ids[at]}"
-        ledger.interrupted[job_id] = ledger.interrupted.get(job_id, 0) + 1
+    interrupted = jobs.ids.take(place[rows.cause == columns.NODE_FAILURE])
+    ledger.interrupted = dict(Counter(f"w0!{name}" for name in interrupted))
     if on_progress and len(rows.records):
         on_progress(int(rows.end_us[-1]), len(rows.records), len(rows.records))
     return Outcome(ledger, rows.ended())
@@ -107,32 +107,33 @@ class _Rows:
             "profile": narrow(profiles),
             "workload": 0,
         }
-        self._values: dict[str, Sequence[Any]] = {
+        self._values: dict[str, dict[Any, int]] = {
             "state": state_values,
             "profile": profile_values,
-            "workload": ["w0"],
-            "failure": events.causes,
+            "workload": {"w0": 0},
+            "failure": {cause: code for code, cause in enumerate(events.causes)},
         }
 
     def _column(self, place: int) -> Ints:
         return narrow(self._table[self.records, place])
 
-    def _resubmissions(self) -> tuple[Texts, Ints, list[str]]:
+    def _resubmissions(self) -> tuple[Texts, Ints, dict[str, int]]:
         """Return the names of resubmissions, and the profiles of all attempts with their names."""
         jobs, again = self._jobs, self._again
         ids, numbers = jobs.ids.take(self._place[again]), self.number[again].tolist()
         names = Texts.of(map(resubmission_id, ids, numbers))
-        profiles, values = jobs.profiles[self.job].astype(np.int64), [*jobs.profile_names]
-        of_jobs = [values[code] for code in profiles[again].tolist()]
+        profiles = jobs.profiles[self.job].astype(np.int64)
+        values = {name: code for code, name in enumerate(jobs.profile_names)}
+        of_jobs = [jobs.profile_names[code] for code in profiles[again].tolist()]
         profiles[again] = _extended(values, map(attempt_profile, names, of_jobs))
         return names, profiles, values
 
-    def _reasons(self) -> tuple[Ints, list[str]]:
+    def _reasons(self) -> tuple[Ints, dict[str, int]]:
         """Return the codes of the reasons for stops, and the reasons."""
         codes, stolen = np.zeros(len(self.job), dtype=np.int64), self.cause == columns.STOLEN
-        thieves = self._jobs.order[self._table[self.records[stolen], columns.THIEF] - 1].tolist()
-        reasons = [""]
-        codes[stolen] = _extended(reasons, (f"for {self._jobs.ids[at]}" for at in thieves))
+        thieves = self._jobs.order[self._table[self.records[stolen], columns.THIEF] - 1]
+        reasons = {"": 0}
+        codes[stolen] = _extended(reasons, (f"for {name}" for name in self._jobs.ids.take(thieves)))
         return codes, reasons
 
     def attempts(self) -> Table[AttemptRecord]:
@@ -169,7 +170,7 @@ class _Rows:
             "cause": cause_values,
             "why": reason_values,
             "checkpointing": checkpoint_values,
-            "lost_to": [None],
+            "lost_to": {None: 0},
         }
         names = {"name": Chosen(self._jobs.ids, self._place)}
         return Table.of_columns(ATTEMPTS, fields, values, names, self._nodes)
@@ -187,29 +188,26 @@ class _Rows:
         }
         texts = Texts.joined([ids, self._names]) if len(self._again) else ids
         names = {"name": Chosen(texts, narrow(place))}
-        values = {**self._values, "metadata": [""]}
+        values = {**self._values, "metadata": {"": 0}}
         return Table.of_columns(ENDED, fields, values, names, self._nodes)
 
 
-def _extended(values: list[Any], more: Any) -> list[int]:
-    """Append values that are not in a list yet. Return the positions of all of them."""
-    codes = {value: code for code, value in enumerate(values)}
-    places = [codes.setdefault(value, len(codes)) for value in more]
-    values[:] = codes
-    return places
+def _extended(codes: dict[Any, int], values: Iterable[Any]) -> list[int]:
+    """Return the codes of values. Add those that have no code yet."""
+    return [codes.setdefault(value, len(codes)) for value in values]
 
 
-def _coded(values: list[Any]) -> tuple[Ints, list[Any]]:
-    """Return the codes of values, and the distinct values."""
-    distinct: list[Any] = []
+def _coded(values: list[Any]) -> tuple[Ints, dict[Any, int]]:
+    """Return the codes of values, and the code of each distinct value."""
+    distinct: dict[Any, int] = {}
     return np.array(_extended(distinct, values), dtype=np.int64), distinct
 
 
 def _checkpoints(
     jobs: Submissions, attempts: Ints, records: Ints, job: Ints, again: Ints, rejected: Any
-) -> tuple[Ints, list[Checkpointing | None]]:
-    """Return the codes of the checkpoints of attempts, and the distinct checkpoints."""
-    values: list[Checkpointing | None] = [None]
+) -> tuple[Ints, dict[Checkpointing | None, int]]:
+    """Return the codes of the checkpoints of attempts, and the code of each distinct one."""
+    values: dict[Checkpointing | None, int] = {None: 0}
     kinds = [0 if c is None else _extended(values, [_resumed(c)])[0] for c in jobs.kinds]
     codes = np.array(kinds or [0], dtype=np.int64)[jobs.kind_of[jobs.profiles[job]]]
     codes[rejected] = 0
@@ -234,13 +232,15 @@ def _resumed(
 ) -> Checkpointing:
     """Return the checkpoints of a job with other times. None keeps the time of the job."""
     assert c is not None
-    return msgspec.structs.replace(
-        c,
-        first_period_us=c.pattern.first_period if first_us is None else first_us,
-        first_recovery_us=c.pattern.first_recovery if recovery_us is None else recovery_us,
-        period_us=c.period_us if period_us is None else period_us,
-        cost_us=c.cost_us if cost_us is None else cost_us,
-        recovery_us=c.recovery_us if restart_us is None else restart_us,
+    return Checkpointing(
+        c.period_us if period_us is None else period_us,
+        c.cost_us if cost_us is None else cost_us,
+        c.recovery_us if restart_us is None else restart_us,
+        c.pattern.first_period if first_us is None else first_us,
+        c.pattern.first_recovery if recovery_us is None else recovery_us,
+        c.closing,
+        c.image_us,
+        c.light,
     )
 
 

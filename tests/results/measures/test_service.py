@@ -8,22 +8,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rebat.results.measures.jobs import JobRows, job_rows
+from rebat.results.measures.flows import flow_of
+from rebat.results.measures.jobs import JobRows, job_rows, job_times
 from rebat.results.measures.owners import GROUP_COLUMNS, group_rows
-from rebat.results.measures.service import fairness, jain, service_of
+from rebat.results.measures.service import fairness, jain, quantiles, service_of
 from tests.scenarios import machine, run
 
 
 def test_of_three_jobs_one_after_the_other() -> None:
     """Jobs of 20, 5 and 40 s on one node, all submitted at 0, wait for 0, 20 and 25 s."""
-    found = service_of(run("baseline", machine(1, (1, 20), (1, 5), (1, 40))).rows)
+    rows = run("baseline", machine(1, (1, 20), (1, 5), (1, 40))).rows
+    found = service_of(job_times(rows))
     assert found is not None
     assert (found.wait_mean_s, found.wait_max_s) == (15, 25)
     assert found.slowdown_mean == pytest.approx((1 + 25 / 5 + 65 / 40) / 3)
     assert found.bounded_slowdown_mean == pytest.approx((1 + 25 / 10 + 65 / 40) / 3)
     assert found.wait_p50_s == 20
     assert found.bounded_slowdown_max == 2.5
-    assert service_of(JobRows({"job_id": np.empty(0)})) is None
+    assert service_of(job_times(rows[:0])) is None
 
 
 OWNERS = {"1": ("ann", "long"), "2": ("bob", "short"), "3": ("ann", "short")}
@@ -68,6 +70,31 @@ def test_jain_lies_between_one_for_all_and_all_alike(values: list[float]) -> Non
     index = jain(np.array(values))
     assert 1 / len(values) - 1e-9 <= index <= 1 + 1e-9
     assert jain(np.full(len(values), values[0])) == pytest.approx(1)
+
+
+@given(st.lists(st.floats(0, 1e9), min_size=1, max_size=60), st.sampled_from((0.5, 0.95)))
+def test_quantiles_are_those_of_numpy(values: list[float], share: float) -> None:
+    ordered = np.sort([values, values[::-1]], axis=1)
+    assert quantiles(ordered, share) == [np.quantile(values, share)] * 2
+
+
+@given(st.lists(st.floats(0.1, 1e7), min_size=1, max_size=400), st.integers(1, 1000))
+def test_sums_of_rows_have_the_digits_of_single_sums(values: list[float], size: int) -> None:
+    """The sums of several rows equal sums in the order of the jobs, and NumPy's means."""
+    flow, wait = np.array(values), np.array(values) / 3
+    times = np.stack([np.full(len(flow), size), size * flow, flow, wait, 2 * flow, 3 * flow])
+    service, flows = service_of(times), flow_of(times)
+    assert service is not None and flows is not None
+    assert service.wait_mean_s == wait.mean()
+    assert service.slowdown_mean == (3 * flow).mean()
+    assert (flows.max_s, flows.mean_s) == (max(values), sum_in_order(values) / len(values))
+
+
+def sum_in_order(values: list[float]) -> float:
+    total = 0.0
+    for value in values:
+        total += value
+    return total
 
 
 @given(st.lists(st.tuples(st.integers(1, 50), st.sampled_from("abc")), min_size=1, max_size=25))

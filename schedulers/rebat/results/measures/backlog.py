@@ -13,13 +13,12 @@ from typing import NamedTuple
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from rebat.core.units import US_PER_S
 from rebat.models.checkpoint import Accounting
-from rebat.results.measures.platform import Ints, Uses, Window, stretches_of, uses_of
-from rebat.results.measures.sharing import Widths, node_us, widths
-from rebat.results.measures.steps import from_to, steps_of
+from rebat.results.measures.platform import Uses, Window, uses_of
+from rebat.results.measures.sharing import node_us
+from rebat.results.measures.steps import from_to, lengths_within, steps_of
 from rebat.session.ledger import Ledger
 
 
@@ -125,33 +124,24 @@ def backlog(
 ) -> Backlog:
     """Return the backlog in a window. ``uses`` may be the result of an earlier `uses_of`."""
     first, last = window
-    before, within, after = (
-        (
-            (uses if uses and part == window else uses_of(ledger, part, accounting))["useful"],
-            widths(ledger, part),
-        )
-        for part in stretches_of(window)
-    )
+    uses = uses or uses_of(ledger, window, accounting)
     submit_us = ledger.attempts.column("submit_us")
-
-    def total(jobs: npt.NDArray[np.bool_], *parts: tuple[Ints, Widths]) -> float:
-        return node_us([(np.where(jobs, useful_us, 0), width) for useful_us, width in parts])
-
-    return Backlog(
-        total(submit_us < first, within, after) / US_PER_S,
-        total((submit_us >= first) & (submit_us < last), before, within, after) / US_PER_S,
-        total(submit_us < last, after) / US_PER_S,
-        _nothing_waits(ledger, window),
-    )
+    old = submit_us < first
+    new = ~old & (submit_us < last)
+    no = np.zeros_like(old)
+    jobs = (no, new, no), (old, new, no), (old, new, old | new)
+    useful = ([*np.where(masks, us[0], 0)] for masks, us in zip(jobs, uses.us, strict=True))
+    sums_us = node_us(*zip(useful, uses.width, strict=True))
+    begin, submitted, end = (us / US_PER_S for us in sums_us)
+    return Backlog(begin, submitted, end, _nothing_waits(ledger, window))
 
 
 def _nothing_waits(ledger: Ledger, window: Window) -> float:
     first, last = window
     queued_us = ledger.attempts.column("queued_us")
     start_us = ledger.attempts.column("start_us")
-    waited = np.maximum(start_us, 0) > queued_us
+    waited = np.flatnonzero(np.maximum(start_us, 0) > queued_us)
     times_us, by = from_to(queued_us[waited], start_us[waited])
-    zero = np.zeros(1, dtype=np.int64)
-    at, queued = steps_of(np.concatenate([zero, times_us]), np.concatenate([zero, by]))
-    lengths = np.diff(np.append(np.clip(at, first, last), last))
-    return float(lengths[queued == 0].sum()) / (last - first) if last > first else 0.0
+    at, queued = steps_of(np.append(times_us, 0), np.append(by, 0))
+    nothing_us = lengths_within(at, window)[queued == 0]
+    return float(nothing_us.sum()) / (last - first) if last > first else 0.0

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 
 from rebat.core.errors import InputError
-from rebat.results.measures.jobs import JobRows
+from rebat.results.measures.jobs import Floats, JobRows
 
 SIZE_CLASSES: tuple[tuple[int, int], ...] = (
     (1, 2**7),
@@ -83,25 +84,21 @@ def class_name(low: int, high: int) -> str:
     return f"[{low}, {high})"
 
 
-def flow_of(rows: JobRows) -> Flow | None:
-    """Return the flow of finished jobs, or None if there are no jobs."""
-    if not rows:
+def flow_of(times: Floats) -> Flow | None:
+    """Return the flow of finished jobs, or None if there are no jobs. See `job_times`."""
+    n_jobs = times.shape[1]
+    if not n_jobs:
         return None
-    flow, size = rows.column("flow"), rows.column("size")
-    mean_s = sum(flow.tolist()) / len(rows)
-    weighted_s = sum((size * flow).tolist()) / int(size.sum())
-    return Flow(len(rows), float(flow.max()), mean_s, weighted_s)
+    weighted_s, flow_s = np.cumsum(times[1:3], axis=1)[:, -1].tolist()
+    return Flow(n_jobs, float(times[2].max()), flow_s / n_jobs, weighted_s / float(times[0].sum()))
 
 
-def flows_by_class(rows: JobRows, n_nodes: int) -> dict[str, Flow | None]:
-    """Return the flow of each size class of the machine, and of all jobs (key 'all')."""
-    table = {name: flow_of(jobs) for name, jobs in by_class(rows, n_nodes)}
-    return table | {"all": flow_of(rows)}
-
-
-def by_class(rows: JobRows, n_nodes: int) -> Iterator[tuple[str, JobRows]]:
-    """Yield the name and the jobs of each size class of the machine."""
-    classes, sizes = size_classes(n_nodes), rows.column("size")
-    for low, high in classes:
-        top = high if (low, high) != classes[-1] else n_nodes + 1
-        yield class_name(low, high), rows[(low <= sizes) & (sizes < top)]
+def by_class(rows: JobRows, n_nodes: int) -> Iterator[tuple[str, npt.NDArray[np.int64]]]:
+    """Yield the name of each size class of the machine and the positions of its jobs."""
+    classes = size_classes(n_nodes)
+    lows = [low for low, _ in classes]
+    codes = np.searchsorted([*lows, max(n_nodes + 1, lows[-1])], rows.column("size"), "right") - 1
+    order = np.argsort(codes, kind="stable")
+    ends = np.searchsorted(codes[order], range(len(classes) + 1))
+    for (low, high), first, last in zip(classes, ends, ends[1:], strict=False):
+        yield class_name(low, high), order[first:last]

@@ -10,6 +10,7 @@ another job.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
 
 import msgspec
 import numpy as np
@@ -19,7 +20,7 @@ from rebat.core.table import Table
 from rebat.core.units import US_PER_S
 from rebat.models.blocks import Allotment
 from rebat.results.measures.platform import Window, free_steps
-from rebat.results.measures.steps import Steps
+from rebat.results.measures.steps import Steps, lengths_within
 from rebat.session.ledger import AttemptRecord, Ledger
 
 Ints = npt.NDArray[np.int64]
@@ -76,12 +77,13 @@ def fragmentation(
     first, last = window
     at, n_free = free or free_steps(ledger, n_nodes)
     heads = list(_heads(ledger))
-    times = np.concatenate([at, *(t for head in heads for t in head[:2]), [first, last]])
-    times = np.sort(times[(first <= times) & (times < last)])
-    times = times[np.diff(times, prepend=-1) > 0]
-    lengths = np.diff(np.append(times, last))
-    unused = n_free[np.searchsorted(at, times, "right") - 1]
-    wanted = _wanted(times, heads)
+    times = np.concatenate([at, *(t for head in heads for t in head[:2]), [first]])
+    order = np.argsort(times, kind="stable")  # fast, because the times consist of sorted parts
+    times, place = times[order], np.cumsum(order < len(at)) - 1
+    of_step = np.flatnonzero(np.append(times[1:] != times[:-1], True))
+    lengths = lengths_within(times[of_step], window)
+    unused = n_free[place[of_step]]
+    wanted = _wanted(heads, len(at), order)[of_step]
     blocked = np.where((wanted > 0) & (wanted <= unused), lengths, 0)
     blocked_us, node_us = int(blocked.sum()), int((blocked * unused).sum())
     return Fragmentation(
@@ -99,27 +101,32 @@ def _heads(ledger: Ledger) -> Iterator[Head]:
     its predecessor until its own start.
     """
     column = ledger.attempts.column
-    waited = column("start_us") > column("queued_us")
+    waited = np.flatnonzero(column("start_us") > column("queued_us"))
     names = ("priority", "queued_us", "serial", "n_nodes")
     priority, queued_at, serial, size = (column(name)[waited] for name in names)
     order = np.lexsort((serial, queued_at, -priority))
-    table = np.stack([queued_at, column("start_us")[waited], size])[:, order]
-    for group in np.split(table, np.flatnonzero(np.diff(priority[order])) + 1, axis=1):
-        queued, start, requested = group
+    table, of = np.array([queued_at, column("start_us")[waited], size])[:, order], priority[order]
+    bounds = [0, *(np.flatnonzero(of[1:] != of[:-1]) + 1).tolist(), len(order)]
+    for begin, end in pairwise(bounds):
+        queued, start, requested = table[:, begin:end]
         before = np.maximum.accumulate(np.append(np.zeros(1, dtype=np.int64), start[:-1]))
         since = np.maximum(queued, before[: len(start)])
         leads = since < start
         yield since[leads], start[leads], requested[leads]
 
 
-def _wanted(times: Ints, heads: Iterable[Head]) -> Ints:
-    """Return the number of nodes that the head requests at each time, or 0 if no attempt waits."""
-    wanted = np.zeros(len(times), dtype=np.int64)
-    for since, until, requested in heads:
-        place = np.searchsorted(since, times, "right") - 1
-        leads = (place >= 0) & (wanted == 0)
-        leads[leads] = times[leads] < until[place[leads]]
-        wanted[leads] = requested[place[leads]]
+def _wanted(heads: Iterable[Head], before: int, order: Ints) -> Ints:
+    """Return the number of nodes that the head requests at each time, or 0 if no attempt waits.
+
+    ``order`` sorts the times, which are ``before`` other times and the times of the heads.
+    """
+    wanted = np.zeros(len(order), dtype=np.int64)
+    for since, _, requested in heads:
+        changes = np.zeros(len(order), dtype=np.int64)
+        changes[before : before + len(since)] = requested
+        changes[before + len(since) : before + 2 * len(since)] = -requested
+        wanted = np.where(wanted == 0, np.cumsum(changes[order]), wanted)
+        before += 2 * len(since)
     return wanted
 
 

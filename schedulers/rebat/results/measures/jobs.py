@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from math import isnan
 from typing import Any, overload
 
@@ -70,7 +71,9 @@ Owners = Mapping[str, tuple[str, str]]
 """User and queue of each job, by its name. An unknown name is empty."""
 
 
-Columns = dict[str, npt.NDArray[Any]]
+Floats = npt.NDArray[np.float64]
+Column = npt.NDArray[Any]
+Columns = dict[str, Column]
 """The values of each field, in the order of the rows. Missing numbers are NaN."""
 
 
@@ -80,12 +83,19 @@ class JobRows(Sequence[JobRow]):
     Rows are created on access. Missing numbers are NaN in columns.
     """
 
-    def __init__(self, columns: Columns, places: npt.NDArray[np.int64] | None = None) -> None:
-        """Create rows from columns. ``places`` are indices of the rows to keep (default: all)."""
+    def __init__(
+        self,
+        columns: dict[str, Column | Callable[[], Column]],
+        places: npt.NDArray[np.int64] | None = None,
+    ) -> None:
+        """Create rows from columns. ``places`` are indices of the rows to keep (default: all).
+
+        A column can be a function, which is called when the column is read for the first time.
+        """
         self._columns, self._places = columns, places
 
     def __len__(self) -> int:
-        return len(self._columns["job_id"] if self._places is None else self._places)
+        return len(self.column("size") if self._places is None else self._places)
 
     def __iter__(self) -> Iterator[JobRow]:
         return map(_row, self.values(JobRow.__struct_fields__))
@@ -112,6 +122,8 @@ class JobRows(Sequence[JobRow]):
     def column(self, name: str) -> npt.NDArray[Any]:
         """Return a column."""
         column = self._columns[name]
+        if callable(column):
+            column = self._columns[name] = column()
         return column if self._places is None else column[self._places]
 
     @property
@@ -129,6 +141,24 @@ def _row(values: tuple[Any, ...]) -> JobRow:
 _CHUNK = 2**14
 """Number of rows that are read in one step."""
 
+SHORT_S = 10.0
+"""Minimum divisor of the bounded slowdown in seconds (Feitelson and Rudolph 1998)."""
+
+BOUNDED_SLOWDOWN = 4
+"""Row of the bounded slowdowns in `job_times`."""
+
+
+def job_times(rows: JobRows) -> Floats:
+    """Return an array with a column for each finished job.
+
+    The rows are the size, size x flow, flow, waiting time, bounded slowdown, and slowdown. Times
+    are in seconds.
+    """
+    size, flow, wait = (rows.column(name) for name in ("size", "flow", "waiting_time"))
+    held = np.maximum(flow - wait, 1e-6)
+    bounded = np.maximum(1.0, flow / np.maximum(held, SHORT_S))
+    return np.array([size, size * flow, flow, wait, bounded, flow / held])
+
 
 def job_rows(ledger: Ledger, owners: Owners | None = None) -> JobRows:
     """Return the rows in the order of submission."""
@@ -139,30 +169,32 @@ def job_rows(ledger: Ledger, owners: Owners | None = None) -> JobRows:
     first, job = first[occurs], (np.cumsum(occurs) - 1)[serials]
     molded = attempts.having("cause", Cause.MOLDED)
     rejected = attempts.having("cause", Cause.REJECTED)
-    columns = _names(attempts, first, owners or {})
-    columns["size"] = attempts.column("n_nodes")[first].astype(np.int32)
+    size = attempts.column("n_nodes")[first]
+    columns: Columns = {"size": size.astype(np.int32)}
     columns["submission_time"] = attempts.column("submit_us")[first] / US_PER_S
-    columns |= _times(attempts, job, ~molded & ~rejected, len(first))
-    for name in ("finish_time", "waiting_time", "flow"):
-        columns[name][job[rejected]] = np.nan  # The job can be rejected after an attempt that ran.
-    columns["resizes"] = _resizes(attempts, job, len(first))
+    columns |= _times(attempts, job, np.flatnonzero(~molded & ~rejected), len(first))
+    if rejected.any():  # The job can be rejected after an attempt that ran.
+        for name in ("finish_time", "waiting_time", "flow"):
+            columns[name][job[rejected]] = np.nan
+    columns["resizes"] = _resizes(attempts, job, size)
     columns |= _wasted(ledger, job, len(first))
     states = np.array(["", *attempts.values("state")], dtype=object)
-    last = np.zeros(len(first), dtype=np.int64)
-    last[job[~molded]] = 1 + attempts.column("state")[~molded]  # the last value is assigned
-    return JobRows(columns | {"final_state": states[last]})
+    last, ran = np.zeros(len(first), dtype=np.int64), np.flatnonzero(~molded)
+    last[job[ran]] = 1 + attempts.column("state")[ran]  # the last value is assigned
+    columns["final_state"] = states[last]
+    return JobRows({**columns, **_names(attempts, first, owners or {})})
 
 
 def _times(
     attempts: Table[AttemptRecord],
     job: npt.NDArray[np.int64],
-    ran: npt.NDArray[np.bool_],
+    ran: npt.NDArray[np.int64],
     n_jobs: int,
 ) -> Columns:
     """Return the columns that are counts or sums over the attempts of each job.
 
-    ``ran`` is a mask of the attempts that ran. To save memory, each column of the attempts is read
-    when it is needed.
+    ``ran`` has the positions of the attempts that ran. To save memory, each column of the attempts
+    is read when it is needed.
     """
     of = job[ran]
 
@@ -202,14 +234,16 @@ EXACT = 2.0**53
 
 
 def _resizes(
-    attempts: Table[AttemptRecord], job: npt.NDArray[np.int64], n_jobs: int
+    attempts: Table[AttemptRecord], job: npt.NDArray[np.int64], size: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.int32]:
-    """Return how often the number of nodes of each job changed."""
-    ran = attempts.column("start_us") >= 0
+    """Return how often the number of nodes of each job changed. ``size`` is the first number."""
+    ran, sizes = attempts.column("start_us") >= 0, attempts.column("n_nodes")
+    if (sizes == size[job]).all():
+        return np.zeros(len(size), dtype=np.int32)
     order = np.argsort(job[ran], kind="stable")
-    of, sizes = job[ran][order], attempts.column("n_nodes")[ran][order]
+    of, sizes = job[ran][order], sizes[ran][order]
     changed = (of[1:] == of[:-1]) & (sizes[1:] != sizes[:-1])
-    return _counts(of[1:][changed], n_jobs)
+    return _counts(of[1:][changed], len(size))
 
 
 def _counts(jobs: npt.NDArray[np.int64], n_jobs: int) -> npt.NDArray[np.int32]:
@@ -217,18 +251,28 @@ def _counts(jobs: npt.NDArray[np.int64], n_jobs: int) -> npt.NDArray[np.int32]:
     return np.bincount(jobs, minlength=n_jobs).astype(np.int32)
 
 
-def _names(attempts: Table[AttemptRecord], first: npt.NDArray[np.int64], owners: Owners) -> Columns:
+def _names(
+    attempts: Table[AttemptRecord], first: npt.NDArray[np.int64], owners: Owners
+) -> dict[str, Callable[[], Column]]:
     """Return job ids and owners. ``first`` is the position of the first attempt of each job."""
+    names = {name: partial(_owned, attempts, first, owners, at) for at, name in enumerate(OWNERS)}
+    return {"job_id": partial(_owned, attempts, first), **names}
+
+
+def _owned(
+    attempts: Table[AttemptRecord],
+    first: npt.NDArray[np.int64],
+    owners: Owners | None = None,
+    at: int = 0,
+) -> Column:
+    """Return the ids of jobs, or one of the two names of their owners."""
+    if owners is not None and not owners:
+        return np.broadcast_to(np.array("", dtype=object), len(first))  # takes no memory
     order = np.argsort(first)
-    texts, rows = attempts.texts("name", first[order]), np.argsort(order)
-    columns = {"job_id": texts.array()[rows]}
-    if not owners:
-        nobody = np.broadcast_to(np.array("", dtype=object), len(first))  # takes no memory
-        return columns | dict.fromkeys(OWNERS, nobody)
-    for at, name in enumerate(OWNERS):
-        owned = Texts.of(owners.get(job_id, ("", ""))[at] for job_id in texts)
-        columns[name] = owned.array()[rows]
-    return columns
+    texts = attempts.texts("name", first[order])
+    if owners:
+        texts = Texts.of(owners.get(job_id, ("", ""))[at] for job_id in texts)
+    return texts.array()[np.argsort(order)]
 
 
 def _wasted(ledger: Ledger, job: npt.NDArray[np.int64], n_jobs: int) -> Columns:
@@ -253,12 +297,15 @@ _LOSSES = INTERRUPTED | {Cause.SILENT_ERROR}
 
 def losses_us(attempts: Table[AttemptRecord]) -> npt.NDArray[np.int64]:
     """Return the lost run time (us) of each attempt (see `lost_us`)."""
-    recoveries = [c.first_recovery_us if c else 0 for c in attempts.values("checkpointing")]
-    recovery_us = np.array(recoveries, dtype=np.int64)[attempts.column("checkpointing")]
-    ran_us = attempts.column("end_us") - attempts.column("start_us")
-    progress_us = attempts.column("useful_us") - attempts.column("lost_us")
-    lost = np.maximum(0, ran_us - recovery_us - progress_us)
-    return np.where(attempts.having("cause", *_LOSSES), lost, 0)
+    lost_us = np.zeros(len(attempts), dtype=np.int64)
+    rows = np.flatnonzero(attempts.having("cause", *_LOSSES))
+    if len(rows):
+        names = ("start_us", "end_us", "useful_us", "lost_us", "checkpointing")
+        start, end, useful, lost, codes = (attempts.column(name)[rows] for name in names)
+        recoveries = [c.first_recovery_us if c else 0 for c in attempts.values("checkpointing")]
+        recovery = np.array(recoveries, dtype=np.int64)[codes]
+        lost_us[rows] = np.maximum(0, end - start - recovery - (useful - lost))
+    return lost_us
 
 
 def lost_us(record: AttemptRecord) -> int:

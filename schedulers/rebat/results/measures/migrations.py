@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 
 from rebat.core.units import US_PER_S, to_s
-from rebat.results.measures.platform import Window
+from rebat.results.measures.platform import Window, of_jobs
 from rebat.session.ledger import AttemptRecord, Drained, Ledger
 
 
@@ -68,8 +68,7 @@ def migrations(ledger: Ledger, window: Window) -> Migrations:
     cost_us, moved_us = 0, 0
     attempts = ledger.attempts
     imaged = attempts.column("imaged") != 0
-    serials = attempts.column("job_serial")
-    concerned = np.isin(serials, serials[imaged]) | (attempts.column("image_us") != 0)
+    concerned = of_jobs(ledger, imaged) | (attempts.column("image_us") != 0)
     kept_us = dict.fromkeys((r.attempt.job_id for r in attempts.where(imaged)), 0)
     for record in attempts.where(concerned & (attempts.column("start_us") >= 0)):
         attempt, cores = record.attempt, record.attempt.n_nodes

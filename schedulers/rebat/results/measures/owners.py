@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from rebat.results.measures.jobs import JobRows
+from rebat.results.measures.jobs import JobRows, job_times
 from rebat.results.measures.service import Service, groups, service_of
 
 COUNTED = ("attempts", "failures", "stolen", "wasted_node_seconds", "node_seconds")
@@ -20,9 +20,10 @@ def group_rows(rows: JobRows, column: str) -> Iterator[tuple[Any, ...]]:
 
     Waiting times, flows and slowdowns include only finished jobs. They are NaN if no job finished.
     """
-    for name, jobs in groups(rows, column):
+    for name, places in groups(rows.column(column)):
+        jobs = rows[places]
         finished = jobs[jobs.has_finished]
-        service = service_of(finished)
+        service = service_of(job_times(finished))
         sums = (jobs.column(field).sum().item() for field in COUNTED)
         of_service = (
             getattr(service, field) if service else float("nan")

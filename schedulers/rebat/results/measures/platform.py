@@ -3,8 +3,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
 import msgspec
@@ -17,7 +16,7 @@ from rebat.models.checkpoint import Accounting
 from rebat.models.checkpoint_times import Patterns, checkpoint_times_us
 from rebat.results.measures.recoveries import hung_on_dead
 from rebat.results.measures.sharing import Widths, holds_of_attempts, node_us, repeats, widths
-from rebat.results.measures.steps import Steps, steps_of
+from rebat.results.measures.steps import Steps, lengths_within, steps_of
 from rebat.session.ledger import Hold, Ledger
 
 Ints = npt.NDArray[np.int64]
@@ -108,10 +107,10 @@ def platform_time(
     """
     first, last = window
     uses = uses or uses_of(ledger, window, accounting)
-    parts = _node_us(uses, ledger, widths(ledger, window), walltime_kills)
+    parts = _node_us(uses, ledger, walltime_kills)
     _, down_us, up_us = ledger.node_events.outages(last)
-    down_for_us = np.clip(up_us, first, last) - np.clip(down_us, first, last)
-    downtime = int(down_for_us.sum())
+    down_for_us = np.minimum(up_us, last) - np.minimum(np.maximum(down_us, first), last)
+    downtime = int(np.maximum(down_for_us, 0).sum())
     held = sum(
         hold.nodes.size * max(0, min(until, last) - max(hold.since_us, first))
         for hold, until in _holds(ledger)
@@ -135,52 +134,59 @@ def platform_time(
     )
 
 
-Uses = dict[str, Ints]
-"""For each use, the time of each attempt in a window: microseconds on each of its nodes."""
+class Uses(NamedTuple):
+    """How long attempts spent on each use before, within and after a window.
+
+    Attributes
+    ----------
+    us : int64 array, shape (3, len(USES) + 1, n)
+        Microseconds on each node of an attempt. The last row is time lost for an unknown reason.
+    width : three arrays of shape (n,)
+        The number of nodes of each attempt.
+    """
+
+    us: Ints
+    width: Sequence[Widths]
 
 
 def uses_of(ledger: Ledger, window: Window, accounting: Accounting) -> Uses:
-    """Return how long each attempt in a window spent on each use (see `_parts`)."""
+    """Return how long each attempt spent on each use (see `_parts`)."""
     attempts = ledger.attempts
     times = AttemptTimes(*map(attempts.column, AttemptTimes._fields))
-    cause, which = attempts.column("cause"), attempts.column("checkpointing")
-    causes, patterns = attempts.values("cause"), attempts.values("checkpointing")
-    over = np.array([value in OVER for value in causes], dtype=bool)
-    uses: Uses = defaultdict(lambda: np.zeros(len(cause), dtype=np.int64))
-    within = np.flatnonzero(
-        (times.start_us >= 0) & (times.end_us > window[0]) & (times.start_us < window[1])
-    )
-    for places in np.array_split(within, 1 + len(within) // _CHUNK):  # to save memory
+    which, patterns = attempts.column("checkpointing"), attempts.values("checkpointing")
+    over = attempts.having("cause", *OVER)
+    stretches = (0, window[0]), window, (window[1], FOREVER_US)
+    ran, begin_us, end_us = times.start_us >= 0, times.start_us, times.end_us
+    rows = [np.flatnonzero(ran & (end_us > a) & (begin_us < b)) for a, b in stretches]
+    all_places, all_stretches = np.concatenate(rows), np.repeat([0, 1, 2], [*map(len, rows)])
+    us = np.zeros((3, len(USES) + 1, len(ran)), dtype=np.int64)
+    flat, starts = us.reshape(-1), np.arange(3) * us[0].size
+    for first in range(0, len(all_places), _CHUNK):  # to save memory
+        places, stretch = (each[first : first + _CHUNK] for each in (all_places, all_stretches))
         chunk = AttemptTimes(*(column[places] for column in times))
         pattern = Patterns.of(which[places], patterns)
-        parts = _parts(chunk, pattern, over[cause[places]], window, accounting)
-        for name in ("recovery", "checkpoint", "useful"):
-            uses[name][places] += parts[name]
-        for code, value in enumerate(causes):
-            of_cause = cause[places] == code
-            if of_cause.any():
-                uses[_LOST[value]][places[of_cause]] += parts["lost"][of_cause]
-        later = np.flatnonzero(parts["lost later"])
-        for place, us in zip(places[later].tolist(), parts["lost later"][later], strict=True):
-            if (lost_to := attempts[place].lost_to) is not None:
-                uses[_LOST[lost_to]][place] += us
-    return uses
+        spans = np.array(stretches).T.take(stretch, axis=1)
+        named, lost, lost_later = _parts(chunk, pattern, over[places], spans, accounting)
+        for use, part_us in enumerate(named):
+            flat[starts[stretch] + use * len(ran) + places] = part_us
+        for part_us, reason in ((lost, "cause"), (lost_later, "lost_to")):
+            if len(rows_lost := np.flatnonzero(part_us)):
+                use_of_code = np.array([_LOST.get(cause, -1) for cause in attempts.values(reason)])
+                use_of_row = use_of_code[attempts.column(reason)[places[rows_lost]]]
+                us[stretch[rows_lost], use_of_row, places[rows_lost]] += part_us[rows_lost]
+    return Uses(us, [widths(ledger, each) for each in stretches])
 
 
-def _node_us(
-    uses: Uses, ledger: Ledger, width: Widths, walltime_kills: WalltimeKills
-) -> dict[str, float]:
-    """Return the node-microseconds of each use.
+def _node_us(uses: Uses, ledger: Ledger, walltime_kills: WalltimeKills) -> dict[str, float]:
+    """Return the node-microseconds of each use in the window.
 
     If the entire work of a job is wasted, its useful time counts as waste (see `_wasted`).
     """
-    amounts = defaultdict(lambda: np.zeros(len(width), dtype=np.int64), uses)
-    useful = amounts["useful"]
+    amounts = dict(zip(USES, uses.us[1], strict=False))
     for name, jobs in _wasted(ledger, walltime_kills):
-        amounts[name] = amounts[name] + np.where(jobs, useful, 0)
-        useful = np.where(jobs, 0, useful)
-    amounts["useful"] = useful
-    return {name: node_us([(amounts[name], width)]) for name in USES}
+        amounts[name] = amounts[name] + np.where(jobs, amounts["useful"], 0)
+        amounts["useful"] = np.where(jobs, 0, amounts["useful"])
+    return dict(zip(USES, node_us(([*amounts.values()], uses.width[1])), strict=True))
 
 
 def _wasted(
@@ -188,13 +194,21 @@ def _wasted(
 ) -> Iterator[tuple[str, npt.NDArray[np.bool_]]]:
     """For each kind of waste, yield a mask of the attempts whose jobs have only wasted work."""
     attempts = ledger.attempts
-    serials = attempts.column("job_serial")
-    if walltime_kills == "wasted":
-        yield "walltime", np.isin(serials, serials[attempts.having("cause", Cause.WALLTIME)])
+    killed = attempts.having("cause", Cause.WALLTIME)
+    if walltime_kills == "wasted" and killed.any():
+        yield "walltime", of_jobs(ledger, killed)
     if ledger.given_up:
         jobs = set(ledger.given_up)
-        given_up = [r.attempt.job_serial for r in attempts if r.attempt.job_id in jobs]
-        yield "failure", np.isin(serials, given_up)
+        given_up = [record.attempt.job_id in jobs for record in attempts]
+        yield "failure", of_jobs(ledger, np.array(given_up, dtype=np.bool_))
+
+
+def of_jobs(ledger: Ledger, mask: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    """Return a mask of all attempts of the jobs that have an attempt in ``mask``."""
+    serials = ledger.attempts.column("job_serial")
+    jobs = np.zeros(int(serials.max(initial=-1)) + 1, dtype=np.bool_)
+    jobs[serials[mask]] = True
+    return jobs[serials]
 
 
 class AttemptTimes(NamedTuple):
@@ -211,10 +225,13 @@ def _parts(
     times: AttemptTimes,
     c: Patterns,
     over: npt.NDArray[np.bool_],
-    window: Window,
+    window: Ints,
     accounting: Accounting,
-) -> dict[str, Ints]:
-    """Return the time of attempts within the window by use, in microseconds on each node.
+) -> tuple[tuple[Ints, Ints, Ints], Ints, Ints]:
+    """Return the time of attempts by use, each within its window, in microseconds on each node.
+
+    The first three arrays are the first three of `USES`. The others are the time that was lost at
+    the end of an attempt, and the time that was lost later.
 
     An attempt consists of its recovery, the kept progress (alternating work and checkpoints), the
     progress that was lost later, the time lost at its end, and the time for which it hung after a
@@ -235,35 +252,27 @@ def _parts(
 
     progress_us = within(recovery_end, kept_end)
     into = np.minimum(np.maximum(lo, recovery_end), kept_end) - recovery_end
-    progress = (done_end - recovery_end, over, accounting)
-    checkpoint = checkpoint_times_us(c, into + progress_us, *progress)
-    checkpoint -= checkpoint_times_us(c, into, *progress)
-    return {
-        "recovery": within(0, recovery_end) + within(hung_from, run),
-        "checkpoint": checkpoint,
-        "useful": progress_us - checkpoint,
-        "lost later": within(kept_end, done_end),
-        "lost": within(done_end, hung_from),
-    }
+    length = done_end - recovery_end
+    checkpoint = checkpoint_times_us(c, into + progress_us, length, over, accounting)
+    if len(begun := np.flatnonzero(into)):
+        of_begun = into[begun], length[begun], over[begun]
+        checkpoint[begun] -= checkpoint_times_us(c.take(begun), *of_begun, accounting)
+    recovery = within(0, recovery_end) + within(hung_from, run)
+    named = progress_us - checkpoint, checkpoint, recovery
+    return named, within(done_end, hung_from), within(kept_end, done_end)
 
 
-def stretches_of(window: Window) -> tuple[Window, Window, Window]:
-    """Return the times before, within and after a window."""
-    first, last = window
-    return (0, first), window, (last, FOREVER_US)
-
-
-_LOST = {
-    Cause.NODE_FAILURE: "failure",
-    Cause.STOLEN: "stealing",
-    Cause.SILENT_ERROR: "silent",
-    Cause.MOVED: "moving",
-    Cause.PREEMPTED: "moving",
-    Cause.HORIZON: "useful",
-    Cause.COMPLETED: "useful",
-    Cause.WALLTIME: "useful",
-    Cause.JOB_FAILED: "useful",
-    Cause.CANCELLED: "useful",
+_LOST: dict[Cause | None, int] = {
+    Cause.NODE_FAILURE: USES.index("failure"),
+    Cause.STOLEN: USES.index("stealing"),
+    Cause.SILENT_ERROR: USES.index("silent"),
+    Cause.MOVED: USES.index("moving"),
+    Cause.PREEMPTED: USES.index("moving"),
+    Cause.HORIZON: USES.index("useful"),
+    Cause.COMPLETED: USES.index("useful"),
+    Cause.WALLTIME: USES.index("useful"),
+    Cause.JOB_FAILED: USES.index("useful"),
+    Cause.CANCELLED: USES.index("useful"),
 }
 """Use that the last part of an attempt counts as, for each cause of its end.
 
@@ -286,9 +295,9 @@ def free_steps(ledger: Ledger, n_nodes: int) -> Steps:
 
     A node that is held for a job is not free.
     """
-    start_us, end_us = ledger.attempts.column("start_us"), ledger.attempts.column("end_us")
-    ran = start_us >= 0
-    size = ledger.attempts.column("n_nodes")[ran]
+    column = ledger.attempts.column
+    ran = np.flatnonzero(column("start_us") >= 0)
+    start_us, end_us, size = (column(name)[ran] for name in ("start_us", "end_us", "n_nodes"))
     at_us, comes_up, nodes = ledger.node_events.columns()
     changed = np.where(comes_up, nodes.sizes(), -nodes.sizes())
     changes: list[tuple[int, int]] = []
@@ -299,7 +308,7 @@ def free_steps(ledger: Ledger, n_nodes: int) -> Steps:
     if ledger.shared:
         changes += zip(*(part.tolist() for part in repeats(holds_of_attempts(ledger))), strict=True)
     at, by = np.array([(0, n_nodes), *changes], dtype=np.int64).T
-    times_us = np.concatenate([start_us[ran], end_us[ran], at_us, at])
+    times_us = np.concatenate([start_us, end_us, at_us, at])
     return steps_of(times_us, np.concatenate([-size, size, changed, by]))
 
 
@@ -307,7 +316,7 @@ def idle_time(steps: Steps, window: Window) -> tuple[int, float]:
     """Return the idle node time (us) in the window, and the share of time with an idle node."""
     first, last = window
     at, free = steps
-    lengths = np.diff(np.append(np.clip(at, first, last), last))
+    lengths = lengths_within(at, window)
     idle = int((free * lengths).sum())
     share = float(lengths[free > 0].sum()) / (last - first) if last > first else 0.0
     return idle, share

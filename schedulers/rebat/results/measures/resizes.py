@@ -76,12 +76,16 @@ def resizes(ledger: Ledger, rows: JobRows, window: Window) -> Resizes:
     end_us, molded = attempts.column("end_us"), attempts.having("cause", Cause.MOLDED)
     stopped = ~molded & (window[0] <= end_us) & (end_us < window[1])
     hit = stopped & attempts.having("cause", Cause.NODE_FAILURE)
-    named = {word: stopped & attempts.having("why", word) for word in _WORDS}
-    counts = {name: int(named[word].sum()) for word, name in _WORDS.items()}
+    reasons = attempts.values("why")
+    of_stops, of_hits = (
+        dict(zip(reasons, np.bincount(of, minlength=len(reasons)).tolist(), strict=True))
+        for of in (attempts.column("why")[mask] for mask in (stopped, hit))
+    )
+    counts = {name: of_stops.get(word, 0) for word, name in _WORDS.items()}
     counts["molded"] = int((molded & (attempts.column("number") == 0)).sum())
-    counts["requeued"] = int((hit & ~attempts.having("why", *_WORDS)).sum())
+    counts["requeued"] = sum(n for word, n in of_hits.items() if word not in _WORDS)
     waits = rows.column("waiting_time")
     waits = waits[~np.isnan(waits)]
-    mean_wait_s = sum(waits.tolist()) / len(waits) if len(waits) else 0.0
-    jobs_hit = len(np.unique(attempts.column("job_serial")[hit]))
+    mean_wait_s = float(np.cumsum(waits)[-1]) / len(waits) if len(waits) else 0.0
+    jobs_hit = len({*attempts.column("job_serial")[hit].tolist()})
     return Resizes(**counts, jobs_hit=jobs_hit, mean_wait_s=mean_wait_s)

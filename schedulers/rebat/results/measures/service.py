@@ -4,15 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from rebat.results.measures.jobs import JobRows
-
-SHORT_S = 10.0
-"""Minimum divisor of the bounded slowdown in seconds (Feitelson and Rudolph 1998)."""
+from rebat.results.measures.jobs import BOUNDED_SLOWDOWN, Floats, JobRows, job_times
 
 
 class Service(msgspec.Struct, frozen=True):
@@ -50,63 +48,58 @@ class Fairness(msgspec.Struct, frozen=True):
     worst_user: float
 
 
-def service_of(rows: JobRows) -> Service | None:
-    """Return the service of finished jobs, or None if there are no jobs."""
-    if not rows:
+def service_of(times: Floats) -> Service | None:
+    """Return the service of finished jobs, or None if there are no jobs. See `job_times`."""
+    n_jobs = times.shape[1]
+    if not n_jobs:
         return None
-    waits, flows, held = rows.column("waiting_time"), rows.column("flow"), _held(rows)
-    bounded = bounded_slowdowns(rows)
-    medians, tails = np.quantile((waits, flows, bounded), (0.5, 0.95), axis=1).tolist()
-    (wait_p50, flow_p50, bounded_p50), (wait_p95, flow_p95, bounded_p95) = medians, tails
+    wait_s, bounded, slowdown = (times[2:].sum(axis=1) / n_jobs).tolist()[1:]
+    ordered = np.sort(times[2:5], axis=1)
+    flow_p50, wait_p50, bounded_p50 = quantiles(ordered, 0.5)
+    flow_p95, wait_p95, bounded_p95 = quantiles(ordered, 0.95)
+    _, wait_max, bounded_max = ordered[:, -1].tolist()
     return Service(
-        float(waits.mean()),
+        wait_s,
         wait_p95,
-        float(waits.max()),
-        float((flows / held).mean()),
-        float(bounded.mean()),
+        wait_max,
+        slowdown,
+        bounded,
         wait_p50,
         flow_p50,
         flow_p95,
         bounded_p50,
         bounded_p95,
-        float(bounded.max()),
+        bounded_max,
     )
 
 
-def bounded_slowdowns(rows: JobRows) -> npt.NDArray[np.float64]:
-    """Return the bounded slowdown of each finished job."""
-    bounded: npt.NDArray[np.float64] = np.maximum(
-        1.0, rows.column("flow") / np.maximum(_held(rows), SHORT_S)
-    )
-    return bounded
+def quantiles(ordered: Floats, share: float) -> list[float]:
+    """Return a quantile of each row of sorted numbers, as `numpy.quantile` does by default."""
+    at = (ordered.shape[1] - 1) * share
+    low, beyond = int(at), at % 1
+    below, above = ordered[:, low], ordered[:, min(low + 1, ordered.shape[1] - 1)]
+    apart = above - below
+    values = above - apart * (1 - beyond) if beyond >= 0.5 else below + apart * beyond
+    numbers: list[float] = values.tolist()
+    return numbers
 
 
-def _held(rows: JobRows) -> npt.NDArray[np.float64]:
-    """Return the time in seconds for which each job held nodes."""
-    held: npt.NDArray[np.float64] = np.maximum(
-        rows.column("flow") - rows.column("waiting_time"), 1e-6
-    )
-    return held
-
-
-def groups(rows: JobRows, column: str) -> Iterator[tuple[str, JobRows]]:
-    """Yield the name and the jobs of each user or queue. Yield nothing if the names are unknown."""
-    names, which = np.unique(rows.column(column).astype(str), return_inverse=True)
-    if names.tolist() in ([], [""]):
+def groups(names: npt.NDArray[Any]) -> Iterator[tuple[str, npt.NDArray[np.int64]]]:
+    """Yield the name and the rows of each user or queue. Yield nothing if all names are empty."""
+    if not any(names.tolist()):
         return
+    distinct, which = np.unique(names.astype(str), return_inverse=True)
     order = np.argsort(which, kind="stable")
     ends = np.cumsum(np.bincount(which))
-    for name, places in zip(names.tolist(), np.split(order, ends[:-1]), strict=True):
-        yield name, rows[places]
+    yield from zip(distinct.tolist(), np.split(order, ends[:-1]), strict=True)
 
 
 def fairness(rows: JobRows) -> Fairness | None:
     """Return the fairness among the users of finished jobs, or None if no user is known."""
-    means = np.array(
-        [bounded_slowdowns(jobs).mean() for name, jobs in groups(rows, "user") if name]
-    )
-    if not len(means):
+    users = [rows[places] for name, places in groups(rows.column("user")) if name]
+    if not users:
         return None
+    means = np.array([job_times(jobs)[BOUNDED_SLOWDOWN].mean() for jobs in users])
     return Fairness(len(means), jain(means), float(np.median(means)), float(means.max()))
 
 

@@ -30,28 +30,41 @@ Widths = npt.NDArray[np.int64] | npt.NDArray[np.float64]
 """The number of nodes of each attempt. If no attempts share nodes, the numbers are integers."""
 
 
-def node_us(parts: Sequence[tuple[Ints, Widths]]) -> float:
-    """Return the node-microseconds of all attempts: the sum of time times nodes over ``parts``.
+def node_us(*parts: tuple[Sequence[Ints], Widths]) -> list[float]:
+    """Return the node-microseconds of all attempts, for each of k uses: sums of time times nodes.
 
-    Each part has two arrays: the time of each attempt (us), and its number of nodes in this time.
-    Sums of integers are exact and may exceed 64 bits. Fractions are added in the order of the
+    Each part has the times of the attempts (us) for each use, and their numbers of nodes in this
+    part. Sums of integers are exact and may exceed 64 bits. Fractions are added in the order of the
     attempts.
     """
     if all(width.dtype.kind == "i" for _, width in parts):
-        return sum(dot(time_us, width) for time_us, width in parts)
-    products = sum(time_us * width for time_us, width in parts)
-    return float(np.cumsum(products)[-1]) if len(parts[0][0]) else 0.0
+        return [*map(sum, zip(*(dots(*part) for part in parts), strict=True))]
+    products = zip(*([time_us * width for time_us in times] for times, width in parts), strict=True)
+    return [float(np.cumsum(sum(each))[-1]) if len(parts[0][1]) else 0.0 for each in products]
 
 
-def dot(values: Ints, others: npt.NDArray[Any]) -> int:
+def dot(values: Ints, others: Ints) -> int:
     """Return the sum of products of integers, which may exceed 64 bits."""
-    n = len(values)
-    bound = float(np.abs(values).max(initial=0)) * float(np.abs(others).max(initial=0)) * n
-    if bound < 2.0**62:
-        return int(values @ others)
-    if n == 1:
-        return int(values[0]) * int(others[0])
-    return dot(values[: n // 2], others[: n // 2]) + dot(values[n // 2 :], others[n // 2 :])
+    return dots([values], others)[0]
+
+
+def dots(rows: Sequence[Ints], others: npt.NDArray[Any]) -> list[int]:
+    """Return `dot` for each row."""
+    n = len(others)
+    if n <= _CHUNK:
+        table = np.array(rows)
+        if (np.abs(table) @ np.abs(others).astype(np.float64)).max(initial=0) < 2.0**62:
+            sums: list[int] = (table @ others).tolist()
+            return sums
+        if n == 1:
+            return [int(row[0]) * int(others[0]) for row in rows]
+    halves = slice(n // 2), slice(n // 2, n)
+    sums_of_halves = (dots([row[half] for row in rows], others[half]) for half in halves)
+    return [*map(sum, zip(*sums_of_halves, strict=True))]
+
+
+_CHUNK = 2**16
+"""Number of values that are multiplied in one step, to save memory."""
 
 
 def widths(ledger: Ledger, window: tuple[int, int]) -> Widths:

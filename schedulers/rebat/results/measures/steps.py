@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -17,11 +19,17 @@ def steps_of(times_us: npt.NDArray[np.int64], changes: npt.NDArray[np.int64]) ->
     >>> times.tolist(), numbers.tolist()
     ([0, 5], [1, 2])
     """
-    order = np.argsort(times_us, kind="stable")
+    order = np.argsort(times_us, kind="stable")  # fast if the times consist of sorted parts
     steps, sums = times_us[order], np.cumsum(changes[order])
-    last = np.ones(len(steps), dtype=np.bool_)
-    last[:-1] = steps[1:] != steps[:-1]
+    last = np.flatnonzero(np.append(steps[1:], steps[-1:] + 1) != steps)
     return steps[last], sums[last]
+
+
+def lengths_within(times_us: npt.NDArray[np.int64], window: tuple[int, int]) -> Any:
+    """Return how long the value of each step is valid within a window, in microseconds."""
+    edges = np.concatenate([times_us, window[1:]])
+    np.minimum(np.maximum(edges, window[0], out=edges), window[1], out=edges)
+    return edges[1:] - edges[:-1]
 
 
 def from_to(

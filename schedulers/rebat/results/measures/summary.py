@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 
 from rebat.core.attempts import Cause
 from rebat.core.errors import InputError
@@ -34,11 +35,10 @@ from rebat.results.measures.flows import (
     Selection,
     by_class,
     flow_of,
-    flows_by_class,
     select,
 )
 from rebat.results.measures.fragmentation import Fragmentation, fragmentation
-from rebat.results.measures.jobs import JobRows, Owners, job_rows
+from rebat.results.measures.jobs import JobRows, Owners, job_rows, job_times
 from rebat.results.measures.migrations import Drains, Migrations, drains, migrations
 from rebat.results.measures.platform import (
     DAY_US,
@@ -239,16 +239,21 @@ def summarise(
     rows = job_rows(ledger, layout.owners)
     selected = select(rows, measures.selection or (Selection() if month else EVERY_JOB))
 
-    def within(times_us: Iterable[int]) -> int:
-        return sum(window[0] <= at_us < window[1] for at_us in times_us)
+    times = job_times(selected)
+    classes = {n: times.take(places, axis=1) for n, places in by_class(selected, n_nodes)}
 
-    hits, (event_us, up, _) = ledger.failures_that_hit, ledger.node_events.columns()
+    def within(times_us: Sequence[int] | npt.NDArray[np.int64]) -> int:
+        at_us = np.asarray(times_us, dtype=np.int64)
+        return int(np.count_nonzero((window[0] <= at_us) & (at_us < window[1])))
+
+    hits = [free for at, free in ledger.failures_that_hit if window[0] <= at < window[1]]
+    event_us, up, _ = ledger.node_events.columns()
     summary = RunSummary(
         n_nodes=n_nodes,
         jobs=len(rows),
         finished=int(rows.has_finished.sum()),
         rejected=int(attempts.having("cause", Cause.REJECTED).sum()),
-        succeeded=int((rows.column("final_state") == "COMPLETED_SUCCESSFULLY").sum()),
+        succeeded=rows.column("final_state").tolist().count("COMPLETED_SUCCESSFULLY"),
         attempts=int(rows.column("attempts").sum()),
         makespan_s=makespan / 1e6,
         window_s=(window[0] / 1e6, window[1] / 1e6),
@@ -256,19 +261,19 @@ def summarise(
         platform=platform,
         backlog=waiting,
         useful_utilisation=platform.useful_utilisation,
-        flows=flows_by_class(selected, n_nodes),
-        node_failures=within(event_us[~up].tolist()),
-        failures_hit=within([at for at, _ in hits]),
+        flows={name: flow_of(of) for name, of in (classes | {"all": times}).items()},
+        node_failures=within(event_us[~up]),
+        failures_hit=len(hits),
         steals=within(ledger.steals),
-        victims=within(_ends_us(attempts, Cause.STOLEN)),
-        free_node_at_hit=within([at for at, free in hits if free > 0]),
+        victims=within(attempts.column("end_us")[attempts.having("cause", Cause.STOLEN)]),
+        free_node_at_hit=sum(free > 0 for free in hits),
         fragmentation=blocked,
         resizes=resizes(ledger, rows, window),
         migrations=migrations(ledger, window),
         drains=drains(ledger, window, layout.cores_per_node),
         turnaround=_turnaround(ledger, selected, layout),
-        service=service_of(selected),
-        service_classes={name: service_of(jobs) for name, jobs in by_class(selected, n_nodes)},
+        service=service_of(times),
+        service_classes={name: service_of(of) for name, of in classes.items()},
         fairness=fairness(selected),
         given_up=len(ledger.given_up),
         recoveries=(of_failures := recoveries(ledger)),
@@ -285,12 +290,6 @@ def summarise(
 def _span_us(attempts: Table[AttemptRecord]) -> int:
     """Return the time from the first to the last submission."""
     return int(np.ptp(attempts.column("submit_us"))) if attempts else 0
-
-
-def _ends_us(attempts: Table[AttemptRecord], cause: Cause) -> list[int]:
-    """Return the end times of the attempts that ended with this cause."""
-    ends_us: list[int] = attempts.column("end_us")[attempts.having("cause", cause)].tolist()
-    return ends_us
 
 
 def _of_cores(ledger: Ledger, n_nodes: int, window: Window, layout: Layout) -> dict[str, Any]:
@@ -322,7 +321,7 @@ def _turnaround(ledger: Ledger, rows: JobRows, layout: Layout) -> dict[str, Flow
                 name = other
         if name is not None:
             groups[name].append(place)
-    return {name: flow_of(rows[np.array(at, dtype=int)]) for name, at in groups.items()}
+    return {name: flow_of(job_times(rows[np.array(at, dtype=int)])) for name, at in groups.items()}
 
 
 def as_json(summary: RunSummary) -> dict[str, Any]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from itertools import chain
 
 import msgspec
 import numpy as np
@@ -78,8 +77,8 @@ def training_by_class(ledger: Ledger, rows: JobRows, n_nodes: int) -> dict[str, 
     for record in ledger.attempts:
         if record.start_us >= 0:
             tallies[job_name(record.attempt.job_id)].add(record)
-    classes = chain(by_class(rows, n_nodes), [("all", rows)])
-    return {name: _training(jobs, tallies) for name, jobs in classes}
+    classes = {name: rows[places] for name, places in by_class(rows, n_nodes)} | {"all": rows}
+    return {name: _training(jobs, tallies) for name, jobs in classes.items()}
 
 
 def _training(rows: JobRows, tallies: Mapping[str, _Tally]) -> Training | None:
