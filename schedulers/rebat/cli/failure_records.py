@@ -73,7 +73,22 @@ class FormatCommand(click.Command):
 )
 @click.option(
     "--zone",
-    help="With the format sacctmgr or sacct: time zone of the times in the record, for example Europe/Paris (default: UTC).",
+    help="With the format sacctmgr or sacct: time zone of local times in the record, for example Europe/Paris (default: the zone of --workload, or UTC). With the format csv and Unix times: time zone of the midnight that is time 0.",
+)
+@click.option(
+    "--strict",
+    is_flag=True,
+    default=None,
+    help="Stop at the first invalid row (default: drop and count invalid rows, and stop if they are more than a tenth of the file).",
+)
+@click.option(
+    "--cluster",
+    help="With the format sacctmgr or sacct: use only the records of this cluster (column Cluster).",
+)
+@click.option(
+    "--stale",
+    type=click.Choice(["next", "drop", "keep"]),
+    help="With the format sacctmgr: what to do with events without an end if the node has a job (--attempts) or an event later. next (default): end the event at the next job or event of the node; drop: ignore the event; keep: the node stays down.",
 )
 @click.option(
     "--workload",
@@ -129,20 +144,45 @@ def import_(
       rebat failures import events.txt --workload jobs.json.gz -o site.events
       rebat failures import events.txt --attempts jobs.txt -o site.events
     """
+    from contextlib import ExitStack
+
+    from rebat.records.sources import regular
+
+    if names is not None and names.resolve() == out.resolve():
+        raise InputError("is the same file as --out", "--names", "a different file")
+    if workload is not None and begin is not None:
+        raise InputError("sets time 0, as --workload does", "--begin", "only one of them")
+    with ExitStack() as files:
+        trace = files.enter_context(regular(trace))
+        if options["attempts"]:
+            options["attempts"] = files.enter_context(regular(options["attempts"]))
+        _import(form, trace, out, begin, end, names, workload, options)
+
+
+def _import(
+    form: str,
+    trace: Path,
+    out: Path,
+    begin: str | None,
+    end: str | None,
+    names: Path | None,
+    workload: Path | None,
+    options: dict[str, Any],
+) -> None:
     from rebat.console.progress import at_work
     from rebat.models.failures.events import write_events
     from rebat.models.failures.records.detect import AUTO
     from rebat.models.failures.records.formats import ReaderOptions, read_record
     from rebat.models.failures.records.plain import write_names
 
-    if names is not None and names.resolve() == out.resolve():
-        raise InputError("is the same file as --out", "--names", "a different file")
-    if workload is not None and begin is not None:
-        raise InputError("sets time 0, as --workload does", "--begin", "only one of them")
     if form == AUTO:
         reject_jobs(trace)
-    machine = None if workload is None else _machine(workload)
     with at_work(f"reading {trace.name}"):
+        machine = None
+        if workload is not None:
+            machine, zone = _machine(workload)
+            if form in (AUTO, "sacctmgr", "sacct"):
+                options["zone"] = options["zone"] or zone
         record = read_record(form, trace, ReaderOptions(**options, workload=machine))
         if names is not None and not record.names:
             raise InputError("has no effect: the record identifies nodes by number", "--names")
@@ -155,17 +195,18 @@ def import_(
         click.echo(line)
 
 
-def _machine(path: Path) -> tuple[tuple[str, ...], float]:
-    """Return the node names and time 0 (Unix time) of an imported workload."""
-    from rebat.accounting.hosts import check_list, sorted_names
-    from rebat.workloads.batsim_json import read_workload
+def _machine(path: Path) -> tuple[tuple[tuple[str, ...], float], str | None]:
+    """Return node names, time 0 (Unix time) and the zone of local times of an imported workload."""
+    from rebat.records.hosts import check_list, sorted_names
+    from rebat.workloads.load import load_workload
 
-    machine = read_workload(path).machine or {}
+    machine = load_workload(path).machine or {}
     nodes, origin_s = machine.get("nodes"), machine.get("origin_s")
     if not isinstance(nodes, str) or not isinstance(origin_s, int | float):
         raise InputError("has no node names", str(path), "a workload from sacct or pbs")
     check_list(nodes)
-    return sorted_names([nodes]), float(origin_s)
+    zone = machine.get("time_zone")
+    return (sorted_names([nodes]), float(origin_s)), zone if isinstance(zone, str) else None
 
 
 def _summary(events: list[MachineEvent]) -> str:
@@ -184,7 +225,7 @@ def _lines(record: Record) -> list[str]:
     if record.sources:
         shown = ", ".join(f"{n} {source}" for source, n in record.sources.items())
         lines.append(f"  outages by source: {shown}")
-    return lines
+    return [*lines, *(f"  {note}" for note in record.notes)]
 
 
 @click.command("map")

@@ -22,6 +22,7 @@ from rebat.models.failures.recorded import Recorded
 from rebat.models.failures.trace import Trace
 from rebat.models.operations import KINDS, coincident
 from rebat.models.overload import MANY_ATTEMPTS, WHAT_TO_DO, Hopeless, hopeless_jobs
+from rebat.records.judge import is_finding
 from rebat.runs.options import FailureOptions
 from rebat.runs.single import RunResult
 from rebat.runs.spec import CheckpointModel, Checkpoints
@@ -59,6 +60,13 @@ def of_input(workload: Workload, options: FailureOptions, n_nodes: int) -> Itera
         together = options.correlation
         jobs = hopeless_jobs(workload, n_nodes, mtbf_s, together.group, together.cascade)
         yield from _of_overload(workload, jobs)
+
+
+def of_findings(workload: Workload) -> Iterator[Remark]:
+    """Yield the importer's findings about the record of a workload."""
+    for note in workload.notes:
+        if is_finding(note):
+            yield Remark("note", note)
 
 
 def of_partitions(workload: Workload) -> Iterator[Remark]:
