@@ -343,6 +343,41 @@ def test_the_next_event_ends_a_stale_event(tmp_path: Path) -> None:
     assert outages(path, stale="keep") == [("n2", 0, None)]
 
 
+# ---- W: renewed nodes
+
+
+@pytest.mark.parametrize("both", [False, True])
+def test_renewed_nodes_are_not_up_together(both: bool, tmp_path: Path, capsys) -> None:
+    """The machine has four nodes, of which two are replaced after 40 jobs."""
+    zero, rows = 1_700_000_000, []
+    for i in range(80):
+        nodes = "old[1-2],n[1-2]" if i < 40 else "new[1-2],n[1-2]"
+        if both and i in (20, 60):
+            nodes = "old[1-2],new[1-2]"
+        at = zero + 1000 * i
+        rows.append(job(i, at, at + 10, at + 900, nodes))
+    path = written(tmp_path / "jobs.txt", *rows)
+    out = tmp_path / "w.json"
+    main(["workload", "import", str(path), "-o", str(out)])
+    found = [note for note in findings(path) if "not in service" in note]
+    assert len(found) == (0 if both else 1)
+    events = written(tmp_path / "ev.txt", f"n1|{zero + 5}|{zero + 6}|DOWN|1|x\n", header=EVENTS)
+    main(["failures", "import", str(events), "--workload", str(out), "-o", str(tmp_path / "f")])
+    if both:
+        return
+    assert "old[1-2]" in found[0]
+    assert "new[1-2]" in found[0]
+    names = sorted_names([json.loads(out.read_text())["machine"]["nodes"]])
+    down = {
+        (names[n], a // US, b and b // US)
+        for n, a, b in down_intervals(read_events(tmp_path / "f"))
+    }
+    assert down == {
+        ("n1", 5, 6), ("new1", 0, 40_010), ("new2", 0, 40_010),
+        ("old1", 39_900, None), ("old2", 39_900, None),
+    }  # fmt: skip
+
+
 # ---- L, P, Q: clocks
 
 

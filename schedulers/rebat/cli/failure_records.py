@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from rebat.models.failures.events import MachineEvent
     from rebat.models.failures.mapping import MappedRecord
     from rebat.models.failures.records.record import Record
+    from rebat.records.node_events import DownRow
 
 
 class FormatCommand(click.Command):
@@ -180,7 +182,7 @@ def _import(
     with at_work(f"reading {trace.name}"):
         machine = None
         if workload is not None:
-            machine, zone = _machine(workload)
+            machine, zone, options["absent"] = _machine(workload)
             if form in (AUTO, "sacctmgr", "sacct"):
                 options["zone"] = options["zone"] or zone
         record = read_record(form, trace, ReaderOptions(**options, workload=machine))
@@ -195,8 +197,13 @@ def _import(
         click.echo(line)
 
 
-def _machine(path: Path) -> tuple[tuple[tuple[str, ...], float], str | None]:
-    """Return node names, time 0 (Unix time) and the zone of local times of an imported workload."""
+def _machine(
+    path: Path,
+) -> tuple[tuple[tuple[str, ...], float], str | None, tuple[DownRow, ...]]:
+    """Return node names and time 0 (Unix time) of an imported workload.
+
+    Also return the time zone of local times, and times in which nodes were not in service.
+    """
     from rebat.records.hosts import check_list, sorted_names
     from rebat.workloads.load import load_workload
 
@@ -206,7 +213,24 @@ def _machine(path: Path) -> tuple[tuple[tuple[str, ...], float], str | None]:
         raise InputError("has no node names", str(path), "a workload from sacct or pbs")
     check_list(nodes)
     zone = machine.get("time_zone")
-    return (sorted_names([nodes]), float(origin_s)), zone if isinstance(zone, str) else None
+    named = sorted_names([nodes]), float(origin_s)
+    return named, zone if isinstance(zone, str) else None, _absent(machine, float(origin_s))
+
+
+def _absent(machine: dict[str, Any], origin_s: float) -> tuple[DownRow, ...]:
+    """Return the times in which renewed nodes of a machine were not in service."""
+    from rebat.records.hosts import check_list, expanded
+    from rebat.records.node_events import DownRow
+
+    renewed = machine.get("renewed")
+    if not isinstance(renewed, dict):
+        return ()
+    until_s, from_s = float(renewed["until_s"]), float(renewed["from_s"])
+    check_list(renewed["old"] + "," + renewed["new"])
+    kind = "not in service"
+    old = [DownRow(name, until_s, math.inf, kind, "") for name in expanded(renewed["old"])]
+    new = [DownRow(name, origin_s, from_s, kind, "") for name in expanded(renewed["new"])]
+    return (*old, *new)
 
 
 def _summary(events: list[MachineEvent]) -> str:

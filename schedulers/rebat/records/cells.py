@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -161,12 +161,9 @@ def _clock_spans(cells: Cells, column: SpanColumn, place: Place) -> Floats:
     return values
 
 
-def by_distinct(cells: list[str]) -> tuple[Any, list[str]]:
-    """Return the distinct texts in order of first use, and the position of each cell in them."""
-    import pandas as pd
-
-    codes, distinct = pd.factorize(np.array([*cells, ""], dtype=object)[:-1])
-    return codes, distinct.tolist()
+def objects(values: Iterable[Any]) -> npt.NDArray[np.object_]:
+    """Return texts as an array."""
+    return np.array([*values], dtype=object)
 
 
 def converted(cells: Cells, column: ValueColumn, place: Place, shared: dict[Any, Any]) -> Any:
@@ -175,22 +172,20 @@ def converted(cells: Cells, column: ValueColumn, place: Place, shared: dict[Any,
     Equal texts in ``shared`` are the same object.
     """
     plain = cells if isinstance(cells, list) else texts(cells, column, place)
-    codes, distinct = by_distinct(plain)
-    values: list[Any] = []
-    wrong: dict[int, InputError] = {}
-    for code, text in enumerate(distinct):
+    values: dict[str, Any] = dict.fromkeys(plain)
+    wrong: dict[str, InputError] = {}
+    for text in values:
         try:
-            values.append(column.convert(text))
+            values[text] = column.convert(text)
         except InputError as error:
-            values.append(column.default)
-            wrong[code] = error
-    if wrong:
-        for position in np.flatnonzero(np.isin(codes, [*wrong])).tolist():
-            place.reject_as(position, wrong[codes[position]])
+            values[text] = column.default
+            wrong[text] = error
+    for position in [at for at, text in enumerate(plain) if text in wrong] if wrong else ():
+        place.reject_as(position, wrong[plain[position]])
     if isinstance(column.default, str):
-        values = [shared.setdefault(value, value) for value in values]
-        return np.array([*values, ""], dtype=object)[codes]
-    return np.array([*values, np.nan], dtype=np.float64)[codes]
+        values = {text: shared.setdefault(value, value) for text, value in values.items()}
+        return objects(map(values.__getitem__, plain))
+    return np.fromiter(map(values.__getitem__, plain), np.float64, len(plain))
 
 
 def scaled(values: Numbers, unit: float) -> Floats:
@@ -250,7 +245,7 @@ class TimeReader:
         if not isinstance(cells, list):
             cells = [str(value) for value in np.asarray(cells).tolist()]
         if cells and "".join(cells).isdecimal() and all(cells):
-            values = np.array(cells, dtype=np.float64)
+            values = np.fromiter(map(float, cells), np.float64, len(cells))
             if values.min() > 0 and values.max() <= MAX_EPOCH_S:
                 self._clock.kinds.add("epoch")
                 return values
@@ -277,34 +272,33 @@ class TimeReader:
 
     def _dates(self, cells: list[str], place: Place) -> Timestamps:
         """Parse dates. Only dates with a zone are converted to UTC."""
-        codes, distinct = by_distinct(cells)
-        values = np.full(len(distinct), np.nan)
-        wrong: dict[int, str] = {}
-        for code, cell in enumerate(distinct):
+        seconds = dict.fromkeys(cells, np.nan)
+        wrong: dict[str, str] = {}
+        for cell in seconds:
             text = cell.strip()
             if text in self._unset:
                 continue
             try:
                 date = self._date(text)
             except (ValueError, OverflowError):
-                wrong[code] = self.column.format or "YYYY-MM-DD HH:MM:SS"
+                wrong[cell] = self.column.format or "YYYY-MM-DD HH:MM:SS"
                 continue
             zoned = date.tzinfo is not None
             if self._zoned is None:
                 self._zoned = zoned
             if zoned != self._zoned and not self.column.zone:
                 others = "dates without a zone" if zoned else "dates with a zone"
-                wrong[code] = f"all dates like the {others} above, or a zone in the mapping"
+                wrong[cell] = f"all dates like the {others} above, or a zone in the mapping"
                 continue
             local_s = since_epoch_s(date)
             # dates with a zone are allowed if the column has a zone: convert both kinds to UTC
             as_utc = self.column.zone and not zoned
-            values[code] = self._utc(np.array([local_s]))[0] if as_utc else local_s
-        if wrong:
-            for position in np.flatnonzero(np.isin(codes, list(wrong))).tolist():
-                code = codes[position]
-                place.reject(self.column.column, position, distinct[code].strip(), wrong[code])
-        return Timestamps(values[codes], zoned=bool(self._zoned) or bool(self.column.zone))
+            seconds[cell] = float(self._utc(np.array([local_s]))[0]) if as_utc else local_s
+        for position in [at for at, cell in enumerate(cells) if cell in wrong] if wrong else ():
+            cell = cells[position]
+            place.reject(self.column.column, position, cell.strip(), wrong[cell])
+        values = np.fromiter(map(seconds.__getitem__, cells), np.float64, len(cells))
+        return Timestamps(values, zoned=bool(self._zoned) or bool(self.column.zone))
 
     def _date(self, text: str) -> datetime:
         if self.column.format:

@@ -21,9 +21,9 @@ from rebat.records.cells import (
     Place,
     TimeReader,
     Timestamps,
-    by_distinct,
     converted,
     numbers,
+    objects,
     spans_s,
     texts,
 )
@@ -141,13 +141,12 @@ class _Builder:
             plain = texts(cells, column, place)
             if self._check_ids:
                 _check_ids(plain, column.column, place)
-            return np.array([*plain, ""], dtype=object)[:-1]
-        codes, distinct = by_distinct(
-            cells if isinstance(cells, list) else texts(cells, column, place)
-        )
+            return objects(plain)
+        plain = cells if isinstance(cells, list) else texts(cells, column, place)
+        distinct = [*dict.fromkeys(plain)]
         share = self._shared.setdefault  # equal texts are the same object, to save memory
-        shared = [share(text, text) for text in texts(distinct, column, place)]
-        return np.array([*shared, ""], dtype=object)[codes]
+        stripped = [share(text, text) for text in texts(distinct, column, place)]
+        return objects(map(dict(zip(distinct, stripped, strict=True)).__getitem__, plain))
 
     def rows(self) -> Rows:
         """Return the rows of all blocks."""

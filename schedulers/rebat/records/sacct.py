@@ -249,13 +249,14 @@ def _repeated_hours(clock: Clock) -> list[str]:
 
 def _contradictions(rows: Rows) -> list[str]:
     """Return a note if numbers of nodes differ from the numbers of listed nodes."""
-    pairs = list(zip(rows.text("hosts").tolist(), rows.column("nodes").tolist(), strict=True))
-    wrong = {
-        (hosts, n)
-        for hosts, n in set(pairs)
-        if hosts and n != check_list(hosts) and n != number_of(hosts)
-    }
-    lines = [line for line, pair in zip(rows.lines, pairs, strict=True) if pair in wrong]
+    hosts, nodes = rows.text("hosts"), rows.column("nodes")
+    counts = {text: float(check_list(text) if text else 0) for text in set(hosts.tolist())}
+    listed = np.fromiter(map(counts.__getitem__, hosts.tolist()), np.float64, len(hosts))
+    lines = [
+        int(rows.lines[at])
+        for at in np.flatnonzero((listed > 0) & (listed != nodes)).tolist()
+        if number_of(hosts[at]) != nodes[at]  # a list may contain a name twice
+    ]
     if not lines:
         return []
     return [

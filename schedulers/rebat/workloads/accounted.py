@@ -36,6 +36,7 @@ from rebat.records.open_records import (
     stale_events,
 )
 from rebat.records.reader import REFUSED
+from rebat.records.service import renewed_nodes
 from rebat.records.table import Rows
 from rebat.records.values import CUT, OPEN
 from rebat.workloads.columns import TraceColumns, counted
@@ -82,6 +83,14 @@ def accounted_jobs(
     machine = _machine(table, node_events)
     if machine:
         n_nodes = len(sorted_names([machine["nodes"]]))
+        if renewed := renewed_nodes(table, jobs.attempts):
+            table.notes.append(renewed.note(float(jobs.submit_s.min())))
+            machine["renewed"] = {
+                "old": folded(renewed.old),
+                "until_s": renewed.until_s,
+                "new": folded(renewed.new),
+                "from_s": renewed.from_s,
+            }
         trace = replace(trace, machine=machine, n_nodes=n_nodes)
     for note in _notes(table, jobs, node_events, list(cuts.values())):
         trace = trace.noting(note)

@@ -21,7 +21,7 @@ from rebat.core.sizes import MAX_NODES
 from rebat.core.traits import OWNERS
 from rebat.core.units import MAX_SECONDS, US_PER_S, format_duration
 from rebat.records.clock import zone_of
-from rebat.records.judge import record_begin_s, stragglers_note
+from rebat.records.judge import is_finding, record_begin_s, stragglers_note
 from rebat.records.open_records import RUNAWAY, STALE
 from rebat.records.problems import Problems
 from rebat.workloads.build import delay_workload
@@ -325,7 +325,7 @@ def _build(trace: TraceColumns, options: TraceOptions) -> Workload:
         walltime_us=np.maximum(walltime_us, NO_WALLTIME),
         run_us=_us(trace.run_s),
         extra=_owners(trace, origin_s),
-        notes=notes,
+        notes=sorted(notes, key=lambda note: not is_finding(note)),
     )
     if trace.machine is None:
         return workload

@@ -23,6 +23,7 @@ from rebat.models.failures.records.plain import read_plain
 from rebat.models.failures.records.record import Record
 from rebat.models.failures.records.slurm import EventOptions, read_sacctmgr
 from rebat.models.failures.records.slurm_merged import SLURMD_TIMEOUT_S, read_merged
+from rebat.records.node_events import DownRow
 
 
 class ReaderOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,6 +45,8 @@ class ReaderOptions(msgspec.Struct, frozen=True, kw_only=True):
     strict: bool | None = None
     cluster: str | None = None
     stale: str | None = None
+    absent: tuple[DownRow, ...] = ()
+    """Times in which nodes of the workload were not in service."""
 
 
 class Format(NamedTuple):
@@ -76,7 +79,9 @@ def _fta(path: Path, options: ReaderOptions) -> Record:
 def _sacctmgr(path: Path, options: ReaderOptions) -> Record:
     names, origin_s = options.workload or ((), None)
     timeout_s = options.slurmd_timeout_s
-    choices = EventOptions(bool(options.strict), options.cluster, options.stale or "next")
+    choices = EventOptions(
+        bool(options.strict), options.cluster, options.stale or "next", options.absent
+    )
     if options.attempts is not None:
         return read_merged(
             path,
@@ -94,7 +99,7 @@ def _sacctmgr(path: Path, options: ReaderOptions) -> Record:
 
 def _sacct(path: Path, options: ReaderOptions) -> Record:
     names, origin_s = options.workload or ((), None)
-    choices = EventOptions(bool(options.strict), options.cluster)
+    choices = EventOptions(bool(options.strict), options.cluster, absent=options.absent)
     return read_node_fail(path, options.zone, names, origin_s, choices)
 
 
@@ -122,14 +127,23 @@ FORMATS = {
     ),
     "sacctmgr": Format(
         _sacctmgr,
-        ("zone", "workload", "attempts", "slurmd_timeout_s", "strict", "cluster", "stale"),
+        (
+            "zone",
+            "workload",
+            "absent",
+            "attempts",
+            "slurmd_timeout_s",
+            "strict",
+            "cluster",
+            "stale",
+        ),
         "Slurm's node events (sacctmgr -P show event). Only events in which the node is DOWN or "
         "FAIL are used. If an event has no end, the node stays down. --attempts adds failures "
         "that are only in the records of jobs. Time 0 is the first failure.",
     ),
     "sacct": Format(
         _sacct,
-        ("zone", "workload", "strict", "cluster"),
+        ("zone", "workload", "absent", "strict", "cluster"),
         "Attempts of jobs under Slurm that ended with NODE_FAIL (sacct -P -X -D), for clusters "
         "without node events. Time 0 is the first failure.",
     ),
@@ -159,7 +173,7 @@ def read_record(form: str, path: Path, options: ReaderOptions) -> Record:
     if form not in FORMATS:
         raise unknown_name("format", form, [AUTO, *FORMATS])
     for name in ReaderOptions.__struct_fields__:
-        if getattr(options, name) is not None and name not in FORMATS[form].takes:
+        if getattr(options, name) not in (None, ()) and name not in FORMATS[form].takes:
             takers = " or ".join(other for other, row in FORMATS.items() if name in row.takes)
             option = f"--{name.removesuffix('_s').replace('_', '-')}"
             raise InputError(f"has no effect with --format {form}", option, f"--format {takers}")

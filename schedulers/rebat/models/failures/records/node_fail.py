@@ -12,7 +12,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from rebat.models.failures.records.record import Lines, Record
-from rebat.models.failures.records.slurm import DEFAULTS, EventOptions, record_of, spans_on
+from rebat.models.failures.records.slurm import (
+    DEFAULTS,
+    EventOptions,
+    absent_rows,
+    record_of,
+    spans_on,
+)
 from rebat.records.attempts import Indices, jobs_of
 from rebat.records.clock import zone_of
 from rebat.records.clusters import of_cluster
@@ -72,6 +78,7 @@ def read_node_fail(
     records = read_attempts(path, zone, lines, options)
     names = names or records.names
     downs = downs_of(records.failed, records, lines)
+    downs += absent_rows(options, lines)
     return record_of(spans_on(downs, names, origin_s, lines), names, zone, lines, str(path))
 
 

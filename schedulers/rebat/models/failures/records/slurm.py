@@ -28,6 +28,7 @@ class EventOptions(NamedTuple):
     strict: bool = False
     cluster: str | None = None
     stale: str = "next"
+    absent: tuple[DownRow, ...] = ()
 
 
 DEFAULTS = EventOptions()
@@ -65,8 +66,14 @@ def read_sacctmgr(
         check_same_clock([(str(path), events.kinds), ("the workload", {"epoch"})], zone)
     names = names or events.names
     rows = without_stale(events, None, lines, options.stale)
-    used = spans_on(rows, names, origin_s, lines)
+    used = spans_on([*rows, *absent_rows(options, lines)], names, origin_s, lines)
     return record_of(used, names, zone, lines, str(path))
+
+
+def absent_rows(options: EventOptions, lines: Lines) -> tuple[DownRow, ...]:
+    """Return the times in which nodes were not in service, and count them as used."""
+    lines.taken += Counter(row.kind for row in options.absent)
+    return options.absent
 
 
 def without_stale(

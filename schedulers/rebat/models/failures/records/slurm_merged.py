@@ -25,6 +25,7 @@ from rebat.models.failures.records.record import Lines, Record
 from rebat.models.failures.records.slurm import (
     DEFAULTS,
     EventOptions,
+    absent_rows,
     counted_events,
     record_of,
     spans_on,
@@ -120,7 +121,8 @@ def read_merged(
         for row in downs_of(unexplained, records, lines, WITHOUT_EVENT)
     ]
     names = names or sorted_names([*node_events.names, *records.names])
-    used = spans_on([*rows, *added], names, origin_s, lines)
+    absent = absent_rows(options, lines)
+    used = spans_on([*rows, *added, *absent], names, origin_s, lines)
     record = record_of(used, names, zone, lines, str(events))
     return msgspec.structs.replace(record, sources=_sources(used.rows, records.failed))
 
