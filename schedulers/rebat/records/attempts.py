@@ -12,7 +12,6 @@ import numpy as np
 import numpy.typing as npt
 
 from rebat.core.errors import InputError
-from rebat.records.hosts import expanded
 from rebat.records.node_events import DownRow
 from rebat.records.table import Rows
 from rebat.records.values import CUT, OPEN
@@ -173,16 +172,23 @@ class AttemptsOfNodes:
     """
 
     def __init__(self, table: Rows, attempts: Indices, nodes: set[str]) -> None:
-        of_lists: dict[str, list[str]] = {}
-        positions: defaultdict[str, list[int]] = defaultdict(list)
-        hosts = table.text("hosts")[attempts].tolist() if nodes else []
-        for position, text in enumerate(hosts):
-            if text not in of_lists:
-                of_lists[text] = list(nodes.intersection(expanded(text)))
-            for node in of_lists[text]:
-                positions[node].append(position)
-        self._rows = {node: np.array(places) for node, places in positions.items()}
+        self._rows: dict[str, Indices] = {}
+        if nodes:
+            lists = table.host_lists
+            chosen = np.array([name in nodes for name in lists.names] or [False])
+            hit = chosen[lists.nodes] if len(lists.nodes) else np.empty(0, dtype=np.bool_)
+            owners, members = lists.owners[hit], lists.nodes[hit]
+            codes = lists.codes[attempts]
+            order = np.argsort(codes, kind="stable")
+            low, high = (np.searchsorted(codes[order], owners, side) for side in ("left", "right"))
+            positions: defaultdict[str, list[Indices]] = defaultdict(list)
+            for node, first, last in zip(
+                members.tolist(), low.tolist(), high.tolist(), strict=True
+            ):
+                positions[lists.names[node]].append(order[first:last])
+            self._rows = {name: np.unique(np.concatenate(p)) for name, p in positions.items()}
         self._start = table.column("start")[attempts]
+        self._lived = ~np.isin(table.text("state")[attempts], ("NODE_FAIL", "BOOT_FAIL"))
         end = table.column("end")[attempts]
         self._end = np.where(np.isnan(end), np.inf, end)
 
@@ -195,9 +201,12 @@ class AttemptsOfNodes:
         return [*map(int, rows[hit])]
 
     def first_start_s(self, node: str, after_s: float) -> float:
-        """Return the first start of an attempt on a node after a time. It may be infinite."""
+        """Return the first start of an attempt on a node after a time. It may be infinite.
+
+        Attempts that a failed node ended do not count, because the node may not have lived.
+        """
         rows = self._rows.get(node)
-        starts = np.empty(0) if rows is None else self._start[rows]
+        starts = np.empty(0) if rows is None else self._start[rows[self._lived[rows]]]
         return float(starts[starts > after_s].min(initial=np.inf))
 
 

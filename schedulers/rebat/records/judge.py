@@ -76,7 +76,7 @@ def record_begin_s(submit_s: Floats) -> float:
     return float(times[first]) if few and added_s > EARLY_SHARE * rest_s else -np.inf
 
 
-def stragglers_note(times: Floats, begin_s: float, ids: Sequence[str], kept: bool) -> str:
+def stragglers_note(times: Floats, begin_s: float, ids: Sequence[str], all_jobs: bool) -> str:
     """Return the finding about jobs submitted before the record begins.
 
     Parameters
@@ -87,7 +87,7 @@ def stragglers_note(times: Floats, begin_s: float, ids: Sequence[str], kept: boo
         Begin of the record.
     ids : sequence of str
         Ids of the jobs in the order of ``times``.
-    kept : bool
+    all_jobs : bool
         Whether these jobs are part of the workload.
     """
     count = int(np.searchsorted(times, begin_s))
@@ -97,7 +97,7 @@ def stragglers_note(times: Floats, begin_s: float, ids: Sequence[str], kept: boo
         f"{format_duration(begin_s - times[0])} before all others "
         f"({jobs} {listed(ids[:count])})"
     )
-    if kept:
+    if all_jobs:
         return finding(f"{text}: kept", "without --all the record begins with the others")
     return finding(f"{text}: left out, the record begins with the others", "--all keeps them")
 

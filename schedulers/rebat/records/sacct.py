@@ -155,12 +155,12 @@ def _jobs(blocks: Iterable[Block], dropped: Counter[str]) -> Iterator[Block]:
         if "." not in "".join(ids):
             yield block
             continue
-        kept = [at for at, job in enumerate(ids) if "." not in job]
-        dropped["steps of jobs"] += len(ids) - len(kept)
+        places = [at for at, job in enumerate(ids) if "." not in job]
+        dropped["steps of jobs"] += len(ids) - len(places)
         columns: dict[str, Cells] = {
-            name: [str(cells[at]) for at in kept] for name, cells in block.columns.items()
+            name: [str(cells[at]) for at in places] for name, cells in block.columns.items()
         }
-        yield Block([block.lines[at] for at in kept], columns)
+        yield Block([block.lines[at] for at in places], columns)
 
 
 def _json_blocks(lines: Iterable[str], where: str) -> Iterator[Block]:
@@ -249,13 +249,12 @@ def _repeated_hours(clock: Clock) -> list[str]:
 
 def _contradictions(rows: Rows) -> list[str]:
     """Return a note if numbers of nodes differ from the numbers of listed nodes."""
-    hosts, nodes = rows.text("hosts"), rows.column("nodes")
-    counts = {text: float(check_list(text) if text else 0) for text in set(hosts.tolist())}
-    listed = np.fromiter(map(counts.__getitem__, hosts.tolist()), np.float64, len(hosts))
+    lists, nodes = rows.host_lists, rows.column("nodes")
+    listed = lists.sizes[lists.codes]
     lines = [
         int(rows.lines[at])
         for at in np.flatnonzero((listed > 0) & (listed != nodes)).tolist()
-        if number_of(hosts[at]) != nodes[at]  # a list may contain a name twice
+        if number_of(rows.text("hosts")[at]) != nodes[at]  # a list may contain a name twice
     ]
     if not lines:
         return []

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from typing import NamedTuple
 
 import numpy as np
@@ -11,7 +10,7 @@ import numpy as np
 from rebat.core.counted import counted
 from rebat.core.units import format_duration
 from rebat.records.attempts import Indices
-from rebat.records.hosts import expanded, folded
+from rebat.records.hosts import folded
 from rebat.records.judge import finding
 from rebat.records.table import Rows
 
@@ -46,17 +45,21 @@ def renewed_nodes(table: Rows, attempts: Indices) -> Renewed | None:
     run `LEAST_USES` jobs in this time. Old nodes and new nodes are renewed if all old nodes were
     used before all new nodes.
     """
-    uses: defaultdict[str, list[float]] = defaultdict(lambda: [np.inf, -np.inf, 0.0])
-    hosts, start = table.text("hosts")[attempts].tolist(), table.column("start")[attempts]
+    lists = table.host_lists
+    if not lists.names or not len(attempts):
+        return None
+    codes, start = lists.codes[attempts], table.column("start")[attempts]
     end = np.fmax(table.column("end")[attempts], start)
-    lists: dict[str, list[str]] = {}
-    for text, first, last in zip(hosts, start.tolist(), end.tolist(), strict=True):
-        names = lists.get(text)
-        if names is None:
-            names = lists[text] = expanded(text)
-        for name in names:
-            use = uses[name]
-            use[0], use[1], use[2] = min(use[0], first), max(use[1], last), use[2] + 1
+    first, last = np.full(len(lists.sizes), np.inf), np.full(len(lists.sizes), -np.inf)
+    np.minimum.at(first, codes, start)
+    np.maximum.at(last, codes, end)
+    count = np.bincount(codes, minlength=len(lists.sizes))
+    firsts, lasts = np.full(len(lists.names), np.inf), np.full(len(lists.names), -np.inf)
+    np.minimum.at(firsts, lists.nodes, first[lists.owners])
+    np.maximum.at(lasts, lists.nodes, last[lists.owners])
+    counts = np.bincount(lists.nodes, count[lists.owners], len(lists.names))
+    used = [node for node, n in enumerate(counts.tolist()) if n]
+    uses = {lists.names[at]: [*map(float, (firsts[at], lasts[at], counts[at]))] for at in used}
     if not uses:
         return None
     begin_s, end_s = min(use[0] for use in uses.values()), max(use[1] for use in uses.values())

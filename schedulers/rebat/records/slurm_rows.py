@@ -96,9 +96,9 @@ def _block(lines: Sequence[int], columns: list[list[str]], names: list[str]) -> 
     """Return a block without the rows that repeat the header."""
     if any(_plain(cell) == names[0] for cell in set(columns[0])):
         rows = zip(*columns, strict=True)
-        kept = [at for at, row in enumerate(rows) if [*map(_plain, row)] != names]
-        lines = [lines[at] for at in kept]
-        columns = [[cells[at] for at in kept] for cells in columns]
+        places = [at for at, row in enumerate(rows) if [*map(_plain, row)] != names]
+        lines = [lines[at] for at in places]
+        columns = [[cells[at] for at in places] for cells in columns]
     return Block(list(lines), dict(zip(names, columns, strict=True)))
 
 

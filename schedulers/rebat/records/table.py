@@ -5,12 +5,14 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from rebat.records.clock import Clock, Floats
+from rebat.records.host_lists import HostLists
 from rebat.records.problems import Problems
 
 Objects = npt.NDArray[np.object_]
@@ -64,6 +66,11 @@ class Rows:
         """Return a column of texts. If the record does not have it, all texts are empty."""
         column = self.texts.get(name)
         return np.full(len(self), "", dtype=object) if column is None else column
+
+    @cached_property
+    def host_lists(self) -> HostLists:
+        """The nodes of each row."""
+        return HostLists(self.text("hosts"))
 
     def taken(self, mask: npt.NDArray[np.bool_]) -> Rows:
         """Return the rows that a mask selects."""

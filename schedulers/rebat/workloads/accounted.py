@@ -259,14 +259,12 @@ def _extras(table: Rows, rows: Any) -> Any:
 
 def _machine(table: Rows, events: NodeEvents | None) -> dict[str, Any] | None:
     """Return the machine that the records describe. Return None if they have no node names."""
-    lists: dict[str, set[str]] = {}
-    hosts, queues = table.text("hosts"), table.text("queue")
-    for partition, names in set(zip(queues.tolist(), hosts.tolist(), strict=True)):
-        if names:
-            lists.setdefault(partition, set()).add(names)
-    names = sorted_names(
-        {text for group in lists.values() for text in group} | set(events.names if events else ())
-    )
+    hosts, queues, lists = table.text("hosts"), table.text("queue"), table.host_lists
+    groups = {
+        name: lists.names_in(np.flatnonzero(queues == name))
+        for name in sorted(set(queues[hosts != ""].tolist()))
+    }
+    names = sorted_names([*lists.names, *(events.names if events else ())])
     if not names:
         return None
     machine: dict[str, Any] = {"nodes": folded(names)}
@@ -274,9 +272,7 @@ def _machine(table: Rows, events: NodeEvents | None) -> dict[str, Any] | None:
     placed = hosts != ""
     if placed.any() and np.isfinite(per_node[placed]).any():
         machine["cores_per_node"] = int(np.ceil(np.nanmax(per_node[placed])))
-    machine["partitions"] = {
-        name: folded(sorted_names(group)) for name, group in sorted(lists.items()) if name
-    }
+    machine["partitions"] = {name: folded(group) for name, group in groups.items() if name}
     if "local" in table.clock.kinds:
         machine["time_zone"] = str(getattr(table.clock.zone, "key", "UTC"))
     return machine

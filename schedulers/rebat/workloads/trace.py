@@ -239,7 +239,7 @@ def _without_stragglers(trace: TraceColumns, options: TraceOptions) -> TraceColu
     if not (early & trace.is_job).any():
         return trace
     ids = jobs.ids[np.argsort(jobs.submit_s, kind="stable")].tolist()
-    note = stragglers_note(np.sort(jobs.submit_s), begin_s, ids, kept=options.all_jobs)
+    note = stragglers_note(np.sort(jobs.submit_s), begin_s, ids, all_jobs=options.all_jobs)
     return (trace if options.all_jobs else trace.take(~early)).noting(note)
 
 
