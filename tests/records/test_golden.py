@@ -13,11 +13,13 @@ import pytest
 
 from rebat.cli.main import main
 from rebat.core.errors import InputError
+from rebat.core.jobs import Workload, duration_us
 from rebat.core.units import to_s
 from rebat.models.failures.events import down_intervals, read_events
 from rebat.models.failures.records.formats import ReaderOptions, read_record
 from rebat.platforms.simgrid_xml import read_platform
 from rebat.records.hosts import check_list, expanded, folded, sorted_names
+from rebat.workloads import batsim_json
 from rebat.workloads.importing import import_jobs
 
 US = 1_000_000
@@ -567,3 +569,42 @@ def test_roles_and_blank_lines(role: str, hosts: int, begin: str, tmp_path: Path
     facts = read_platform(path)
     assert (facts.n_hosts, facts.n_other) == (hosts, 3 - hosts)
     assert facts.speed_flops == (1e8 if hosts == 2 else None)
+
+
+def test_the_speed_of_a_platform_is_used(tmp_path: Path) -> None:
+    from rebat.cli.simulate import _speed_flops
+
+    path = tmp_path / "p.xml"
+    computing = workload_of({"type": "parallel_homogeneous", "cpu": 1e9, "com": 0})
+    path.write_text(PLATFORM.format(role="storage"))
+    assert _speed_flops(path, [computing]) == 1e8
+    assert _speed_flops(None, [computing]) == 1e9
+    path.write_text(PLATFORM.format(role="compute_node"))
+    with pytest.raises(InputError, match=r"different speeds, but profile 'a' computes"):
+        _speed_flops(path, [computing])
+    assert _speed_flops(path, [workload_of({"type": "delay", "delay": 5})]) == 1e9
+
+
+def workload_of(profile: dict[str, Any]) -> Workload:
+    jobs = [{"id": "1", "subtime": 0, "walltime": 100, "res": 1, "profile": "a"}]
+    return batsim_json.workload_of("w", {"nb_res": 2, "jobs": jobs, "profiles": {"a": profile}})
+
+
+@pytest.mark.parametrize("kind", ["parallel_homogeneous", "ptask_homogeneous"])
+def test_computing_profiles_of_both_versions(kind: str) -> None:
+    profiles = {"a": {"type": kind, "cpu": 1e9, "com": 0}}
+    assert duration_us(profiles, "a") == US
+    assert duration_us(profiles, "a", speed_flops=1e8) == 10 * US
+    with pytest.raises(InputError, match="network model"):
+        duration_us({"a": {"type": kind, "cpu": 1e9, "com": 5}}, "a")
+
+
+# ---- starts before submissions
+
+
+def test_starts_before_submissions_are_named(tmp_path: Path) -> None:
+    path = written(tmp_path / "jobs.txt", job(1, 1000, 900, 1100), job(2, 1000, 1100, 1200))
+    (note,) = findings(path)
+    assert "1 job started before the submission (job 1)" in note
+    table = swf(tmp_path / "t.swf", "; MaxProcs: 8\n", swf_row(1, 0))
+    assert findings(table) == []

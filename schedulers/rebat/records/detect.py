@@ -29,7 +29,7 @@ PLAIN_COLUMNS = ("node", "down", "up")
 FTA_FIELDS = 8
 """Least number of fields of a row of the Failure Trace Archive."""
 
-_EVENT = re.compile(r'\s*\{(?=.*"timestamp")(?=.*"type")')
+_SACCT_JSON = re.compile(r'\{\s*(?:$|\}|"(?:jobs|meta|errors|warnings)")')
 _NUMBERS = re.compile(r"\s*(?:-?\d+(?:\.\d+)?\s+){17}-?\d")
 
 
@@ -66,7 +66,7 @@ def form_of(lines: Iterable[str]) -> str | None:
 def _by_begin(line: str) -> str | None:
     first = line.lstrip()
     if first.startswith("{"):
-        return EVENTS if _EVENT.match(first) else SACCT
+        return SACCT if _SACCT_JSON.match(first) else EVENTS
     if first.startswith("["):
         return TABLE
     if first.startswith(";") or _NUMBERS.match(line):

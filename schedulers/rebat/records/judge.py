@@ -102,6 +102,15 @@ def stragglers_note(times: Floats, begin_s: float, ids: Sequence[str], all_jobs:
     return finding(f"{text}: left out, the record begins with the others", "--all keeps them")
 
 
+def early_note(ids: Sequence[str]) -> str:
+    """Return the finding about jobs that started before their submission."""
+    return finding(
+        f"{counted(len(ids), 'job')} started before the submission "
+        f"({'job' if len(ids) == 1 else 'jobs'} {listed(ids)}): the workload has the submission",
+        "in a recorded schedule (--schedule) they start at the submission",
+    )
+
+
 def runaway_note(ids: Sequence[str], how: str) -> str:
     """Return the finding about jobs that run far longer than their limit."""
     done = {

@@ -109,6 +109,7 @@ class _Builder:
         if not block.lines:
             return
         place = Place(self._problems.where, block.lines)
+        self._ids: dict[str, str] = {}
         columns = {}
         for field, choices in self._fields.items():
             for column in choices:
@@ -141,7 +142,8 @@ class _Builder:
             plain = texts(cells, column, place)
             if self._check_ids:
                 _check_ids(plain, column.column, place)
-            return objects(plain)
+            share_id = self._ids.setdefault  # both ids of a job are often equal
+            return objects(share_id(text, text) for text in plain)
         plain = cells if isinstance(cells, list) else texts(cells, column, place)
         distinct = [*dict.fromkeys(plain)]
         share = self._shared.setdefault  # equal texts are the same object, to save memory

@@ -26,7 +26,7 @@ from rebat.records.attempts import (
 from rebat.records.clock import check_same_clock, zone_of
 from rebat.records.clusters import of_cluster
 from rebat.records.hosts import folded, sorted_names
-from rebat.records.judge import MAX_LISTED, finding, listed, runaway_note, stale_note
+from rebat.records.judge import MAX_LISTED, early_note, finding, listed, runaway_note, stale_note
 from rebat.records.node_events import DownRow, NodeEvents, read_node_events
 from rebat.records.open_records import (
     end_runaways,
@@ -147,6 +147,7 @@ def _trace(
     nodes = np.nan_to_num(table.column("nodes")[rows])
     ids, raws = table.text("id")[rows].tolist(), table.text("raw")[rows].tolist()
     eligible_s = _eligible(table, jobs)
+    ran = jobs.n_attempts > 0
     later = options.submission == "eligible" and bool((eligible_s > jobs.submit_s).any())
     trace = TraceColumns(
         name=Path(table.where).name.removesuffix(".gz").rsplit(".", 1)[0],
@@ -178,6 +179,12 @@ def _trace(
             "could start"
         )
         trace = trace.noting(finding(text, "--submission submitted uses the users' submissions"))
+    first = table.column("start")[
+        jobs.attempts[np.cumsum(jobs.n_attempts)[ran] - jobs.n_attempts[ran]]
+    ]
+    early = trace.ids[ran][first < jobs.submit_s[ran]].tolist()
+    if early:
+        table.notes.append(early_note(early))
     if dropped:
         runaway = np.array([row in dropped for row in rows.tolist()], dtype=bool)
         trace = trace.marking(runaway, "runaway jobs (--runaway drop)")

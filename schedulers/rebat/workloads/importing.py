@@ -13,13 +13,14 @@ from rebat.core.errors import InputError
 from rebat.core.jobs import Workload
 from rebat.records.alcf import read_alcf
 from rebat.records.clock import Floats, zone_of
+from rebat.records.judge import early_note
 from rebat.records.mapping import TableMapping
 from rebat.records.pbs import read_pbs
 from rebat.records.sacct import read_sacct
 from rebat.records.swf import is_partial, read_swf
 from rebat.records.table import Rows
 from rebat.records.tables import read_table
-from rebat.workloads.accounted import accounted_jobs, with_wait
+from rebat.workloads.accounted import AccountedJobs, accounted_jobs, with_wait
 from rebat.workloads.accounted_schedule import accounted_schedule
 from rebat.workloads.columns import TraceColumns
 from rebat.workloads.formats import ACCOUNTING, ALCF, AUTO, PBS, SACCT, SWF, TABLE, detected
@@ -85,11 +86,15 @@ def import_jobs(
     more = {} if mapping is None else {"mapping": mapping}
     rows = READERS[form](path, zone_of(chosen.tz), strict, **more)
     if form in ACCOUNTING:
-        record = accounted_jobs(rows, chosen, events, strict)
+        record: AccountedJobs | None = accounted_jobs(rows, chosen, events, strict)
+        assert record is not None
         trace = checked(record.trace, rows.problems)
-        done = with_wait(placed(trace, chosen), record.waits_s)
-        attempts = accounted_schedule(record, done) if schedule else None
-        return ImportedWorkload(done.workload, attempts, tuple(record.cuts.values()))
+        waits_s, cuts = record.waits_s, tuple(record.cuts.values())
+        del rows
+        record = record if schedule else None  # without a schedule, free the memory of the rows
+        done = with_wait(placed(trace, chosen), waits_s)
+        attempts = None if record is None else accounted_schedule(record, done)
+        return ImportedWorkload(done.workload, attempts, cuts)
     trace = jobs_of_rows(rows, chosen)
     trace = _with_notes(checked(trace, rows.problems), rows)
     done = placed(trace, chosen)
@@ -133,7 +138,14 @@ def jobs_of_rows(rows: Rows, options: TraceOptions) -> TraceColumns:
     mapping = rows.facts.get("mapping")
     if mapping is not None:
         trace = _marked(trace, rows, mapping)
+    trace = _with_early(trace)
     return trace if has_run else trace.marking(run_s < 0, "end before start")
+
+
+def _with_early(trace: TraceColumns) -> TraceColumns:
+    early = trace.is_job & (trace.start_s < trace.submit_s)
+    ids = trace.ids[early].tolist()
+    return trace.noting(early_note(ids)) if ids else trace
 
 
 def _with_notes(trace: TraceColumns, rows: Rows) -> TraceColumns:
