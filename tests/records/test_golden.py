@@ -186,6 +186,12 @@ def test_the_latest_snapshot_of_an_attempt_is_used(tmp_path: Path, newest_first:
     assert not any("dropped" in note for note in import_jobs(path).workload.notes)
 
 
+def test_a_final_state_wins_over_an_equal_end(tmp_path: Path) -> None:
+    final = job(5, 1_700_000_000, 1_700_000_100, 1_700_000_700)
+    path = written(tmp_path / "jobs.txt", final, final.replace("COMPLETED", "RUNNING"))
+    assert not any("still running" in note for note in import_jobs(path).workload.notes)
+
+
 # ---- D: PBS
 
 PBS = (

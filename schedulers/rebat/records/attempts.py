@@ -79,9 +79,9 @@ class JoinedJobs(NamedTuple):
 def jobs_of(table: Rows) -> JoinedJobs:
     """Join the attempts of each job: the rows with an id of the batch system, until it is recycled.
 
-    If an attempt (equal submission and start) has several records, the latest is used: the record
-    with the latest end. A RESIZING record belongs to the attempt in the
-    next record.
+    If an attempt (equal submission and start) has several records, the latest is used: a record
+    with a final state, and then the one with the latest end. A RESIZING record belongs to the
+    attempt in the next record.
 
     Raises
     ------
@@ -96,7 +96,8 @@ def jobs_of(table: Rows) -> JoinedJobs:
     submit, start, end = (table.column(name) for name in ("submit", "start", "recorded_end"))
     waits = np.where(np.isnan(start), np.inf, start)
     latest = np.where(np.isnan(end), -np.inf, end)
-    order = np.lexsort((np.arange(len(table)), latest, waits, submit, codes))
+    final = ~np.isin(table.text("state"), [*OPEN])
+    order = np.lexsort((np.arange(len(table)), latest, final, waits, submit, codes))
     begins = _begins(table, codes, order)
     job = np.cumsum(begins)
     sub, begin = submit[order], waits[order]
