@@ -300,6 +300,9 @@ def _notes(
             f"{counted(restarted)} with several attempts ({total} attempts in total): each job "
             "is imported with the first submission and the run time of the last attempt"
         )
+    if jobs.n_recycled:
+        ids = f"{counted(jobs.n_recycled)} with the id of an earlier job"
+        notes.append(f"{ids} (another user, or submitted after its end): imported as other jobs")
     states = Counter(table.text("state")[jobs.last[jobs.started]].tolist())
     for group, text in (
         (OPEN, "still running: run time until the end of the records"),

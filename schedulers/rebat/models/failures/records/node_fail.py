@@ -16,6 +16,7 @@ from rebat.models.failures.records.slurm import (
     DEFAULTS,
     EventOptions,
     absent_rows,
+    check_clocks,
     record_of,
     spans_on,
 )
@@ -76,6 +77,7 @@ def read_node_fail(
     """
     lines = Lines()
     records = read_attempts(path, zone, lines, options)
+    check_clocks([(str(path), records.table.clock.kinds)], zone, origin_s)
     names = names or records.names
     downs = downs_of(records.failed, records, lines)
     downs += absent_rows(options, lines)

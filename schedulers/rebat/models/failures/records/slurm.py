@@ -16,7 +16,7 @@ from rebat.models.failures.events import MachineEvent
 from rebat.models.failures.records.record import Lines, Record
 from rebat.models.failures.spans import Span, events_of_spans
 from rebat.records.attempts import AttemptsOfNodes
-from rebat.records.clock import check_same_clock, zone_of
+from rebat.records.clock import TimeKind, check_same_clock, zone_of
 from rebat.records.judge import stale_note
 from rebat.records.node_events import DownRow, NodeEvents, read_node_events
 from rebat.records.open_records import end_stale, stale_events
@@ -62,12 +62,19 @@ def read_sacctmgr(
     """
     lines = Lines()
     events = counted_events(path, zone, lines, options)
-    if origin_s is not None:
-        check_same_clock([(str(path), events.kinds), ("the workload", {"epoch"})], zone)
+    check_clocks([(str(path), events.kinds)], zone, origin_s)
     names = names or events.names
     rows = without_stale(events, None, lines, options.stale)
     used = spans_on([*rows, *absent_rows(options, lines)], names, origin_s, lines)
     return record_of(used, names, zone, lines, str(path))
+
+
+def check_clocks(
+    files: list[tuple[str, set[TimeKind]]], zone: str | None, origin_s: float | None
+) -> None:
+    """Check that times of files, and of a workload with time 0 ``origin_s``, can be compared."""
+    workload: list[tuple[str, set[TimeKind]]] = [("the workload", {"epoch"})]
+    check_same_clock(files + (workload if origin_s is not None else []), zone)
 
 
 def absent_rows(options: EventOptions, lines: Lines) -> tuple[DownRow, ...]:

@@ -26,13 +26,13 @@ from rebat.models.failures.records.slurm import (
     DEFAULTS,
     EventOptions,
     absent_rows,
+    check_clocks,
     counted_events,
     record_of,
     spans_on,
     without_stale,
 )
 from rebat.records.attempts import AttemptsOfNodes, merged_downs
-from rebat.records.clock import check_same_clock
 from rebat.records.hosts import sorted_names
 from rebat.records.node_events import DownRow
 from rebat.records.open_records import open_nodes
@@ -109,7 +109,7 @@ def read_merged(
     node_events = counted_events(events, zone, lines, options)
     records = read_attempts(attempts, zone, lines, options)
     clocks = [(str(events), node_events.kinds), (str(attempts), records.table.clock.kinds)]
-    check_same_clock(clocks, zone)
+    check_clocks(clocks, zone, origin_s)
     of_nodes = AttemptsOfNodes(records.table, records.attempts, open_nodes(node_events.rows))
     rows = without_stale(node_events, of_nodes, lines, options.stale)
     down = DownTimes(rows)
